@@ -4,7 +4,8 @@ Reads: sources, selection, turns, states, phases, counters. Gives `compressed`, 
 or that the input names as left out.
 
 What one would otherwise get wrong: a summary is a projection and replaces nothing: the log and the artifacts stand as they
-are, and every short form names where the original is. Rules that are too long for their share are cut to their duties, all of them.
+are, and every short form names where the original is. Rules and words of the user lose no sentence: where rules are too long for
+their share, sections in which nothing reads as a duty become references, whole ones, and all others stay as they are.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from numpy.typing import NDArray
 
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
-from .columns.keys import among, constants, flat, positions, truth
-from .columns.ragged import Ragged
+from .columns.keys import among, constants, flat, integers, positions, truth
 from .context_tables import (
     COMPRESSED,
     Compressed,
@@ -27,21 +27,22 @@ from .context_tables import (
     Selection,
     TurnStates,
 )
-from .turns.duties import duties_only, lost
+from .turns.duties import LONG_MESSAGE, is_duty, lost
 from .turns.filling import input_limits, part_limits, tokens_of
 from .turns.joining import joined
-from .turns.words import FORMS
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 TAIL_CHARACTERS = 240
 """Longest text of a tool or of the model that stands in the tail as it is."""
-USER_CHARACTERS = 1_200
-"""Longest message of a user that stands in the tail as it is."""
+USER_CHARACTERS = LONG_MESSAGE
+"""Longest message of a user that stands in the tail as it is; the last one does whatever its length."""
 FILE_SHARE = 4
 """A file may have so many times the characters of an observation."""
-_FULL, _EXCERPT, _SUMMARY, _REFERENCE = range(4)
+_FULL, _EXCERPT, _SUMMARY, _REFERENCE, _CUT = range(5)
+_FORMS = constants(("full", "excerpt", "summary", "reference", "excerpt"))
+"""The words of the forms. What is cut is an excerpt of another kind: beginning and end instead of what matters most."""
 
 
 def compressed(
@@ -59,55 +60,57 @@ def compressed(
     turn = positions(sources["input_id"], context_turns["input_id"])
     policy = positions(turn_states["phase"], phase_policies["phase"])[turn]
     most = phase_policies["full_characters"].to_numpy()[policy]
-    form = _forms(sources, chosen, most)
+    form = _forms(sources, chosen, turn, most)
     text = flat(sources["text"])
-    duties = _long_rules(sources, turn, policy, context_turns, phase_policies, counters)
+    long = np.flatnonzero(_long_rules(sources, turn, policy, context_turns, phase_policies, counters))
+    form[long[~_duties(text.take(pa.array(long)))]] = _REFERENCE
     shown = _shown(sources, form, text)
-    if duties.any():
-        short = Ragged.of(text.filter(pa.array(duties)).cast(pa.string())).expand(lambda rule: [duties_only(rule)])
-        shorter = pa.array(short.vocabulary.take(pa.array(short.codes))).cast(pa.large_string())
-        form[duties] = np.where(np.asarray(pc.equal(shorter, text.filter(pa.array(duties)))), _FULL, _SUMMARY)
-        shown = pc.replace_with_mask(shown, pa.array(duties), shorter)
-    brief = np.isin(form, (_EXCERPT, _SUMMARY))
+    brief = np.isin(form, (_EXCERPT, _SUMMARY, _CUT))
     digest = joined("sum-", pc.utf8_slice_codeunits(text_sha256(shown), 0, 16))
-    spoken = among(sources["content_class"], ("rule",)) | among(sources["source_kind"], ("history_summary",))
+    spoken = among(sources["content_class"], ("rule",)) | among(sources["standing"], ("history",))
     gone = np.zeros(sources.num_rows, dtype=np.int32)
-    looked = np.flatnonzero(brief & spoken)
+    looked = np.flatnonzero(spoken & (form != _FULL))
     gone[looked] = lost(text.take(pa.array(looked)), shown.take(pa.array(looked)))
     return COMPRESSED.build(
         {
             "input_id": sources["input_id"],
             "source_id": sources["source_id"],
             "position": sources["position"],
-            "form": constants(FORMS.values).take(pa.array(form)),
+            "form": _FORMS.take(pa.array(form)),
             "text": shown,
             "summary_id": pc.if_else(pa.array(brief), digest, None),
             "original_ref": pc.if_else(pa.array(form != _FULL), flat(sources["reference"]), None),
-            "lost_duties": gone,
+            "lost_sentences": gone,
         }
     )
 
 
-def _forms(sources: pa.Table, chosen: pa.Table, most: Int) -> Int:
+def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int) -> Int:
     """Full where it is short enough, else an excerpt where there is one, else a summary, else a reference."""
     kind, text = flat(sources["source_kind"]), flat(sources["text"])
     size = np.asarray(pc.fill_null(pc.utf8_length(text), 0)).astype(np.int64)
     lines = np.asarray(pc.fill_null(pc.count_substring(text, "\n"), 0)).astype(np.int64)
-    said = among(sources["standing"], ("history",))
-    tail = among(kind, ("recent_tail",))
+    said = among(chosen["reason_code"], ("user_message",))
+    tail = among(kind, ("recent_tail", "user_message"))
+    rank = np.where(said, integers(chosen["rank"]), np.iinfo(np.int64).max)
+    first = np.full(int(turn.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, turn, rank)
+    last = said & (rank == first[turn])
     allowed = np.full(len(size), np.iinfo(np.int64).max)
-    allowed[tail] = np.where(said, USER_CHARACTERS, TAIL_CHARACTERS)[tail]
+    allowed[tail] = np.where(last, allowed, np.where(said, USER_CHARACTERS, TAIL_CHARACTERS))[tail]
     allowed[tail & ~said & (lines > 1)] = -1  # the tail has no room for the output of tools
     observed = among(kind, ("latest_observation",))
     allowed[observed] = most[observed]
     file = among(kind, ("file_content",))
-    allowed[file] = most[file] * FILE_SHARE
+    read = file | (observed & among(sources["observation_class"], ("file_content",)))
+    allowed[read] = most[read] * FILE_SHARE
     form = np.where(size <= allowed, _FULL, _SUMMARY)
     excerpt = np.asarray(flat(sources["excerpt"]).is_valid()).astype(bool)
-    form = np.where((form == _SUMMARY) & excerpt & (observed | file), _EXCERPT, form)
+    form = np.where((form == _SUMMARY) & excerpt & (observed | file | said), _EXCERPT, form)
     summary = np.asarray(flat(sources["summary"]).is_valid()).astype(bool)
     form = np.where((form == _SUMMARY) & ~summary, _REFERENCE, form)
     form = np.where(among(kind, ("history_summary",)), _SUMMARY, form)
+    form = np.where((form == _FULL) & truth(sources["cut"]), _CUT, form)
     absent = np.asarray(text.is_null()).astype(bool) & ~summary
     return np.where(truth(chosen["referenced"]) | absent, _REFERENCE, form)
 
@@ -116,7 +119,14 @@ def _shown(sources: pa.Table, form: Int, text: pa.Array) -> pa.Array:
     """The words of each form; a full text that is none, as of a denial, is its summary."""
     summary, excerpt = flat(sources["summary"]), flat(sources["excerpt"])
     whole = pc.coalesce(text, summary)
-    return pc.choose(pa.array(form), whole, excerpt, summary, pa.nulls(len(form), pa.large_string()))
+    return pc.choose(pa.array(form), whole, excerpt, summary, pa.nulls(len(form), pa.large_string()), whole)
+
+
+def _duties(texts: pa.Array) -> Bool:
+    """Texts in which something reads as a duty; each distinct text is looked at once."""
+    encoded = texts.dictionary_encode()
+    found = np.array([is_duty(text) for text in encoded.dictionary.to_pylist()], dtype=bool)
+    return found[np.asarray(encoded.indices).astype(np.int64)]
 
 
 def _long_rules(

@@ -37,7 +37,7 @@ Bool = NDArray[np.bool_]
 _TEXT = pa.large_string()
 _GROUP_OF = {
     "system_rules": "system_rules", "repository_instructions": "repository_rules", "user_goal": "user_goal",
-    "active_constraint": "constraints", "state_summary": "state", "latest_observation": "observation", "recent_tail": "tail",
+    "active_constraint": "constraints", "state_summary": "state", "latest_observation": "observation", "recent_tail": "tail", "user_message": "tail",
     "file_content": "evidence", "search_match": "evidence", "retrieval_result": "evidence", "memory_candidate": "memory",
     "history_summary": "references", "older_history": "references", "tool_schema": "tools",
 }  # fmt: skip
@@ -66,7 +66,9 @@ def isolated(
     ]
     instructs = among(sources["standing"], ("instruction",))
     group[among(kind, ("active_constraint",)) & ~instructs] = PLACE["proposed"]
-    group[reference & ~among(kind, ("latest_observation", "recent_tail"))] = PLACE["references"]
+    for standing, name in (("untrusted", "state_observed"), ("hint", "state_said")):
+        group[among(kind, ("state_summary",)) & among(sources["standing"], (standing,))] = PLACE[name]
+    group[reference & ~among(kind, ("latest_observation", "recent_tail", "user_message"))] = PLACE["references"]
     group[refused] = PLACE["excluded"]
     text = flat(compressed["text"])
     lines = {
@@ -74,7 +76,7 @@ def isolated(
         ("system_rules", "repository_rules"): _Lines.rules,
         ("constraints", "proposed"): _Lines.constraints,
         ("user_goal",): lambda of: bullet(of.text),
-        ("state",): lambda of: bullets(of.text),
+        ("state", "state_observed", "state_said"): lambda of: bullets(of.text),
         ("tail",): _Lines.tail,
         ("evidence",): _Lines.evidence,
         ("memory",): lambda of: of.memories(memory_records, context_turns),
@@ -88,7 +90,7 @@ def isolated(
         rows.append(mine)
         made.append(render(_Lines(sources, chosen, text, form, turn, mine)).cast(_TEXT))
     body = pa.concat_arrays(made).take(pa.array(np.argsort(np.concatenate(rows))))
-    fallback = np.flatnonzero(_may_fall_back(kind, reference, refused))
+    fallback = np.flatnonzero(_may_fall_back(kind, chosen["reason_code"], reference, refused))
     whole = _Lines(sources, chosen, text, form, turn, fallback)
     observed = np.flatnonzero(group == PLACE["observation"])
     return ISOLATED.build(
@@ -112,11 +114,10 @@ def _rows_of(some: pa.Table, whole: pa.Table) -> Int:
     return code[1].searchsorted(code[0])
 
 
-def _may_fall_back(kind: pa.Array, reference: Bool, refused: Bool) -> Bool:
-    """Kinds whose text a reference may stand for."""
-    return (
-        among(kind, ("latest_observation", "file_content", "search_match", "retrieval_result")) & ~reference & ~refused
-    )
+def _may_fall_back(kind: pa.Array, reason: pa.ChunkedArray, reference: Bool, refused: Bool) -> Bool:
+    """Kinds whose text a reference may stand for: evidence, observations, messages of the user."""
+    kinds = among(kind, ("latest_observation", "file_content", "search_match", "retrieval_result"))
+    return (kinds | among(reason, ("user_message",))) & ~reference & ~refused
 
 
 def _scattered(values: pa.Array, rows: Int, count: int) -> pa.Array:
@@ -141,12 +142,12 @@ class _Lines:
         self.shortened = pc.not_equal(self.form, "full")
 
     def rules(self) -> pa.Array:
-        """A rule per line; what is cut names its file."""
-        named = joined("(", one_line(self.heading), ") ")
-        first = pc.fill_null(named, literal(""))
-        rest = joined("- (duties only; the whole of it: ", self.reference, ")\n")
-        lines = pc.replace_substring_regex(bullets(self.text), pattern=r"\A- ", replacement="")
-        return joined("- ", first, lines, pc.if_else(self.shortened, rest, literal("")))
+        """A rule or a section as it is written, behind the place where it stands."""
+        place = joined("(", one_line(self.heading), ")")
+        lines = pc.match_substring_regex(self.text, pattern=r"\n")
+        titled = pc.match_substring_regex(self.text, pattern=r"\A[^\n]*:\n")
+        between = pc.if_else(pc.and_(lines, pc.invert(titled)), literal("\n"), literal(" "))
+        return bullet(pc.coalesce(joined(place, between, self.text), self.text))
 
     def constraints(self) -> pa.Array:
         """Who asks, and what."""
@@ -154,11 +155,13 @@ class _Lines:
 
     def tail(self) -> pa.Array:
         """When, what, and in a line or a few what was said."""
-        said = pc.if_else(
-            pc.equal(self.form, "reference"), literal("see its artifact"), pc.fill_null(self.text, literal(""))
-        )
+        size = joined("not shown, ", pc.cast(self.sources["characters"], pa.string()), " characters")
+        said = pc.if_else(pc.equal(self.form, "reference"), size, pc.fill_null(self.text, literal("")))
         stored = pc.and_(self.shortened, pc.is_valid(self.reference))
-        where = pc.if_else(stored, joined(" (full text: ", self.reference, ")"), literal(""))
+        words = pc.if_else(
+            pc.equal(self.form, "excerpt"), literal(" (its beginning; full text: "), literal(" (full text: ")
+        )
+        where = pc.if_else(stored, joined(words, self.reference, ")"), literal(""))
         trimmed = pc.replace_substring_regex(said, pattern=r"\s+\z", replacement="")
         return bullet(joined(one_line(self.heading), ": ", trimmed, pc.fill_null(where, literal(""))))
 
@@ -181,10 +184,12 @@ class _Lines:
         quoted = pc.if_else(
             pc.is_in(self.form, value_set=constants(("full", "excerpt"))), quote(self.text), literal("")
         )
+        sizes = (pc.cast(pc.utf8_length(self.text), pa.string()), pc.cast(self.sources["characters"], pa.string()))
+        part = joined("- Below: ", sizes[0], " of its ", sizes[1], " characters.\n")
+        part = pc.if_else(pc.equal(self.form, "excerpt"), part, literal(""))
         marker = self.marker()
-        lines = joined(
-            "Latest observation:\n", bullet(first), key, pc.fill_null(stored, literal("")), f"- {UNTRUSTED}\n", quoted
-        )
+        lines = joined("Latest observation:\n", bullet(first), key, pc.fill_null(stored, literal("")), pc.fill_null(part, literal("")),
+                       f"- {UNTRUSTED}\n", quoted)  # fmt: skip
         made = []
         for style in STYLES:
             before, behind = opening_of_source("untrusted_observation", style)
@@ -225,9 +230,14 @@ class _Lines:
     def references(self) -> pa.Array:
         """One line on what there is and how to open it."""
         summarized = pc.equal(self.form, "summary")
+        rule = pc.equal(self.kind, "repository_instructions")
+        section = joined(
+            "Rules of ", one_line(self.heading), " (", one_line(self.sources["summary"]), "): open ", self.reference
+        )
         words = joined(pc.fill_null(one_line(self.heading), literal("")), ": ", pc.fill_null(self.text, literal("")))
         there = joined(pc.fill_null(one_line(self.heading), self.reference), ": open ", self.reference)
-        return bullet(pc.if_else(summarized, words, pc.fill_null(there, literal("-"))))
+        said = pc.if_else(summarized, words, pc.fill_null(there, literal("-")))
+        return bullet(pc.if_else(rule, pc.coalesce(section, said), said))
 
     def notices(self) -> pa.Array:
         """Which file is left out, and why."""

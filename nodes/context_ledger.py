@@ -35,8 +35,12 @@ from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
+MASK = "[REDACTED:"
+"""How masks of secrets begin."""
 CROWDED = 0.8
 """Share of an input that logs and observations may take before a warning (S3.38)."""
+CONSTRAINTS = 0.25
+"""Share of an input's limit that constraints may take before a warning."""
 STALE = ("stale_version", "superseded", "expired", "unverified_recently", "revoked")
 
 
@@ -82,7 +86,10 @@ def context_decisions(
             "token_budget": take_or(fitted["part_limit"], fit, 0),
             "summary_id": pc.if_else(pa.array(there & (shown == "body")), take_or(compressed["summary_id"], fit), None),
             "original_ref": pc.if_else(pa.array(there), cut, None),
-            "lost_duties": take_or(compressed["lost_duties"], fit, 0),
+            "lost_sentences": take_or(compressed["lost_sentences"], fit, 0),
+            "characters": context_sources["characters"],
+            "shown_characters": np.where(there & (shown == "body") & (mode != "reference"), integers(pc.utf8_length(pc.fill_null(take_or(compressed["text"], fit), ""))), 0),
+            "masked": _masked(context_sources),
         }
     )  # fmt: skip
 
@@ -100,16 +107,28 @@ def _reasons(
     reason = objects(selection["reason_code"]).astype(object)
     short = ~refused & (shown == "body") & np.isin(form, ("excerpt", "summary"))
     for name, code in (
-        ("repository_instructions", "duties_kept"),
         ("latest_observation", "latest_summarized"),
         ("recent_tail", "key_event_summarized"),
+        ("file_content", "long_text_cut"),
     ):
-        reason[short & among(kind, (name,))] = code
+        reason[short & (reason != "user_message") & among(kind, (name,))] = code
+    reason[(short | (form == "reference")) & ~refused & (reason == "user_message")] = "message_shortened"
+    reason[~refused & (form == "reference") & among(kind, ("repository_instructions",))] = "section_referenced"
     reason[carried] = "shown_in_tail"
     reason[~refused & (shown == "fallback") & ~carried] = "reference_for_budget"
     cut = ~refused & (shown == "none") & (bound != "")
     reason[cut] = bound[cut]
     return reason.astype(str)
+
+
+def _masked(sources: pa.Table) -> NDArray[np.int32]:
+    """The masks of secrets in each source; each distinct text is looked at once."""
+    found = np.zeros(sources.num_rows, dtype=np.int64)
+    for name in ("heading", "text"):
+        encoded = flat(sources[name]).dictionary_encode()
+        counts = pc.count_substring(encoded.dictionary, MASK)
+        found += integers(pc.fill_null(counts.take(encoded.indices), 0))
+    return found.astype(np.int32)
 
 
 def turn_warnings(
@@ -152,6 +171,9 @@ def turn_warnings(
         "tool_schema_too_large": any_of(too_large),
         "conflicting_rules": _conflicts(context_decisions, context_sources, turn, count),
         "instructions_in_output": any_of(suspicious),
+        "secrets_masked": any_of(integers(context_decisions["masked"]) > 0),
+        "constraints_crowd": _bound(context_decisions, turn, count)
+        > CONSTRAINTS * integers(model_inputs["input_limit"]),
         "disclosure_capped": any_of(among(reason, ("disclosure_cap",))),
     }
     names = [name for name in TURN_CONDITIONS.values if found[name].any()]
@@ -168,6 +190,12 @@ def turn_warnings(
     return table.take(pa.array(np.lexsort((which, rows)))).combine_chunks()
 
 
+def _bound(decisions: pa.Table, turn: Int, count: int) -> Int:
+    """The tokens of the constraints of each turn."""
+    held = among(decisions["source_kind"], ("active_constraint",))
+    return np.bincount(turn, weights=np.where(held, integers(decisions["tokens"]), 0), minlength=count).astype(np.int64)
+
+
 MESSAGES = {
     "logs_crowd_out_rules": "more than four fifths of the input are logs and observations",
     "over_budget": "rules, goal, state and constraints alone are over the budget: nothing is shown",
@@ -177,6 +205,8 @@ MESSAGES = {
     "tool_schema_too_large": "a tool of this phase is not shown: its schema has no room",
     "conflicting_rules": "user, repository and global rules speak of the same thing: they stand together under the constraints",
     "instructions_in_output": "a tool's output or a file addresses the model with instructions; it stands in its fence",
+    "secrets_masked": "a source had secrets: they are masked in the input",
+    "constraints_crowd": "constraints of the user take more than a quarter of the input: end those that no longer hold (`constraint.ended`)",
     "disclosure_capped": "the session has disclosed as much of a part as it may",
 }
 

@@ -37,7 +37,7 @@ def ordering(context_sources: ContextSources, selection: Selection, context_turn
     lowest = referenced | among(kind, ("history_summary", "older_history"))
     part = _kept_first(context_sources["part"], lowest, turn, context_turns)
     keep = np.lexsort((position, rank, part, ~required, turn))
-    happened = among(kind, ("recent_tail", "latest_observation"))
+    happened = among(kind, ("recent_tail", "user_message", "latest_observation"))
     within = np.where(
         happened,
         seq,

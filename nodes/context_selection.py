@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, constants, flags_at, flat, take_or
+from .columns.keys import among, codes_of, constants, flags_at, flat, take_or
 from .columns.ragged import Ragged
 from .context_tables import (
     SELECTION,
@@ -74,6 +74,7 @@ def selection(
     """What the gates said of every source, in the order of the sources."""
     work = _Work(context_sources, context_turns, turn_states, state_facts, phase_policies)
     work.judge_rules(rule_texts)
+    work.judge_constraints()
     work.judge_files(log_matches, retrieved_items)
     work.judge_events(log_events)
     work.judge_memories(memory_records)
@@ -117,6 +118,15 @@ class _Work(Worth):
         on_topic = every_task[row] | (wanted[row] & about[turn]).any(axis=1)
         self.refuse_some("relevance", mine, ~(touched & on_topic), "out_of_task_scope")
         self.refuse_some("trust", mine, ~self._named(turn, self.path.take(pa.array(mine))), "unnamed_instructions")
+
+    def judge_constraints(self) -> None:
+        """Constraints that are said again in the same words stand once."""
+        mine = np.flatnonzero(self.of("active_constraint"))
+        words = codes_of([flat(self.sources[name]).take(pa.array(mine)) for name in ("heading", "text")])
+        first = np.unique(np.stack([self.turn[mine], words], axis=1), axis=0, return_index=True)[1]
+        again = np.ones(len(mine), dtype=bool)
+        again[first] = False
+        self.refuse_some("worth", mine, again, "stands_above")
 
     def _topics(self, task: Paths) -> NDArray[np.bool_]:
         """The topics that each task touches: by its goal, its files, its phase."""
@@ -177,8 +187,9 @@ class _Work(Worth):
             stale = (last > shown) & (shown >= 0) & ((slot == "modified") | reading)
             self.refuse_some("currency", index, stale, reason)
         missing = self.of("retrieval_result") & (self.row < 0)
-        missing[index[item]] |= np.asarray(take_or(items["label"], row[item]).is_null()).astype(bool)
         self.refuse("trust", missing, "snapshot_missing")
+        empty = np.asarray(take_or(items["label"], row[item]).is_null()).astype(bool)
+        self.refuse_some("worth", index[item], empty, "snapshot_empty")
 
     # --- events -----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, constants, flat, integers, rank_within
+from .columns.keys import among, constants, flat, integers, positions, rank_within
 from .context_tables import (
     CONTEXT_SOURCES,
     ContextSources,
@@ -40,7 +40,10 @@ Bool = NDArray[np.bool_]
 HORIZON = 48
 """Events that a turn looks at one by one."""
 _TEXT = pa.large_string()
-_ORIGINS = {"user": "User request", "repository": "Repo rule", "global": "Global rule", "system": "System rule"}
+_ORIGINS = {
+    "user": "User request", "repository": "Repo rule", "global": "Global rule", "system": "System rule", "user.message": "User said", "user.confirmation": "User said",
+    "user.goal": "From an earlier goal; what it forbids or requires still holds",
+}  # fmt: skip
 """Who may set an active constraint that instructs; of everybody else, a constraint is a hint."""
 
 
@@ -63,8 +66,9 @@ def context_sources(
     parts = [
         _rules(context_turns, rule_texts),
         _goal(turn_states),
-        *_held(context_turns, sessions, state_facts),
-        _state(turn_states),
+        *_held(sessions, state_facts, turn_states),
+        *_state(turn_states),
+        _said(sessions, state_facts, turn, event, log_events),
         events_of(turn, event, log_events, turn_states, state_facts),
         matches_of(turn, event, log_events, log_matches),
         items_of(turn, event, context_turns, log_events, retrieved_items),
@@ -100,6 +104,9 @@ def _rules(turns: pa.Table, rules: pa.Table) -> pa.Table:
         required=True,
         heading=pc.if_else(pa.array(system), None, place.take(at)),
         text=flat(rules["text"]).take(at),
+        summary=pc.utf8_slice_codeunits(
+            pc.replace_substring_regex(flat(rules["text"]).take(at), pattern=r"(?s)[:\n].*", replacement=""), 0, 80
+        ),
         reference=flat(rules["path"]).take(at),
         path=flat(rules["path"]).take(at),
         row=row,
@@ -123,12 +130,19 @@ def _goal(states: pa.Table) -> pa.Table:
     )
 
 
-def _held(turns: pa.Table, sessions: Sessions, facts: pa.Table) -> list[pa.Table]:
-    """Active constraints and the summary of earlier rounds."""
+def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Table]:
+    """Active constraints and the summary of earlier rounds. What the goal of the turn says stands under the goal."""
     wanted = np.flatnonzero(among(facts["slot"], ("constraint", "history")))
     some = facts.take(pa.array(wanted))
     until = integers(pc.fill_null(some["until_seq"], FOREVER))
     fact, turn = holding(sessions, sessions.codes(some["session_id"]), integers(some["from_seq"]), until)
+    goal = flat(states["goal_event"]).take(pa.array(turn))
+    again = pc.and_(
+        pc.equal(flat(some["origin"]).take(pa.array(fact)), "user.goal"),
+        pc.equal(flat(some["event_id"]).take(pa.array(fact)), goal),
+    )
+    apart = np.flatnonzero(~np.asarray(pc.fill_null(again, False)).astype(bool))
+    fact, turn = fact[apart], turn[apart]
     order = np.lexsort((integers(some["from_seq"])[fact], turn))
     fact, turn = fact[order], turn[order]
     constraint = among(some["slot"], ("constraint",))[fact]
@@ -152,7 +166,7 @@ def _held(turns: pa.Table, sessions: Sessions, facts: pa.Table) -> list[pa.Table
                 content_class="rule" if rule else "fact",
                 standing=standing.take(mine) if rule else "history",
                 required=rule,
-                heading=heading.take(mine) if rule else "Earlier rounds",
+                heading=heading.take(mine) if rule else "Earlier rounds, as the model sums them up, not verified",
                 text=text,
                 summary=text,
                 reference=event,
@@ -163,34 +177,46 @@ def _held(turns: pa.Table, sessions: Sessions, facts: pa.Table) -> list[pa.Table
     return made
 
 
-def _state(states: pa.Table) -> pa.Table:
-    """One summary per turn, a line per thing that is known; what a tool printed stands on one line of it."""
-    count = states.num_rows
+def _state(states: pa.Table) -> list[pa.Table]:
+    """What is known of the task, a line per thing: by the harness, from tools, and as the model says."""
     files = _listed(states["modified_files"], integers(states["modified_count"]))
     artifacts = _listed(states["artifact_refs"], integers(states["artifact_count"]))
-    denied = pc.binary_join(flat(states["approvals"]), ", ")
-    lines = [
+    denied = _listed(states["approvals"], integers(states["approval_count"]))
+    known = [
         _line("phase: ", states["phase"]),
         _line("modified_files: ", files),
         _line("latest command: ", states["latest_command"]),
+    ]
+    printed = [
         _line("current failure: ", states["failure"]),
         _line("verification: ", states["verification"]),
-        _line("plan (by the model): ", states["plan"]),
-        _line("interpretation of the goal (by the model): ", states["interpretation"]),
-        _line("denied, no approval yet: ", pc.if_else(pc.greater(pc.binary_length(denied), 0), denied, None)),
+        _line("denied, no approval yet: ", denied),
         _line("artifacts: ", artifacts),
     ]
-    text = joined(*lines, between="\n", skip_nulls=True)
-    return rows(
-        np.arange(count),
-        source_id="state",
-        source_kind="state_summary",
-        part="state",
-        required=True,
-        text=text,
-        reference="state",
-        row=np.arange(count),
-    )
+    said = [_line("plan: ", states["plan"]), _line("interpretation of the goal: ", states["interpretation"])]
+    made = []
+    for name, lines, standing in (
+        ("state", known, "evidence"),
+        ("state:observed", printed, "untrusted"),
+        ("state:said", said, "hint"),
+    ):
+        text = joined(*lines, between="\n", skip_nulls=True)
+        turn = np.flatnonzero(np.asarray(text.is_valid()))
+        made.append(
+            rows(
+                turn,
+                source_id=name,
+                source_kind="state_summary",
+                part="state",
+                required=True,
+                content_class={"evidence": "fact", "untrusted": "untrusted_text", "hint": "guess"}[standing],
+                standing=standing,
+                text=text.take(pa.array(turn)),
+                reference="state",
+                row=turn,
+            )
+        )
+    return made
 
 
 STATE_CHARACTERS = 400
@@ -198,9 +224,13 @@ STATE_CHARACTERS = 400
 
 
 def _line(words: str, values: Any) -> pa.Array:
-    value = pc.utf8_slice_codeunits(flat(values).cast(_TEXT), 0, STATE_CHARACTERS)
-    value = pc.replace_substring_regex(value, pattern=r"\s+", replacement=" ")
-    return joined(words, value)
+    whole = flat(values).cast(_TEXT)
+    value = pc.replace_substring_regex(
+        pc.utf8_slice_codeunits(whole, 0, STATE_CHARACTERS), pattern=r"\s+", replacement=" "
+    )
+    more = pc.subtract(pc.utf8_length(whole), STATE_CHARACTERS)
+    cut = joined(" [", pc.cast(more, pa.string()), " more characters]")
+    return joined(words, value, pc.if_else(pc.greater(more, 0), cut, ""))
 
 
 def _listed(lists: Any, count: Int) -> pa.Array:
@@ -215,6 +245,32 @@ def _listed(lists: Any, count: Int) -> pa.Array:
     return pc.if_else(pa.array(count > 0), joined(pc.binary_join(values, ", "), tail), None)
 
 
+def _said(sessions: Sessions, facts: pa.Table, turn: Int, event: Int, events: pa.Table) -> pa.Table:
+    """The last messages of the user that lie before the horizon; those within it are events."""
+    some = facts.take(pa.array(np.flatnonzero(among(facts["slot"], ("said",)))))
+    seq = integers(some["from_seq"])
+    until = integers(pc.fill_null(some["until_seq"], FOREVER))
+    fact, owner = holding(sessions, sessions.codes(some["session_id"]), seq, until)
+    first = np.full(len(sessions.turn_seq), FOREVER, dtype=np.int64)
+    np.minimum.at(first, turn, integers(events["seq"])[event])
+    far = seq[fact] < first[owner]
+    fact, owner = fact[far], owner[far]
+    at = pa.array(fact)
+    id_ = named_id("event", flat(some["event_id"]).take(at))
+    return rows(
+        owner,
+        source_id=id_,
+        source_kind="user_message",
+        part="recent_tail",
+        standing="history",
+        heading=joined("Earlier, ", pc.replace_substring(flat(some["origin"]).take(at), ".", " ")),
+        text=flat(some["value"]).take(at),
+        reference=id_,
+        seq=seq[fact],
+        row=-1,
+    )
+
+
 def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:
     """Memories given for every session, and those that the session recalled within the horizon."""
     everywhere = np.flatnonzero(np.asarray(flat(memories["session_id"]).is_null()))
@@ -224,6 +280,13 @@ def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:
     start = integers(memories["from_seq"])
     fact, later = holding(sessions, session, start, start + HORIZON)
     turn, row = np.concatenate([turn, later]), np.concatenate([row, fact])
+    order = np.lexsort((row, start[row], turn))
+    turn, row = turn[order], row[order]
+    code = (
+        turn * (memories.num_rows + 1) + positions(memories["memory_id"], pc.unique(flat(memories["memory_id"])))[row]
+    )
+    last = np.sort(len(code) - 1 - np.unique(code[::-1], return_index=True)[1])  # the last record of an id counts
+    turn, row = turn[last], row[last]
     at = pa.array(row)
     return rows(
         turn,

@@ -5,7 +5,8 @@ which it holds) and `turn_states` (document 003's AgentState, one row per turn).
 
 What one would otherwise get wrong: the fold is no loop. An event asserts facts; a fact holds until the next assertion of the
 same fact, so all states of a session are one sort. The last assertions before an event are a checkpoint: folding them with the
-events behind gives the same state as folding the whole log.
+events behind gives the same state as folding the whole log. What the user says binds beyond its round: prohibitions, approvals
+and checks are constraints until the user ends them, whatever goal comes next. A goal that is not the user's is a proposal.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ SHOWN = (
 """Slots that the state of a turn shows; the others are looked up by name."""
 RING = 64
 """Artifacts that a state remembers at most."""
+SAID = 8
+"""Messages of the user that a state remembers: each holds until so many later ones."""
+_SHARED = ("public", "internal")
+"""Zones whose messages a state keeps; those of others stand in their event alone."""
 
 
 def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
@@ -66,8 +71,9 @@ def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFac
     seq = integers(made["from_seq"])
     order = np.lexsort((seq, which))
     made, which, seq = made.take(pa.array(order)), which[order], seq[order]
-    same = np.append(which[1:] == which[:-1], False)
-    until = np.where(same, np.append(seq[1:], 0), FOREVER)
+    until = _replaced(which, seq, 1)
+    said = among(made["slot"], ("said",))
+    until[said] = _replaced(which, seq, SAID)[said]
     made = made.set_column(
         made.schema.get_field_index("until_seq"),
         STATE_FACTS.schema.field("until_seq"),
@@ -75,6 +81,14 @@ def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFac
     )
     held = made.filter(pc.is_valid(made["value"]))  # an assertion without a value ends the fact
     return STATE_FACTS.check(held.sort_by([(name, "ascending") for name in STATE_FACTS.order]).combine_chunks())
+
+
+def _replaced(which: Int, seq: Int, after: int) -> Int:
+    """The event at which each fact is replaced: that of the `after`-th later assertion of the same fact."""
+    until = np.full(len(which), FOREVER, dtype=np.int64)
+    if len(which) > after:
+        until[:-after] = np.where(which[after:] == which[:-after], seq[after:], FOREVER)
+    return until
 
 
 def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events: LogEvents) -> TurnStates:
@@ -116,6 +130,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
     goal, failure, check = single("goal"), single("failure"), single("verification")
     modified, modified_count = several("modified", "fact", LISTED)
     artifacts, artifact_count = several("artifact", "value", LISTED)
+    approvals, approval_count = several("approval", "value", LISTED)
     what_fails = take_or(state_facts["value"], failure)
     phase = pc.coalesce(flat(context_turns["phase"]), take_or(state_facts["value"], single("phase")).cast(pa.string()))
     first, behind = _events_so_far(sessions, log_events)
@@ -135,7 +150,8 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "modified_count": modified_count.astype(np.int32),
             "artifact_refs": artifacts,
             "artifact_count": artifact_count.astype(np.int32),
-            "approvals": several("approval", "fact", LISTED)[0],
+            "approvals": approvals,
+            "approval_count": approval_count.astype(np.int32),
             "turn_count": first,
             "events": behind,
         }
@@ -160,12 +176,24 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
     )
     is_check = checked & checks(pc.coalesce(command, said))
     one = pa.nulls(events.num_rows, pa.string()).fill_null("")
-    slots: tuple[tuple[str, Bool, pa.Array, pa.Array], ...] = (
-        ("goal", among(kind, ("user.goal",)), one, flat(events["text"])),
+    by_user = among(events["actor"], ("user",))
+    goals, origin = among(kind, ("user.goal",)), flat(events["origin"])
+    shared = by_user & among(events["visibility"], ("model-visible",)) & among(events["zone"], _SHARED)
+    message = among(kind, ("user.message", "user.confirmation")) & shared
+    binds = np.asarray(flat(events["binding"]).is_valid()) & (message | (goals & by_user))
+    granted = among(kind, ("permission.granted",)) & among(events["actor"], ("user", "system"))
+    granted |= among(kind, ("user.confirmation",)) & by_user
+    own = flat(events["event_id"])
+    asked = pc.coalesce(origin, flat(events["actor"]))
+    slots: tuple[tuple[str, Bool, pa.Array, pa.Array, *tuple[pa.Array, ...]], ...] = (
+        ("goal", goals & by_user, one, flat(events["text"])),
+        ("constraint", goals & ~by_user, named, flat(events["text"]), joined("goal by ", asked)),
+        ("constraint", binds, own, flat(events["binding"]), kind),
+        ("said", message, one, flat(events["text"]), kind),
         ("interpretation", among(kind, ("plan.updated",)) & np.asarray(flat(events["excerpt"]).is_valid()), one, flat(events["excerpt"])),
         ("phase", among(kind, ("phase.changed",)), one, flat(events["subject"])),
-        ("constraint", among(kind, ("user.constraint",)), named, flat(events["text"])),
-        ("constraint", among(kind, ("constraint.ended",)), named, none),
+        ("constraint", among(kind, ("user.constraint",)), named, flat(events["text"]), asked),
+        ("constraint", among(kind, ("constraint.ended",)) & by_user, named, none),
         ("plan", among(kind, ("plan.updated",)), one, flat(events["text"])),
         ("command", ran & np.asarray(command.is_valid()), one, command),
         ("failure", is_check, one, ended),
@@ -174,12 +202,14 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
         ("modified", modified & on_file, path, version),
         ("read", among(kind, ("file.read",)) & on_file, path, version),
         ("artifact", np.asarray(flat(events["ref"]).is_valid()), _ring(events), flat(events["ref"])),
-        ("approval", among(kind, ("permission.denied",)), named, said),
-        ("approval", among(kind, ("permission.granted", "user.confirmation")), named, none),
+        ("approval", among(kind, ("permission.denied",)), named, joined(named, joined(" (", pc.utf8_slice_codeunits(command, 0, 80), ")"), skip_nulls=True)),
+        ("approval", granted, named, none),
         ("revoked", among(kind, ("memory.revoked",)), named, named),
         ("history", among(kind, ("history.summarized",)), one, flat(events["text"])),
     )  # fmt: skip
-    made = [_asserted(events, name, mask, fact, value) for name, mask, fact, value in slots if mask.any()]
+    made = [
+        _asserted(events, name, mask, fact, value, *asked) for name, mask, fact, value, *asked in slots if mask.any()
+    ]
     return [*made, *_disclosed(events)]
 
 
@@ -200,7 +230,9 @@ def _disclosed(events: pa.Table) -> list[pa.Table]:
     return [_asserted(of_event, "disclosed", everything, ids, ids)]
 
 
-def _asserted(events: pa.Table, slot: str, mask: Bool, fact: pa.Array, value: pa.Array) -> pa.Table:
+def _asserted(
+    events: pa.Table, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None
+) -> pa.Table:
     index = pa.array(np.flatnonzero(mask))
     value = value.take(index).cast(pa.large_string())
     return STATE_FACTS.build(
@@ -209,7 +241,7 @@ def _asserted(events: pa.Table, slot: str, mask: Bool, fact: pa.Array, value: pa
             "slot": constants((slot,)).take(pa.array(np.zeros(len(index), dtype=np.int64))),
             "fact": fact.take(index).cast(pa.string()),
             "value": value,
-            "origin": pc.coalesce(flat(events["origin"]), flat(events["actor"])).take(index),
+            "origin": (flat(events["actor"]) if origin is None else origin).take(index).cast(pa.string()),
             "event_id": flat(events["event_id"]).take(index),
             "from_seq": flat(events["seq"]).take(index),
             "until_seq": pa.nulls(len(index), pa.int64()),
@@ -227,7 +259,8 @@ def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:
 
 
 def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
-    """The last assertion of every fact, by fact, those that end one included: all that a later fold needs of these events.
+    """The last assertion of every fact (of messages the last `SAID`), by fact, those that end one included: all that a later fold
+    needs of these events.
 
     `checkpoint_facts` are the assertions before them; facts that hold are assertions.
     """
@@ -236,8 +269,9 @@ def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> St
         return STATE_FACTS.empty()
     which = codes_of([made["session_id"], made["slot"], made["fact"]])
     order = np.lexsort((integers(made["from_seq"]), which))
-    last = np.append(which[order][1:] != which[order][:-1], True)
-    kept = made.take(pa.array(order[last]))
+    behind = rank_within(which[order][::-1])[::-1]  # the last assertion of a fact has 0
+    most = np.where(among(made["slot"], ("said",)), SAID, 1)[order]
+    kept = made.take(pa.array(order[behind < most]))
     return kept.sort_by([(name, "ascending") for name in STATE_FACTS.order]).combine_chunks()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 
 from context_session import Session, instructing, projected
-from scoped_retrieval.nodes.turns.duties import duties_only, is_duty, sentences
 
 LONG_LOG = "FAIL src/parser.test.ts\nsrc/parser.test.ts:42 expected 3 received 2\n" + "".join(
     f"    at frame {n}\n" for n in range(400)
@@ -48,7 +47,8 @@ def test_every_shortened_form_names_its_original_and_the_ledger_lists_it():
     short = [row for row in seen.decisions if row["mode"] in ("excerpt", "summary", "reference")]
     assert short and all(row["original_ref"] for row in short)
     compactions = {each["sourceId"]: each for each in seen.ledger()["compactions"]}
-    assert compactions["event:e1"]["originalRef"] == "event:e1"
+    assert compactions["event:e1"]["originalRef"].startswith("artifact:")
+    assert seen.open(compactions["event:e1"]["originalRef"]) == LONG_LOG
     assert all(each["summaryId"] and each["originalRef"] for each in compactions.values())
 
 
@@ -90,24 +90,22 @@ def test_a_history_keeps_what_was_tried_and_names_where_it_comes_from():
     assert (row["action"], row["original_ref"], row["level"]) == ("summarize", f"event:{id_}", 9)
 
 
-RULE = "This repository holds a parser.\nNever edit files below dist.\nAsk the owner before a release.\nThe weather is fine today.\nRun pnpm test after each change."
+RULE = "# Guide\n\n## About\n\nThis repository holds a parser.\nThe weather is fine today.\n\n## Duties\n\nNever edit files below dist.\nIt is old.\nAsk the owner before a release.\n"
 
 
-def test_rules_that_are_too_long_are_cut_to_their_duties():
+def test_sections_without_a_duty_become_references_where_rules_are_too_long():
     rules = [{"path": "AGENTS.md", "text": RULE}]
-    told = instructing(projected(rules=rules, budget={"maxTokens": 3000, "reserved": {"rules": 10}}))
-    for duty in ("Never edit files below dist.", "Ask the owner before a release.", "Run pnpm test after each change."):
-        assert duty in told
-    assert "weather" not in told
-    assert "(duties only; the whole of it: AGENTS.md)" in told
     seen = projected(rules=rules, budget={"maxTokens": 3000, "reserved": {"rules": 10}})
-    row = seen.decision("rule:AGENTS.md:1")
-    assert (row["action"], row["reason_code"], row["original_ref"], row["lost_duties"]) == (
-        "summarize",
-        "duties_kept",
-        "AGENTS.md",
-        0,
+    told = instructing(seen)
+    assert "Never edit files below dist.\n  It is old.\n  Ask the owner before a release.\n" in told, (
+        "no sentence is dropped"
     )
+    assert "weather" not in told and "- Rules of AGENTS.md:4 (About): open AGENTS.md\n" in seen.text()
+    row = seen.decision("rule:AGENTS.md:4")
+    assert (row["action"], row["mode"], row["reason_code"], row["original_ref"], row["lost_sentences"]) == (
+        "reference", "reference", "section_referenced", "AGENTS.md", 2,
+    )  # fmt: skip
+    assert seen.decision("rule:AGENTS.md:9")["lost_sentences"] == 0
     assert "weather" in instructing(projected(rules=rules)), "where there is room, rules stand as they are"
 
 
@@ -116,14 +114,6 @@ def test_rules_of_the_system_are_never_cut():
         projected(rules=["The weather is fine today."], budget={"maxTokens": 3000, "reserved": {"rules": 0}})
     )
     assert "The weather is fine today." in told
-
-
-def test_sentences_are_cut_at_their_ends_and_at_lines():
-    assert sentences("Use pnpm, e.g. in CI. Do not use npm!\n- Never push.\n\n1. Ask first.") == [
-        "Use pnpm, e.g. in CI.", "Do not use npm!", "- Never push.", "1. Ask first.",
-    ]  # fmt: skip
-    assert duties_only("It is old. Do not touch it.") == "Do not touch it."
-    assert not is_duty("This folder holds the parser.")
 
 
 def test_a_summary_id_is_the_hash_of_the_summary():

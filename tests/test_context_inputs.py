@@ -96,9 +96,16 @@ def test_a_long_text_keeps_its_ends_and_becomes_an_artifact():
     kept: list[str] = []
     reader = LogReader("session", keep=lambda text: (kept.append(text), "artifact:1")[1])
     text = "begin\n" + "middle\n" * 3000 + "end"
-    row = reader.read([event(payload={"text": text})]).events.to_pylist()[0]
+    row = reader.read([event(kind="external.result", payload={"text": text})]).events.to_pylist()[0]
     assert row["text"].startswith("begin\n") and row["text"].endswith("\nend") and len(row["text"]) < 6100
     assert row["ref"] == "artifact:1" and kept == [text]
+    assert (row["cut"], row["characters"]) == (True, len(text))
+
+
+def test_what_the_user_says_is_never_cut():
+    text = "Do it.\n" * 3000
+    row = read_events([event(payload={"text": text})]).events.to_pylist()[0]
+    assert (row["text"], row["cut"], row["characters"]) == (text, False, len(text))
 
 
 @pytest.mark.parametrize(

@@ -86,18 +86,10 @@ def test_layer_3_the_budget_kept_only_the_parser():
 
 def test_layer_4_a_summary_lost_a_constraint():
     _, seen = round_twelve()
-    row = dict(seen.decision("goal:e0")) | {"lost_duties": 1, "mode": "summary", "original_ref": "event:e0"}
+    row = dict(seen.decision("goal:e0")) | {"lost_sentences": 1, "mode": "summary", "original_ref": "event:e0"}
     damaged = type(seen)(seen.turn, seen.model_input, [row], seen.warnings, seen.state)
     found = why(damaged, "goal:e0")
     assert found["layer"] == "summary_lost_constraint" and "event:e0" in found["answer"]
-
-
-def test_a_summary_of_history_that_lacks_a_duty_counts_it():
-    import pyarrow as pa
-    from scoped_retrieval.nodes.turns.duties import lost
-
-    assert lost(pa.array(["Never push. It rains."]), pa.array(["It rains."])).tolist() == [1]
-    assert lost(pa.array(["Never push. It rains."]), pa.array(["Never push."])).tolist() == [0]
 
 
 def test_layer_5_the_input_that_was_sent_has_it_outside_of_its_fence():

@@ -1,108 +1,165 @@
-"""Prohibitions, approvals and checks survive every compaction of rules (S3.30)."""
+"""Prohibitions, approvals and checks survive every compaction, in rules and in what the user says (S3.30)."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from context_session import instructing, projected
+from context_session import Session, instructing, projected
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.turns.duties import duties_only, is_duty, lost, sentences
+from scoped_retrieval.nodes.turns.duties import LONG_MESSAGE, binding, binds, is_duty, lost, sections, sentences
 
 PROHIBITED = (
-    "Never push to main.", "Do not edit files below src/generated.", "Don't rename exported functions.", "No network calls in unit tests.",
-    "You must not log credentials.", "Avoid wildcard imports.", "Migrations are append-only; existing ones cannot be changed.",
-    "Refrain from reformatting untouched files.", "Leave the lock file alone.", "Only touch the package that fails.", "Secrets are off-limits.",
-    "Use vitest instead of jest.", "Prefer a fixture rather than a mock.", "The vendor folder is read-only.", "Nobody commits without a ticket.",
-    "It is forbidden to skip hooks.", "Stop before the release branch is touched.", "Comments stay as they are unless they are wrong.",
+    "Never push to main.", "Do not edit files below src/generated.", "Don't rename exported functions.", "Don\u2019t touch the lock file.",
+    "No network calls in unit tests.", "You must not log credentials.", "Avoid wildcard imports.", "Refrain from reformatting untouched files.",
+    "Leave the lock file alone.", "Only touch the package that fails.", "Secrets are off-limits.", "Use vitest instead of jest.",
+    "The vendor folder is read-only.", "Nobody commits without a ticket.", "It is forbidden to skip hooks.", "Stop before the release branch is touched.",
+    "Keep out of vendor/.", "Hands off the lexer.", "Stay within packages/parser.", "Skipping hooks is not allowed.", "Force pushes are prohibited.",
+    "The schema is frozen.", "Fix the parser, not the lexer.", "Comments stay as they are unless they are wrong.", "I don\u2019t want you to rewrite it.",
     "不要修改生成的文件。", "🚫 force pushes",
 )  # fmt: skip
 APPROVED = (
     "Ask before adding a dependency.", "A maintainer approves every schema change.", "Get permission from the owner of the module.",
-    "Confirm destructive commands with the user.", "Deployments need sign-off.", "Changes to billing go through review.", "Consult the security team first.",
-    "Wait for a human before merging.", "Escalate failing releases to the owner.", "Tell the user which files you delete.", "发布前必须得到批准。",
+    "Confirm destructive commands with the user.", "Deployments need sign-off.", "Check with me before you merge.", "Consult the security team first.",
+    "Wait for a human before merging.", "Escalate failing releases to the owner.", "Tell me which files you delete.", "Run it by me first.",
+    "Let me review the migration.", "Nothing ships without asking.", "Deploy only after approval.", "发布前必须得到批准。",
 )  # fmt: skip
 CHECKED = (
     "Run pnpm test after each change.", "All tests must pass.", "Lint before you commit.", "Verify the fix with the failing test.", "Make sure the build is green.",
-    "Type checks are required.", "Every bug fix needs to have a regression test.", "Check the changelog before a release.", "Coverage should stay above 90 %.",
-    "Validate the schema with the script.", "Update the docs when an API changes.", "Always format with ruff.", "Remember to rebuild the fixtures.",
-    "提交前请运行测试。",
+    "Type checks are required.", "Every bug fix needs to have a regression test.", "Check that the changelog is there.", "Validate the schema with the script.",
+    "Always format with ruff.", "Remember to rebuild the fixtures.", "Keep the tests green.", "Double-check the numbers.", "提交前请先运行测试。",
 )  # fmt: skip
-PLAIN = (
-    "The parser lives in this folder.",
-    "Commit c0ffee introduced it.",
-    "We love small modules.",
-    "Ben wrote the first version in 2019.",
-    "The weather is fine.",
-)
+PLAIN = ("The parser lives in this folder.", "Commit c0ffee introduced it.", "We love small modules.", "Ben wrote the first version in 2019.", "The weather is fine.")  # fmt: skip
+PASSING = (
+    "Now fix the serializer.", "Thanks, looks good.", "What does parse() do?", "I don't know why it fails.", "It doesn't work.", "There's no error now.",
+    "No, the other file.", "Run the tests again please.", "It still does not compile.", "I can't reproduce it.", "Why did you change parser.ts?", "Go on.",
+)  # fmt: skip
 DUTIES = (*PROHIBITED, *APPROVED, *CHECKED)
 
 
 @pytest.mark.parametrize("sentence", DUTIES)
-def test_a_duty_is_known(sentence: str):
-    assert is_duty(sentence)
+def test_a_duty_is_known_in_rules_and_in_messages(sentence: str):
+    assert is_duty(sentence) and binds(sentence)
 
 
 @pytest.mark.parametrize("sentence", PLAIN)
-def test_a_sentence_without_duty_may_go(sentence: str):
-    assert not is_duty(sentence)
+def test_a_section_of_plain_sentences_may_be_a_reference(sentence: str):
+    assert not is_duty(sentence) and not binds(sentence)
 
 
-SEPARATORS = st.sampled_from([" ", "\n", "\n\n", "\n- ", "\n1. ", "\n\n## Rules\n\n"])
+@pytest.mark.parametrize("sentence", PASSING)
+def test_what_a_user_says_in_passing_binds_nothing(sentence: str):
+    assert not binds(sentence)
 
 
-@given(st.lists(st.tuples(st.sampled_from([*DUTIES, *PLAIN]), SEPARATORS), min_size=1, max_size=30))
-def test_every_duty_survives_the_compaction_of_any_text(parts: list[tuple[str, str]]):
-    text = "".join(sentence + separator for sentence, separator in parts)
-    kept = " ".join(duties_only(text).split())
-    for sentence, _ in parts:
-        if sentence in DUTIES:
-            assert " ".join(sentence.split()) in kept, text
-    import pyarrow as pa
-
-    assert lost(pa.array([text]), pa.array([duties_only(text)])).tolist() == [0]
+SEPARATORS = st.sampled_from([" ", "\n", "\n\n", "\n- ", "\n1. ", "\n\n```\nrm -rf x\n\n```\n\n"])
+TEXTS = st.lists(st.tuples(st.sampled_from([*DUTIES, *PLAIN]), SEPARATORS), min_size=1, max_size=40).map(
+    lambda parts: "".join(sentence + separator for sentence, separator in parts)
+)
 
 
-def test_a_sentence_that_was_broken_into_lines_is_kept_whole():
-    text = "The parser is old.\nAny change that touches the user interface must include\na snapshot that somebody\nlooked at.\nIt rains."
-    assert (
-        duties_only(text)
-        == "Any change that touches the user interface must include a snapshot that somebody looked at."
+@given(TEXTS)
+def test_sections_are_the_text_and_none_is_divided(text: str):
+    made = sections(text)
+    assert "\n".join(made).split() == text.split()
+    assert all(section in text for section in made), "a section stands in the text as it is"
+
+
+@given(TEXTS)
+def test_a_message_binds_with_all_of_its_duties(text: str):
+    kept = binding(text) or ""
+    for sentence in DUTIES:
+        assert text.count(sentence) == kept.count(sentence) or (len(text) > LONG_MESSAGE and "```" in text), text
+    if len(text) <= LONG_MESSAGE:
+        assert kept in ("", text)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Layout", "Git", "Style", "Never"]), TEXTS), min_size=1, max_size=4))
+def test_rules_that_are_too_long_lose_whole_sections_and_no_sentence(parts: list[tuple[str, str]]):
+    text = "\n\n".join(f"## {title} {number}\n\n{body}" for number, (title, body) in enumerate(parts))
+    seen = projected(
+        rules=[{"path": "AGENTS.md", "text": text}], budget={"maxTokens": 90_000, "reserved": {"rules": 1}}
     )
+    rows = [row for row in seen.decisions if row["source_kind"] == "repository_instructions"]
+    told = "".join(instructing(seen).split())
+    for row in rows:
+        assert (row["mode"], row["lost_sentences"] == 0) in (("full", True), ("reference", False))
+        assert row["mode"] == "full" or f"open {row['reference']}" in seen.text()
+    for sentence in {sentence for _, body in parts for sentence in DUTIES if sentence in body}:
+        assert "".join(sentence.split()) in told
 
 
-def test_what_a_duty_announces_stays_with_it():
-    text = "Background.\n\nRun all tests:\n\n```sh\ncargo nextest run\n```\n\nHistory.\n\nNever touch:\n\n- dist\n- vendor\n\nThe end is near."
-    assert duties_only(text).splitlines() == [
-        "Run all tests:",
-        "```sh",
-        "cargo nextest run",
-        "```",
-        "Never touch:",
-        "- dist",
-        "- vendor",
-    ]
-    assert sentences(text)[2] == "```sh\ncargo nextest run\n```"
+def test_what_is_lost_is_counted_against_the_original_and_not_by_a_pattern():
+    pairs = [("It rains. The sun shines.", "It rains."), ("A b c.", "A b c."), ("One. Two. Three.", None)]
+    assert lost(pa.array([a for a, _ in pairs]), pa.array([b for _, b in pairs])).tolist() == [1, 0, 3]
+
+
+def test_a_heading_stands_in_front_of_its_section():
+    text = "# Guide\n\n## Never\n\n### In git\n\n- force push\n- amend\n\n## Layout\n\nThe parser lives here.\n"
+    told = instructing(projected(rules=[{"path": "AGENTS.md", "text": text}]))
+    assert "- (AGENTS.md:6) Never > In git:\n  - force push\n  - amend\n" in told
+    assert "(AGENTS.md:11) Layout: The parser lives here.\n" in told
+
+
+def test_sentences_end_where_they_end_and_at_list_items():
+    assert sentences("Use pnpm, e.g. in CI. Do not use npm!\n- Never push.\n\n1. Ask first.") == [
+        "Use pnpm, e.g. in CI.", "Do not use npm!", "- Never push.", "1. Ask first.",
+    ]  # fmt: skip
+
+
+def labelled(file: Path) -> list[tuple[str, str]]:
+    """(P, A or V, sentence): prohibitions, approvals, verifications."""
+    rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [(row[0], row[-1]) for row in rows]
 
 
 def real_sentences() -> list[tuple[str, str]]:
-    """(P, A or V, sentence) of rule files that nobody here wrote, one per line."""
+    """Sentences as they stand in rule files, one `label<TAB>repository<TAB>sentence` per line."""
     file = os.environ.get("TEST_RULE_SENTENCES")
     if not file:
         pytest.skip("TEST_RULE_SENTENCES names no file of labelled sentences")
-    lines = Path(file).read_text(encoding="utf-8").splitlines()
-    return [(line[0], line[2:]) for line in lines if line.strip()]
+    return labelled(Path(file))
+
+
+def told_as_rules(rows: list[tuple[str, str]], titled: bool) -> list[str]:
+    """The sentences that do not instruct when every rule is cut as far as it may be, each in a section of its own."""
+    parts = [f"## Part {number}\n\n{sentence}" if titled else sentence for number, (_, sentence) in enumerate(rows)]
+    plain = "## Where\n\nThe folder holds a part of it."
+    rule = {"path": "AGENTS.md", "text": "\n\n".join([*parts, plain])}
+    seen = projected(rules=[rule], budget={"maxTokens": 60_000, "reserved": {"rules": 1}})
+    told = instructing(seen)
+    assert "holds a part" not in told, "something was cut"
+    return [sentence for _, sentence in rows if sentence not in told]
+
+
+def told_as_messages(rows: list[tuple[str, str]]) -> list[str]:
+    """The sentences that do not instruct when the user said each of them long ago, before another goal."""
+    session = Session()
+    for number, (_, sentence) in enumerate(rows):
+        session.add("user.message", turn=number, text=sentence)
+    session.add("user.goal", turn=len(rows), text="Now something else.")
+    for number in range(60):
+        session.add("command.finished", turn=len(rows) + number, command="ls", exitCode=0, stdout="x")
+    told = instructing(projected(session, budget={"maxTokens": 60_000}))
+    return [sentence for _, sentence in rows if sentence not in told]
+
+
+OWN = Path(__file__).parent / "fixtures" / "rule_sentences.tsv"
+"""What rule files of repositories ask for, in our own words, with the repository that asks for it; labelled by hand."""
+
+
+def test_a_hundred_labelled_duties_survive_every_compaction():
+    rows = labelled(OWN)
+    assert len(rows) >= 100 and {label for label, _ in rows} == {"P", "A", "V"}
+    assert told_as_rules(rows, titled=True) == []
+    assert told_as_messages(rows) == []
 
 
 def test_labelled_sentences_of_real_rule_files_survive_every_compaction():
     rows = real_sentences()
-    assert len(rows) >= 100 and {label for label, _ in rows} == {"P", "A", "V"}
-    text = "\n\n".join(f"The folder holds a part of it.\n{sentence}" for _, sentence in rows)
-    told = instructing(
-        projected(rules=[{"path": "AGENTS.md", "text": text}], budget={"maxTokens": 60_000, "reserved": {"rules": 1}})
-    )
-    said = " ".join(line.removeprefix("- ") for line in told.splitlines())
-    gone = [sentence for _, sentence in rows if not all(part in said for part in sentences(sentence))]
-    assert "holds a part" not in told and gone == []
+    assert told_as_rules(rows, titled=True) == []
+    missed = told_as_messages(rows)
+    assert len(missed) <= len(rows) // 20, missed

@@ -1,10 +1,11 @@
-"""Duties in rule texts: prohibitions, approvals and checks, which no compaction may lose (S3.30).
+"""Duties in rules and in the words of the user: prohibitions, approvals and checks, which no compaction may lose (S3.30).
 
-Gives: `sentences` (a text in its sentences and list items), `is_duty`, `duties_only` (a rule text cut to them) and `lost`
-(duties that a shorter form lacks).
+Gives: `is_duty` and `binds` (whether a rule text, or what a user says, forbids, asks for an approval or asks for a check),
+`binding` (the sections of a message that do), `sections` and `sentences` of a text, and `lost` (how many sentences of an
+original its shown form lacks).
 
-What one would otherwise get wrong: the error that counts is a duty taken for none. The patterns err on the side of keeping: a
-sentence with a modal verb, a negation or a word of approval or checking stays, whatever else it says.
+What one would otherwise get wrong: no pattern knows every prohibition, so none decides about sentences. Whole sections are kept
+or left to a reference, and `lost` compares what is shown with the original, word for word, whatever a pattern says of it.
 """
 
 from __future__ import annotations
@@ -15,26 +16,59 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["DUTY", "TOPIC_WORDS", "duties_only", "is_duty", "lost", "sentences"]
+__all__ = ["TOPIC_WORDS", "binding", "binds", "is_duty", "lost", "sections", "sentences"]
 
-_PROHIBITED = (
-    r"\b(?:never|not|n't|don'?t|cannot|can'?t|won'?t|shouldn'?t|mustn'?t|no longer|avoid|forbid\w*|forbidden|prohibit\w*|disallow\w*|"
-    r"refus\w+|reject\w*|refrain|stop|instead|redact\w*|sensitive|confidential|rather than|without|unless|except|only|no|none|nor|neither|off[- ]limits|read[- ]only|"
-    r"deprecated|do\s+NOT|banned?|leave\b.{1,40}\b(?:alone|as)|keep\s+out|untouched|restrict\w*|limit(?:ed)?\s+to|must)\b"
+_NEGATED = (
+    r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|never|not\s+(?:be\s+)?"
+    r"(?:allowed|permitted|touch|change|edit|modify|commit|push|use|add|remove|delete|to\b|ever|part\s+of))\b"
+)
+_FORBIDDEN = (
+    r"\b(?:avoid\w*|forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
+    r"(?:keep|stay)\s+(?:out|away|off|clear|within|inside|to)|leave\b[^.\n]{1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
+    r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside)|nobody|no\s+one|nowhere|"
+    r"none\s+of|instead\s+of|rather\s+than|restrict\w*|limited?\s+to|confine\w*|preserve\w*|ignore|exclude\w*|reserve[ds]?|reject\w*|"
+    r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
+    r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
+    r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
+    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]*no(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
+    r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]*(?:stop|halt|pause|hold)\b"
 )
 _APPROVAL = (
-    r"\b(?:approv\w+|ask(?:s|ed)?|permission|confirm\w*|consent|sign[- ]?off|review\w*|authoriz\w+|consult\w*|agree\w*|"
-    r"check\s+with|get\s+\w+\s+from|request\w*|owner\w*|maintainer\w*|escalat\w+|wait\s+for|human|notify|tell)\b"
+    r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
+    r"check\s+with|wait\s+(?:for|until|on)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
+    r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify)\s+(?:me|us|the\s+\w+)|notify|"
+    r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
+    r"when\s+(?:in\s+doubt|unsure)|if\s+(?:you\s+are\s+)?(?:in\s+doubt|unsure|unclear|uncertain|ambiguous)|uncertain)\b"
 )
 _CHECKED = (
-    r"\b(?:verif\w+|test(?:s|ed|ing)?|check\w*|lint\w*|validat\w+|ensur\w+|make\s+sure|must|always|requir\w+|mandatory|shall|should|"
-    r"need(?:s|ed)?\s+to|has\s+to|have\s+to|pass(?:es|ing)?|before|after|prior\s+to|run(?:s|ning)?|typecheck\w*|type-check\w*|format\w*|"
-    r"green|clean|complete|ci|coverage|build(?:s)?|double-check|prove|assert\w*|keep|update|be\s+sure|remember|important|critical|warning)\b"
+    r"\b(?:verif\w+|validat\w+|ensur\w+|make\s+sure|double[- ]check|be\s+sure|remember\s+to|check\s+(?:that|whether|if|the|for|all|every)|must|always|mandatory|requir\w+|"
+    r"(?:have|has|need|needs|needed)\s+to|shall|every\s+time|each\s+time|critical|important|"
+    r"(?:before|after|prior\s+to|until|once)\s+(?:you|each|every|any|all|the|a|your|commit\w*|push\w*|merg\w*|releas\w*|deploy\w*|chang\w*|edit\w*|modif\w*|writ\w*|"
+    r"finish\w*|submit\w*|claim\w*|open\w*|consider\w*|making|starting|running|adding|creating|delet\w*|finaliz\w*|sending|dependency|destructive|proceed\w*)|"
+    r"(?:if|when|whenever|once)\s+you\s+(?:chang\w+|modif\w+|edit\w*|touch\w*|add\w*|renam\w+|delet\w+|remov\w+)|when(?:ever)?\s+(?:[\w/-]+\s+){1,4}chang\w+|"
+    r"(?:add|write|include)\b[^.\n]{0,40}\btests?\b[^.\n]{0,40}\b(?:for\s+(?:new|every|each|any|all)|when|with)|"
+    r"tests?\s+(?:must|should|have|need|pass)|(?:all|every)\s+(?:\w+\s+){0,3}(?:pass|green|tested|documented|covered)|covered\s+by|(?:keep|stay)\b[^.\n]{0,60}\b(?:green|passing|compatible|stable|working|same|up[- ]to[- ]date|in\s+sync)|"
+    r"(?:run|re-?run|execute)\b[^.\n]{0,80}\b(?:before|after|each|every|first|whenever|automatically)\b)"
 )
-DUTY = re.compile(f"(?i){_PROHIBITED}|{_APPROVAL}|{_CHECKED}")
-_UPPER_NOT = re.compile(r"[❌🚫⛔⚠✋]")
-_CJK = re.compile("[不勿禁须須必需要请請先确確认認审審批准验驗测測]")
+_MARKED = r"[\u274c\U0001f6ab\u26d4\u26a0\u270b\U0001f6d1\U0001f512]"
+_CJK = "不要|不得|不應|不应|必須|許可|许可|請勿|请勿|嚴禁|严禁|不许|不能|不可|不准|别|勿|禁止|必须|務必|务必|請先|请先|先问|确认|確認|批准|审批|審批|同意|验证|驗證|确保|確保|只能|仅限|除非|未经|未經|先.{0,6}再|运行测试|跑测试"
 """Words of duty in Chinese: negations, musts, approvals, checks."""
+_BINDS = re.compile(f"(?im){_NEGATED}|{_FORBIDDEN}|{_APPROVAL}|{_CHECKED}|{_MARKED}|{_CJK}")
+_STATED = re.compile(
+    r"(?i)\b(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?(?:(?:do|does|did|could|will|would|was|is)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't)"
+    r"(?!\s+(?:want|like|think|recommend|touch|change|be\s+(?:touch|chang|edit|modif)))|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
+)
+"""Reports of what does not work, which forbid nothing."""
+_SOFT = (
+    r"\b(?:prefer\w*|tests?|tested|testing|lint\w*|check\w*|format\w*|pass(?:es|ing)?|before|after|prior\s+to|run(?:s|ning)?|type-?check\w*|green|ci|coverage|"
+    r"builds?|rebuild\w*|update|keep|stop|warning|deprecated|not|n't|no|none|nor|neither|nothing|without|should|request\w*|review\w*|don'?ts?|disable\w*|stale|"
+    r"(?:if|when|whenever|needs?|regenerat\w+|re-generat\w+)|credentials?|tokens?|passwords?|use|uses|follow\w*|include|add)\b"
+)
+_DUTY = re.compile(f"(?im){_SOFT}")
+"""More words of duty, for rules: in a rule file, whatever may be meant as one counts."""
+LONG_MESSAGE = 1_200
+"""Longest message that binds as a whole; of a longer one its sections that bind."""
+_SPELLED = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'", "`": "", "\u00a0": " ", "\u202f": " ", "\u200b": None, "\u2060": None, "\ufeff": None, "\u2011": "-"})  # fmt: skip
 _BREAK = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)")
 _FENCES = ("```", "~~~")
 _ITEM = re.compile(r"\s*(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\||>)")
@@ -95,29 +129,51 @@ def _blocks(text: str) -> list[str]:
     return ["\n".join(block) for block in blocks if block]
 
 
-def is_duty(sentence: str) -> bool:
-    """Whether a sentence prohibits, asks for an approval, or asks for a check."""
-    return bool(DUTY.search(sentence) or _UPPER_NOT.search(sentence) or _CJK.search(sentence))
+def sections(text: str) -> list[str]:
+    """The sections of a text: paragraphs, lists and code blocks, with the line in front that announces them; none is divided."""
+    found: list[list[str]] = []
+    fence, apart = "", True
+    for line in text.splitlines():
+        mark = line.lstrip()
+        if fence:
+            found[-1].append(line)
+            fence = "" if mark.startswith(fence) else fence
+            continue
+        if not mark:
+            apart = True
+            continue
+        begins = mark.startswith(_FENCES)
+        announced = bool(found) and (found[-1][-1].rstrip(" *_").endswith(":") or found[-1][-1].startswith("#"))
+        if (apart and not announced) or not found:
+            found.append([])
+        found[-1].append(line)
+        fence = mark[:3] if begins else ""
+        apart = False
+    return ["\n".join(lines) for lines in found]
 
 
-def duties_only(text: str) -> str:
-    """The duties of a text, one per line. What a duty announces with a colon, a code block or a list, stays with it."""
-    kept: list[str] = []
-    announced = False
-    for sentence in sentences(text):
-        listed = sentence.startswith(_FENCES) or bool(_ITEM.match(sentence))
-        if is_duty(sentence):
-            kept.append(sentence)
-            announced = sentence.rstrip("*_").endswith(":") or (announced and listed)
-        elif announced and listed:
-            kept.append(sentence)
-        else:
-            announced = False
-    return "\n".join(kept)
+def binds(said: str) -> bool:
+    """Whether a user's words forbid something, ask for an approval, or ask for a check."""
+    plain = _STATED.sub(" ", said.translate(_SPELLED))
+    return bool(_BINDS.search(plain))
+
+
+def is_duty(text: str) -> bool:
+    """Whether a text of rules prohibits, asks for an approval or a check: as `binds`, and by softer words as well."""
+    plain = text.translate(_SPELLED)
+    return bool(_BINDS.search(plain) or _DUTY.search(plain))
+
+
+def binding(said: str) -> str | None:
+    """Of a message what binds beyond its round: all of it, of a long one the sections that bind; None where nothing does."""
+    if len(said) <= LONG_MESSAGE:
+        return said if binds(said) else None
+    kept = [section for section in sections(said) if binds(section)]
+    return "\n\n".join(kept) or None
 
 
 def lost(original: pa.Array, shown: pa.Array) -> NDArray[np.int32]:
-    """How many duties of each original its shown form lacks; each distinct pair is looked at once."""
+    """How many sentences of each original its shown form lacks; each distinct pair is looked at once."""
     pairs = list(zip(original.to_pylist(), shown.to_pylist(), strict=True))
     known = {pair: _lost(*pair) for pair in dict.fromkeys(pairs)}
     return np.array([known[pair] for pair in pairs], dtype=np.int32)
@@ -126,5 +182,5 @@ def lost(original: pa.Array, shown: pa.Array) -> NDArray[np.int32]:
 def _lost(original: str | None, shown: str | None) -> int:
     if original is None or original == shown:
         return 0
-    kept = shown or ""
-    return sum(is_duty(sentence) and sentence not in kept for sentence in sentences(original))
+    kept = " ".join((shown or "").split())
+    return sum(" ".join(sentence.split()) not in kept for sentence in sentences(original))

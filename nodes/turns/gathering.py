@@ -27,7 +27,7 @@ LATEST = 8
 """Most results of the last tool calls that count as the latest observation; a round seldom has more calls at once."""
 _TEXT = pa.large_string()
 _FILLED: dict[str, Any] = {
-    "required": False, "seq": -1, "content_class": "fact", "standing": "evidence", "row": 0,
+    "required": False, "cut": False, "characters": 0, "seq": -1, "content_class": "fact", "standing": "evidence", "row": 0,
 }  # fmt: skip
 
 
@@ -43,6 +43,10 @@ def rows(turn: Int, **columns: Any) -> pa.Table:
             arrays[name] = array.cast(column.type)
         else:
             arrays[name] = pa.repeat(pa.scalar(value, column.type), len(turn))
+    if "characters" not in columns:
+        arrays["characters"] = pc.cast(
+            pc.fill_null(pc.utf8_length(pc.coalesce(arrays["text"], arrays["summary"])), 0), pa.int64()
+        )
     return pa.table(arrays)
 
 
@@ -80,9 +84,9 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
     own = flat(events["turn_id"]).take(at)
     round_ = joined("Turn ", pc.coalesce(own, pc.cast(pa.array(rounds), pa.string())))
     names = pc.replace_substring(kind, pattern=".", replacement=" ").cast(_TEXT)
-    tail_heading = joined(
-        round_, names, pc.utf8_slice_codeunits(where, 0, HEADING_CHARACTERS), between=", ", skip_nulls=True
-    )
+    short = joined(pc.utf8_slice_codeunits(where, 0, HEADING_CHARACTERS), "...")
+    short = pc.if_else(pc.greater(pc.utf8_length(where), HEADING_CHARACTERS), short, where)
+    tail_heading = joined(round_, names, short, between=", ", skip_nulls=True)
     ref = flat(events["ref"]).take(at)
     return rows(
         turn,
@@ -95,6 +99,8 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
         standing=standing,
         heading=pc.if_else(pa.array(latest | read), where, tail_heading),
         text=flat(events["text"]).take(at),
+        characters=flat(events["characters"]).take(at),
+        cut=flat(events["cut"]).take(at),
         summary=flat(events["summary"]).take(at),
         excerpt=flat(events["excerpt"]).take(at),
         reference=pc.coalesce(ref, named_id("event", flat(events["event_id"]).take(at))),
@@ -150,7 +156,7 @@ def matches_of(turn: Int, event: Int, events: pa.Table, matches: pa.Table) -> pa
 
 
 def items_of(turn: Int, event: Int, turns: pa.Table, events: pa.Table, items: pa.Table) -> pa.Table:
-    """Items of the snapshots that a turn names, else of those that events of the horizon created, the last ones first."""
+    """Items of the snapshots that a turn names, else of those given for every turn and those that events of the horizon created, the last ones first."""
     given = flat(turns["snapshot_ids"])
     named = np.asarray(given.is_valid()).astype(bool)
     own = Ragged.of(given)
@@ -158,13 +164,16 @@ def items_of(turn: Int, event: Int, turns: pa.Table, events: pa.Table, items: pa
     of_event = np.flatnonzero(among(events["kind"], ("retrieval.snapshot.created",)))
     mine = np.flatnonzero(~named[turn] & np.isin(event, of_event))[::-1]
     which, place = spread(created.starts[event[mine]], np.diff(created.starts)[event[mine]])
-    owner = np.concatenate([own.rows, turn[mine][which]])
-    seq = np.concatenate([np.full(len(own.codes), -1), integers(events["seq"])[event[mine]][which]])
+    names = pc.unique(flat(items["snapshot_id"]))
+    given_ids = pc.unique(flat(items["snapshot_id"]).filter(flat(items["given"])))
+    unnamed = np.flatnonzero(~named)
+    of_turn, of_given = np.repeat(unnamed, len(given_ids)), np.tile(np.arange(len(given_ids)), len(unnamed))
+    owner = np.concatenate([own.rows, of_turn, turn[mine][which]])
+    seq = np.concatenate([np.full(len(own.codes) + len(of_turn), -1), integers(events["seq"])[event[mine]][which]])
     ids = pa.concat_arrays(
-        [own.vocabulary.take(pa.array(own.codes)).cast(pa.string()),
+        [own.vocabulary.take(pa.array(own.codes)).cast(pa.string()), given_ids.take(pa.array(of_given)),
          created.vocabulary.take(pa.array(created.codes[place])).cast(pa.string())]
     )  # fmt: skip
-    names = pc.unique(flat(items["snapshot_id"]))
     code, of_item = positions(ids, names), positions(items["snapshot_id"], names)
     by = np.argsort(of_item, kind="stable")
     low = of_item[by].searchsorted(code, side="left")

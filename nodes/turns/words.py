@@ -135,6 +135,7 @@ SOURCE_KINDS = Vocabulary(
         "state_summary",
         "latest_observation",
         "recent_tail",
+        "user_message",
         "file_content",
         "search_match",
         "retrieval_result",
@@ -169,7 +170,7 @@ ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
 FORMS = Vocabulary("mode", ("full", "excerpt", "summary", "reference", "none"))
 LEVELS: Mapping[str, int] = {
     "system_rules": 1, "repository_instructions": 2, "user_goal": 3, "active_constraint": 3, "state_summary": 4,
-    "latest_observation": 5, "recent_tail": 6, "file_content": 7, "search_match": 7, "retrieval_result": 7,
+    "latest_observation": 5, "recent_tail": 6, "user_message": 6, "file_content": 7, "search_match": 7, "retrieval_result": 7,
     "memory_candidate": 8, "history_summary": 9, "older_history": 9, "tool_schema": 9,
 }  # fmt: skip
 """The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas stand beside the messages."""
@@ -186,11 +187,14 @@ REASONS: Mapping[str, str] = {
     # shown
     "always_present": "present in every input of the session",
     "rule_in_scope": "rule that applies to the files and the task at hand",
-    "duties_kept": "rules are too long for their share: prohibitions, approvals and checks kept, the rest by reference",
+    "section_referenced": "rules are too long for their share: of this section, in which nothing reads as a duty, a reference",
     "latest_result": "result of the last tool calls",
     "latest_summarized": "result of the last tool calls, summarized; the full text is an artifact",
     "key_event": "one of the last key events",
     "key_event_summarized": "one of the last key events, its output summarized",
+    "user_message": "one of the last messages of the user",
+    "message_shortened": "one of the last messages of the user, its first sections; the whole of it by reference",
+    "long_text_cut": "longer than an event keeps: its beginning and end; the whole of it is an artifact",
     "current_content": "content of a file as it is now",
     "failing_stack": "file that the failure points to",
     "recently_modified": "file that was modified in this session",
@@ -229,6 +233,10 @@ REASONS: Mapping[str, str] = {
     "retrieval_cap": "beyond the number of retrieved items",
     "memory_cap": "beyond the number of memory hints",
     "duplicate": "the same evidence is shown by another item",
+    "stands_above": "its text stands under the goal or the constraints of this input",
+    "snapshot_empty": "the retrieval snapshot selected nothing",
+    "other_turn": "retrieved for another turn: its event lies before the horizon or behind this turn, or the turn names other snapshots",
+    "before_horizon": "before the events that a turn looks at one by one: in the session log, and what it set holds through the state",
     "disclosure_cap": "beyond what the session may disclose of this part",
     "snapshot_missing": "the snapshot that the turn names was not found",
     "budget_part": "beyond the share of its part, and nothing else left room",
@@ -241,7 +249,7 @@ REASONS: Mapping[str, str] = {
 TURN_CONDITIONS = Vocabulary(
     "condition",
     ("logs_crowd_out_rules", "over_budget", "no_user_goal", "empty_session", "snapshot_missing", "tool_schema_too_large",
-     "conflicting_rules", "instructions_in_output", "disclosure_capped"),
+     "conflicting_rules", "instructions_in_output", "disclosure_capped", "secrets_masked", "constraints_crowd"),
 )  # fmt: skip
 FAILURE_LAYERS = Vocabulary(
     "failure_layer",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..columns.keys import among, flat, integers, positions, rank_within, take_or
 from ..columns.ragged import Ragged, spread
 from .asof import FOREVER
+from .joining import joined
 from .judging import Judgment, known
 from .scopes import TIERS, in_pairs, value_at
 
@@ -27,8 +28,9 @@ NOTICES = 6
 """Most files that an input names as left out."""
 REASONING = 2
 """Most events of the model's own words in the tail."""
-AHEAD = 8
-"""Events by which a user's message or a decision about a permission counts as newer than it is."""
+OTHERS = 3
+"""Places of the tail that messages of the user and decisions about permissions leave to other events, where it has six or more."""
+MESSAGES = ("user.message", "user.goal", "user.constraint", "user.confirmation")
 
 
 class Worth(Judgment):
@@ -43,26 +45,56 @@ class Worth(Judgment):
         self._disclosure()
 
     def _tail(self, events: pa.Table) -> None:
-        tail = np.flatnonzero(self.of("recent_tail"))
-        kind = flat(events["kind"]).take(pa.array(self.row[tail]))
+        """The newest messages of the user and decisions about permissions, the newest other events beside them, up to the limit.
+        The last message stands in the tail even where it is a constraint as well.
+        """
+        tail = np.flatnonzero(self.of("recent_tail", "user_message"))
+        row = np.where(self.of("user_message")[tail], -1, self.row[tail])
+        kind, actor = take_or(events["kind"], row), take_or(events["actor"], row)
+        earlier = row < 0
+        message = earlier | (among(actor, ("user",)) & among(kind, MESSAGES))
+        decided = among(kind, ("permission.denied", "permission.granted"))
         again = among(kind, ("history.summarized",))
-        for slot, at in (("goal", "user.goal"), ("constraint", "user.constraint")):
-            owner, _, seq = self.held(slot)
-            again |= among(kind, (at,)) & _isin(self.turn[tail], self.seq[tail], owner, seq)
         self.refuse_some("worth", tail, again, "duplicate")
-        model = among(flat(events["actor"]).take(pa.array(self.row[tail])), ("model",)) & ~among(kind, ("tool.intent",))
+        newest_said = np.full(self.turns.num_rows, -1, dtype=np.int64)
+        np.maximum.at(newest_said, self.turn[tail[message]], self.seq[tail[message]])
+        last = ~among(kind, ("user.goal", "user.constraint")) & (self.seq[tail] >= newest_said[self.turn[tail]])
+        self.refuse_some("worth", tail, self._stands_above(tail) & ~last, "stands_above")
+        model = among(actor, ("model",)) & ~among(kind, ("tool.intent",))
         spoken = tail[model & self.passed()[tail]]
         newest = spoken[np.lexsort((-self.seq[spoken], self.turn[spoken]))]
         self.refuse_some("worth", newest, rank_within(self.turn[newest]) >= REASONING, "reasoning_cap")
-        first = among(
-            kind, ("user.message", "user.goal", "user.confirmation", "permission.denied", "permission.granted")
-        )
-        merit = self.seq[tail] + np.where(first, AHEAD, 0)
-        self.ranked(tail[np.lexsort((-self.seq[tail], -merit, self.turn[tail]))])
+        self._ranked_tail(tail, message | decided)
         limit = integers(self.turns["tail_limit"])[self.turn[tail]]
         self.refuse_some("worth", tail, self.rank[tail] >= limit, "tail_limit")
+        self.reason[tail[message & self.passed()[tail]]] = "user_message"
         latest = np.flatnonzero(self.of("latest_observation"))
         self.ranked(latest[np.lexsort((-self.seq[latest], self.turn[latest]))])
+
+    def _stands_above(self, tail: Int) -> Bool:
+        """Events whose whole text stands under the goal or the constraints."""
+        rule = np.flatnonzero(self.of("user_goal", "active_constraint"))
+        event = pc.replace_substring_regex(flat(self.sources["reference"]).take(pa.array(rule)), r"^event:", "")
+        whole = joined(event, flat(self.sources["text"]).take(pa.array(rule)), between="\n")
+        mine = flat(self.sources["source_id"]).take(pa.array(tail))
+        mine = joined(
+            pc.replace_substring_regex(mine, r"^event:", ""),
+            flat(self.sources["text"]).take(pa.array(tail)),
+            between="\n",
+        )
+        return in_pairs((self.turn[tail], mine), (self.turn[rule], whole))
+
+    def _ranked_tail(self, tail: Int, first: Bool) -> None:
+        """Messages and decisions first, and yet the newest `OTHERS` of the other events before the oldest of those."""
+        passed = self.passed()[tail]
+        limit = integers(self.turns["tail_limit"])[self.turn[tail]]
+        order = np.lexsort((-self.seq[tail], ~first, ~passed, self.turn[tail]))
+        group = self.turn[tail][order] * 4 + (~passed)[order] * 2 + (~first)[order]
+        place = np.empty(len(tail), dtype=np.int64)
+        place[order] = rank_within(group)
+        room = np.maximum(limit - OTHERS, limit // 2)
+        late = np.where(first, place >= room, place >= limit - room)
+        self.ranked(tail[np.lexsort((-self.seq[tail], ~first, late, self.turn[tail]))])
 
     def _evidence(self, events: pa.Table) -> None:
         mine = np.flatnonzero(self.of("file_content", "search_match", "retrieval_result"))
@@ -141,12 +173,6 @@ class Worth(Judgment):
                 count[self.turn[new]] + rank_within(self.turn[new]) >= limit[self.turn[new]],
                 "disclosure_cap",
             )
-
-
-def _isin(turn: Int, seq: Int, turns: Int, seqs: Int) -> Bool:
-    """Which (turn, event) pairs occur among others."""
-    width = int(max(seq.max(initial=0), seqs.max(initial=0))) + 1
-    return np.isin(turn * width + seq, turns * width + seqs)
 
 
 def _limit(caps: Ragged, prefix: str, turns: int) -> Int:

@@ -1,8 +1,10 @@
 """The context policy: what the model sees this round, with a ledger for every decision.
 
 - `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: what comes back
-- `inputs`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
-- `events`: session events at the door; `observations`: outputs of tools, normalized and summarized
+- `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
+- `events`: session events as rows; `door`: masks and spellings of what comes in; `artifacts`: long texts by reference; `observations`: outputs
+  of tools, normalized and summarized
+- `beyond`: rows of the ledger for what a turn does not look at
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
 - `log`: session logs on disk, over their `log_lines` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, and what differs; `desk`: what commands ask
 - `transcripts`: sessions of Claude Code and Codex CLI as session logs

@@ -4,7 +4,9 @@ Gives: `LogReader`, which turns events into LOG_EVENTS, LOG_MATCHES and MEMORY_R
 a list of them. Field names of document 003 and snake_case are both read; an unknown kind is an error that lists the kinds.
 
 What one would otherwise get wrong: the order of the log is the order of events, whatever their clocks say. An event that comes
-twice, with the same id and the same words, is one event; with other words it is an error.
+twice, with the same id and the same words, is one event; with other words it is an error. The kind of an event does not make it
+the user's: where its `origin` or `actor` names somebody else, that one speaks. Secrets are masked before anything else reads a
+text; what the user says is never cut, and of another long text `characters` says how long all of it is.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,16 +22,25 @@ import pyarrow as pa
 
 from ...nodes.context_tables import LOG_EVENTS, LOG_MATCHES, MEMORY_RECORDS
 from ...nodes.errors import InputError
+from ...nodes.turns.duties import LONG_MESSAGE, binding, sections
 from ...nodes.turns.words import EVENT_ACTORS, EVENT_KINDS, PHASES
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES
 from ..quoting import canonical
 from ..sources.jsonl import Record
+from .artifacts import Artifacts, artifact
+from .door import masked_values, one_path
 from .observations import addresses_the_model, observed
 
-__all__ = ["LogReader", "LogTables", "identity_of", "read_events"]
+__all__ = ["LogReader", "LogTables", "identity_of", "long_text", "read_events"]
 
 LONG = 6_000
-"""Characters of a text that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
+"""Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
+EXCERPT = 1_000
+"""Characters of the excerpt of a long text of a tool in which nothing reads as a failure: its beginning and its end."""
+_MASK = "[REDACTED:"
+_SPEAKERS = {"user": "user", "model": "model", "system": "system", "repository": "system", "global": "system",
+             "memory": "memory"}  # fmt: skip
+"""Who speaks by the name of an origin; whoever else it names is a tool."""
 KEY_KINDS = frozenset(EVENT_ACTORS) - {
     "rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
     "phase.changed", "constraint.ended",
@@ -51,6 +62,10 @@ class LogTables:
     events: pa.Table
     matches: pa.Table
     memories: pa.Table
+    artifacts: Mapping[str, str] = field(default_factory=Artifacts)
+    """The long texts behind references, where the events themselves are at hand."""
+    before: Callable[[], LogTables] | None = None
+    """Reads the rows of the events before these, where these are the end of a log; the ledger has rows for them as well."""
 
     @classmethod
     def empty(cls) -> LogTables:
@@ -59,7 +74,8 @@ class LogTables:
     def then(self, other: LogTables) -> LogTables:
         """These and the rows of later events."""
         pairs = ((self.events, other.events), (self.matches, other.matches), (self.memories, other.memories))
-        return LogTables(*(pa.concat_tables(pair).combine_chunks() for pair in pairs))
+        events, matches, memories = (pa.concat_tables(pair).combine_chunks() for pair in pairs)
+        return LogTables(events, matches, memories, self.artifacts)
 
 
 @dataclass
@@ -70,7 +86,7 @@ class LogReader:
     seq: int = 0
     turn: int = -1
     turn_id: str | None = None
-    keep: Callable[[str], str] | None = None
+    keep: Callable[[str], str] = artifact
     seen: MutableMapping[str, str] = field(default_factory=dict)
     """Digests of the events at hand, by id."""
     taken: list[int] = field(default_factory=list)
@@ -91,17 +107,18 @@ class LogReader:
         matches: list[dict[str, Any]] = []
         memories: list[dict[str, Any]] = []
         self.taken = []
-        for number, value in enumerate(values):
+        given = [dict(value) if isinstance(value, Mapping) else value for value in values]
+        for number, (value, masked) in enumerate(zip(given, masked_values(given), strict=True)):
             place = at(number)
             if not isinstance(value, Mapping):
                 raise InputError.of_kind("a JSON object", value, place)
-            record = Record(place, number, 0, 0, "", dict(value))
-            row = self._event(record)
+            record = Record(place, number, 0, 0, "", masked)
+            row = self._event(record, value)
             if row is None:
                 continue
             events.append(row)
             self.taken.append(number)
-            payload = record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
+            payload = _payload(record)
             if row["kind"] == "search.result":
                 matches += _matches(payload, row)
             if row["kind"] == "memory.recalled":
@@ -110,7 +127,7 @@ class LogReader:
             LOG_EVENTS.from_rows(events), LOG_MATCHES.from_rows(matches), MEMORY_RECORDS.from_rows(memories)
         )
 
-    def _event(self, record: Record) -> dict[str, Any] | None:
+    def _event(self, record: Record, given_: Mapping[str, Any]) -> dict[str, Any] | None:
         given = record.value("kind", "type")
         kind = canonical(EVENT_KINDS, given, record.place("kind", "type")) if given is not None else None
         if kind is None:
@@ -118,7 +135,7 @@ class LogReader:
         id_ = record.identifier(*_IDS)
         if id_ is None:
             raise InputError.expected("the event's id", None, f"{record.at}.id")
-        digest = identity_of(record.fields)[1]
+        digest = identity_of(given_)[1]
         if (known := self.seen.get(id_)) is not None:
             if known == digest:
                 self.repeated += 1
@@ -140,17 +157,15 @@ class LogReader:
         turn_id = record.identifier("turnId", "turn_id")
         if self.turn < 0 or (turn_id is not None and turn_id != self.turn_id):
             self.turn, self.turn_id = self.turn + 1, turn_id if turn_id is not None else self.turn_id
-        row = self._row(record, kind, str(given))
+        row = self._row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)))
         row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
         self.seq += 1
         return row
 
-    def _row(self, record: Record, kind: str, given: str) -> dict[str, Any]:
-        payload = record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
-        told = record.fields.get("payload")
-        text = told if isinstance(told, str) else payload.text(*_TEXTS)
-        stdout, stderr = payload.text("stdout"), payload.text("stderr")
+    def _row(self, record: Record, kind: str, given: str, unmasked: Record) -> dict[str, Any]:
+        payload = _payload(record)
+        text, stdout, stderr = _text_of(record, payload)
         command = payload.text("command", "tool", "toolName", "query", "url")
         arguments = payload.value("arguments", "input")
         if arguments is not None and command:
@@ -162,14 +177,10 @@ class LogReader:
         failed = (
             bool(code) or timed_out or kind in ("tool.error", "permission.denied") or payload.value("failed") is True
         )
-        if text is None and (stdout or stderr):
-            text = "\n".join(filter(None, (stdout, stderr)))
-        class_, summary, excerpt, suspicious = (
-            _CLASS.get(kind),
-            payload.text("summary", "keyExcerpt", "key_excerpt"),
-            None,
-            False,
-        )
+        origin = _origin(record, payload)
+        actor = EVENT_ACTORS[kind] if origin is None else _SPEAKERS.get(origin, "tool")
+        class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
+        excerpt, suspicious = None, False
         if kind == "command.finished":
             stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
             seen = observed(text or "", command=command, failed=failed, stream=stream, timed_out=timed_out)
@@ -180,8 +191,11 @@ class LogReader:
             suspicious = seen.suspicious
             summary, excerpt = summary or seen.summary, seen.excerpt if failed else None
         elif text:
-            suspicious = EVENT_ACTORS[kind] != "user" and addresses_the_model(text)
-            summary = summary or (" ".join(text.split())[:300] if len(text) > 240 else None)
+            suspicious = actor != "user" and addresses_the_model(text)
+            if actor == "user":
+                excerpt = _leading(text) if len(text) > LONG_MESSAGE else None
+            else:
+                summary = summary or (_first(text) if len(text) > 240 else None)
         if kind == "search.result" and summary is None:
             summary = _found(payload)
         if kind == "plan.updated":
@@ -189,7 +203,13 @@ class LogReader:
         visible_excerpt = payload.text("visibleExcerpt", "visible_excerpt")
         ref = payload.text("ref", "artifact", "stdoutRef", "stdout_ref", "stderrRef", "stderr_ref")
         ref = ref or next(iter(payload.strings("artifacts") or []), None)
-        text, ref = self._kept(text, ref)
+        if excerpt is None and text and actor == "tool" and len(text) > EXCERPT:
+            excerpt = _cut(text, EXCERPT)
+        whole, masked = len(text or ""), f"{text} {command}".count(_MASK)
+        if text is not None and whole > LONG and actor != "user":
+            # The reference follows from the text as it came, which no later detector of secrets changes.
+            ref = ref or self.keep(_text_of(unmasked, _payload(unmasked))[0] or text)
+            text = _cut(text)
         subject = (
             payload.identifier("subject", "phase")
             if kind == "phase.changed"
@@ -204,24 +224,29 @@ class LogReader:
         if kind in ("user.goal", "user.constraint") and not text:
             raise InputError.expected("text", None, payload.place("text"))
         key = record.value("key", "keyEvent")
+        speaks = kind in ("user.goal", "user.message", "user.confirmation") and actor == "user"
         return {
             "kind": kind,
-            "actor": EVENT_ACTORS[kind],
+            "actor": actor,
             "key_event": key if isinstance(key, bool) else kind in KEY_KINDS,
             "observation_class": class_,
             "visibility": record.word(VISIBILITIES, "visibility") or "model-visible",
             "zone": record.word(ZONES, "zone", "sensitivity") or "internal",
             "text": text,
+            "characters": whole,
+            "cut": whole > LONG and actor != "user",
+            "masked": masked,
+            "binding": binding(text) if speaks and text else None,
             "summary": summary,
             "excerpt": visible_excerpt or excerpt,
             "ref": ref,
             "command": command,
             "exit_code": code,
             "failed": failed,
-            "path": payload.text("path", "file", "filePath", "file_path"),
+            "path": one_path(payload.text("path", "file", "filePath", "file_path")),
             "version": payload.identifier("version", "hash", "sha256"),
             "subject": subject,
-            "origin": payload.text("origin") if kind == "user.constraint" else None,
+            "origin": origin if kind in ("user.constraint", "user.goal") else None,
             "evidence_ids": payload.strings("evidenceIds", "evidence_ids", "shown"),
             "snapshot_ids": payload.strings(
                 "retrievalSnapshotIds",
@@ -234,15 +259,60 @@ class LogReader:
             "suspicious": suspicious,
         }
 
-    def _kept(self, text: str | None, ref: str | None) -> tuple[str | None, str | None]:
-        """Of a long text the beginning and the end, with where all of it is."""
-        if text is None or len(text) <= LONG:
-            return text, ref
-        if ref is None and self.keep is not None:
-            ref = self.keep(text)
-        half = LONG // 2
-        head, tail = text[:half].rsplit("\n", 1)[0], text[-half:].split("\n", 1)[-1]
-        return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}", ref
+
+def _payload(record: Record) -> Record:
+    return record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
+
+
+def _text_of(record: Record, payload: Record) -> tuple[str | None, str | None, str | None]:
+    """What an event says, and of that what stood in each stream."""
+    told = record.fields.get("payload")
+    text = told if isinstance(told, str) else payload.text(*_TEXTS)
+    stdout, stderr = payload.text("stdout"), payload.text("stderr")
+    if text is None and (stdout or stderr):
+        text = "\n".join(filter(None, (stdout, stderr)))
+    return text, stdout, stderr
+
+
+def long_text(event: Mapping[str, Any]) -> str | None:
+    """What an event says, where it is longer than a row keeps; None for others."""
+    record = Record("event", 0, 0, 0, "", dict(event))
+    text = _text_of(record, _payload(record))[0]
+    return text if text is not None and len(text) > LONG else None
+
+
+def _origin(record: Record, payload: Record) -> str | None:
+    """Who an event says that it is from; of the event and its payload the one that is not the user."""
+    named = [payload.text("origin", "actor", "role"), record.text("origin", "actor", "role")]
+    said = [
+        {"human": "user", "assistant": "model"}.get(each.strip().lower(), each.strip().lower())
+        for each in named
+        if each
+    ]
+    return next((each for each in said if _SPEAKERS.get(each) != "user"), said[0] if said else None)
+
+
+def _cut(text: str, most: int = LONG) -> str:
+    """Of a long text the beginning and the end, and how much lies between."""
+    half = most // 2
+    head, tail = text[:half].rsplit("\n", 1)[0], text[-half:].split("\n", 1)[-1]
+    return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}"
+
+
+def _first(text: str) -> str:
+    """The beginning of a text on one line."""
+    one = " ".join(text.split())
+    return one if len(one) <= 300 else f"{one[:297]}..."
+
+
+def _leading(text: str) -> str | None:
+    """The first sections of a long message, whole ones, as many as a tail has room for."""
+    kept: list[str] = []
+    for section in sections(text):
+        if sum(map(len, kept)) + len(section) > LONG_MESSAGE:
+            break
+        kept.append(section)
+    return "\n\n".join(kept) or None
 
 
 def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -253,8 +323,9 @@ def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
 
 
 def read_events(values: Iterable[Any], session_id: str = "session") -> LogTables:
-    """The rows of all events of a session."""
-    return LogReader(session_id).read(values)
+    """The rows of all events of a session; their long texts stay at hand."""
+    held = Artifacts()
+    return replace(LogReader(session_id, keep=held.keep).read(values), artifacts=held)
 
 
 def _matches(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -269,7 +340,7 @@ def _matches(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
         line = match.number("line", "lineNumber")
         found.append(
             {
-                "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": match.required("path", "file"),
+                "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": one_path(match.required("path", "file")),
                 "line": None if line is None else int(line), "text": match.text("text", "content"),
                 "generated": match.value("generated") is True, "public_api": match.value("publicApi", "public_api") is True,
             }

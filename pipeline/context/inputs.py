@@ -11,24 +11,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from pathlib import Path, PurePosixPath
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from ...nodes.blocks.token_counting import BASE
-from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, RULE_TEXTS, STATE_FACTS, TOOL_SCHEMAS
+from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
 from ...nodes.errors import InputError
+from ...nodes.turns.duties import binding
 from ...nodes.turns.frame import STYLES
-from ...nodes.turns.scopes import TOPICS, topics_in
 from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
 from ..quoting import canonical
 from ..sources.jsonl import Record
+from .door import masked_values, one_path
 from .events import memory_row
+from .rules import INSTRUCTION_FILES, read_rules, rule_files
 
 __all__ = [
     "INSTRUCTION_FILES",
@@ -42,133 +43,14 @@ __all__ = [
     "seed_facts",
 ]
 
-INSTRUCTION_FILES = (
-    "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "GEMINI.md", "**/GEMINI.md", ".github/copilot-instructions.md", ".cursorrules",
-    ".windsurfrules", "CONVENTIONS.md", "**/CONVENTIONS.md",
-)  # fmt: skip
-"""Paths whose text may instruct, unless the caller names others."""
 MOST_MEMORIES = 256
 DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_TAIL = 16_000, 1_024, 8
-_HEADING = re.compile(r"^#{1,6}\s+(?P<title>.+?)\s*#*$")
 _GENERATED = re.compile(
     r"(?:^|/)(?:dist|build|generated|vendor|node_modules|__generated__|third_party)/|\.(?:min\.js|g\.dart|pb\.go|lock)$|_pb2\.py$"
 )
 _PUBLIC = re.compile(
     r"(?:^|/)(?:index\.[jt]sx?|__init__\.pyi?|mod\.rs|lib\.rs|types\.[jt]s|api\.[jt]s|public\.[jt]s)$|\.d\.ts$|\.pyi$|\.proto$"
 )
-
-
-def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
-    """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (sections become rules), `origin`,
-    `topics`, `folder`.
-    """
-    rows: list[dict[str, Any]] = []
-    for number, value in enumerate(values):
-        place = f"{at}[{number}]"
-        if isinstance(value, str):
-            rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
-            continue
-        record = _record(value, place)
-        text, path = record.required("text", "content"), record.text("path")
-        origin = record.text("origin", "kind") or ("repository" if path else "system")
-        origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
-        if origin not in ("system", "global", "repository"):
-            raise InputError.one_of(("system", "global", "repository"), origin, record.place("origin"))
-        named = record.strings("topics")
-        if unknown := set(named or ()) - set(TOPICS):
-            raise InputError.one_of(TOPICS, sorted(unknown)[0], record.place("topics"))
-        if path is None:
-            rows.append(
-                {
-                    "rule_id": record.identifier("id") or f"{origin}:{number}",
-                    "origin": origin,
-                    "folder": "",
-                    "topics": named or [],
-                    "text": text,
-                }
-            )
-            continue
-        folder = record.value("folder")
-        if not isinstance(folder, str | None):
-            raise InputError.of_kind("text", folder, record.place("folder"))
-        rows += _sections(path, text, origin, _folder(path) if folder is None else folder.strip("/"), named)
-    for place_, row in enumerate(rows):
-        row["place"] = place_
-    ids = [row["rule_id"] for row in rows]
-    if len(set(ids)) != len(ids):
-        again = next(id_ for id_ in ids if ids.count(id_) > 1)
-        raise InputError.described("every rule once", f"{again!r} again", at)
-    return RULE_TEXTS.from_rows(rows)
-
-
-def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> list[dict[str, Any]]:
-    """The rule files of a work tree, as values for `read_rules`; those above come first.
-
-    Raises:
-        InputError: there is no such folder, or a file is not UTF-8.
-    """
-    top = Path(root)
-    if not top.is_dir():
-        raise InputError.expected("a folder", None, str(root))
-    found: dict[str, Path] = {}
-    for glob in globs:
-        for file in top.glob(glob):
-            if file.is_file() and not file.is_symlink():
-                found[file.relative_to(top).as_posix()] = file
-    values = []
-    for name in sorted(found, key=lambda each: (each.count("/"), each)):
-        try:
-            text = found[name].read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(
-                f"Expected a readable UTF-8 file, got {type(error).__name__} - at {found[name]}"
-            ) from error
-        if text.strip():
-            values.append({"path": name, "text": text})
-    return values
-
-
-def _folder(path: str) -> str:
-    parent = PurePosixPath(path).parent.as_posix()
-    return "" if parent == "." or parent.startswith(".github") else parent
-
-
-def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] | None) -> list[dict[str, Any]]:
-    """A rule file by its headings, each with the topics of its heading and of the file's name."""
-    parts: list[tuple[int, str, list[str]]] = [(1, "", [])]
-    fenced = False
-    for number, line in enumerate(text.splitlines(), start=1):
-        fenced ^= line.lstrip().startswith("```")
-        if not fenced and (heading := _HEADING.match(line)):
-            parts.append((number + 1, heading["title"], []))
-        else:
-            parts[-1][2].append(line)
-    kept = [(line, title, "\n".join(lines).strip()) for line, title, lines in parts]
-    kept = [part for part in kept if part[2]]
-    stem = PurePosixPath(path).name
-    names = np.array(list(TOPICS))
-    general = {
-        "AGENTS.md",
-        "CLAUDE.md",
-        "GEMINI.md",
-        "README.md",
-        ".cursorrules",
-        ".windsurfrules",
-        "CONVENTIONS.md",
-        "copilot-instructions.md",
-    }
-    spoken = [
-        title if stem in general else f"{title} {re.sub(r'[._-]', ' ', stem.removesuffix('.md'))}"
-        for _, title, _ in kept
-    ]
-    about = topics_in(pa.array(spoken, pa.string())) if kept else np.zeros((0, len(names)), dtype=bool)
-    return [
-        {
-            "rule_id": f"{path}:{line}", "origin": origin, "path": path, "line": line, "folder": folder,
-            "topics": topics if topics is not None else names[mask].tolist(), "text": f"{title}: {body}" if title and "\n" not in body else body,
-        }
-        for (line, title, body), mask in zip(kept, about, strict=True)
-    ]  # fmt: skip
 
 
 def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
@@ -179,7 +61,7 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     """
     rows = [
         memory_row(_record(value, f"{at}[{number}]"), session_id=None, from_seq=0)
-        for number, value in enumerate(values)
+        for number, value in enumerate(masked_values(list(values)))
     ]
     if len(rows) > MOST_MEMORIES:
         raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
@@ -200,7 +82,7 @@ _CAPABILITY = (
 def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
     """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed by the name where it is not given."""
     rows = []
-    for number, value in enumerate(values):
+    for number, value in enumerate(masked_values(list(values))):
         record = _record({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
         inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
         name = inner.required("name")
@@ -222,13 +104,25 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
     """Rows of RETRIEVED_ITEMS from snapshots as JSON: `snapshot_id`, `block_ref`, `items` with label, path, text and so on."""
     rows: list[dict[str, Any]] = []
-    for number, value in enumerate(values):
+    for number, value in enumerate(masked_values(list(values))):
         record = _record(value, f"{at}[{number}]")
         name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
-        for place, each in enumerate(record.value("items", "citations") or []):
+        given = record.value("items", "citations") or []
+        if not given:
+            rows.append(
+                {
+                    "snapshot_id": name,
+                    "block_ref": ref or name,
+                    "place": 0,
+                    "standing": "evidence",
+                    "generated": False,
+                    "public_api": False,
+                }
+            )
+        for place, each in enumerate(given):
             item = _record(each, f"{record.at}.items[{place}]")
             path, line, section = (
-                item.text("path"),
+                one_path(item.text("path")),
                 item.number("line", "line_start", "lineStart"),
                 item.text("section"),
             )
@@ -338,10 +232,12 @@ def _trim_order(value: Any, at: str) -> list[str]:
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
     """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first event at hand."""
-    record = _record(state or {}, at)
+    record = _record(masked_values([state or {}])[0], at)
     facts: list[tuple[str, str, str, str]] = []
     if goal := record.text("userGoal", "user_goal"):
         facts.append(("goal", "", goal, "user"))
+        if bound := binding(goal):
+            facts.append(("constraint", "state-goal", bound, "user.goal"))
     if phase := record.word(PHASES, "phase"):
         facts.append(("phase", "", phase, "system"))
     for number, text in enumerate(record.strings("activeConstraints", "active_constraints") or []):
@@ -351,14 +247,15 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
         ("artifact", ("artifactRefs", "artifact_refs")),
     ):
         facts += [
-            (slot, path, path if slot == "artifact" else "state", "tool") for path in record.strings(*names) or []
+            (slot, path, path, "tool") if slot == "artifact" else (slot, one_path(path) or path, "state", "tool")
+            for path in record.strings(*names) or []
         ]
     if failure := record.text("latestFailure", "latest_failure"):
         facts.append(("failure", "", failure, "tool"))
     if command := record.text("latestCommand", "latest_command"):
         facts.append(("command", "", command, "tool"))
     rows = [
-        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "event_id": f"state-{slot}{'-' + fact if fact else ''}",
+        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "event_id": fact if fact == "state-goal" else f"state-{slot}{'-' + fact if fact else ''}",
          "from_seq": -1}
         for slot, fact, value, origin in facts
     ]  # fmt: skip
@@ -380,13 +277,20 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
         "as_of": now or defaults["as_of"],
         "phase": phase,
         "project": record.text("project") or defaults.get("project"),
-        "working_directory": record.text("workingDirectory", "working_directory") or defaults.get("working_directory"),
-        "task_paths": record.strings("taskPaths", "task_paths") or defaults.get("task_paths") or [],
-        "package_root": record.text("packageRoot", "package_root") or defaults.get("package_root"),
+        "working_directory": one_path(
+            record.text("workingDirectory", "working_directory") or defaults.get("working_directory")
+        ),
+        "task_paths": [
+            one_path(each) for each in record.strings("taskPaths", "task_paths") or defaults.get("task_paths") or []
+        ],
+        "package_root": one_path(record.text("packageRoot", "package_root") or defaults.get("package_root")),
         "zones": zones or defaults.get("zones") or ["public", "internal"],
-        "instruction_sources": record.strings("instructionSources", "instruction_sources")
-        or defaults.get("instruction_sources")
-        or list(INSTRUCTION_FILES),
+        "instruction_sources": [
+            unicodedata.normalize("NFC", each).removeprefix("./")
+            for each in record.strings("instructionSources", "instruction_sources")
+            or defaults.get("instruction_sources")
+            or INSTRUCTION_FILES
+        ],
         "snapshot_ids": named if named is not None else defaults.get("snapshot_ids"),
     }
 

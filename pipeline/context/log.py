@@ -18,6 +18,7 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,10 @@ from ..locks import held
 from ..own_folders import keep_out
 from ..runs.files import read_json, write_json
 from ..sources.jsonl import parse_json
+from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
 from .events import LogReader, LogTables, identity_of
-from .log_files import artifact, event_line, file_lines, text_behind, values_of
+from .log_files import event_line, file_lines, text_behind, values_of
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 
 __all__ = ["EVERY", "LogView", "SessionLog", "open_reference", "read_session"]
@@ -217,8 +219,15 @@ class SessionLog:
         mark = stack[-1]
         reader = self._reader(mark)
         tables = self._rows(reader, lines.read(mark.seq, until, offset=_offset(mark, lines)))
+        if mark.seq:
+            tables = replace(tables, before=partial(self._before, mark.seq))
         told = [*unfinished(lines, checked), *passed]
         return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(told))
+
+    def _before(self, seq: int) -> LogTables:
+        """The rows of the events before one."""
+        with self._lines.opened() as lines:
+            return self._rows(self._reader(BEGINNING), lines.read(0, seq))
 
     def _reader(self, mark: Checkpoint) -> LogReader:
         return LogReader(self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last)

@@ -9,7 +9,6 @@ say more than that it is unfinished: it is left out and told. Anywhere else, suc
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -18,7 +17,8 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ..sources.jsonl import parse_json
-from .events import identity_of
+from .artifacts import artifact
+from .events import identity_of, long_text
 
 __all__ = ["artifact", "event_line", "file_lines", "is_json", "text_behind", "values_of"]
 
@@ -75,7 +75,7 @@ def values_of(lines: Iterable[tuple[str, bytes]], places: list[str]) -> Iterator
 
 
 def text_behind(reference: str, lines: Callable[[int, int | None], Iterable[tuple[str, bytes]]], at: str) -> str:
-    """The text behind `event:…` or `log:…`; `lines` gives the lines from an event up to another one.
+    """The text behind `event:…`, `log:…` or `artifact:…`; `lines` gives the lines from an event up to another one.
 
     Raises:
         InputError: nothing stands under that name.
@@ -87,17 +87,17 @@ def text_behind(reference: str, lines: Callable[[int, int | None], Iterable[tupl
         found = [line for number, (_, line) in enumerate(lines(0, high + 1)) if low <= number <= high]
         if found:
             return b"\n".join(found).decode()
+    if kind == "artifact":
+        for where, line in lines(0, None):
+            text = long_text(parse_json(line, where))
+            if text is not None and artifact(text) == reference:
+                return text
     if kind == "event":
         for where, line in lines(0, None):
             event = parse_json(line, where)
             if identity_of(event)[0] == name:
                 return json.dumps(event, ensure_ascii=False, indent=1)
     raise InputError.expected("a reference of this log: artifact:ID, event:ID or log:FIRST-LAST", reference, at)
-
-
-def artifact(text: str) -> str:
-    """The reference of a text that is an artifact of its log."""
-    return f"artifact:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
 from ..tokenizers import load_counters
+from .beyond import Beyond
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -86,7 +87,7 @@ class ContextPolicy:
             budget: `maxTokens`, `reserved` by part, `reservedOutputTokens`, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
             visible_tools: the tools of this turn in the place of the policy's.
             memories: governed memory records.
-            snapshots: retrieval snapshots: JSON objects, or replays of this project's own.
+            snapshots: retrieval snapshots: JSON objects, or replays of this project's own. What no event and no `snapshotIds` names is of this turn.
             turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn.
 
         Raises:
@@ -117,6 +118,7 @@ class ContextPolicy:
         items: list[Mapping[str, Any]] = []
         for each in snapshots:
             items += read_snapshots([each]) if isinstance(each, Mapping) else items_of_replay(each)
+        named = {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
         inputs = ContextInputs(
             turns=table,
             events=log.events,
@@ -124,12 +126,13 @@ class ContextPolicy:
             facts=pa.concat_tables(given),
             rules=self.rules,
             memories=pa.concat_tables([read_memories(memories), log.memories]),
-            items=items_table(items),
+            items=items_table({**item, "given": item["snapshot_id"] not in named} for item in items),
             tools=self.tools if visible_tools is None else read_tools(visible_tools, "visible_tools"),
             phases=self.phases,
             counters=load_counters(set(table["tokenizer"].to_pylist())),
         )
-        return Projections(table, run_context(inputs))
+        beyond = Beyond(log, inputs.items)
+        return Projections(table, run_context(inputs), log.artifacts, beyond)
 
     def turns_of(
         self,

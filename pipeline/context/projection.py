@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
 
+from ...nodes.errors import InputError
 from . import shapes
+from .beyond import Beyond, Decisions
 
 __all__ = ["Projection", "Projections"]
 
@@ -24,6 +26,8 @@ class Projection:
     """The rows of the ledger."""
     warnings: Sequence[Mapping[str, Any]]
     state: Mapping[str, Any]
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    """The long texts of the events at hand, by reference."""
 
     @property
     def input_id(self) -> str:
@@ -65,6 +69,17 @@ class Projection:
     def text(self) -> str:
         """Both messages as one text, for people."""
         return self.model_input["system_text"] + self.model_input["user_text"]
+
+    def open(self, reference: str) -> str:
+        """The whole text behind an `artifact:` reference of this input, its secrets masked. Texts of a log folder open by
+        `SessionLog.open_ref`.
+
+        Raises:
+            InputError: no event at hand has it.
+        """
+        if reference not in self.artifacts:
+            raise InputError.expected("the reference of an artifact of these events", reference, self.input_id)
+        return self.artifacts[reference]
 
     def neutral(self) -> str:
         """The neutral form, whose SHA-256 is `input_sha256`."""
@@ -137,6 +152,9 @@ class Projections:
 
     turns: pa.Table
     tables: Mapping[str, pa.Table]
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    beyond: Beyond | None = None
+    """What the turns were made from: the ledger has a row for all of it."""
 
     def __len__(self) -> int:
         return self.turns.num_rows
@@ -162,8 +180,14 @@ class Projections:
             start, end = bounds.get(turn["input_id"], (0, 0))
             rows[name] = self.tables[name].slice(start, end - start).to_pylist()
         one = {name: self.tables[name].slice(place, 1).to_pylist()[0] for name in ("model_inputs", "turn_states")}
+        near, beyond = rows["context_decisions"], self.beyond
         return Projection(
-            turn, one["model_inputs"], rows["context_decisions"], rows["turn_warnings"], one["turn_states"]
+            turn,
+            one["model_inputs"],
+            near if beyond is None else Decisions(near, partial(beyond.rows, turn)),
+            rows["turn_warnings"],
+            one["turn_states"],
+            self.artifacts,
         )
 
     def named(self, input_id: str) -> Projection:

@@ -30,8 +30,9 @@ _OMITTED = {
     "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions"),
     "staleness": ("stale_version", "superseded", "expired", "unverified_recently", "revoked"),
     "low relevance": ("out_of_task_scope", "outside_package", "not_key_event", "generated_file", "wrong_scope", "phase_hidden_tool", "on_demand",
-                      "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate"),
-    "doubtful source": ("ungoverned_memory", "model_guess", "snapshot_missing"),
+                      "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "section_referenced", "before_horizon",
+                      "other_turn"),
+    "doubtful source": ("ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
 _RANKED_OUT = ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence")
 _SNAPSHOT_LAYER = {
@@ -93,6 +94,8 @@ def why(
     if sent is not None and (found := _unfenced(rows, events, sent)):
         return _at(answer, "trust_isolation_missing", found)
     if not rows:
+        if len(expected) > 3 and expected in seen.text():
+            return answer | {"answer": "its words stand in the input"}
         return _in_snapshots(answer, expected, snapshots or {})
     row = min(
         rows,
@@ -116,11 +119,11 @@ def why(
     if row["action"] == "exclude":
         answer["answer"] = f"left out: {row['reason']}"
         return answer
-    if row["lost_duties"]:
+    if row["lost_sentences"]:
         return _at(
             answer,
             "summary_lost_constraint",
-            f"{SAYS['summary_lost_constraint']} ({row['lost_duties']}); the original: {row['original_ref']}",
+            f"{SAYS['summary_lost_constraint']} ({row['lost_sentences']}); the original: {row['original_ref']}",
         )
     return _afterwards(answer, seen, row, events)
 
@@ -130,8 +133,16 @@ def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
 
 
 def _meant(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
-    """The rows of the ledger that a name means."""
-    said = {f"event:{event['event_id']}" for event in events if len(expected) > 3 and expected in (event["text"] or "")}
+    """The rows of the ledger that a name means. Words mean every source that says them: those of an event are the goal, a
+    constraint or a summary as well, where it set one.
+    """
+    said = set()
+    if len(expected) > 3:
+        for event in events:
+            if expected in (event["text"] or ""):
+                said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "constraint", "history")}
+        if expected in (seen.state["user_goal"] or ""):
+            said.add(f"goal:{seen.state['goal_event']}")
     found = [
         row
         for row in seen.decisions

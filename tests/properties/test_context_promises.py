@@ -136,7 +136,7 @@ def test_only_what_may_instruct_stands_in_the_fence_of_instructions(session: Ses
 def escapes(seen: Any) -> list[str]:
     """Lines of the frame that no renderer put there, and fences that do not close."""
     wrong, open_ = [], None
-    headings = {group.heading for group in GROUPS if group.heading} | {"Latest observation:"}
+    headings = {line for group in GROUPS for line in group.heading.splitlines()} | {"Latest observation:"}
     names = "|".join([*FENCES, "untrusted_observation"])
     spoken = "|".join(name.replace("_", " ") for name in [*FENCES, "untrusted_observation"])
     opening = re.compile(

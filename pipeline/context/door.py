@@ -1,0 +1,126 @@
+"""What every text passes on its way into a projection: secrets are masked, paths get one spelling.
+
+Gives: `masked_values` (events with the secrets of their free texts masked, all events at once)
+and `one_path`.
+
+What one would otherwise get wrong: a text is looked through as a whole, before anything is cut from it, so that no cut hides half
+a secret. Ids, versions and references stay as they are: masks are alike, and ids are compared.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from ..redaction.masking import redact_texts
+from ..sources.row_paths import normalized_path
+
+__all__ = ["masked_values", "one_path"]
+
+_IDS = frozenset(
+    [
+        "id",
+        "eventId",
+        "event_id",
+        "turnId",
+        "turn_id",
+        "sessionId",
+        "session_id",
+        "kind",
+        "type",
+        "createdAt",
+        "created_at",
+        "timestamp",
+        "version",
+        "hash",
+        "sha256",
+        "subject",
+        "phase",
+        "constraintId",
+        "memoryId",
+        "memory_id",
+        "requestId",
+        "origin",
+        "actor",
+        "role",
+        "key",
+        "keyEvent",
+        "visibility",
+        "zone",
+        "sensitivity",
+        "scope",
+        "lifecycle",
+        "status",
+        "source",
+        "ref",
+        "artifact",
+        "stdoutRef",
+        "stdout_ref",
+        "stderrRef",
+        "stderr_ref",
+        "artifacts",
+        "evidenceIds",
+        "evidence_ids",
+        "shown",
+        "retrievalSnapshotIds",
+        "retrieval_snapshot_ids",
+        "snapshotIds",
+        "snapshot_ids",
+        "snapshotId",
+        "snapshot_id",
+        "sourceRefs",
+        "source_refs",
+        "evidence",
+        "lastVerifiedAt",
+        "last_verified_at",
+        "expiresAt",
+        "expires_at",
+        "contextHash",
+        "modelInputRef",
+        "visibleToolSet",
+    ]
+)
+"""Fields that hold ids, words of closed lists and references."""
+_SHORTEST = 12
+_DEEPEST = 32
+
+
+def masked_values(values: Sequence[Any]) -> list[Any]:
+    """The values with the secrets of their free texts masked."""
+    texts: dict[str, None] = {}
+    for value in values:
+        _collect(value, texts, 0)
+    masks = dict(zip(texts, redact_texts(list(texts)), strict=True))
+    changed = {text: masked for text, masked in masks.items() if text != masked}
+    return [_replaced(value, changed, 0) for value in values] if changed else list(values)
+
+
+def _collect(value: Any, texts: dict[str, None], depth: int) -> None:
+    if isinstance(value, str):
+        if len(value) >= _SHORTEST:
+            texts[value] = None
+    elif depth < _DEEPEST and isinstance(value, dict):
+        for name, each in value.items():
+            if name not in _IDS:
+                _collect(each, texts, depth + 1)
+    elif depth < _DEEPEST and isinstance(value, list):
+        for each in value:
+            _collect(each, texts, depth + 1)
+
+
+def _replaced(value: Any, masks: dict[str, str], depth: int) -> Any:
+    if isinstance(value, str):
+        return masks.get(value, value)
+    if depth < _DEEPEST and isinstance(value, dict):
+        return {name: each if name in _IDS else _replaced(each, masks, depth + 1) for name, each in value.items()}
+    if depth < _DEEPEST and isinstance(value, list):
+        return [_replaced(each, masks, depth + 1) for each in value]
+    return value
+
+
+def one_path(path: str | None) -> str | None:
+    """A path as stored paths are spelled: NFC, `/`, no `.` and no empty part; one that leaves its root keeps its `..`."""
+    if not path:
+        return path
+    return normalized_path(path) or unicodedata.normalize("NFC", path).replace("\\", "/").replace("\0", "")

@@ -1,0 +1,166 @@
+"""Rules as they come: texts of the system, and rule files of repositories, whose sections become rules of their own.
+
+Gives: `read_rules`, `rule_files`, `INSTRUCTION_FILES`.
+
+What one would otherwise get wrong: a heading is part of what its section says. Under `Never`, `force push` forbids; alone it asks for
+one. So the headings above a section stand in front of its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...nodes.context_tables import RULE_TEXTS
+from ...nodes.errors import InputError
+from ...nodes.turns.scopes import TOPICS, topics_in
+from ..sources.jsonl import Record
+from .door import masked_values, one_path
+
+__all__ = ["INSTRUCTION_FILES", "read_rules", "rule_files"]
+
+INSTRUCTION_FILES = (
+    "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "GEMINI.md", "**/GEMINI.md", ".github/copilot-instructions.md", ".cursorrules",
+    ".windsurfrules", "CONVENTIONS.md", "**/CONVENTIONS.md",
+)  # fmt: skip
+"""Paths whose text may instruct, unless the caller names others."""
+_HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)\s*#*$")
+
+
+def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
+    """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (sections become rules), `origin`,
+    `topics`, `folder`.
+    """
+    rows: list[dict[str, Any]] = []
+    for number, value in enumerate(masked_values(list(values))):
+        place = f"{at}[{number}]"
+        if isinstance(value, str):
+            rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
+            continue
+        record = _object(value, place)
+        text, path = record.required("text", "content"), one_path(record.text("path"))
+        origin = record.text("origin", "kind") or ("repository" if path else "system")
+        origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
+        if origin not in ("system", "global", "repository"):
+            raise InputError.one_of(("system", "global", "repository"), origin, record.place("origin"))
+        named = record.strings("topics")
+        if unknown := set(named or ()) - set(TOPICS):
+            raise InputError.one_of(TOPICS, sorted(unknown)[0], record.place("topics"))
+        if path is None:
+            rows.append(
+                {
+                    "rule_id": record.identifier("id") or f"{origin}:{number}",
+                    "origin": origin,
+                    "folder": "",
+                    "topics": named or [],
+                    "text": text,
+                }
+            )
+            continue
+        folder = record.value("folder")
+        if not isinstance(folder, str | None):
+            raise InputError.of_kind("text", folder, record.place("folder"))
+        rows += _sections(path, text, origin, _folder(path) if folder is None else one_path(folder) or "", named)
+    for place_, row in enumerate(rows):
+        row["place"] = place_
+    ids = [row["rule_id"] for row in rows]
+    if len(set(ids)) != len(ids):
+        again = next(id_ for id_ in ids if ids.count(id_) > 1)
+        raise InputError.described("every rule once", f"{again!r} again", at)
+    return RULE_TEXTS.from_rows(rows)
+
+
+def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> list[dict[str, Any]]:
+    """The rule files of a work tree, as values for `read_rules`; those above come first.
+
+    Raises:
+        InputError: there is no such folder, or a file is not UTF-8.
+    """
+    top = Path(root)
+    if not top.is_dir():
+        raise InputError.expected("a folder", None, str(root))
+    found: dict[str, Path] = {}
+    for glob in globs:
+        for file in top.glob(glob):
+            if file.is_file() and not file.is_symlink():
+                found[file.relative_to(top).as_posix()] = file
+    values = []
+    for name in sorted(found, key=lambda each: (each.count("/"), each)):
+        try:
+            text = found[name].read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"Expected a readable UTF-8 file, got {type(error).__name__} - at {found[name]}"
+            ) from error
+        if text.strip():
+            values.append({"path": name, "text": text})
+    return values
+
+
+def _folder(path: str) -> str:
+    parent = PurePosixPath(path).parent.as_posix()
+    return "" if parent == "." or parent.startswith(".github") else parent
+
+
+def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] | None) -> list[dict[str, Any]]:
+    """A rule file by its headings, each with the headings above it, and the topics of its own heading and of the file's name."""
+    parts: list[tuple[int, list[str], list[str]]] = [(1, [], [])]
+    above: list[tuple[int, str]] = []
+    fenced = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        fenced ^= line.lstrip().startswith(("```", "~~~"))
+        if not fenced and (heading := _HEADING.match(line)):
+            depth = len(heading["marks"])
+            above = [*(each for each in above if each[0] < depth), (depth, heading["title"])]
+            parts.append((number + 1, [title for _, title in above], []))
+        else:
+            parts[-1][2].append(line)
+    kept = [(line, titles, "\n".join(lines).strip("\n").rstrip()) for line, titles, lines in parts]
+    kept = [part for part in kept if part[2].strip()]
+    stem = PurePosixPath(path).name
+    names = np.array(list(TOPICS))
+    general = {
+        "AGENTS.md",
+        "CLAUDE.md",
+        "GEMINI.md",
+        "README.md",
+        ".cursorrules",
+        ".windsurfrules",
+        "CONVENTIONS.md",
+        "copilot-instructions.md",
+    }
+    spoken = [
+        _last(titles) if stem in general else f"{_last(titles)} {re.sub(r'[._-]', ' ', stem.removesuffix('.md'))}"
+        for _, titles, _ in kept
+    ]
+    about = topics_in(pa.array(spoken, pa.string())) if kept else np.zeros((0, len(names)), dtype=bool)
+    return [
+        {
+            "rule_id": f"{path}:{line}", "origin": origin, "path": path, "line": line, "folder": folder,
+            "topics": topics if topics is not None else names[mask].tolist(), "text": _headed(titles, body),
+        }
+        for (line, titles, body), mask in zip(kept, about, strict=True)
+    ]  # fmt: skip
+
+
+def _headed(titles: list[str], body: str) -> str:
+    """A section behind the headings that it stands under; the title of a whole file says nothing of one section."""
+    named = " > ".join(titles[1:] if len(titles) > 1 else titles)
+    if not named:
+        return body
+    return f"{named}:\n{body}" if "\n" in body else f"{named}: {body.strip()}"
+
+
+def _last(titles: list[str]) -> str:
+    return titles[-1] if titles else ""
+
+
+def _object(value: Any, at: str) -> Record:
+    if not isinstance(value, Mapping):
+        raise InputError.of_kind("an object", value, at)
+    return Record(at, 0, 0, 0, "", dict(value))
