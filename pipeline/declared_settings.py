@@ -146,9 +146,7 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("ray_address", "text", None, "Ray cluster of the engine ray; unset = one of its own on this machine"),
         Setting("serve_max_bytes", "integer", 1_048_576, "bytes of the body of one HTTP request"),
         Setting("serve_max_requests", "integer", 64, "retrieval requests in one HTTP request"),
-        Setting(
-            "serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute; 0 = any number"
-        ),
+        Setting("serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute"),
         Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
         Setting("serve_threads", "integer", 32, "requests that the servers answer at the same time"),
         Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),

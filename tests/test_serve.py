@@ -443,4 +443,3 @@ def test_requests_are_counted_per_principal_and_allowed_again_as_time_passes():
     assert (rate.seconds_to_wait("bob"), rate.seconds_to_wait(None)) == (0, 0)
     seconds[0] = 2.0
     assert [rate.seconds_to_wait("ana") for _ in range(3)] == [0, 0, 1]
-    assert not any(Rate(0).seconds_to_wait("ana") for _ in range(100))

@@ -155,7 +155,7 @@ async def append(request: Request) -> Response:
     rows, project, most = asked.get("rows"), asked.get("project"), request.app.state.settings["serve_max_requests"]
     if not isinstance(rows, list) or not 1 <= len(rows) <= most:
         raise InputError.described(f"1 to {most} rows", f"{len(rows)}" if isinstance(rows, list) else "none", "rows")
-    if project is not None and not isinstance(project, str):
+    if "project" in asked and not isinstance(project, str):
         raise InputError.of_kind("text", project, "project")
     counter = _counter(request)
     return _json(request, await _done(request, lambda: counter.append(rows, project)))

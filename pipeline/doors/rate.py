@@ -13,7 +13,7 @@ __all__ = ["Rate"]
 
 
 class Rate:
-    """At most `per_minute` requests at once and, on average, a minute; 0 = as many as come. For one event loop."""
+    """At most `per_minute` requests at once and, on average, a minute. For one event loop."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = per_minute
@@ -22,8 +22,6 @@ class Rate:
 
     def seconds_to_wait(self, principal: str | None) -> int:
         """0 for a request that may go on, which is counted; else after how many seconds the next one may."""
-        if self._most <= 0:
-            return 0
         now = self._clock()
         left, at = self._left.get(principal, (float(self._most), now))
         left = min(self._most, left + (now - at) * self._most / 60)
