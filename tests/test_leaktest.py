@@ -19,10 +19,11 @@ import test_planted_faults as faults
 import yaml
 from command_line import run
 from scoped_retrieval.nodes import audit_snapshot, rendering, scope_resolution
-from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.corpus import Corpus, heads, manifest
 from scoped_retrieval.pipeline.demo import run_demo
+from scoped_retrieval.pipeline.doors import desk
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, gate_of, with_own_presets
@@ -372,3 +373,37 @@ def test_a_test_without_tenants_is_no_success(demo: Path) -> None:
         probed(demo, principal="nobody")
     with pytest.raises(InputError, match="got ana in shop: no row is shown"):
         probed(demo, requests=[{"question": "default role", "project": "billing", "purpose": "fix-test"}])
+
+
+def test_an_answer_of_a_door_that_tells_of_rows_out_of_scope_is_found(
+    demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    pytest.importorskip("mcp", reason="needs the extra serve")
+
+    def telling(found: Any) -> dict[str, Any]:
+        considered = pc.sum(found.tables["filter_ladder"]["considered"]).as_py()
+        return values_of(found) | {"block": f"{found.block} of {considered} rows"}
+
+    values_of = desk.answer_values
+    monkeypatch.setattr(desk, "answer_values", telling)
+    report = probed(demo, angles=("open",))
+    found = {(leak.surface, leak.kind) for leak in report.leaks}
+    assert {("HTTP retrieve", "another answer"), ("MCP scoped_retrieve", "another answer")} <= found
+    assert {leak.surface for leak in report.leaks} <= {"HTTP retrieve", "HTTP expand", "MCP scoped_retrieve"}
+
+
+def test_a_list_of_a_door_that_tells_of_a_row_out_of_scope_is_found(
+    crowd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    pytest.importorskip("mcp", reason="needs the extra serve")
+
+    def known(_: Any, __: str, evidence: str) -> dict[str, Any]:
+        if evidence == surfaces.UNKNOWN_ID:
+            raise AccessError("Expected a row, got none - at evidence")
+        return {"rows": []}
+
+    monkeypatch.setattr(desk.Counter, "why", known)
+    report = leak_test(settings_in(crowd), tenants=1, probes=1, canaries=FEW, angles=("open",))
+    assert {"HTTP why", "MCP why"} <= {leak.surface for leak in report.leaks if leak.kind == "another refusal"}

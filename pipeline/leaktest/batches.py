@@ -33,14 +33,17 @@ from .angles import LEAK_TEST, OPEN, gate_of
 from .canaries import Case, Planting, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
-from .surfaces import ECHOES, audit_keys, listed, recorded_logs, refusal, surfaces_of
+from .surfaces import ECHOES, UNKNOWN_ID, audit_keys, listed, plain, recorded_logs, refusal, surfaces_of
 from .tenants import ASKER, Tenant
+from .through_doors import door_surfaces
 
 __all__ = ["STATES", "Bench", "Unit", "test_batch"]
 
 STATES = ("planted", "changed", "removed")
 LISTED = 5
 """Tenants of a batch whose lists are compared: a list costs as much as all of their answers."""
+THROUGH_DOORS = 1
+"""Tenants of a batch whose answers are compared as HTTP and MCP give them, from the open angle."""
 NARROWED = 3
 """Tenants of a batch that are tested once more alone, where their answers differ."""
 _DETAILED = 500
@@ -238,20 +241,27 @@ class _Batch:
     def _lists(self, found: _Answers) -> None:
         """What the first tenants may list and count, and what `why` tells them."""
         snapshots = dict(zip(*(found.run.snapshots[c].to_pylist() for c in ("request_id", "snapshot_id")), strict=True))
-        for unit in self.units[:LISTED]:
+        for number, unit in enumerate(self.units[:LISTED]):
             request_id, probe = next(iter(unit.asked(self.planted, self.bench.as_of).items()))
             canary = self.planted.ids[unit.case.name][0]
             settings = self.bench.for_tenant(unit.tenant, self.corpus, found.folder)
             desk = self.bench.desk(unit.tenant, self.corpus)
             surfaces = listed(settings, desk, probe.fields, found.run, snapshots[request_id], canary, found.folder)
-            if surfaces is None:
-                continue
             at = f"{unit.case.name}/lists"
-            if surfaces["why"] != surfaces["why of nothing"]:
-                found.held.append(
-                    (at, "why", "another refusal", "a canary and a row that does not exist read differently")
-                )
-            self._look(found, at, surfaces)
+            if surfaces is not None:
+                if surfaces["why"] != surfaces["why of nothing"]:
+                    detail = "a canary and a row that does not exist read differently"
+                    found.held.append((at, "why", "another refusal", detail))
+                self._look(found, at, surfaces)
+            if self.angle == OPEN and number < THROUGH_DOORS:
+                rows = {"canary": canary, "nothing": UNKNOWN_ID}
+                shown = door_surfaces(settings, probe.fields, snapshots[request_id], rows, audits=surfaces is None)
+                for door in ("HTTP", "MCP"):
+                    if shown.get(f"{door} why canary") != shown.get(f"{door} why nothing"):
+                        detail = "a canary and a row that does not exist read differently"
+                        found.held.append((at, f"{door} why", "another refusal", detail))
+                told = {name: plain(text, found.folder) for name, text in shown.items()}
+                self._look(found, f"{unit.case.name}/doors", told)
 
     def _look(self, found: _Answers, request_id: str, surfaces: Mapping[str, str]) -> None:
         """Keep digests of the surfaces, and what stands on them that must not."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -58,6 +59,7 @@ ECHOES = frozenset({"recall xray", "report", "xray text", "xray", "tables", "sco
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
 """Tables made from admissible rows alone."""
 
+_RUN_ID = re.compile(r"\brun-[0-9a-z]{18}\b")
 UNKNOWN_ID = "0" * 26
 """An evidence id that no row has."""
 
@@ -142,7 +144,8 @@ def recorded_logs() -> Iterator[io.StringIO]:
 
 def plain(text: str, folder: Path) -> str:
     """The text with placeholders for the ids of snapshots, numbers apart, and for the folder of the test."""
-    return SNAPSHOT_ID.sub(r"SNAPSHOT-\g<number>", text).replace(str(folder), "FOLDER")
+    text = SNAPSHOT_ID.sub(r"SNAPSHOT-\g<number>", text)
+    return _RUN_ID.sub("RUN", text).replace(str(folder), "FOLDER")
 
 
 def _by_request(run: Run, wanted: Sequence[str] | None) -> Iterator[tuple[str, dict[str, pa.Table]]]:
