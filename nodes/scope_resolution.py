@@ -63,6 +63,8 @@ _OF_PURPOSE = ["version", "include_states", "withheld_k", "instruction_sources",
 _PRESET = ("mode", "search_paths", "excluded_paths", "excluded_levels", "excluded_zones", "window_paths",
            "chunk_expansion", "exact_lookups", "citation_chaining", "include_deleted", "newest_first")  # fmt: skip
 _CAPPED = ("lane_k", "pool_k", "max_items")
+_GROWING = ("max_items", "max_chars")
+_MOST = float(np.iinfo(np.int32).max)
 _NARROWING = ("namespace", "workspace_root", "branch", "test_suite", "allowed_sources", "denied_sources", "allowed_paths",
               "denied_paths", "include_after", "exclude_after", "window_days", "accepted_authority", "min_authority")  # fmt: skip
 _BY_GRANTS = "project, groups, bounds"
@@ -337,12 +339,18 @@ def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
 
 
 def _counts(requests: pa.Table, preset: pa.Table, policy: pa.Table, role: pa.Table) -> dict[str, NDArray[np.int32]]:
-    """The smaller of what a request and its mode say, else the purpose's; never more than its role's caps."""
-    found = {}
+    """The smaller of what a request and its mode say, else the purpose's; never more than its role's caps.
+
+    Items and characters that nobody says grow with the tokens: a request that asks for twice the tokens of its purpose gets
+    twice the items and characters of it.
+    """
+    found, tokens = {}, _numbers(policy["max_tokens"])
+    grown = np.fmax(_numbers(requests["max_tokens"]), tokens) / tokens
     for name in _COUNTS:
         asked = _numbers(requests[name])
         chosen = np.fmin(asked, _numbers(preset[name])) if name in _CAPPED else asked
-        count = np.maximum(np.where(np.isnan(chosen), _numbers(policy[name]), chosen), 0)
+        usual = np.minimum(np.floor(_numbers(policy[name]) * (grown if name in _GROWING else 1.0)), _MOST)
+        count = np.maximum(np.where(np.isnan(chosen), usual, chosen), 0)
         cap = _ROLE_CAPS.get(name)
         found[name] = (np.fmin(count, _numbers(role[cap])) if cap else count).astype(np.int32)
     return found

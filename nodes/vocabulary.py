@@ -196,6 +196,7 @@ CONDITIONS = Vocabulary(
         "sot_stale",
         "fact_mismatch",
         "over_budget",
+        "budget_unused",
         "unverified_only",
         "missing_evidence",
         "wall_disagreement",

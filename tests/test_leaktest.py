@@ -24,6 +24,7 @@ from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.corpus import Corpus, heads, manifest
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.doors import desk
+from scoped_retrieval.pipeline.evaluation import lost_gold
 from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, gate_of, with_own_presets
@@ -245,8 +246,32 @@ def actions_with_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "actions_of", wrong)
 
 
+def gold_of_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`why --gold` tells who asked of every row what it tells an auditor."""
+    right = surfaces.lost_gold
+
+    def wrong(settings: Any, id_: str, qrels: Any, **how: Any) -> Any:
+        with monkeypatch.context() as patch:
+            everything = frozenset(Corpus.open(settings["corpus"]).projects())
+            patch.setattr(lost_gold, "audited_projects", lambda *_: everything)
+            patch.setattr(lost_gold, "audiences", lambda *a: _as_auditor(audiences(*a)))
+            return right(settings, id_, qrels, **how)
+
+    audiences = lost_gold.audiences
+    monkeypatch.setattr(surfaces, "lost_gold", wrong)
+
+
+def _as_auditor(seen: pa.Table) -> pa.Table:
+    return seen.set_column(seen.schema.get_field_index("audience"), "audience", pa.array(["audit"] * seen.num_rows))
+
+
 @pytest.mark.parametrize(
-    ("plant", "surface"), [(preview_of_everything, "contract preview"), (actions_with_withheld, "context actions")]
+    ("plant", "surface"),
+    [
+        (preview_of_everything, "contract preview"),
+        (actions_with_withheld, "context actions"),
+        (gold_of_everything, "why --gold"),
+    ],
 )
 def test_a_list_that_tells_of_rows_out_of_scope_is_found(
     plant: Plant, surface: str, crowd: Path, monkeypatch: pytest.MonkeyPatch

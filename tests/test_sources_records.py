@@ -70,6 +70,54 @@ def test_a_long_event_is_cut_into_rows_of_the_same_event(tmp_path) -> None:
     assert {row["entity"] for row in rows} == {"e1"}
 
 
+CHAT = [
+    {"role": "user", "content": "Which queue?", "timestamp": "2026-01-02T10:00:00Z"},
+    {"role": "assistant", "speaker": "Ada", "content": "The one there is.", "timestamp": "2026-01-02T10:01:00Z"},
+    {"speaker": "Ben", "text": "Good.", "timestamp": "2026-01-02T10:02:00Z"},
+    {"speaker": "Ben", "text": "Good.", "timestamp": "2026-01-02T10:02:00Z"},
+]
+
+
+def test_a_line_of_a_chat_says_who_spoke_and_has_an_id_of_its_own(tmp_path) -> None:
+    rows, report = read(records.read_sessions, lines(tmp_path, *CHAT))
+    assert [row["text"] for row in rows] == ["user: Which queue?", "Ada: The one there is.", "Ben: Good.", "Ben: Good."]
+    assert [row["section"].rpartition(" ")[0] for row in rows] == ["user", "Ada (assistant)", "Ben", "Ben"]
+    assert [row["tags"] for row in rows] == [
+        ["role:user"],
+        ["role:assistant", "speaker:Ada"],
+        ["speaker:Ben"],
+        ["speaker:Ben"],
+    ]
+    assert len({row["entity"] for row in rows}) == 4
+    assert all(row["section"].endswith(row["entity"]) for row in rows)
+    assert [row["declared_standing"] for row in rows] == ["history", "history", "untrusted", "untrusted"]
+    assert not report.notes
+    grown, _ = read(records.read_sessions, lines(tmp_path, *CHAT, {**CHAT[0], "content": "And now?"}))
+    assert [row["entity"] for row in grown[:4]] == [row["entity"] for row in rows]
+
+
+def test_no_guess_at_a_secret_can_be_tried_against_the_id_of_a_line(tmp_path) -> None:
+    ids = set()
+    for token in ("ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8", "ghp_" + "B1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"):
+        (row,), _ = read(records.read_sessions, lines(tmp_path, {**CHAT[0], "content": f"token = '{token}'"}))
+        ids.add(row["entity"])
+    assert len(ids) == 1
+
+
+def test_an_event_with_an_id_keeps_the_text_and_section_that_its_evidence_id_rests_on(tmp_path) -> None:
+    event = {**EVENT, "payload": "It failed.", "role": "assistant", "speaker": "Ada"}
+    (row,), report = read(records.read_sessions, lines(tmp_path, event))
+    assert (row["text"], row["section"]) == ("It failed.", "e1")
+    assert (row["title"], row["tags"]) == ("Ada (assistant) in s-1, turn t-1", ["role:assistant", "speaker:Ada"])
+    assert not report.notes
+
+
+def test_a_message_in_parts_is_their_texts(tmp_path) -> None:
+    parts = [{"type": "text", "text": "One."}, {"type": "image"}, "Two."]
+    (row,), _ = read(records.read_sessions, lines(tmp_path, {**CHAT[0], "content": parts}))
+    assert row["text"] == "user: One.\nTwo."
+
+
 def test_an_event_log_is_never_complete(tmp_path) -> None:
     assert read(records.read_sessions, lines(tmp_path, {**EVENT, "payload": "x"}))[1].complete_sources == set()
 
@@ -82,7 +130,7 @@ def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"id": None}, r"Expected the event's id, got nothing - at .*file.jsonl:2.id"),
+        ({"role": ["user"]}, r"Expected text, got a list - at .*:2.role"),
         ({"createdAt": None}, r"Expected an ISO 8601 instant with a time zone, got nothing - at .*:2.createdAt"),
         ({"createdAt": "2026-05-20T08:00:00"}, r"got '2026-05-20T08:00:00' - at .*:2.createdAt"),
         ({"createdAt": "2026-05-20"}, r"got '2026-05-20' - at .*:2.createdAt"),

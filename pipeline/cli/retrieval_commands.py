@@ -270,7 +270,7 @@ def ask(
     if found.not_captured:
         note(f"warn: not captured: {found.not_captured}")
     for condition in found.conditions:
-        if condition["action"] != "continue" or condition["condition"] == "lane_off":
+        if condition["action"] != "continue" or condition["condition"] in ("lane_off", "budget_unused"):
             subject = f" {condition['subject']}" if condition["subject"] else ""
             advised = condition["condition"] in ("lane_off", "request_failed")
             said = _advised(condition["message"]) if advised else condition["message"]

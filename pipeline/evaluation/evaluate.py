@@ -39,7 +39,7 @@ from .collections import Collection
 from .measuring import Measured, under
 from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, per_query, write_trec_run
 from .rankings import BLOCK, FULL
-from .report import Evaluation, Scores
+from .report import DOCUMENTS, TOKENS, Evaluation, Scores
 
 EVALUATION_PRINCIPAL = "evaluation"
 RECALL_LANES = ("lexical", "semantic", "symbol")
@@ -289,8 +289,11 @@ def evaluate(
         for system, by_budget in (chunk_systems(collection, blocks, limit=limit) if baselines else {}).items():
             for budget, filled in by_budget.items():
                 scores.add(f"{system}@{budget}", per_query(qrels, filled.shown, metrics))
-                gold = gold_per_1000(qrels, filled.shown, filled.tokens)
-                scores.metrics[f"{system}@{budget}"] |= {GOLD_PER_1000: gold}
+                scores.metrics[f"{system}@{budget}"] |= {
+                    GOLD_PER_1000: gold_per_1000(qrels, filled.shown, filled.tokens),
+                    DOCUMENTS: len(filled.shown) / len(queries),
+                    TOKENS: filled.tokens / len(queries),
+                }
         block = blocks_shown.get(BLOCK, rankings[FULL].head(0))
         scores.gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
         for lane, shares in lane_shares(scores.gold, [*asked.lanes, *OTHER_LANES]).items():

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from .metrics import DEFAULT_METRICS
+from .metrics import DEFAULT_METRICS, GOLD_PER_1000
 from .rankings import FULL
 from .significance import compared
 
@@ -84,11 +84,22 @@ class Evaluation:
                         {"collection": POOLED.format(kind=kind), "kind": kind, "system": system, "metric": metric,
                          "value": row.pop("mean"), "queries": queries, "rows": rows, "run_id": self.run_id, **row}
                     )  # fmt: skip
+        for kind, rates in self._gold_rates():
+            of_kind = [one for one in self.scores if one.kind == kind]
+            tail = {"queries": sum(one.queries for one in of_kind), "rows": sum(one.rows for one in of_kind)}
+            found += [
+                {"collection": POOLED.format(kind=kind), "kind": kind, "system": system, "metric": GOLD_PER_1000,
+                 "value": round(rate, 4), **tail, "run_id": self.run_id}
+                for system, rate in rates.items()
+            ]  # fmt: skip
         return found
 
     def comparison(self, metric: str) -> pd.DataFrame:
-        """Systems by collection for one measure, for printing."""
-        return pd.DataFrame({one.collection: {s: v.get(metric) for s, v in one.metrics.items()} for one in self.scores})
+        """Systems by collection for one measure, for printing; `GOLD_PER_1000` by kind as well."""
+        means = {one.collection: {s: v.get(metric) for s, v in one.metrics.items()} for one in self.scores}
+        if metric == GOLD_PER_1000:
+            means |= {POOLED.format(kind=kind): rates for kind, rates in self._gold_rates()}
+        return pd.DataFrame(means)
 
     def pooled(self, metric: str) -> dict[str, pd.DataFrame]:
         """Per kind, `significance.compared` over the queries of all its collections, for those systems that all have."""
@@ -110,6 +121,19 @@ class Evaluation:
             frame.to_csv(path, index=False) if csv else frame.to_parquet(path, index=False)
             written.append(path)
         return written
+
+    def _gold_rates(self) -> Iterator[tuple[str, dict[str, float]]]:
+        """Per kind of several collections and system: relevant documents in all its blocks per 1,000 tokens of all of them."""
+        for kind in dict.fromkeys(one.kind for one in self.scores):
+            of_kind = [one for one in self.scores if one.kind == kind]
+            systems = [s for s in of_kind[0].metrics if all(TOKENS in one.metrics.get(s, {}) for one in of_kind)]
+            if len(of_kind) > 1 and systems:
+                tokens = {s: [one.metrics[s][TOKENS] * one.queries for one in of_kind] for s in systems}
+                gold = {
+                    s: sum(one.metrics[s][GOLD_PER_1000] * n for one, n in zip(of_kind, tokens[s], strict=True))
+                    for s in systems
+                }
+                yield kind, {s: gold[s] / sum(tokens[s]) if sum(tokens[s]) else 0.0 for s in systems}
 
     def _kinds(self) -> Iterator[tuple[str, pd.DataFrame]]:
         for kind in dict.fromkeys(one.kind for one in self.scores):

@@ -243,18 +243,19 @@ class _Batch:
         snapshots = dict(zip(*(found.run.snapshots[c].to_pylist() for c in ("request_id", "snapshot_id")), strict=True))
         for number, unit in enumerate(self.units[:LISTED]):
             request_id, probe = next(iter(unit.asked(self.planted, self.bench.as_of).items()))
-            canary = self.planted.ids[unit.case.name][0]
+            canaries = self.planted.names[unit.case.name]
             settings = self.bench.for_tenant(unit.tenant, self.corpus, found.folder)
             desk = self.bench.desk(unit.tenant, self.corpus)
-            surfaces = listed(settings, desk, probe.fields, found.run, snapshots[request_id], canary, found.folder)
+            surfaces = listed(settings, desk, probe.fields, found.run, snapshots[request_id], canaries, found.folder)
             at = f"{unit.case.name}/lists"
             if surfaces is not None:
-                if surfaces["why"] != surfaces["why of nothing"]:
-                    detail = "a canary and a row that does not exist read differently"
-                    found.held.append((at, "why", "another refusal", detail))
+                for why in ("why", "why --gold"):
+                    if surfaces[why] != surfaces[f"{why} of nothing"]:
+                        detail = "a canary and a row that does not exist read differently"
+                        found.held.append((at, why, "another refusal", detail))
                 self._look(found, at, surfaces)
             if self.angle == OPEN and number < THROUGH_DOORS:
-                rows = {"canary": canary, "nothing": UNKNOWN_ID}
+                rows = {"canary": canaries[0], "nothing": UNKNOWN_ID}
                 shown = door_surfaces(settings, probe.fields, snapshots[request_id], rows, audits=surfaces is None)
                 for door in ("HTTP", "MCP"):
                     if shown.get(f"{door} why canary") != shown.get(f"{door} why nothing"):

@@ -57,6 +57,7 @@ _TALK = "leak-test-talk"
 """The session that hooks and canaries are turns of."""
 _AT_ONCE = 5_000
 """Canaries whose ids are computed together."""
+_NAMED_BY = ("path", "entity")
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ class Planting:
     tokens: dict[str, list[str]] = field(default_factory=dict)
     """Words, symbols and path names of the canaries of a case."""
     ids: dict[str, list[str]] = field(default_factory=dict)
+    names: dict[str, list[str]] = field(default_factory=dict)
+    """What judgements may call the canaries of a case: their ids, and paths and entities that no hook has."""
     hook_ids: dict[str, str] = field(default_factory=dict)
     """Every hook, and its case."""
 
@@ -164,6 +167,9 @@ def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
         of_hook += [name] * len(own)
         found.tokens[name] = [origin[number][3] for number in numbers]
         found.ids[name] = [ids[0][0][number] for number in numbers]
+        shared = {row.get(column) for row in (*own, case.seen) for column in _NAMED_BY}
+        called = {planted[number].get(column) for number in numbers for column in _NAMED_BY} - shared - {None}
+        found.names[name] = [*found.ids[name], *sorted(map(str, called))]
     for number, (case, role, reason, token) in enumerate(origin):
         own_text = role != "twin"  # a twin has the text of a row inside the scope, whose digest is no secret
         digests = [ids[0][1][number]] if own_text else []

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,6 +30,7 @@ from ..contracts.preview import preview
 from ..contracts.scope import Desk
 from ..contracts.why import why_not
 from ..driver import outputs
+from ..evaluation.lost_gold import lost_gold
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
 from ..retrieval import Retrieval, retrieval_of
@@ -84,12 +86,18 @@ def surfaces_of(
 
 
 def listed(
-    settings: Settings, desk: Desk, asked: Mapping[str, Any], run: Run, snapshot_id: str, canary: str, folder: Path
+    settings: Settings,
+    desk: Desk,
+    asked: Mapping[str, Any],
+    run: Run,
+    snapshot_id: str,
+    canaries: Sequence[str],
+    folder: Path,
 ) -> Surfaces | None:
-    """What a tenant may list of corpus and run, count under a contract, and learn by `why` of a canary and of no row.
+    """What a tenant may list of corpus and run, count under a contract, and learn by `why` of canaries and of no row.
 
-    `settings` and `desk` are those of the tenant on this state, `asked` a request of theirs. None for a tenant who
-    audits: they see more, as they may.
+    `settings` and `desk` are those of the tenant on this state, `asked` a request of theirs; `canaries` are what
+    judgements may call them, an evidence id first. None for a tenant who audits: they see more, as they may.
     """
     if audited_projects(settings, run):
         return None
@@ -100,8 +108,10 @@ def listed(
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots, settings.principal)),
         "contract preview": _json(preview(desk.scope(Fields(columns_of(asked, "request"))))),
-        "why": _why(settings, snapshot_id, canary),
+        "why": _why(settings, snapshot_id, canaries[0]),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
+        "why --gold": _why_gold(settings, run, snapshot_id, canaries),
+        "why --gold of nothing": _why_gold(settings, run, snapshot_id, [f"{n:026}" for n in range(len(canaries))]),
     }
     return {name: plain(text, folder) for name, text in found.items()}
 
@@ -191,6 +201,20 @@ def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:
     except ScopedRetrievalError as error:
         text = f"{type(error).__name__}: {error}"
     return text.replace(evidence, "EVIDENCE")
+
+
+def _why_gold(settings: Settings, run: Run, snapshot_id: str, documents: Sequence[str]) -> str:
+    """What `why --gold` tells the tenant of documents that judgements of their own name, and no gate lets them see."""
+    of_snapshot = pc.equal(run.snapshots["snapshot_id"], snapshot_id)
+    query = run.snapshots["request_id"].filter(of_snapshot)[0].as_py()
+    judged = pd.DataFrame({"query_id": query, "doc_id": sorted(documents), "relevance": 1})
+    try:
+        found = lost_gold(settings, snapshot_id, judged)
+        rows = [row | {"doc_id": "DOCUMENT"} for row in found.records()]
+        text = _json([rows, found.funnel(), found.stages().to_dict("records")])
+    except ScopedRetrievalError as error:
+        text = f"{type(error).__name__}: {error}"
+    return text.replace(query, "QUERY")
 
 
 def _caller_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:

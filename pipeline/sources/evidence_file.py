@@ -190,7 +190,11 @@ def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:
     if unknown := [name for name in names if name not in IMPORT_ROWS.columns]:
         raise InputError(
             f"Expected columns of import rows, got {shown_keys(unknown)} - at {at}",
-            hint=f"known columns: {', '.join(IMPORT_ROWS.columns)}",
+            hint=(
+                "lines of a chat or of a session are read by --sessions"
+                if "source_id" not in names and {"role", "content", "speaker"} & {*unknown}
+                else f"known columns: {', '.join(IMPORT_ROWS.columns)}"
+            ),
         )
     if missing and (lacking := [name for name in ("source_id", "text") if name not in names]):
         raise InputError(f"Expected columns source_id and text, got no {' and no '.join(lacking)} - at {at}")

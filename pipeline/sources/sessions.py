@@ -1,7 +1,11 @@
 """Session events: what a user, a model and tools did, one JSON object per line, appended as it happens.
 
-Gives: `read_sessions`. An event has `id`, `createdAt` and a `payload` (or `text`), and may have `sessionId`, `turnId`,
-`kind`, `user`, `testSuite` and the fields every record may have; snake_case names work as well.
+Gives: `read_sessions`. An event has `createdAt` and a `payload` (or `text`), and may have `id`, `sessionId`, `turnId`,
+`kind`, `role`, `speaker`, `user`, `testSuite` and the fields every record may have; snake_case names work as well.
+
+A line of a chat has no id: it gets one by its place in the file and what it says, secrets masked, so that a log that grows
+keeps the ids of what it had. Who spoke stands in its section and before its words. Of an event with an id the text and the
+section are what its evidence id rests on, and stay as they are: there the speaker stands in title and tags.
 
 What one would otherwise get wrong: an event log only grows, so no source is named complete: an event that a later file
 lacks has not ended.
@@ -12,12 +16,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from hashlib import sha256
 from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
 from ...nodes.errors import InputError
+from ..redaction.masking import redact_text
 from .jsonl import Record, files_of, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
 from .report import SourceReport
@@ -25,6 +31,7 @@ from .report import SourceReport
 __all__ = ["read_sessions"]
 
 _SPOKEN = ("user", "model", "assistant", "agent", "human")
+_INSTANTS = ("createdAt", "created_at", "event_time", "eventTime", "timestamp", "time", "ts")
 _TEXT_FIELDS = ("text", "content", "message", "summary", "output")
 
 
@@ -51,16 +58,23 @@ def read_sessions(
 
 
 def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[str, Any]]:
-    event = record.identifier("id", "eventId", "event_id")
-    if event is None:
-        raise InputError.expected("the event's id", None, f"{record.at}.id")
-    happened = record.instant("createdAt", "created_at", "event_time", "eventTime", "timestamp")
+    given = record.identifier("id", "eventId", "event_id")
+    happened = record.instant(*_INSTANTS)
     if happened is None:
         raise InputError.expected("an ISO 8601 instant with a time zone", None, f"{record.at}.createdAt")
-    kind = record.text("kind", "type") or "event"
+    role, speaker = record.text("role"), record.text("speaker", "name", "author")
+    stated = record.text("kind", "type")
+    kind = stated or role or "event"
     turn = record.identifier("turnId", "turn_id")
     common = common_fields(record)
     session = common["session_id"] or default_session
+    text, who = _text(record), _who(speaker, role)
+    event, section = given, given
+    if event is None:
+        event = _derived_id(record.line, happened, who, text)
+        section = f"{who} {event}" if who else event
+        text = f"{speaker or role}: {text}" if who else text
+    said_by = [f"{name}:{value}" for name, value in (("role", role), ("speaker", speaker)) if value]
     row = {
         **common,
         "source_id": f"session-event:{session}",
@@ -69,9 +83,10 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
         "document_type": kind,
         "content_type": "excerpt",
         "entity": event,
-        "title": common["title"] or f"{kind} in {session}" + (f", turn {turn}" if turn else ""),
+        "title": common["title"] or f"{who or kind} in {session}" + (f", turn {turn}" if turn else ""),
+        "tags": [*(common["tags"] or ()), *said_by] or common["tags"],
         "path": f"sessions/{session}",
-        "section": event,
+        "section": section,
         "event_time": happened,
         "session_id": session,
         "owner_project": project,
@@ -82,8 +97,20 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
         "byte_start": record.start,
         "byte_end": record.end,
     }
-    log_like = any(word in kind.lower() for word in ("tool", "test", "command", "log"))
-    yield from rows_of_text(_text(record), "event.log" if log_like else "event.txt", row, own_lines=False)
+    log_like = any(word in (stated or "event").lower() for word in ("tool", "test", "command", "log"))
+    yield from rows_of_text(text, "event.log" if log_like else "event.txt", row, own_lines=False)
+
+
+def _who(speaker: str | None, role: str | None) -> str:
+    """Who spoke, in words: `Ada (assistant)`, or what of it is known."""
+    named = " ".join((speaker or role or "").split())
+    return f"{named} ({role})" if speaker and role and speaker != role else named
+
+
+def _derived_id(line: int, happened: datetime, who: str, text: str) -> str:
+    """The id of an event without one. Secrets are masked first: nobody can try them against a digest."""
+    told = json.dumps([line, happened.isoformat(), who, redact_text(text)], ensure_ascii=False)
+    return sha256(told.encode()).hexdigest()[:12]
 
 
 def _text(record: Record) -> str:
@@ -93,9 +120,18 @@ def _text(record: Record) -> str:
     for value in (own, payload):
         if isinstance(value, str):
             return value
+        if isinstance(value, list) and (parts := [part for part in map(_part, value) if part]):
+            return "\n".join(parts)
     if isinstance(payload, dict):
         spoken = next((payload[f] for f in _TEXT_FIELDS if isinstance(payload.get(f), str)), None)
         return spoken or json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
     if payload is not None:
         return json.dumps(payload, ensure_ascii=False, sort_keys=True, indent=1)
     raise InputError.of_kind("text or a payload", own, f"{record.at}.payload")
+
+
+def _part(part: object) -> str | None:
+    """The words of one part of a message that comes in parts."""
+    if isinstance(part, dict):
+        part = part.get("text")
+    return part if isinstance(part, str) else None
