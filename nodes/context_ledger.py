@@ -29,6 +29,7 @@ from .context_tables import (
     TurnStates,
     TurnWarnings,
 )
+from .turns.asof import HORIZON, Sessions, before
 from .turns.duties import TOPIC_WORDS
 from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
 
@@ -175,6 +176,7 @@ def turn_warnings(
         "constraints_crowd": _bound(context_decisions, turn, count)
         > CONSTRAINTS * integers(model_inputs["input_limit"]),
         "disclosure_capped": any_of(among(reason, ("disclosure_cap",))),
+        "clock_backwards": _clock_backwards(context_turns, log_events),
     }
     names = [name for name in TURN_CONDITIONS.values if found[name].any()]
     at = [np.flatnonzero(found[name]) for name in names]
@@ -208,7 +210,19 @@ MESSAGES = {
     "secrets_masked": "a source had secrets: they are masked in the input",
     "constraints_crowd": "constraints of the user take more than a quarter of the input: end those that no longer hold (`constraint.ended`)",
     "disclosure_capped": "the session has disclosed as much of a part as it may",
+    "clock_backwards": "an event has an earlier time than the one before it: the order of the log stands",
 }
+
+
+def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
+    """Turns among whose last events the clock goes back."""
+    sessions = Sessions.of(turns)
+    turn, row = before(sessions, sessions.codes(events["session_id"]), integers(events["seq"]), HORIZON)
+    created = integers(flat(events["created_at"]).cast(pa.int64()))[row]
+    back = (turn[1:] == turn[:-1]) & (created[1:] < created[:-1])
+    found = np.zeros(turns.num_rows, dtype=bool)
+    found[turn[1:][back]] = True
+    return found
 
 
 def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:

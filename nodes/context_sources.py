@@ -30,15 +30,13 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .turns.asof import FOREVER, Sessions, before, holding
+from .turns.asof import FOREVER, HORIZON, Sessions, before, holding
 from .turns.gathering import crossed, events_of, items_of, matches_of, named_id, rows
 from .turns.joining import joined
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-HORIZON = 48
-"""Events that a turn looks at one by one."""
 _TEXT = pa.large_string()
 _ORIGINS = {
     "user": "User request", "repository": "Repo rule", "global": "Global rule", "system": "System rule", "user.message": "User said", "user.confirmation": "User said",

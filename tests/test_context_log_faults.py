@@ -370,3 +370,40 @@ def test_a_damaged_text_is_no_artifact(folder: Path):
 def test_there_is_no_place_behind_the_end(folder: Path):
     with pytest.raises(InputError, match=f"Expected a place in the log from 0 to {len(EVENTS)}, got 999"):
         SessionLog.open(folder).view(999)
+
+
+def test_a_clock_that_goes_back_is_a_condition_of_the_turns_that_see_it():
+    session = Session()
+    for number in range(60):
+        session.add("file.read", turn=number, path="a.ts", version=str(number), text="a")
+    session.events[5]["createdAt"] = "2020-01-01T00:00:00Z"
+    turns = [{"asOfSeq": at, "inputId": str(at)} for at in (5, 6, 53, 54)]
+    batch = policy().project_turns(turns=turns, events=session.events, budget={"maxTokens": 9000})
+    assert ["clock_backwards" in seen.conditions for seen in batch] == [False, True, False, False]
+    session.events[5]["createdAt"] = session.events[4]["createdAt"]
+    turns = [{"asOfSeq": 6, "inputId": "6"}]
+    assert "clock_backwards" not in policy().project_turns(turns=turns, events=session.events)[0].conditions
+
+
+def test_an_unknown_field_of_a_turn_is_refused_by_name():
+    with pytest.raises(InputError, match=r"Expected one of inputId, turnId, .*, got 'turnid' - at turns\[0\]"):
+        policy().project(events=EVENTS[:3], turn={"turnid": "9"})
+    with pytest.raises(InputError, match=r"Expected an object, got text - at turns\[1\]"):
+        policy().project_turns(turns=[{}, "9"], events=EVENTS[:3])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("given", "at"),
+    [
+        ({"events": [{**EVENTS[0], "payload": {"text": "a \ud800"}}]}, r"events\[0\]"),
+        ({"memories": [{"memoryId": "m", "text": "a \ud800"}]}, r"memories\[0\]"),
+        ({"state": {"userGoal": "a \ud800"}}, "state"),
+        ({"turn": {"turnId": "a \ud800"}}, r"turns\[0\]"),
+        ({"snapshots": [{"snapshot_id": "s", "items": [{"label": "code#1", "text": "a \ud800"}]}]}, "snapshots"),
+    ],
+)
+def test_half_a_character_is_refused_wherever_it_stands(given: dict[str, Any], at: str):
+    with pytest.raises(InputError, match=f"Expected Unicode text, got a lone surrogate - at {at}"):
+        policy().project(**{"events": EVENTS[:3], **given})
+    with pytest.raises(InputError, match=r"got a lone surrogate - at rules\[0\]"):
+        policy(rules=["a \ud800"])

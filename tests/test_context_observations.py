@@ -122,3 +122,17 @@ def test_text_that_addresses_the_model_is_marked(text: str):
 
 def test_usual_output_is_not_marked():
     assert not addresses_the_model("12 tests passed, 0 failed. See the previous run. Instructions: docs/run.md")
+
+
+@pytest.mark.parametrize("version", ["TAP version 12\n", "TAP version 13\n", "TAP version 14\n", ""])
+def test_tap_of_every_version_is_read_and_nothing_is_printed(version: str, capfd: pytest.CaptureFixture[str]):
+    found = observed(f"{version}1..2\nok 1 - a\nnot ok 2 - b\n  ---\n  message: x\n  ...\n", failed=True)
+    assert found.summary == "1 of 2 tests failed: b"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["1..1\nnot ok " + "9" * 5000, "<testsuite><", "<?xml version='1.0'?><testsuite/><a", "<testsuites_/>"]
+)
+def test_a_report_that_its_parser_does_not_take_is_a_log_like_any_other(text: str):
+    assert observed(text, failed=True).kind == "stdout"

@@ -21,6 +21,8 @@ from ..columns.ragged import spread
 
 Int = NDArray[np.int64]
 FOREVER = np.iinfo(np.int64).max
+HORIZON = 48
+"""Events that a turn looks at one by one."""
 
 
 @dataclass(frozen=True)

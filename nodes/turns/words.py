@@ -249,7 +249,7 @@ REASONS: Mapping[str, str] = {
 TURN_CONDITIONS = Vocabulary(
     "condition",
     ("logs_crowd_out_rules", "over_budget", "no_user_goal", "empty_session", "snapshot_missing", "tool_schema_too_large",
-     "conflicting_rules", "instructions_in_output", "disclosure_capped", "secrets_masked", "constraints_crowd"),
+     "conflicting_rules", "instructions_in_output", "disclosure_capped", "secrets_masked", "constraints_crowd", "clock_backwards"),
 )  # fmt: skip
 FAILURE_LAYERS = Vocabulary(
     "failure_layer",

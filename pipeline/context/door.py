@@ -9,14 +9,17 @@ a secret. Ids, versions and references stay as they are: masks are alike, and id
 
 from __future__ import annotations
 
+import json
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...nodes.errors import InputError
 from ..redaction.masking import redact_texts
+from ..sources.jsonl import is_unicode
 from ..sources.row_paths import normalized_path
 
-__all__ = ["masked_values", "one_path"]
+__all__ = ["expect_unicode", "masked_values", "one_path"]
 
 _IDS = frozenset(
     [
@@ -86,8 +89,24 @@ _SHORTEST = 12
 _DEEPEST = 32
 
 
-def masked_values(values: Sequence[Any]) -> list[Any]:
-    """The values with the secrets of their free texts masked."""
+def expect_unicode(value: Any, at: str) -> None:
+    """Stop at half of a character: no file and no table takes it.
+
+    Raises:
+        InputError: a text in a value has a lone surrogate.
+    """
+    if not is_unicode(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)):
+        raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}")
+
+
+def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:
+    """The values with the secrets of their free texts masked; `at` says where each stands.
+
+    Raises:
+        InputError: a text has half of a character.
+    """
+    for number, value in enumerate(values):
+        expect_unicode(value, at(number))
     texts: dict[str, None] = {}
     for value in values:
         _collect(value, texts, 0)

@@ -108,7 +108,7 @@ class LogReader:
         memories: list[dict[str, Any]] = []
         self.taken = []
         given = [dict(value) if isinstance(value, Mapping) else value for value in values]
-        for number, (value, masked) in enumerate(zip(given, masked_values(given), strict=True)):
+        for number, (value, masked) in enumerate(zip(given, masked_values(given, at), strict=True)):
             place = at(number)
             if not isinstance(value, Mapping):
                 raise InputError.of_kind("a JSON object", value, place)

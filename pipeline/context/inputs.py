@@ -61,7 +61,7 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     """
     rows = [
         memory_row(_record(value, f"{at}[{number}]"), session_id=None, from_seq=0)
-        for number, value in enumerate(masked_values(list(values)))
+        for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]"))
     ]
     if len(rows) > MOST_MEMORIES:
         raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
@@ -82,7 +82,7 @@ _CAPABILITY = (
 def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
     """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed by the name where it is not given."""
     rows = []
-    for number, value in enumerate(masked_values(list(values))):
+    for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]")):
         record = _record({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
         inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
         name = inner.required("name")
@@ -104,7 +104,7 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
     """Rows of RETRIEVED_ITEMS from snapshots as JSON: `snapshot_id`, `block_ref`, `items` with label, path, text and so on."""
     rows: list[dict[str, Any]] = []
-    for number, value in enumerate(masked_values(list(values))):
+    for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]")):
         record = _record(value, f"{at}[{number}]")
         name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
         given = record.value("items", "citations") or []
@@ -232,7 +232,7 @@ def _trim_order(value: Any, at: str) -> list[str]:
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
     """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first event at hand."""
-    record = _record(masked_values([state or {}])[0], at)
+    record = _record(masked_values([state or {}], lambda _: at)[0], at)
     facts: list[tuple[str, str, str, str]] = []
     if goal := record.text("userGoal", "user_goal"):
         facts.append(("goal", "", goal, "user"))

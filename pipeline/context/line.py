@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import Counters
-from ...nodes.context_sources import HORIZON
 from ...nodes.context_tables import (
     CONTEXT_TURNS,
     LOG_EVENTS,
@@ -29,6 +28,7 @@ from ...nodes.context_tables import (
     STATE_FACTS,
     TOOL_SCHEMAS,
 )
+from ...nodes.turns.asof import HORIZON
 from ..planned_driver import PlannedDriver, driver_of
 
 __all__ = [

@@ -24,9 +24,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.context_sources import HORIZON
 from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
 from ...nodes.errors import InputError, StoreError
+from ...nodes.turns.asof import HORIZON
 from ..durable import remove_leftovers, write_atomic
 from ..file_access import make_folder
 from ..locks import held

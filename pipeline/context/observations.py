@@ -36,6 +36,7 @@ _ADDRESSED = re.compile(
     r"\b(?:as an?|dear) (?:ai|assistant|language model|llm)\b|<\/?(?:system|instructions?|trusted_instructions|assistant|user)\b|"
     r"\bdo not (?:tell|inform|mention)\b.{0,30}\buser\b|\b(?:run|execute) (?:this|the following) command\b)"
 )
+_VERSION = re.compile(r"\A\s*TAP version \d+[^\n]*\n")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
@@ -91,11 +92,11 @@ def _junit(text: str) -> tuple[str, str | None] | None:
     """By junitparser. A document type is refused: entities could be made to grow."""
     if "<!DOCTYPE" in text[:4000] or "<!ENTITY" in text:
         return None
-    from junitparser import JUnitXml
+    from junitparser import JUnitXml, JUnitXmlError
 
     try:
         read: Any = JUnitXml.fromstring(text.encode())
-    except Exception:  # whatever a parser says of a damaged file: it is a log like any other
+    except (SyntaxError, JUnitXmlError):  # no XML, by whichever parser, or another document: a log like any other
         return None
     suites = [read] if type(read).__name__ == "TestSuite" else list(read)
     bad = [
@@ -116,12 +117,12 @@ def _junit(text: str) -> tuple[str, str | None] | None:
 
 
 def _tap(text: str) -> tuple[str, str | None] | None:
-    """By tap.py."""
+    """By tap.py; without the version, of which it would print a warning."""
     from tap.parser import Parser
 
     try:
-        lines = list(Parser().parse_text(text))
-    except Exception:
+        lines = list(Parser().parse_text(_VERSION.sub("", text, count=1)))
+    except ValueError:  # a number that is none: a log like any other
         return None
     tests: list[Any] = [line for line in lines if line.category == "test"]
     bad = [line for line in tests if not line.ok and not line.todo]

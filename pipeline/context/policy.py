@@ -22,6 +22,7 @@ from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
 from ..tokenizers import load_counters
 from .beyond import Beyond
+from .door import expect_unicode
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -40,6 +41,13 @@ from .phases import load_phases
 from .projection import Projection, Projections
 
 __all__ = ["ContextPolicy"]
+
+TURN_FIELDS = (
+    "inputId", "turnId", "asOfSeq", "asOf", "phase", "budget", "project", "workingDirectory", "taskPaths", "packageRoot", "zones",
+    "instructionSources", "retrievalSnapshotIds", "snapshotIds", "input_id", "turn_id", "as_of_seq", "as_of", "working_directory",
+    "task_paths", "package_root", "instruction_sources", "snapshot_ids",
+)  # fmt: skip
+"""What a turn may say; budgets have fields of their own."""
 
 
 class ContextPolicy:
@@ -153,6 +161,11 @@ class ContextPolicy:
         rows = []
         for number, value in enumerate(turns):
             at = f"turns[{number}]"
+            if not isinstance(value, Mapping):
+                raise InputError.of_kind("an object", value, at)
+            if unknown := sorted(set(value) - set(TURN_FIELDS)):
+                raise InputError.one_of(TURN_FIELDS, unknown[0], at)
+            expect_unicode(value, at)
             seq = value.get("asOfSeq", value.get("as_of_seq", end))
             if isinstance(seq, bool) or not isinstance(seq, int) or not first <= seq <= end:
                 raise InputError.expected(f"a place in the log from {first} to {end}", seq, f"{at}.asOfSeq")

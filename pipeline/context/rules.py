@@ -37,7 +37,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
     `topics`, `folder`.
     """
     rows: list[dict[str, Any]] = []
-    for number, value in enumerate(masked_values(list(values))):
+    for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]")):
         place = f"{at}[{number}]"
         if isinstance(value, str):
             rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
