@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-page golden mutants release-check format clean
+.PHONY: help demo test test-full check bench bench-page golden mutants release-check surfaces format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ golden: $(STAMP)-dev ## write the golden files anew; read the diff before you co
 
 release-check: $(STAMP)-dev ## wheel and sdist, installed and used on every supported Python; RELEASE_ARGS="--present"
 	$(BIN)/python tests/release/run.py $(RELEASE_ARGS)
+
+surfaces: $(STAMP)-dev ## the HTML pages in a headless Chromium: console, requests, accessibility; CHROMIUM=PATH
+	$(PIP) --requirement tests/surfaces/tools.txt
+	$(BIN)/python tests/surfaces/run.py
 
 format: $(STAMP)-dev ## format the code
 	$(BIN)/ruff format .

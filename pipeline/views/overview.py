@@ -41,7 +41,7 @@ def overview_svg(steps: Sequence[Step], *, links: bool = False) -> str:
     ink = "currentColor" if links else "#1c1d1f"
     parts = [
         f'<svg{"" if links else _NAMESPACE} viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" aria-label="{len(steps)} steps of the dataflow, in their order" font-family="system-ui, sans-serif">',
+        f'role="group" aria-label="{len(steps)} steps of the dataflow, in their order" font-family="system-ui, sans-serif">',
     ]
     if not links:
         parts.append(f'<rect width="{width}" height="{height}" fill="#ffffff"/>')
