@@ -12,22 +12,32 @@ from typing import Any
 
 from ..nodes.errors import InputError
 from ..nodes.vocabulary import Vocabulary
-from .service import audience_of, bundle_of, open_run, replayed, report_of, snapshot_named, snapshot_rows
+from .service import (
+    audience_of,
+    bundle_of,
+    last_of_session,
+    open_run,
+    replayed,
+    report_of,
+    snapshot_named,
+    snapshot_rows,
+)
 from .settings import Settings
 from .views.printed import json_document, printed
+from .views.recall_text import render_recall
 from .views.recall_xray import TABLES_READ, envelope, recall_xray, render_markdown
 from .views.xray import TABLES_READ as XRAY_TABLES
 from .views.xray import caller_rows, render_text
 
-__all__ = ["FORMATS", "MEDIA_TYPES", "Rendering", "answer_values", "rendered", "replay_values", "xray_of"]
+__all__ = ["FORMATS", "MEDIA_TYPES", "Rendering", "answer_values", "explained", "rendered", "replay_values", "xray_of"]
 
 FORMATS = Vocabulary(
-    "format", ("json", "text", "markdown", "tables", "html", "bundle", "replay", "block"), {"md": "markdown"}
+    "format", ("json", "text", "markdown", "full", "tables", "html", "bundle", "replay", "block"), {"md": "markdown"}
 )
-"""json: the x-ray of document 002; tables: rows by table; replay: what `replay --json` says; block: what the model read."""
+"""json, text, markdown: the x-ray of document 002; full: text with what was not shown; tables: rows by table; replay: what `replay --json` says; block: what the model read."""
 MEDIA_TYPES: Mapping[str, str] = {
     **dict.fromkeys(("json", "tables", "bundle", "replay"), "application/json"),
-    **dict.fromkeys(("text", "block"), "text/plain; charset=utf-8"),
+    **dict.fromkeys(("text", "full", "block"), "text/plain; charset=utf-8"),
     "markdown": "text/markdown; charset=utf-8",
     "html": "text/html; charset=utf-8",
 }
@@ -67,6 +77,22 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
     if value is not None:
         return Rendering(snapshot_id, format_, value, json_document(value), text)
     return Rendering(snapshot_id, format_, None, text if format_ == "block" else printed(text), text)
+
+
+def explained(settings: Settings, session: str, format_: str) -> Rendering:
+    """The last recall of a session that the principal may see, in a format (`/recall/explain`, S2.38 and S2.39).
+
+    Nothing is asked anew. Where the session has none, JSON says `{"snapshotFound": false}`, and text says so.
+
+    Raises:
+        InputError: the format is none of `FORMATS`.
+    """
+    format_ = FORMATS.canonical(format_, "format")
+    if (snapshot_id := last_of_session(settings, session)) is not None:
+        return rendered(settings, snapshot_id, format_)
+    value = envelope(None) if format_ == "json" else None
+    text = "no snapshot of this session that you may read\n"
+    return Rendering("", format_, value, json_document(value) if value else text, text)
 
 
 def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
@@ -114,7 +140,7 @@ def _rows(settings: Settings, snapshot_id: str) -> tuple[dict[str, list[dict[str
     return snapshot_rows(run, snapshot_id, TABLES_READ), audit
 
 
-def _text(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+def _full(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
     rows, audit = _rows(settings, snapshot_id)
     return None, render_text(rows, audit=audit)
 
@@ -127,7 +153,8 @@ def _tables(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
 
 _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
-    "text": _text,
+    "text": lambda settings, name: (None, render_recall(xray_of(settings, name))),
+    "full": _full,
     "markdown": lambda settings, name: (None, render_markdown(xray_of(settings, name))),
     "tables": _tables,
     "html": lambda settings, name: (None, report_of(settings, name)),

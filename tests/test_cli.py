@@ -31,6 +31,7 @@ COMMANDS = [
     "replay",
     "verify",
     "xray",
+    "explain",
     "lineage",
     "compact",
     "why",

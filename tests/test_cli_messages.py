@@ -25,7 +25,8 @@ def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
     (row,) = json.loads(listed)
     kept = [row[name] for name in ("request_id", "question", "project", "purpose")]
     assert kept == ["line-2", "default role", "shop", None]
-    _, out, _ = run("xray", row["snapshot_id"], capsys=capsys)
+    assert "query: default role\n" in run("xray", row["snapshot_id"], capsys=capsys)[1]
+    _, out, _ = run("xray", row["snapshot_id"], "--format", "full", capsys=capsys)
     assert "query: default role\nrequest-id: line-2\n" in out
     assert "project=shop" in out
     _, out, _ = run("snapshots", capsys=capsys)
@@ -189,8 +190,8 @@ def test_an_xray_of_a_question_whose_snapshot_was_not_stored_says_why(shop, caps
 TOKEN = "01jq1gs6g0l7ka5pt4"
 
 
-@pytest.mark.parametrize("id_", [f"run-{TOKEN}", f"retr-snap-{TOKEN}-0001", TOKEN, "nope", "what is the default role?"])
-def test_an_xray_asks_nothing_unless_told_so(shop, capsys, id_):
+@pytest.mark.parametrize("id_", [f"run-{TOKEN}", f"retr-snap-{TOKEN}-0001", TOKEN, "nope"])
+def test_an_xray_asks_nothing_of_one_word_unless_told_so(shop, capsys, id_):
     code, out, err = run("xray", id_, "--project", "shop", capsys=capsys)
     assert (code in (2, 3, 7), out, err.startswith("error: Expected ")) == (True, "", True)
     assert ("`xray --ask QUESTION` asks first" in err) == (not id_.startswith("retr-snap-"))

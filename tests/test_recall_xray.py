@@ -12,6 +12,7 @@ from command_line import run as command
 from golden_file import expect_golden
 from pydantic import ValidationError
 from scoped_retrieval.pipeline.service import open_run, snapshot_rows
+from scoped_retrieval.pipeline.views.recall_text import render_recall
 from scoped_retrieval.pipeline.views.recall_xray import (
     TABLES_READ,
     RecallXraySnapshot,
@@ -38,6 +39,7 @@ def xray_of(world, name: str, who: str = "ana", *, audit: bool = True) -> dict:
 def test_markdown_and_json_are_the_golden_ones():
     snapshot = recall_xray(ROWS)
     expect_golden(GOLDEN / "recall_xray.md", render_markdown(snapshot))
+    expect_golden(GOLDEN / "recall_xray.txt", render_recall(snapshot))
     expect_golden(GOLDEN / "recall_xray.json", json.dumps(envelope(snapshot), indent=2) + "\n")
     expect_golden(GOLDEN / "recall_xray_caller.json", json.dumps(recall_xray(ROWS, audit=False), indent=2) + "\n")
 
@@ -133,4 +135,184 @@ def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
     )
     code, _, err = command("xray", world.ana, "--format", "yaml", *flags, capsys=capsys)
     assert code == 2
-    assert "Expected one of text, markdown, json, html, tables, got 'yaml' - at --format" in err
+    assert "Expected one of text, markdown, json, html, tables, full, got 'yaml' - at --format" in err
+
+
+DOCUMENT_S_SAMPLE = """\
+=== Recall X-ray ===
+query: what did we decide about the recall cache TTL
+snapshot-id: 5f6b1a2c-9d8e-4c01-8f3a-1b2c3d4e5f60
+captured-at: 2026-04-20T17:30:00.000Z
+session: agent-session-42
+namespace: alice-project-origin-ab12cd34
+trace-id: trace-7c1f
+budget: 5284 / 8192 chars
+
+--- filters ---
+- status-active: 11/12 admitted (rejected superseded)
+- trust-zone: 11/11 admitted
+
+--- results ---
+[1] decisions/recall-cache-ttl — served-by=direct-answer
+    path: decisions/recall-cache-ttl.md
+    score: final=0.8912 importance=0.6000 tier_prior=0.3000
+    provenance: source=conversation created=2026-04-18T21:13:00.000Z scope=namespace:alice-project-origin-ab12cd34 \
+confidence=0.94 stale=false corrected=false safe=true
+    retrieval-reason: served-by=direct-answer
+    context-scopes: repo, work
+    admitted-by: namespace-scope, status-active
+    audit-entry: audit-0e4a1b
+[2] decisions/recall-cache-eviction — served-by=hybrid
+    path: decisions/recall-cache-eviction.md
+    score: final=0.7204 vector=0.5812 bm25=0.4733 mmr_penalty=0.0400
+    provenance: source=conversation created=2026-03-28T14:02:00.000Z scope=namespace:alice-project-origin-ab12cd34 \
+confidence=0.83 stale=true corrected=superseded safe=false
+    retrieval-reason: served-by=hybrid
+    safety: requires-review (status=superseded, stale=true)
+    admitted-by: namespace-scope
+    audit-entry: audit-0e4a1c
+[3] notes/perf-regression-2026-03 — served-by=graph
+    path: notes/perf-regression-2026-03.md
+    score: final=0.6187 vector=0.4910 tier_prior=0.1500
+    graph-path: recall-cache-ttl -> related-to -> perf-regression-2026-03
+    edge-confidences: 0.87
+    admitted-by: namespace-scope
+    rejected-by: below-token-overlap-floor
+    audit-entry: audit-0e4a1d
+
+--- tier explain ---
+tier: direct-answer
+reason: trusted decisions, unambiguous, token-overlap 0.86
+candidates-considered: 4
+latency-ms: 8
+filtered-by: below-token-overlap-floor
+source-anchors:
+  - decisions/recall-cache-ttl.md:10-14
+"""
+
+
+def test_the_text_is_laid_out_as_the_document_s_sample():
+    scope = "alice-project-origin-ab12cd34"
+    known = {"source": "conversation", "scope": f"namespace:{scope}", "stale": False, "corrected": False, "safetyReasons": [],
+             "correctionState": "none", "safeToUse": True, "safety": "safe", "userContextScopes": []}  # fmt: skip
+    first = known | {"created": "2026-04-18T21:13:00.000Z", "confidence": 0.94, "userContextScopes": ["repo", "work"],
+                     "retrievalReason": "served-by=direct-answer"}  # fmt: skip
+    second = known | {"created": "2026-03-28T14:02:00.000Z", "confidence": 0.83, "stale": True, "corrected": True,
+                      "correctionState": "superseded", "safeToUse": False, "safety": "requires-review",
+                      "safetyReasons": ["status=superseded", "stale=true"], "retrievalReason": "served-by=hybrid"}  # fmt: skip
+    snapshot = {
+        "schemaVersion": "1", "query": "what did we decide about the recall cache TTL", "capturedAt": 1776706200000,
+        "snapshotId": "5f6b1a2c-9d8e-4c01-8f3a-1b2c3d4e5f60", "sessionKey": "agent-session-42", "namespace": scope,
+        "traceId": "trace-7c1f", "budget": {"chars": 8192, "used": 5284},
+        "filters": [
+            {"name": "status-active", "considered": 12, "admitted": 11, "reason": "rejected superseded"},
+            {"name": "trust-zone", "considered": 11, "admitted": 11},
+        ],
+        "results": [
+            {"memoryId": "decisions/recall-cache-ttl", "path": "decisions/recall-cache-ttl.md", "servedBy": "direct-answer",
+             "scoreDecomposition": {"importance": 0.6, "tierPrior": 0.3, "final": 0.8912}, "provenance": first,
+             "admittedBy": ["namespace-scope", "status-active"], "auditEntryId": "audit-0e4a1b"},
+            {"memoryId": "decisions/recall-cache-eviction", "path": "decisions/recall-cache-eviction.md", "servedBy": "hybrid",
+             "scoreDecomposition": {"vector": 0.5812, "bm25": 0.4733, "mmrPenalty": 0.04, "final": 0.7204},
+             "provenance": second, "admittedBy": ["namespace-scope"], "auditEntryId": "audit-0e4a1c"},
+            {"memoryId": "notes/perf-regression-2026-03", "path": "notes/perf-regression-2026-03.md", "servedBy": "graph",
+             "scoreDecomposition": {"vector": 0.491, "tierPrior": 0.15, "final": 0.6187}, "admittedBy": ["namespace-scope"],
+             "graphPath": ["recall-cache-ttl", "related-to", "perf-regression-2026-03"], "graphEdgeConfidences": [0.87],
+             "rejectedBy": "below-token-overlap-floor", "auditEntryId": "audit-0e4a1d"},
+        ],
+        "tierExplain": {
+            "tier": "direct-answer", "reason": "trusted decisions, unambiguous, token-overlap 0.86", "candidatesConsidered": 4,
+            "latencyMs": 8, "filteredBy": ["below-token-overlap-floor"],
+            "sourceAnchors": ["decisions/recall-cache-ttl.md:10-14"],
+        },
+    }  # fmt: skip
+    assert render_recall(snapshot) == DOCUMENT_S_SAMPLE
+
+
+def test_a_filter_of_the_document_has_its_name_and_a_soft_gate_is_named_on_what_was_shown():
+    rows = copy.deepcopy(ROWS)
+    rows["filter_ladder"] += [
+        {"gate": name, "gate_class": "access", "considered": 9, "admitted": 9, "reason_code": "x"}
+        for name in ("namespace", "lifecycle", "zone", "path_deny")
+    ]
+    rows["decisions"][0] |= {"admitted_by": "project namespace lifecycle", "would_reject_by": "lifecycle"}
+    snapshot = recall_xray(rows)
+    names = [trace["name"] for trace in snapshot["filters"]]
+    assert names[3:7] == ["namespace-scope", "status-active", "trust-zone", "path-deny"]
+    assert snapshot["results"][0]["admittedBy"] == ["project", "namespace-scope", "status-active"]
+    assert snapshot["results"][0]["rejectedBy"] == "status-active"
+    assert "    rejected-by: status-active\n" in render_recall(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("item", "detail", "candidate", "state", "corrected", "safety"),
+    [
+        ({}, {}, {}, "none", False, "safe"),
+        ({}, {}, {"via": "superseding"}, "correction", True, "safe"),
+        ({}, {"tags": ["correction"]}, {}, "correction", True, "safe"),
+        ({"history": True}, {}, {}, "superseded", True, "requires-review"),
+        ({}, {"disputed": True}, {}, "disputed", False, "requires-review"),
+        ({}, {"lifecycle": "revoked"}, {}, "forgotten", False, "blocked"),
+    ],
+)
+def test_each_state_of_correction_has_its_safety(item, detail, candidate, state, corrected, safety):
+    rows = copy.deepcopy(ROWS)
+    rows["citations"][0]["standing"] = "evidence"
+    rows["trimmed"][0] |= item
+    rows["item_details"] = [{"evidence_id": "e1", "freshness": "fresh", "tags": [], "updated_at": None, **detail}]
+    rows["candidates"][0] |= candidate
+    known = recall_xray(rows)["results"][0]["provenance"]
+    assert (known["correctionState"], known["corrected"], known["safety"]) == (state, corrected, safety)
+
+
+def test_scopes_come_from_tags_and_the_namespace_stays_the_scope():
+    rows = copy.deepcopy(ROWS)
+    tags = ["private", "odd", "work", "do-not-use-outside-this-context", "repo"]
+    rows["item_details"] = [{"evidence_id": "e1", "freshness": "fresh", "tags": tags, "updated_at": None}]
+    rows["contracts"][0]["namespace"] = "alice"
+    known = recall_xray(rows)["results"][0]["provenance"]
+    assert known["userContextScopes"] == ["work", "repo", "private", "do-not-use-outside-this-context"]
+    assert known["scope"] == "namespace:alice"
+
+
+def test_a_question_of_several_words_is_asked_first_and_a_file_may_begin_with_a_tilde(
+    world, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    flags = ["--runs", str(tmp_path / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    flags += ["--corpus", str(world.folder / "corpus"), "--project", "shop"]
+    code, _, err = command("xray", ASKED["question"], "--budget", "900", "--out", "~/x.txt", *flags, capsys=capsys)
+    assert code == 0, err
+    text = (tmp_path / "x.txt").read_text(encoding="utf-8")
+    assert text.startswith(f"=== Recall X-ray ===\nquery: {ASKED['question']}\n")
+    assert " / 900 chars\n" in text
+    for wrong in ("0", "-1", "many"):
+        code, _, err = command("xray", ASKED["question"], "--budget", wrong, *flags, capsys=capsys)
+        assert code == 2
+        assert "--budget" in err
+
+
+def test_explain_shows_the_last_recall_of_a_session_and_asks_nothing(world, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    settings = settings_of(world.folder, "ana").values
+    flags = ["--runs", str(tmp_path / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    where = [*flags, "--corpus", str(world.folder / "corpus"), "--project", "shop"]
+    for question in ("what is the first thing", ASKED["question"]):
+        assert command("ask", question, "--session", "s-7", *where, capsys=capsys)[0] == 0
+    before = sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file())
+    shown = {
+        f: command("explain", "s-7", "--format", f, *flags, capsys=capsys)[1] for f in ("text", "markdown", "json")
+    }
+    found = json.loads(shown["json"])
+    assert found["snapshotFound"] is True
+    assert (found["snapshot"]["query"], found["snapshot"]["sessionKey"]) == (ASKED["question"], "s-7")
+    assert shown["text"] == render_recall(found["snapshot"])
+    assert shown["markdown"] == render_markdown(found["snapshot"])
+    assert command("xray", found["snapshot"]["snapshotId"], *flags, capsys=capsys)[1] == shown["text"]
+    assert sorted(p for p in (tmp_path / "runs").rglob("*") if p.is_file()) == before
+    assert json.loads(command("explain", "s-8", "--json", *flags, capsys=capsys)[1]) == {"snapshotFound": False}
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "bob")
+    assert json.loads(command("explain", "s-7", "--json", *flags, capsys=capsys)[1]) == {"snapshotFound": False}
+    assert settings["principal"].value == "ana"

@@ -23,7 +23,7 @@ COMMANDS = {
     "retrieval_commands": ("run", "ask"),
     "evaluation_commands": ("eval", "tune"),
     "runs_commands": ("runs",),
-    "run_commands": ("snapshots", "replay", "replay-turn", "verify", "xray", "report", "lineage", "compact"),
+    "run_commands": ("snapshots", "replay", "replay-turn", "verify", "xray", "explain", "report", "lineage", "compact"),
     "action_commands": ("context-actions",),
     "contract_commands": ("contract", "why"),
     "audit_commands": ("reproduce", "diff", "what-if", "sql", "export"),

@@ -1,4 +1,4 @@
-"""`snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `lineage`, `compact`: read what was written, never retrieve again.
+"""`snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `explain`, `lineage`, `compact`: read what was written, never retrieve again.
 
 `xray --ask` is the exception: it asks first, then opens the new snapshot.
 """
@@ -39,7 +39,7 @@ QUESTION_SHOWN = 60
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    for command in (snapshots, replay, replay_turn, verify, xray, report, lineage, compact):
+    for command in (snapshots, replay, replay_turn, verify, xray, explain, report, lineage, compact):
         app.command(command.__name__.replace("_", "-"))(command)
 
 
@@ -210,7 +210,7 @@ def xray(
         str,
         typer.Argument(
             metavar="SNAPSHOT-OR-QUESTION",
-            help="A snapshot id, or the id that a block prints; with --ask, a question.",
+            help="A snapshot id, or the id that a block prints; a question of several words, or with --ask of one.",
         ),
     ],
     runs: RunsFlag = None,
@@ -228,7 +228,7 @@ def xray(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="text, markdown, json (document 002), html, or tables (rows by table, as JSON).",
+            help="text, markdown, json (document 002); full (text with what was not shown); html; tables (rows as JSON).",
         ),
     ] = "text",
     as_json: JsonFlag = False,
@@ -242,6 +242,7 @@ def xray(
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
     if not subject.strip():
         raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
+    ask = ask or len(subject.split()) > 1  # an id has no space
     if not ask and (budget is not None or namespace is not None):
         raise InputError.expected("--ask beside it", None, "--budget" if budget is not None else "--namespace")
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
@@ -267,6 +268,24 @@ def xray(
         subject = found.snapshot_id
         note(f"snapshot: {subject} ({found.status}), of what was asked just now")
     shown = rendered(settings, subject, format_)
+    _deliver(shown.value, shown.plain, out, shown.value is not None)
+    return EXIT["ok"]
+
+
+def explain(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session id that its requests named.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="As for xray.")] = "text",
+    as_json: JsonFlag = False,
+) -> int:
+    """The x-ray of the last recall of a session; nothing is asked anew."""
+    from ..renderings import explained
+    from ..views.xray import FORMATS
+
+    format_ = FORMATS.canonical("json" if as_json else format_, "--format")
+    shown = explained(settings_of(runs=runs, grants=grants), session, format_)
     _deliver(shown.value, shown.plain, out, shown.value is not None)
     return EXIT["ok"]
 

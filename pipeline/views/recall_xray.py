@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from .recall_text import provenance_line, score_line
 from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
 
 __all__ = ["TABLES_READ", "RecallXraySnapshot", "envelope", "recall_xray", "render_markdown"]
@@ -29,6 +30,9 @@ CorrectionState = Literal["none", "correction", "superseded", "disputed", "forgo
 Safety = Literal["safe", "requires-review", "blocked"]
 USER_SCOPES = ("work", "repo", "private", "do-not-use-outside-this-context")
 """Tags of a row that name where it may be used (S2.24)."""
+_FILTERS = {"namespace": "namespace-scope", "lifecycle": "status-active", "zone": "trust-zone", "pack": "mmr-diversify",
+            "trim": "budget-fit"}  # fmt: skip
+"""Gates and stages that the document has a name for (S2.12); packing is where variety and near-duplicates are decided."""
 _HYBRID = frozenset({"lexical", "semantic", "symbol", "file"})
 
 
@@ -90,6 +94,8 @@ class Result(_Part):
     path: str
     servedBy: ServedBy  # noqa: N815
     scoreDecomposition: ScoreDecomposition  # noqa: N815
+    graphPath: list[str] | None = None  # noqa: N815
+    graphEdgeConfidences: list[float] | None = None  # noqa: N815
     auditEntryId: str | None = None  # noqa: N815
     admittedBy: list[str]  # noqa: N815
     rejectedBy: str | None = None  # noqa: N815
@@ -102,6 +108,8 @@ class TierExplain(_Part):
     tier: Literal["direct-answer"]
     reason: str
     candidatesConsidered: int  # noqa: N815
+    latencyMs: float | None = None  # noqa: N815
+    """No digest covers times, so a snapshot does not have it."""
     filteredBy: list[str]  # noqa: N815
     sourceAnchors: list[str]  # noqa: N815
 
@@ -140,6 +148,7 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     decisions = {row["evidence_id"]: row for row in rows.get("decisions", ())}
     shown = rows if audit else caller_rows(rows)
     request, contract, snapshot, block = (one_of(shown, t) for t in ("requests", "contracts", "snapshots", "blocks"))
+    failure = one_of(shown, "failures")
     items = {row["label"]: row for row in shown.get("trimmed", ())}
     details = {row["evidence_id"]: row for row in shown.get("item_details", ())}
     results = []
@@ -154,14 +163,14 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
                 servedBy=served,
                 scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {})),
                 auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
-                admittedBy=_words(decision.get("admitted_by")) if audit else [],
-                rejectedBy=decision.get("would_reject_by") if audit else None,
-                provenance=_provenance(citation, item, detail, contract, scores.get(id_, {})),
+                admittedBy=[_filter_name(gate) for gate in _words(decision.get("admitted_by"))] if audit else [],
+                rejectedBy=_rejected(decision.get("would_reject_by")) if audit else None,
+                provenance=_provenance(citation, item, detail, contract, scores.get(id_, {}), found.get(id_, {})),
             )
         )
     return RecallXraySnapshot(
         schemaVersion="1",
-        query=line_of(request.get("question")),
+        query=line_of(request.get("question") or failure.get("question")),
         snapshotId=text_of(snapshot.get("snapshot_id")),
         capturedAt=_milliseconds(snapshot.get("created_at")),
         tierExplain=_explained(results, shown, snapshot, audit),
@@ -172,6 +181,14 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
         namespace=contract.get("namespace") or request.get("namespace"),
         traceId=request.get("trace_id"),
     ).model_dump(exclude_none=True) | ({} if results and _has_exact(results) else {"tierExplain": None})
+
+
+def _filter_name(gate: str) -> str:
+    return _FILTERS.get(gate, gate.replace("_", "-"))
+
+
+def _rejected(gate: str | None) -> str | None:
+    return None if gate is None else _filter_name(gate)
 
 
 def _words(text: str | None) -> list[str]:
@@ -203,11 +220,11 @@ def _decomposed(served: ServedBy, ranked: Row, terms: Row) -> ScoreDecomposition
     return ScoreDecomposition(vector=terms.get("semantic"), bm25=terms.get("lexical"), final=final)
 
 
-def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Row) -> Provenance:
+def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Row, candidate: Row) -> Provenance:
     namespace = contract.get("namespace")
     stale = detail.get("freshness") == "stale"
-    state: CorrectionState = "superseded" if item.get("history") else "disputed" if detail.get("disputed") else "none"
-    reasons: list[str] = [f"status={state}"] if state != "none" else []
+    state = _correction(item, detail, candidate)
+    reasons: list[str] = [f"status={state}"] if state not in ("none", "correction") else []
     reasons += ["stale=true"] if stale else []
     reasons += ["standing=untrusted"] if citation.get("standing") == "untrusted" else []
     reasons += [f"lifecycle={detail['lifecycle']}"] if detail.get("lifecycle") not in (None, "verified") else []
@@ -222,11 +239,26 @@ def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Ro
         retrievalReason=ranked.get("selected_reason") or "selected",
         confidence=1.0 if confidence is None else min(1.0, max(0.0, confidence)),  # as ranking reads it
         stale=stale,
-        corrected=state == "superseded",
+        corrected=state in ("correction", "superseded"),
         correctionState=state,
         safeToUse=not reasons,
-        safety="requires-review" if reasons else "safe",
+        safety="blocked" if state == "forgotten" else "requires-review" if reasons else "safe",
         safetyReasons=reasons,
+    )
+
+
+def _correction(item: Row, detail: Row, candidate: Row) -> CorrectionState:
+    """What became of a claim: `correction` is one that replaced another; `forgotten` never leaves, unless a record is old."""
+    if detail.get("lifecycle") == "revoked":
+        return "forgotten"
+    if item.get("history"):
+        return "superseded"
+    if detail.get("disputed"):
+        return "disputed"
+    return (
+        "correction"
+        if "superseding" in text_of(candidate.get("via")).split() or "correction" in (detail.get("tags") or ())
+        else "none"
     )
 
 
@@ -248,7 +280,7 @@ def _filters(rows: Rows) -> list[FilterTrace]:
     """The gates in the order of the ladder, then the stages that lost candidates."""
     found = [
         FilterTrace(
-            name=gate["gate"].replace("_", "-"),
+            name=_filter_name(gate["gate"]),
             considered=gate["considered"],
             admitted=gate["admitted"],
             reason=gate["reason_code"] if gate["admitted"] < gate["considered"] else None,
@@ -261,7 +293,9 @@ def _filters(rows: Rows) -> list[FilterTrace]:
         lost = Counter(d["reason_code"] for d in decisions if d["stage"] == stage and d["outcome"] != "selected")
         if lost:
             said = ", ".join(f"{code} {count}" for code, count in sorted(lost.items()))
-            found.append(FilterTrace(name=stage, considered=left, admitted=left - lost.total(), reason=said))
+            found.append(
+                FilterTrace(name=_filter_name(stage), considered=left, admitted=left - lost.total(), reason=said)
+            )
             left -= lost.total()
     return found
 
@@ -285,23 +319,25 @@ def render_markdown(snapshot: Mapping[str, Any]) -> str:
     if not snapshot["results"]:
         lines += ["", "none"]
     if explained := snapshot.get("tierExplain"):
-        rows = [(name, ", ".join(value) if isinstance(value, list) else value) for name, value in explained.items()]
+        told = (("tier", "tier"), ("reason", "reason"), ("candidates-considered", "candidatesConsidered"), ("latency-ms", "latencyMs"),
+                ("filtered-by", "filteredBy"), ("source-anchors", "sourceAnchors"))  # fmt: skip
+        rows = [
+            (name, ", ".join(value) if isinstance(value := explained.get(key), list) else value) for name, key in told
+        ]
         lines += ["", "### Tier explain", "", *_table(("field", "value"), rows)]
     return "\n".join(lines) + "\n"
 
 
 def _of_result(result: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
-    score = result["scoreDecomposition"]
-    ordered = ["final", *(name for name in score if name != "final")]
     known = result.get("provenance", {})
     rows = [
-        ("path", result["path"]),
-        ("score", " ".join(f"{name}={score[name]:.4f}" for name in ordered)),
-        ("provenance", " ".join(f"{name}={_plain(known.get(name))}" for name in ("source", "created", "scope", "confidence", "stale", "corrected"))
-         + f" safe={_plain(known.get('safeToUse'))}"),
+        ("path", result["path"]), ("score", score_line(result["scoreDecomposition"])),
+        ("provenance", provenance_line(known) if known else None),
         ("retrieval-reason", known.get("retrievalReason")),
         ("context-scopes", ", ".join(known.get("userContextScopes") or ()) or None),
         ("safety", f"{known['safety']} ({', '.join(known['safetyReasons'])})" if known.get("safetyReasons") else None),
+        ("graph-path", " -> ".join(result.get("graphPath") or ()) or None),
+        ("edge-confidences", ", ".join(f"{value:.2f}" for value in result.get("graphEdgeConfidences") or ()) or None),
         ("admitted-by", ", ".join(result["admittedBy"]) or None),
         ("rejected-by", result.get("rejectedBy")),
         ("audit-entry", result.get("auditEntryId")),
