@@ -35,6 +35,7 @@ from .access import (
     summaries_for,
     unknown,
 )
+from .opening import runs_of
 from .settings import Settings
 from .verification import verified
 from .views.harness_forms import event
@@ -120,7 +121,7 @@ def open_retriever(
         StoreError: there is no corpus, or one of another schema version.
     """
     from ..nodes.recall.bm25 import Bm25
-    from .opening import corpus_of, runs_of
+    from .opening import corpus_of
     from .policies.tables import load_policies
     from .retriever import Retriever
 
@@ -236,7 +237,6 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
     """
     from ..nodes.errors import StoreError
     from .answers import store_report, verify_answer
-    from .opening import runs_of
 
     run = open_run(settings, snapshot_id)
     audience_of(settings, run, snapshot_id)
