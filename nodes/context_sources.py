@@ -178,7 +178,8 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
 def _state(states: pa.Table) -> list[pa.Table]:
     """What is known of the task, a line per thing: by the harness, from tools, and as the model says."""
     files = _listed(states["modified_files"], integers(states["modified_count"]))
-    artifacts = _listed(states["artifact_refs"], integers(states["artifact_count"]))
+    few = pc.list_slice(flat(states["artifact_refs"]), 0, ARTIFACTS)
+    artifacts = _listed(few, integers(states["artifact_count"]))
     denied = _listed(states["approvals"], integers(states["approval_count"]))
     known = [
         _line("phase: ", states["phase"]),
@@ -217,6 +218,8 @@ def _state(states: pa.Table) -> list[pa.Table]:
     return made
 
 
+ARTIFACTS = 4
+"""References of artifacts that the state shows; it counts them all, and each stands beside what is shown of its text as well."""
 STATE_CHARACTERS = 400
 """Of a plan, a failure or a command, the characters that the state shows: it says where things stand, and quotes no log."""
 

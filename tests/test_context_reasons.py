@@ -84,12 +84,30 @@ def test_layer_3_the_budget_kept_only_the_parser():
     assert found["answer"].endswith("it kept src/parser.ts")
 
 
-def test_layer_4_a_summary_lost_a_constraint():
-    _, seen = round_twelve()
-    row = dict(seen.decision("goal:e0")) | {"lost_sentences": 1, "mode": "summary", "original_ref": "event:e0"}
-    damaged = type(seen)(seen.turn, seen.model_input, [row], seen.warnings, seen.state)
-    found = why(damaged, "goal:e0")
-    assert found["layer"] == "summary_lost_constraint" and "event:e0" in found["answer"]
+def test_layer_4_a_shorter_form_lost_a_constraint():
+    rule = "# Guide\n\n## Lexer\n\nThe lexer is slow. It belongs to Ann.\n\n## Git\n\nNever force push.\n"
+    budget = {"maxTokens": 3000, "reserved": {"rules": 5}}
+    found = why(projected(rules=[{"path": "AGENTS.md", "text": rule}], budget=budget), "rule:AGENTS.md:4")
+    assert (found["layer"], found["omitted_for"]) == ("summary_lost_constraint", "budget")
+    assert found["answer"] == f"{SAYS['summary_lost_constraint']} (2); the original: AGENTS.md"
+    whole = projected(rules=[{"path": "AGENTS.md", "text": rule}])
+    assert why(whole, "rule:AGENTS.md:4")["layer"] is None
+
+
+def test_words_of_the_goal_are_found_where_the_goal_stands():
+    session = Session("Fix the failing tests of the serializer.")
+    session.add("user.message", turn=1, text="Never touch the lexer.")
+    session.add("user.message", turn=2, text="Go on.")
+    session.failing("src/a.ts:1 error", turn=3)
+    seen = projected(session, rules=["Only modify the current workspace."])
+    for words, source in (("the serializer", "goal:e0"), ("Never touch the lexer", "constraint:e1")):
+        found = why(seen, words, events=rows(session))
+        assert found["layer"] is None and found["answer"].startswith("it stands in the input (full)"), found
+        assert source in [each["source_id"] for each in found["sources"]]
+    assert why(seen, "of the serializer")["answer"].startswith("it stands in the input (full)"), (
+        "without the log as well"
+    )
+    assert why(seen, "current workspace")["answer"] == "its words stand in the input"
 
 
 def test_layer_5_the_input_that_was_sent_has_it_outside_of_its_fence():

@@ -276,3 +276,24 @@ def test_a_session_discloses_no_more_than_its_cap():
     told = reasons(seen)
     assert [told[f"item:snap-1:code#{n}"] for n in range(1, 6)] == ["snapshot_item"] * 3 + ["disclosure_cap"] * 2
     assert "disclosure_capped" in seen.conditions
+
+
+def test_no_kind_of_evidence_takes_all_places():
+    session = Session()
+    for number in range(14):
+        session.add("file.read", turn=number, path=f"lib/f{number}.ts", version="1", text="export {}")
+    session.add("command.finished", turn=20, command="ls", exitCode=0, stdout="x")
+    items = [item(f"code#{n}", f"other/m{n}.ts", f"export const m{n} = 1;", evidence_id=f"e-{n}") for n in range(14)]
+    told = modes(projected(session, snapshots=[snapshot(*items)]))
+    assert [told[f"item:snap-1:code#{n}"] for n in range(6)] == ["full"] * 5 + ["reference"]
+    assert [told[f"event:e{n}"] for n in range(14, 8, -1)] == ["full"] * 5 + ["reference"]
+
+
+def test_the_tail_tells_what_calls_came_to_rather_than_that_they_were_meant():
+    session = Session()
+    for number in range(12):
+        session.add("tool.intent", turn=number, tool="run_command", text=f"run {number}")
+        session.add("command.finished", turn=number, command=f"ls {number}", exitCode=0, stdout="x")
+    told = reasons(projected(session))
+    intents = [told[f"event:e{1 + 2 * number}"] for number in range(12)]
+    assert intents == ["reasoning_cap"] * 10 + ["key_event"] * 2

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, flat, integers, positions, rank_within, take_or
+from ..columns.keys import among, codes_of, flat, integers, positions, rank_within, take_or
 from ..columns.ragged import Ragged, spread
 from .asof import FOREVER
 from .joining import joined
@@ -27,7 +27,7 @@ NOTICED = ("generated_file", "outside_package", "stale_version")
 NOTICES = 6
 """Most files that an input names as left out."""
 REASONING = 2
-"""Most events of the model's own words in the tail."""
+"""Most events of the model's own words in the tail, and most intents of calls."""
 OTHERS = 3
 """Places of the tail that messages of the user and decisions about permissions leave to other events, where it has six or more."""
 MESSAGES = ("user.message", "user.goal", "user.constraint", "user.confirmation")
@@ -61,9 +61,10 @@ class Worth(Judgment):
         last = ~among(kind, ("user.goal", "user.constraint")) & (self.seq[tail] >= newest_said[self.turn[tail]])
         self.refuse_some("worth", tail, self._stands_above(tail) & ~last, "stands_above")
         model = among(actor, ("model",)) & ~among(kind, ("tool.intent",))
-        spoken = tail[model & self.passed()[tail]]
-        newest = spoken[np.lexsort((-self.seq[spoken], self.turn[spoken]))]
-        self.refuse_some("worth", newest, rank_within(self.turn[newest]) >= REASONING, "reasoning_cap")
+        for words in (model, among(kind, ("tool.intent",))):  # what a call came to says more than that it was meant
+            spoken = tail[words & self.passed()[tail]]
+            newest = spoken[np.lexsort((-self.seq[spoken], self.turn[spoken]))]
+            self.refuse_some("worth", newest, rank_within(self.turn[newest]) >= REASONING, "reasoning_cap")
         self._ranked_tail(tail, message | decided)
         limit = integers(self.turns["tail_limit"])[self.turn[tail]]
         self.refuse_some("worth", tail, self.rank[tail] >= limit, "tail_limit")
@@ -100,9 +101,15 @@ class Worth(Judgment):
         mine = np.flatnonzero(self.of("file_content", "search_match", "retrieval_result"))
         far = self.of("search_match")[mine] & (self.tier[mine] == TIERS)
         kind = np.where(self.of("file_content")[mine], 0, np.where(self.of("retrieval_result")[mine], 1, 2))
-        order = np.lexsort(
-            (np.arange(len(mine)), np.where(kind == 0, -self.seq[mine], 0), kind, self.tier[mine], far, self.turn[mine])
+        merit = (np.arange(len(mine)), np.where(kind == 0, -self.seq[mine], 0))
+        own = np.lexsort((*merit, kind, self.tier[mine], far, ~self.passed()[mine], self.turn[mine]))
+        place = np.empty(len(mine), dtype=np.int64)
+        group = codes_of(
+            [pa.array(each[own]) for each in (self.turn[mine], self.passed()[mine], far, self.tier[mine], kind)]
         )
+        place[own] = rank_within(group)
+        # Files that were read, items of snapshots and matches take turns: no kind takes all places.
+        order = np.lexsort((*merit, kind, place, self.tier[mine], far, self.turn[mine]))
         ordered, far = mine[order], far[order]
         twice = self.passed()[ordered] & np.asarray(
             flat(self.sources["evidence_id"]).take(pa.array(ordered)).is_valid()

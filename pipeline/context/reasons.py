@@ -26,11 +26,12 @@ __all__ = ["difference", "why"]
 Row = Mapping[str, Any]
 
 _OMITTED = {
-    "budget": ("budget_part", "budget_tokens", "over_budget", "reference_for_budget", "carrier_dropped", "disclosure_cap"),
+    "budget": ("budget_part", "budget_tokens", "over_budget", "reference_for_budget", "carrier_dropped", "disclosure_cap", "section_referenced",
+               "message_shortened"),
     "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions"),
     "staleness": ("stale_version", "superseded", "expired", "unverified_recently", "revoked"),
     "low relevance": ("out_of_task_scope", "outside_package", "not_key_event", "generated_file", "wrong_scope", "phase_hidden_tool", "on_demand",
-                      "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "section_referenced", "before_horizon",
+                      "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "before_horizon",
                       "other_turn"),
     "doubtful source": ("ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
@@ -45,7 +46,7 @@ SAYS = {
     "retrieval_not_recalled": "nothing that was gathered for this turn has it: neither a snapshot, nor the log, nor the rules",
     "ordering_not_ranked": "it was there, and others came first",
     "budget_cut": "it was chosen, and the budget had no room for it",
-    "summary_lost_constraint": "it stands there in a shorter form that lacks a duty of the original",
+    "summary_lost_constraint": "it stands there in a shorter form that lacks sentences of the original",
     "trust_isolation_missing": "the input that was sent has its text outside of its fence",
     "model_did_not_use": "it stands in the input, and nothing that the model did names it",
     "tool_execution_wrong": "the model used it, and the tool failed",
@@ -105,6 +106,12 @@ def why(
         ),
     )
     answer["omitted_for"] = next((word for word, codes in _OMITTED.items() if row["reason_code"] in codes), None)
+    if row["lost_sentences"] and row["mode"] != "none":
+        return _at(
+            answer,
+            "summary_lost_constraint",
+            f"{SAYS['summary_lost_constraint']} ({row['lost_sentences']}); the original: {row['original_ref']}",
+        )
     if row["reason_code"] in _OMITTED["budget"]:
         others = [
             each
@@ -119,12 +126,6 @@ def why(
     if row["action"] == "exclude":
         answer["answer"] = f"left out: {row['reason']}"
         return answer
-    if row["lost_sentences"]:
-        return _at(
-            answer,
-            "summary_lost_constraint",
-            f"{SAYS['summary_lost_constraint']} ({row['lost_sentences']}); the original: {row['original_ref']}",
-        )
     return _afterwards(answer, seen, row, events)
 
 

@@ -1,0 +1,133 @@
+"""What the user forbids, wants to approve or wants checked holds for the session, whatever comes after it (S3.7, S3.25, S3.28, S3.47)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from context_session import Session, instructing, policy, projected, reasons
+from scoped_retrieval.pipeline.context.log import SessionLog
+
+SAID = "Looks like whitespace. Ask me before you add a dependency, and leave the CLI alone."
+
+
+def later(session: Session, count: int) -> Session:
+    """Results of tools, as they come."""
+    for number in range(count):
+        session.add("command.finished", turn=2 + number, command=f"ls {number}", exitCode=0, stdout="x")
+    return session
+
+
+@pytest.mark.parametrize("count", [0, 7, 18, 60, 300])
+@pytest.mark.parametrize("kind", ["user.message", "user.confirmation", "user.goal", "user.constraint"])
+def test_a_prohibition_stands_however_many_results_come_after_it(kind: str, count: int):
+    session = Session("Fix the tests.")
+    session.add(kind, turn=1, text=SAID)
+    later(session, count)
+    assert SAID in instructing(projected(session))
+
+
+@pytest.mark.parametrize("count", [7, 18, 60, 300])
+def test_a_message_that_binds_nothing_stays_in_the_tail_beside_the_newest_results(count: int):
+    session = Session("Fix the tests.")
+    for number in range(12):
+        session.add("user.message", turn=1, text=f"It may be function {number}.")
+    later(session, count)
+    seen = projected(session)
+    tail = seen.text().split("Recent tail:\n")[1].split("</recent_tail")[0]
+    assert [number for number in range(12) if f"function {number}." in tail] == [7, 8, 9, 10, 11], "the newest five"
+    assert tail.count("command finished") == 3 and f"ls {count - 2}:" in tail
+
+
+def test_what_a_goal_forbids_outlives_it():
+    session = Session("Fix the parser. Do not change the public API.")
+    before = projected(session)
+    assert instructing(before).count("Do not change the public API.") == 1, "the goal says it"
+    session.add("user.goal", turn=1, text="Now fix the serializer.")
+    seen = projected(later(session, 60))
+    told = instructing(seen)
+    assert "User goal:\n- Now fix the serializer.\n" in told
+    assert (
+        "- From an earlier goal; what it forbids or requires still holds: Fix the parser. Do not change the public API.\n"
+        in told
+    )
+    assert seen.decision("constraint:e0")["reason_code"] == "always_present"
+    session.add("constraint.ended", turn=70, subject="e0")
+    assert "public API" not in instructing(projected(session))
+
+
+def test_a_goal_that_forbids_nothing_is_gone_when_another_comes():
+    session = Session("Fix the parser.")
+    session.add("user.goal", turn=1, text="Fix the serializer.")
+    assert "Fix the parser." not in instructing(projected(session))
+
+
+def test_a_goal_that_the_harness_keeps_binds_as_one_of_the_log():
+    state = {"userGoal": "Fix the parser. Never push."}
+    seen = policy().project(events=Session("Fix the serializer.").events, state=state, budget={"maxTokens": 9000})
+    assert "Fix the parser. Never push." in instructing(seen)
+
+
+def test_the_same_words_stand_once():
+    session = Session("Fix it.")
+    for _ in range(3):
+        session.add("user.message", turn=1, text="Never push.")
+    seen = projected(later(session, 9))
+    assert instructing(seen).count("Never push.") == 1
+    assert [reasons(seen)[f"constraint:e{n}"] for n in (1, 2, 3)] == ["always_present", "stands_above", "stands_above"]
+
+
+def test_a_long_message_binds_with_the_sections_that_forbid_and_stands_whole_while_it_is_the_last():
+    log = "\n".join(f"frame {number} at module_{number}.py" for number in range(120))
+    text = f"Here is what I see:\n\n{log}\n\nMust hold:\n\n- never edit module_7\n- run nothing in production\n\nThat is all."
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text=text)
+    seen = projected(session)
+    told = instructing(seen)
+    assert "- never edit module_7\n  - run nothing in production\n" in told and "frame 3" not in told
+    assert "frame 119 at module_119.py" in seen.text(), "the last message stands in the tail as it is"
+    session.add("user.message", turn=2, text="Go on.")
+    seen = projected(later(session, 20))
+    assert "never edit module_7" in instructing(seen) and "frame 119" not in seen.text()
+    row = seen.decision("event:e1")
+    assert (row["reason_code"], row["original_ref"]) == ("message_shortened", "event:e1")
+
+
+def test_constraints_are_never_cut_the_turn_fails():
+    session = Session("Fix it.")
+    for number in range(40):
+        session.add("user.message", turn=number, text=f"Never touch module {number}, it belongs to somebody else.")
+    seen = projected(session, budget={"maxTokens": 2500, "reservedOutputTokens": 0})
+    assert all(f"Never touch module {number}," in instructing(seen) for number in range(40))
+    assert "constraints_crowd" in seen.conditions and "constraints_crowd" not in projected().conditions
+    assert projected(session, budget={"maxTokens": 700, "reservedOutputTokens": 0}).status == "over_budget"
+
+
+def test_messages_of_other_zones_bind_in_no_later_round():
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text="Never say ACME.", top={"zone": "restricted"})
+    session.add("user.message", turn=1, text="Never show it.", top={"visibility": "runtime-only"})
+    seen = projected(later(session, 5))
+    assert "ACME" not in seen.text() and "Never show it." not in seen.text()
+
+
+def test_a_log_folder_keeps_what_the_user_said(tmp_path: Path):
+    session = Session("Fix it. Never push.")
+    for number in range(30):
+        session.add("user.message", turn=number, text=f"Perhaps {number}." if number % 3 else f"Don't touch m{number}.")
+        later(session, 9)
+    session.add("user.goal", turn=40, text="Now the docs.")
+    later(session, 50)
+    log = SessionLog.open(tmp_path / "s", session_id="session")
+    log.append(session.events)
+    made = policy()
+    for at in (70, 140, len(session.events)):
+        views = [log.view(at), log.read()]
+        seen = [
+            made.project_turns(turns=[{"asOfSeq": at, "inputId": "x"}], events=v.tables, facts=v.facts)[0]
+            for v in views
+        ]
+        assert seen[0].neutral() == seen[1].neutral()
+        assert [dict(row) for row in seen[0].decisions] == [dict(row) for row in seen[1].decisions]
+    assert views[0].tables.events.num_rows < len(session.events)
+    assert "Never push." in instructing(seen[0]) and instructing(seen[0]).count("Don't touch") == 10
