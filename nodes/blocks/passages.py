@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
 from ..columns.keys import first_of_runs, flat, positions
-from ..columns.ragged import expand_ranges, starts_of
+from ..columns.ragged import Ragged, expand_ranges, starts_of
 from .line_units import Units
 
 __all__ = ["NO_TERMS", "Terms", "best_windows", "context", "reach"]
@@ -64,9 +65,12 @@ class Terms:
         if not terms.num_rows:
             return NO_TERMS
         encoded = flat(terms["term"]).dictionary_encode()
-        forms = [_forms(term) for term in encoded.dictionary.to_pylist()]
-        starts = starts_of(np.array([len(each) for each in forms]))
-        offsets, data = offsets_and_bytes(pa.array([form for each in forms for form in each], pa.large_string()))
+        words = Ragged(encoded.dictionary, np.arange(len(encoded.dictionary)), np.arange(len(encoded.dictionary) + 1))
+        size = pc.utf8_length(words.vocabulary)
+        whole = pc.and_(pc.greater(size, PREFIX), pc.equal(size, pc.binary_length(words.vocabulary)))
+        forms = words.in_two_ways(np.asarray(whole), _prefixes, _forms)
+        starts = forms.starts
+        offsets, data = offsets_and_bytes(forms.vocabulary.cast(pa.large_string()).take(pa.array(forms.codes)))
         keys = _keys(data, offsets[:-1], np.diff(offsets))
         code = np.asarray(encoded.indices).astype(np.int64)
         counts = np.diff(starts)[code]
@@ -185,6 +189,11 @@ def _keys(data: NDArray[np.uint8], start: Int, length: Int) -> Int:
         inside = length > place
         key = np.where(inside, (key << 8) | _SMALL[data[np.minimum(start + place, last)]], key) if inside.any() else key
     return key
+
+
+def _prefixes(terms: pa.Array) -> Ragged:
+    """What `_forms` gives for terms of more than `PREFIX` plain letters."""
+    return Ragged.of(pc.utf8_slice_codeunits(terms, 0, PREFIX))
 
 
 def _forms(term: str) -> list[str]:

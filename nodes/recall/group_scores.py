@@ -18,6 +18,7 @@ import numpy as np
 
 from ..columns.keys import distinct_numbers, first_of_runs
 from ..columns.numbers import quantise
+from ..columns.orders import order_by
 from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex
 from .bm25 import Bm25
@@ -159,7 +160,7 @@ def pair_group_scores(
 
 @dataclass(frozen=True)
 class _Postings:
-    """Postings of rows that are in a group: those of term `t` are `starts[t]:starts[t + 1]` of the others."""
+    """Postings of rows that are in a group: those of term `t` are `starts[t]:starts[t + 1]` of the others, by group."""
 
     starts: Int
     at: Int
@@ -179,10 +180,11 @@ class _Postings:
         key = np.arange(len(fields.keys)).repeat(np.diff(matches.starts))[kept]
         local, term = local[kept], fields.term[key]
         amount = matches.freqs[kept] * quantise(fields.boost)[key]
-        order = term.argsort(kind="stable")
+        group = groups.of[local]
+        order = order_by(term, group)
         touched, at = distinct_numbers(local)
         starts = term[order].searchsorted(np.arange(int(fields.term.max(initial=-1)) + 2))
-        return cls(starts, at[order], groups.of[local][order], amount[order], touched)
+        return cls(starts, at[order], group[order], amount[order], touched)
 
 
 def _scored(
@@ -202,11 +204,14 @@ def _scored(
         sub = entries.sub[low:high]
         own = at_clock[sub]
         of, at = spread(found.starts[entries.key[low:high]], counts[low:high])
-        kept = open_[own[of], found.at[at]]
-        of, at = of[kept], at[kept]
-        cell, place = distinct_numbers(of * groups.count + found.group[at])
-        frequency = np.bincount(place, weights=found.amount[at], minlength=len(cell)).astype(np.float64)
-        entry, group = np.divmod(cell, groups.count)
+        kept = open_.reshape(-1).take((own * open_.shape[1])[of] + found.at.take(at)).nonzero()[0]
+        if not len(kept):
+            continue
+        of, at = of.take(kept), at.take(kept)
+        cell = of * groups.count + found.group.take(at)  # ascending
+        first = first_of_runs(cell)
+        frequency = np.add.reduceat(found.amount.take(at), first)
+        entry, group = np.divmod(cell[first], groups.count)
         held = np.bincount(entry, minlength=high - low)
         weight = entries.weight[low:high] * bm25.idf(held, count[own])
         part = weight[entry] * bm25.saturation(frequency, length[own[entry], group], mean[own[entry]])

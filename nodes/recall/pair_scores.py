@@ -69,7 +69,7 @@ def lexical_scores(
     for low, high in slabs(counts[sub], PAIRS):
         own = sub[low:high]
         of, at = spread(starts[request[own]], counts[own])
-        wanted = weights.key[low:high][of] * len(rows) + row_code[at]
+        wanted = (weights.key[low:high] * len(rows))[of] + row_code.take(at)
         found = np.minimum(code.searchsorted(wanted), max(len(code) - 1, 0))
         hit = code[found] == wanted if len(code) else np.zeros(len(wanted), dtype=bool)
         of, at, found = of[hit], at[hit], found[hit]
@@ -163,8 +163,16 @@ def postings_of(keys: Sequence[str], rows: Int, postings: PostingIndex) -> tuple
     """Which of some rows (ascending) hold which key, as key * len(rows) + place, ascending, and how often."""
     segments = np.unique(np.searchsorted(postings.row_starts, rows, side="right") - 1)
     matches = postings.lookup(keys, segments)
-    at = np.minimum(rows.searchsorted(matches.rows), len(rows) - 1)
-    kept = rows[at] == matches.rows
+    # A place per row of the frame is sooner read than sought, where there are many postings.
+    size = max(int(rows[-1]), int(matches.rows.max(initial=0))) + 1
+    if size <= len(matches.rows):
+        place = np.full(size, -1, dtype=np.int32)
+        place[rows] = np.arange(len(rows))
+        at = place[matches.rows]
+        kept = at >= 0
+    else:
+        at = np.minimum(rows.searchsorted(matches.rows), len(rows) - 1)
+        kept = rows[at] == matches.rows
     key = np.arange(len(keys)).repeat(np.diff(matches.starts))
     code = key[kept] * len(rows) + at[kept]
     order = code.argsort(kind="stable")

@@ -295,13 +295,14 @@ class Scope:
         if aged is None:
             return passed, of[sub]
         first, inverse = aged
-        rows = np.arange(len(self.rows))
-        step = max(1, CELLS // len(rows))
-        grids = [
-            self.filtered(sub[some].repeat(len(rows)), np.tile(rows, len(some))).reshape(len(some), -1)
-            for some in (first[low : low + step] for low in range(0, len(first), step))
-        ]
-        return np.concatenate(grids), inverse
+        subs = sub[first]
+        allowed = passed[of[subs]]
+        bound = ((self.oldest[subs] != OPEN_START) | (self.windows[1][subs] != OPEN_START)).nonzero()[0]
+        step = max(1, CELLS // max(len(self.rows), 1))
+        for some in (bound[low : low + step] for low in range(0, len(bound), step)):
+            line, local = allowed[some].nonzero()  # of logs alone, say, there are few
+            allowed[some[line], local] = self.filtered(subs[some[line]], local)
+        return allowed, inverse
 
     def aged_lines(self, sub: Int) -> int:
         """How many lines `returned` makes for some sub-queries beside those that filters have anyway."""

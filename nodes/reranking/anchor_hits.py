@@ -132,6 +132,9 @@ def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple
     call, names = flattened(rows["calls"].take(pa.array(definitions)))
     called = Ragged.of(names).expand(lambda one: definition_keys(one)[:1])
     row, names = flattened(rows["symbols"])
+    # Of most candidates no name ends as one that is called does: their keys need not be made.
+    alike = np.asarray(pc.is_in(_ends(names), value_set=_ends(called.vocabulary)))
+    row, names = row[alike], names.filter(pa.array(alike))
     defined = Ragged.of(names).expand(definition_keys)
     wanted = called.vocabulary.take(pa.array(called.codes))
     here, there = _same(
@@ -142,6 +145,12 @@ def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple
         np.ones(len(wanted), dtype=bool),
     )
     return row[defined.rows[here]], anchor[call[called.rows[there]]], np.full(len(here), CALLEE)
+
+
+def _ends(names: pa.Array) -> pa.Array:
+    """The last part of each name in lower case: equal wherever a key of one is one of the other."""
+    bare = pc.utf8_rtrim(pc.utf8_lower(names.cast(pa.large_string())), characters=".:#/$() \t\r\n")
+    return pc.replace_substring_regex(bare, pattern=r"(?s)^.*[.:#/$()\s]", replacement="")
 
 
 def _same(left: Int, names: pa.Array, right: Int, values: pa.Array, among: NDArray[np.bool_]) -> tuple[Int, Int]:

@@ -184,10 +184,9 @@ def _last_recorded(recorded: Micros, first: Micros, end: Micros, as_of: Micros) 
     """Position of the last placement recorded at or before `as_of`, `first - 1` where there is none."""
     low, high = first.copy(), end.copy()
     for _ in range(int((end - first).max(initial=0)).bit_length()):
-        middle = (low + high) // 2
-        open_ = low < high
-        before = np.zeros(len(low), dtype=bool)
-        before[open_] = recorded[middle[open_]] <= as_of[open_]
-        low = np.where(before, middle + 1, low)
-        high = np.where(open_ & ~before, middle, high)
+        middle = (low + high) >> 1
+        # Where nothing is left to halve, both ends are the same, and stay.
+        before = (recorded.take(middle, mode="clip") <= as_of) & (low < high)
+        np.copyto(low, middle + 1, where=before)
+        np.copyto(high, middle, where=~before)
     return low - 1
