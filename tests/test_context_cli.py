@@ -44,17 +44,17 @@ def test_an_input_is_projected_recorded_and_replayed(place: Path, capsys: Any):
     assert (
         code == 0
         and out.startswith("<trusted_instructions ")
-        and "input: s/2 (ok, " in err
+        and "input: s/5 (ok, " in err
         and "recorded in ctx-" in err
     )
-    code, again, err = run("context", "replay", "s/2", capsys=capsys)
+    code, again, err = run("context", "replay", "s/5", capsys=capsys)
     assert (code, again) == (0, out)
-    assert "input: s/2, recorded " in err
+    assert "input: s/5, recorded " in err
     listed = value_of("context", "list", capsys=capsys)
-    assert [each["input_id"] for each in listed] == ["s/2"]
+    assert [each["input_id"] for each in listed] == ["s/5"]
     code, by_record, _ = run("context", "replay", listed[0]["record"], capsys=capsys)
     assert by_record == out
-    code, neutral, _ = run("context", "replay", "s/2", "--format", "neutral", capsys=capsys)
+    code, neutral, _ = run("context", "replay", "s/5", "--format", "neutral", capsys=capsys)
     assert json.loads(neutral)["messages"][0]["role"] == "system"
 
 
@@ -74,6 +74,14 @@ def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
     assert found["same_prefix"] and not found["same_input"] and "event:e3" in found["only_in_second"]
     code, out, _ = run("context", "diff", "s/2", "s/4", capsys=capsys)
     assert (code == 0 and "same_prefix: True" in out and "+- src/a.ts (" in out) or "+Latest observation" in out
+
+
+def test_an_input_is_named_by_its_place_in_the_log_alone_and_among_all(place: Path, capsys: Any):
+    alone = value_of("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--at", "4", capsys=capsys)
+    _, among = value_of("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", capsys=capsys)
+    assert alone["modelInputId"] == among["modelInputId"] == "s/4"
+    assert alone["messages"] == among["messages"]
+    assert value_of("context", "project", "s.jsonl", capsys=capsys)["modelInputId"] == "s/6"
 
 
 def test_why_names_the_layer(place: Path, capsys: Any):
@@ -147,7 +155,7 @@ def test_an_input_draws_on_snapshots_of_this_project_and_replay_returns_them(sho
     ref = block.splitlines()[0].rsplit(" ", 1)[1]
     assert f"[{ref}:{label}]" in value["messages"][1]["content"], "labels are qualified by their block"
     assert [row["condition"] for row in value["warnings"]] == ["snapshot_missing"]
-    again = value_of("context", "replay", "asked/1", capsys=capsys)
+    again = value_of("context", "replay", "asked/3", capsys=capsys)
     assert [each["snapshot_id"] for each in again["snapshots"]] == [snapshot] and again["snapshots"][0][
         "status"
     ] == "ok"
@@ -167,7 +175,7 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     log.write_text("".join(json.dumps(event) + "\n" for event in session.events))
     value_of("context", "project", str(log), capsys=capsys)
     shown = value_of("why", snapshot, evidence, capsys=capsys)[0]
-    assert (shown["outcome"], shown["stage"]) == ("selected", "project") and "model input seen/1" in shown[
+    assert (shown["outcome"], shown["stage"]) == ("selected", "project") and "model input seen/2" in shown[
         "reason_text"
     ]
     session.add("file.modified", turn=2, path=citations[0]["path"], version="2", text="changed since")
@@ -180,5 +188,5 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     assert "ctx-" not in json.dumps(value_of("runs", capsys=capsys))
     code, _, err = run("erase", "--evidence", evidence, "--yes", capsys=capsys)
     assert code == 0, err
-    code, out, err = run("context", "replay", "seen/1", capsys=capsys)
+    code, out, err = run("context", "replay", "seen/2", capsys=capsys)
     assert (code, out) == (6, "") and f"erased: the text of item:{snapshot}:" in err

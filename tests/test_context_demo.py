@@ -81,4 +81,4 @@ def test_the_example_of_the_page_runs(capsys):
     code = page.split("```python\n")[1].split("```")[0]
     exec(compile(code, "docs/context.md", "exec"), {})
     out = capsys.readouterr().out
-    assert "- Key failure: src/a.test.ts:17 expected 3 received 2" in out and "'modelInputId': 'session/1'" in out
+    assert "- Key failure: src/a.test.ts:17 expected 3 received 2" in out and "'modelInputId': 'session/2'" in out

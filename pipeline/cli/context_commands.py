@@ -197,7 +197,8 @@ def import_(
         text=f"session {found['session_id']}: {found['events']} events ({found['new']} new) in {out}",
     )
     for what, count in found["left_out"].items():
-        note(f"left out: {count} of {what}")
+        note(f"left out: {count} {what}")
+    note(f"next: `context project {out}`, with --all for every request that the agent made")
     return EXIT["ok"]
 
 

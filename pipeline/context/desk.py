@@ -61,7 +61,7 @@ def project_log(
     if every:
         asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
         turns = [
-            turn | {"asOfSeq": seq, "turnId": name or str(seq)}
+            turn | {"asOfSeq": seq, "turnId": name or str(seq), "inputId": f"{session_id}/{seq}"}
             for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
         ]
     snapshots = [*(given.get("snapshots") or []), *_own_snapshots(settings, view.tables, turns)]

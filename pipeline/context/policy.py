@@ -96,7 +96,8 @@ class ContextPolicy:
             visible_tools: the tools of this turn in the place of the policy's.
             memories: governed memory records.
             snapshots: retrieval snapshots: JSON objects, or replays of this project's own. What no event and no `snapshotIds` names is of this turn.
-            turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn.
+            turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn. Without `inputId` the input is named by its session and
+                `turnId`, or else by its place in the log.
 
         Raises:
             InputError: something is not what was expected.
@@ -181,7 +182,8 @@ class ContextPolicy:
             }
             row = turn_row(value, defaults, at)
             named = value.get("inputId", value.get("input_id"))
-            row["input_id"] = str(named) if named else f"{session_id}/{row['turn_id'] if len(turns) == 1 else seq}"
+            spoken = row["turn_id"] if "turnId" in value or "turn_id" in value else seq
+            row["input_id"] = str(named) if named else f"{session_id}/{spoken}"
             rows.append(row)
         table = CONTEXT_TURNS.from_rows(rows)
         if pc.count_distinct(table["input_id"]).as_py() < table.num_rows:
