@@ -23,6 +23,7 @@ from .service import (
     snapshot_rows,
 )
 from .settings import Settings
+from .views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
 from .views.printed import json_document, printed
 from .views.recall_text import render_recall
 from .views.recall_xray import TABLES_READ, envelope, recall_xray, render_markdown
@@ -32,13 +33,15 @@ from .views.xray import caller_rows, render_text
 __all__ = ["FORMATS", "MEDIA_TYPES", "Rendering", "answer_values", "explained", "rendered", "replay_values", "xray_of"]
 
 FORMATS = Vocabulary(
-    "format", ("json", "text", "markdown", "full", "tables", "html", "bundle", "replay", "block"), {"md": "markdown"}
+    "format",
+    ("json", "text", "markdown", "full", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
+    {"md": "markdown", **BLOCK_FORMS.aliases},
 )
-"""json, text, markdown: the x-ray of document 002; full: text with what was not shown; tables: rows by table; replay: what `replay --json` says; block: what the model read."""
+"""json, text, markdown: the x-ray of document 002; full: text with what was not shown; tables: rows by table; replay: what `replay --json` says; block: what the model read, and its forms."""
 MEDIA_TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("json", "tables", "bundle", "replay"), "application/json"),
-    **dict.fromkeys(("text", "full", "block"), "text/plain; charset=utf-8"),
-    "markdown": "text/markdown; charset=utf-8",
+    **dict.fromkeys(("json", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
+    **dict.fromkeys(("text", "full", "block", "block-text"), "text/plain; charset=utf-8"),
+    **dict.fromkeys(("markdown", "block-markdown"), "text/markdown; charset=utf-8"),
     "html": "text/html; charset=utf-8",
 }
 
@@ -76,11 +79,12 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
     value, text = _MAKERS[format_](settings, snapshot_id)
     if value is not None:
         return Rendering(snapshot_id, format_, value, json_document(value), text)
-    return Rendering(snapshot_id, format_, None, text if format_ == "block" else printed(text), text)
+    as_it_stands = format_ == "block" or format_ in BLOCK_FORMS
+    return Rendering(snapshot_id, format_, None, text if as_it_stands else printed(text), text)
 
 
-def explained(settings: Settings, session: str, format_: str) -> Rendering:
-    """The last recall of a session that the principal may see, in a format (`/recall/explain`, S2.38 and S2.39).
+def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
+    """The last recall that the principal may see, of a session or of all, in a format (`/recall/explain`, S2.38 and S2.39).
 
     Nothing is asked anew. Where the session has none, JSON says `{"snapshotFound": false}`, and text says so.
 
@@ -151,6 +155,14 @@ def _tables(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
     return (told if audit else caller_rows(told)), ""
 
 
+def _form(name: str) -> Callable[[Settings, str], tuple[Any, str]]:
+    def made(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+        found = replayed(settings, snapshot_id)
+        return block_form(name, found.block, found.citations.to_pylist(), found.context_block)
+
+    return made
+
+
 _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
     "text": lambda settings, name: (None, render_recall(xray_of(settings, name))),
@@ -161,5 +173,6 @@ _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "bundle": lambda settings, name: (bundle_of(settings, name), ""),
     "replay": lambda settings, name: (replay_values(replayed(settings, name)), ""),
     "block": lambda settings, name: (None, replayed(settings, name).block or ""),
+    **{name: _form(name) for name in BLOCK_FORMS.values},
 }
 """The value or the text of each format."""

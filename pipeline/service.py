@@ -195,11 +195,14 @@ def snapshot_named(settings: Settings, name: str) -> str:
     return max(found)
 
 
-def last_of_session(settings: Settings, session: str) -> str | None:
-    """The last snapshot of a session that the principal may read; None where there is none. Damaged runs have none."""
+def last_of_session(settings: Settings, session: str | None) -> str | None:
+    """The last snapshot that the principal may read, of a session or of all; None where there is none.
+
+    Damaged runs have none.
+    """
     for run_id in runs_of(settings).newest():
         for _, rows in read_each(settings, [run_id], lambda run: readable_snapshots(settings, run))[0]:
-            if named := [row["snapshot_id"] for row in rows if row.get("session_id") == session]:
+            if named := [row["snapshot_id"] for row in rows if session in (None, row.get("session_id"))]:
                 return named[-1]
     return None
 

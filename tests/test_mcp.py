@@ -16,6 +16,7 @@ import pytest
 import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from jsonschema import Draft202012Validator
+from scoped_retrieval.pipeline.renderings import FORMATS, rendered
 from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, replay
 from scoped_retrieval.pipeline.settings import Settings, load_settings
@@ -31,6 +32,8 @@ from starlette.testclient import TestClient
 
 LANES = "lexical,symbol,exact"
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
+BLOCKS = ("block", "search-result", "openai")
+"""Formats of what the model read."""
 XRAYS = ("recall_xray", "engram.recall_xray", "remnic.recall_xray")
 
 
@@ -247,13 +250,14 @@ def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door
         assert {one.block for one in replays} == {
             block.rstrip("\n") if block not in {o.block for o in replays} else block
         }
-        for form in ("json", "text", "markdown", "html", "bundle", "replay", "tables", "block"):
+        for form in FORMATS.values:
             served = client.get(f"/v1/snapshots/{http}", params={"format": form}).text
             uri = f"scoped-retrieval://snapshots/{http}/{form}"
             (read,) = asked(lambda client, uri=uri: client.read_resource(uri)).contents
-            assert read.text == served, form
-            if form in ("json", "text", "markdown", "html", "tables"):
-                assert run("xray", http, "--format", form, capsys=capsys)[1] == served, form
+            assert read.text == served == rendered(settings, http, form).text, form
+            other = {"bundle": ("bundle", "show", http, "--json"), "replay": ("replay", http, "--json")}
+            shown = ("replay", http, "--format", form) if form.startswith(BLOCKS) else ("xray", http, "--format", form)
+            assert run(*other.get(form, shown), capsys=capsys)[1] == served, form
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -28,7 +28,7 @@ from .output import InterruptedCommandError, emit, emit_block, exit_code_of, not
 __all__ = ["register"]
 
 Texts = list[str] | None
-FORMATS = ("block", "bundle")
+FORMATS = ("block", "bundle", "search-result", "openai", "block-markdown", "block-text")
 READABLE = "`doctor` names the projects that you may ask in"
 """What to do about a refusal: the same whether there is such a project or not."""
 FAILURES_SHOWN = 10
@@ -213,7 +213,14 @@ def ask(
     detail: Annotated[
         str | None, typer.Option(help="full, outline, or auto: the best in full, the next as outlines.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="block, or bundle: a RetrievalBundle as JSON.")] = "block",
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="block, search-result (of Anthropic's Messages API), openai (messages), block-markdown, block-text, or "
+            "bundle: a RetrievalBundle as JSON.",
+        ),
+    ] = "block",
     as_json: JsonFlag = False,
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
@@ -221,6 +228,7 @@ def ask(
     from ..renderings import answer_values
     from ..requests.handoff import trees_around
     from ..service import open_retriever
+    from ..views.block_forms import block_form
 
     if format_ not in FORMATS:
         raise InputError.one_of(FORMATS, format_, "--format")
@@ -264,6 +272,12 @@ def ask(
         found = retriever.retrieve(fields)
     if format_ == "bundle":
         emit(found.bundle, as_json=True)
+    elif format_ != "block" and not as_json:
+        value, text = block_form(format_, found.block, found.citations, found.context_block)
+        if value is not None:
+            emit(value, as_json=True)
+        else:
+            emit_block(text, {}, as_json=False)
     else:
         emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")

@@ -107,18 +107,29 @@ def snapshots(
 
 def replay(
     snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id.")],
+    format_: Annotated[
+        str, typer.Option("--format", help="block, search-result, openai, block-markdown or block-text.")
+    ] = "block",
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Print the block of a snapshot again, from the run alone; auditors get every column of `--json`."""
-    from ..renderings import replay_values
+    from ...nodes.errors import InputError
+    from ..renderings import rendered, replay_values
     from ..service import replayed, snapshot_named
+    from ..views.block_forms import BLOCK_FORMS
 
+    if format_ != "block" and format_ not in BLOCK_FORMS:
+        raise InputError.one_of(("block", *BLOCK_FORMS.values), format_, "--format")
     settings = settings_of(runs=runs, grants=grants)
     snapshot = snapshot_named(settings, snapshot)
     found = replayed(settings, snapshot)
-    emit_block(found.block or "", replay_values(found), as_json=as_json)
+    if format_ != "block" and not as_json:
+        form = rendered(settings, snapshot, format_)
+        emit(form.value, as_json=True) if form.value is not None else emit_block(form.text, {}, as_json=False)
+    else:
+        emit_block(found.block or "", replay_values(found), as_json=as_json)
     note(f"snapshot: {snapshot} ({found.status})")
     return EXIT["erased"] if found.status == "erased" else EXIT["ok"]
 

@@ -20,7 +20,7 @@ from typing import Any
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, StoreError
 from ..durable import read_whole
 from ..opening import head_file, runs_of
-from ..renderings import FORMATS, Rendering, answer_values, rendered, xray_of
+from ..renderings import Rendering, answer_values, explained, rendered, xray_of
 from ..service import Models, expect_reader, load_models, open_retriever, open_run, read_each, readable_snapshots
 from ..settings import Settings, Value
 from ..views.recall_xray import envelope
@@ -172,23 +172,9 @@ class Counter:
         found = answer_values(self._retrieved(asked))
         return {"parent_snapshot_id": parent, "label": label, "evidence_id": evidence_id, **found}
 
-    def explained(self, session: str | None, format_: str) -> Rendering | None:
-        """The last snapshot that the principal may read, of a session or of all, in a format; None where there is none.
-
-        Raises:
-            InputError: no such format.
-        """
-        FORMATS.canonical(format_, "format")
-
-        def read(one: Any) -> list[dict[str, Any]]:
-            return readable_snapshots(self.settings, one)
-
-        for one in runs_of(self.settings).newest():
-            for _, rows in read_each(self.settings, [one], read)[0]:
-                ids = [row["snapshot_id"] for row in rows if session is None or row.get("session_id") == session]
-                if ids:
-                    return self.rendering(ids[-1], format_)
-        return None
+    def explained(self, session: str | None, format_: str) -> Rendering:
+        """The last recall, of a session or of all; see `renderings.explained`."""
+        return explained(self.settings, session, format_)
 
     def append(self, rows: Sequence[Mapping[str, Any]], project: str | None = None) -> dict[str, Any]:
         """`models.Appended`: rows of the principal's own, where a grant lets them append; see `appending`.

@@ -17,7 +17,6 @@ from ...nodes.errors import InputError
 from ..renderings import FORMATS
 from ..strict_json import strict_json
 from ..views.printed import json_document
-from ..views.recall_xray import envelope
 from .desk import MOST_LISTED, Counter, expect_healthy
 from .metrics import CONTENT_TYPE
 from .models import (
@@ -137,8 +136,6 @@ async def recall_explain(
         raise InputError.one_of(EXPLAINED, format, "format")
     counter = _counter(request)
     found = await _done(request, lambda: counter.explained(session, format))
-    if found is None:
-        return _json(request, envelope(None))
     return Response(found.text.encode(), media_type=found.media_type)
 
 
