@@ -31,7 +31,7 @@ from .encoders.encoder import encoder_available, is_bundled, load_encoder
 from .grants import load_grants, write_starter_grants
 from .index_report import IndexReport
 from .opening import corpus_of, head_file, made_or_opened
-from .progress import Say, Tenths, quiet
+from .progress import Say, Tenths, quiet, taking
 from .redaction.masking import REDACTOR
 from .settings import Settings
 from .sources import git_history, git_uncommitted, records, work_tree
@@ -63,6 +63,8 @@ PLACED = {"sot": (".csv", ".yaml", ".yml"), "logs": (".csv",)}
 """Those whose paths are relative to the indexed trees, which then leave these kinds of files to them."""
 _KINDS = ("paths", "evidence", *RECORDS)
 """The fields of a request that name files and folders."""
+LONG_SECONDS = 60
+"""Embedding that takes longer is told with an estimate."""
 
 
 @dataclass(frozen=True)
@@ -333,10 +335,11 @@ def _grant(settings: Settings, report: IndexReport) -> None:
 
 
 class _Embedding:
-    """Tells how far embedding is, by lines or a bar."""
+    """Tells how far embedding is, by lines or a bar, and after the first piece of a long one how long it takes."""
 
-    def __init__(self, progress: bool, say: Say) -> None:
-        self._progress, self._say = progress, say
+    def __init__(self, progress: bool, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
+        self._progress, self._say, self._clock = progress, say, clock
+        self._began: float | None = None
         self._tell = Tenths(say, "embedded {:,} of {:,} texts", least=500)
         self._bar: tqdm | None = None
 
@@ -345,6 +348,15 @@ class _Embedding:
             self._say(f"embedding {total:,} texts; --no-semantic leaves it out")
             self.__exit__()
             self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
+            self._began = self._clock()
+        elif self._began is not None:
+            seconds = (self._clock() - self._began) / done * (total - done)
+            self._began = None
+            if seconds >= LONG_SECONDS:
+                write = self._bar.write if self._progress else self._say
+                write(
+                    f"embedding takes about {taking(seconds)}; when it is interrupted, the next `index` goes on there"
+                )
         self._bar.update(done - self._bar.n)
         self._tell(done, total)
 

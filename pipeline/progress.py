@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Say", "Tenths", "counted", "quiet"]
+__all__ = ["Say", "Tenths", "counted", "quiet", "taking"]
 
 Say = Callable[[str], None]
 """Takes a line of progress."""
@@ -17,6 +17,13 @@ def quiet(line: str) -> None:
 def counted(number: int, noun: str) -> str:
     """A number of things: `1 shard`, `3,000 requests`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def taking(seconds: float) -> str:
+    """How long something takes, as people say it: `40 seconds`, `12 minutes`, `3.5 hours`."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
 
 
 class Tenths:

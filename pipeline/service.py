@@ -125,8 +125,10 @@ def open_retriever(
     from .policies.tables import load_policies
     from .retriever import Retriever
 
+    corpus = corpus_of(settings) if models is None else models.corpus
+    _expect_indexed(settings, corpus)
     retriever = Retriever.open(
-        corpus_of(settings) if models is None else models.corpus,
+        corpus,
         principal=settings.principal,
         runs=runs_of(settings, create=True),
         grants=settings.grants_path,
@@ -145,6 +147,27 @@ def open_retriever(
         yield retriever
     finally:
         retriever.close(compacted=False)
+
+
+def _expect_indexed(settings: Settings, corpus: Any) -> None:
+    """Refuse a corpus whose first `index` did not come to its end: nothing is in it, and nobody may ask.
+
+    Raises:
+        StoreError: it is one.
+    """
+    from .durable import stands
+
+    if stands(settings.grants_path) or corpus.projects():
+        return
+    from ..nodes.errors import StoreError
+    from .corpus.pieces import kept_texts
+
+    kept = kept_texts(settings["corpus"])
+    again = f"; about {kept:,} texts that it embedded are kept" if kept else ""
+    raise StoreError(
+        f"Expected a corpus with rows, got one whose first `index` did not end - at {settings['corpus']}",
+        hint=f"run the same `index` again{again}. --no-semantic leaves embedding out",
+    )
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 -
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.runs import files, going_on
+from stand_in_encoder import WordsByTheirStart
 
 
 def test_a_row_that_failed_keeps_its_question_and_project(shop, capsys):
@@ -113,7 +114,41 @@ def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
     monkeypatch.setattr(indexing, "index_into", interrupted)
     code, out, err = run("index", "shop", "--project", "shop", capsys=capsys)
     assert (code, out) == (130, "")
-    assert err == f"error: Interrupted: the corpus is unchanged - at {shop / '.scoped-retrieval' / 'corpus'}\n"
+    told = f"error: Interrupted: the corpus is unchanged - at {shop / '.scoped-retrieval' / 'corpus'}\n"
+    assert err == f"{told}\nHint: run the same `index` again: it reads anew\n"
+
+
+class _Stopped(WordsByTheirStart):
+    """An encoder that is interrupted at its third piece."""
+
+    asked = 0
+
+    def encode(self, texts):
+        self.asked += 1
+        if self.asked == 3:
+            raise KeyboardInterrupt
+        return super().encode(texts)
+
+
+def test_an_index_that_is_interrupted_while_it_embeds_is_told_of_until_it_ends(tmp_path, capsys, monkeypatch):
+    from scoped_retrieval.pipeline import indexing
+
+    monkeypatch.chdir(tmp_path)
+    rows = [{"source_id": "notes:a", "text": f"note number{n} of the queue"} for n in range(400)]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ("index", "--evidence", "rows.jsonl", "--project", "shop")
+    monkeypatch.setattr(indexing, "load_encoder", lambda *_: _Stopped())
+    monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
+    code, _, err = run(*command, capsys=capsys)
+    assert (code, "Interrupted: nothing is in the corpus yet - at" in err) == (130, True)
+    assert "goes on after some 256 embedded texts; --no-semantic leaves embedding out" in err
+    code, _, err = run("ask", "a queue", "--project", "shop", capsys=capsys)
+    assert (code, "got one whose first `index` did not end" in err, "about 256 texts" in err) == (7, True, True)
+    assert run(*command, "--no-semantic", capsys=capsys)[0] == 0
+    (Path("rows.jsonl")).write_text("\n".join(json.dumps(row | {"text": f"{row['text']} again"}) for row in rows))
+    assert run(*command, capsys=capsys)[0] == 130
+    code, out, err = run("ask", "a queue", "--project", "shop", capsys=capsys)
+    assert (code, "note number" in out, "goes on or was interrupted" in err) == (0, True, True)
 
 
 def test_an_interrupted_erasure_says_that_some_may_be_left(shop, capsys, monkeypatch):

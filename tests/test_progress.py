@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from scoped_retrieval.pipeline.progress import Tenths
+from scoped_retrieval.pipeline.indexing import _Embedding
+from scoped_retrieval.pipeline.progress import Tenths, taking
 from scoped_retrieval.pipeline.sources import path_history
 from scoped_retrieval.pipeline.sources.git_history import read_git_history
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -45,3 +46,21 @@ def test_a_long_history_is_told_by_commits_and_changes(tmp_path: Path, monkeypat
     now = datetime(2030, 1, 1, tzinfo=UTC)
     list(read_git_history(repository, project="shop", now=now, report=SourceReport(), say=said.append))
     assert said == ["reading 1 commit of shop", *(f"read {n} of 4 changes" for n in (1, 2, 3))]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.2, "1 seconds"), (60, "60 seconds"), (720, "12 minutes"), (3600 * 3.5, "3.5 hours")]
+)
+def test_a_time_is_told_as_people_say_it(seconds: float, said: str):
+    assert taking(seconds) == said
+
+
+@pytest.mark.parametrize(("step", "told"), [(10.0, True), (0.1, False)])
+def test_a_long_embedding_says_after_its_first_piece_how_long_it_takes(step: float, told: bool):
+    said: list[str] = []
+    times = iter((0.0, step))
+    with _Embedding(progress=False, say=said.append, clock=lambda: next(times)) as embedding:
+        for done in range(0, 1281, 128):
+            embedding(done, 1280)
+    estimate = "embedding takes about 90 seconds; when it is interrupted, the next `index` goes on there"
+    assert (said[1] == estimate.replace("90 seconds", "2 minutes")) is told

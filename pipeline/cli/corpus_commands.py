@@ -84,11 +84,15 @@ def index(
         bars = shows_progress(settings["progress"])
         report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
     except KeyboardInterrupt:
-        from ..corpus.pieces import has_pieces
+        from ..corpus.pieces import kept_texts
 
-        state = "is unchanged" if _current(settings) == before else "has a new generation"
-        kept = "; what was embedded is kept for the next `index`" if has_pieces(settings["corpus"]) else ""
-        raise InterruptedCommandError(f"Interrupted: the corpus {state}{kept} - at {settings['corpus']}") from None
+        state = "the corpus is unchanged" if _current(settings) == before else "the corpus has a new generation"
+        if _current(settings) is None:
+            state = "nothing is in the corpus yet"
+        kept = kept_texts(settings["corpus"])
+        hint = f"run the same `index` again: it reads anew{f' and goes on after some {kept:,} embedded texts' if kept else ''}"
+        hint += "; --no-semantic leaves embedding out" if kept else ""
+        raise InterruptedCommandError(f"Interrupted: {state} - at {settings['corpus']}", hint=hint) from None
     emit(report.as_dict(), as_json=as_json, text=report.text())
     for line in report.notes:
         note(line)

@@ -225,6 +225,7 @@ def ask(
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
+    from ..corpus.pieces import has_pieces
     from ..renderings import answer_values
     from ..requests.handoff import trees_around
     from ..service import open_retriever
@@ -281,6 +282,8 @@ def ask(
     else:
         emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
+    if isinstance(settings["corpus"], Path) and has_pieces(settings["corpus"]):
+        note("an `index` of this corpus goes on or was interrupted: what it reads is not in the answer; run it again")
     if found.not_captured:
         note(f"warn: not captured: {found.not_captured}")
     for condition in found.conditions:

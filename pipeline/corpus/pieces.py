@@ -68,5 +68,10 @@ def forget_pieces(corpus: Place) -> None:
 
 
 def has_pieces(corpus: Place) -> bool:
-    """Whether an interrupted publication left vectors."""
+    """Whether an interrupted publication left vectors, or one that goes on has made some."""
     return any((corpus / FOLDER).glob("*/[0-9]*.arrow"))
+
+
+def kept_texts(corpus: Place) -> int:
+    """How many texts an interrupted publication left vectors of, up to a piece."""
+    return PIECE * sum(1 for _ in (corpus / FOLDER).glob("*/[0-9]*.arrow"))
