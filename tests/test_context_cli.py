@@ -73,7 +73,34 @@ def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
     found = value_of("context", "diff", "s/2", "s/4", capsys=capsys)
     assert found["same_prefix"] and not found["same_input"] and "event:e3" in found["only_in_second"]
     code, out, _ = run("context", "diff", "s/2", "s/4", capsys=capsys)
-    assert (code == 0 and "same_prefix: True" in out and "+- src/a.ts (" in out) or "+Latest observation" in out
+    assert (code == 0 and "same prefix: yes" in out and "+- src/a.ts (" in out) or "+Latest observation" in out
+
+
+def test_inputs_that_differ_in_decisions_are_compared_in_words(place: Path, capsys: Any):
+    session = Session("Fix the failing tests.")
+    session.add("file.read", turn=1, path="src/a.ts", version="1", text="export const a = 1;")
+    session.add("file.modified", turn=1, path="src/a.ts", version="2", text="- 1")
+    (place / "m.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    for at in ("2", "3"):
+        run("context", "project", "m.jsonl", "--at", at, capsys=capsys)
+    code, out, err = run("context", "diff", "m/2", "m/3", capsys=capsys)
+    assert code == 0, err
+    assert out.startswith("same input: no\nsame prefix: yes\nphase: diagnosing\ntokens: ")
+    assert "\nother decision:\n  event:e1: action include -> exclude, " in out and "\nonly in second:\n  event:e2\n" in out
+
+
+def test_what_is_amiss_in_a_log_is_told_with_its_place(place: Path, capsys: Any):
+    value_of("context", "log", "log", "--session", "s", "--append", "s.jsonl", capsys=capsys)
+    file = place / "log" / "events.jsonl"
+    file.write_text(file.read_text() + '{"id": "tor')
+    assert "log: events.jsonl ends with 11 bytes of an append" in run("context", "log", "log", capsys=capsys)[2]
+    assert "log: events.jsonl ends with 11 bytes" in run("context", "project", "log", "--no-record", capsys=capsys)[2]
+    (place / "more.jsonl").write_text('\n{"id": "x", "kind": "soup", "createdAt": "2026-05-20T08:00:00Z"}\n{"id": "un')
+    code, _, err = run("context", "log", "log", "--append", "more.jsonl", capsys=capsys)
+    assert code == 2 and "got 'soup' - at more.jsonl:2.kind" in err
+    (place / "more.jsonl").write_text((place / "s.jsonl").read_text() + '{"id": "un')
+    code, _, err = run("context", "log", "log", "--append", "more.jsonl", capsys=capsys)
+    assert code == 0 and "log: line 7 is unfinished (10 bytes) and was left out" in err
 
 
 def test_an_input_is_named_by_its_place_in_the_log_alone_and_among_all(place: Path, capsys: Any):

@@ -120,13 +120,7 @@ def diff(
 
     store = ContextStore.of(settings_of(runs=runs, grants=grants))
     found = difference(*(store.replay(store.named(each)).projection for each in (first, second)))
-    told = [
-        f"{name}: {found[name]}"
-        for name in ("same_input", "same_prefix", "phase", "tokens", "part_tokens", "only_in_first", "only_in_second")
-    ]
-    told += [f"{each['source_id']}: " + ", ".join(f"{name} {old} -> {new}" for name, (old, new) in each.items() if name != "source_id")
-             for each in found["changed"]]  # fmt: skip
-    emit(found, as_json=as_json, text="\n".join([*told, "", *found["diff"]]))
+    emit(found, as_json=as_json, text="\n".join([*_compared(found), "", *found["diff"]]))
     return EXIT["ok"]
 
 
@@ -196,6 +190,8 @@ def import_(
         as_json=as_json,
         text=f"session {found['session_id']}: {found['events']} events ({found['new']} new) in {out}",
     )
+    for sentence in found["told"]:
+        note(f"log: {sentence}")
     for what, count in found["left_out"].items():
         note(f"left out: {count} {what}")
     note(f"next: `context project {out}`, with --all for every request that the agent made")
@@ -214,13 +210,16 @@ def log(
 ) -> int:
     """Append to a session log, compact it, or count its events."""
     from ..context.log import SessionLog
-    from ..sources.jsonl import read_lines
+    from ..context.log_files import file_lines, values_of
 
     opened = SessionLog.open(session, session_id=session_id)
-    added = opened.append([record.fields for record in read_lines(append)]) if append else 0
+    told, places, added = list[str](), list[str](), 0
+    if append:
+        given = list(values_of(file_lines(append, told), places))
+        added = opened.append(given, lambda number: places[number])
     compacted = opened.compact() if compact else 0
     events = opened.count()
-    for sentence in opened.told:
+    for sentence in (*told, *opened.told):
         note(f"log: {sentence}")
     value = {"session_id": opened.session_id, "events": events, "appended": added, "compacted": compacted}
     emit(
@@ -257,6 +256,24 @@ def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
     found = demonstration()
     emit(found.as_dict(), as_json=as_json, text=_formatted(found, format_))
     return EXIT["ok"]
+
+
+def _compared(found: dict[str, Any]) -> list[str]:
+    """What differs between two inputs, in lines; parts with other tokens and sources with other decisions are indented."""
+
+    def moved(both: list[Any]) -> str:
+        return f"{both[0]} -> {both[1]}" if both[0] != both[1] else f"{both[0]}"
+
+    told = [f"{name.replace('_', ' ')}: {'yes' if found[name] else 'no'}" for name in ("same_input", "same_prefix")]
+    told += [f"{name}: {moved(found[name])}" for name in ("phase", "tokens")]
+    told += [f"  {part}: {moved(both)}" for part, both in found["part_tokens"].items()]
+    for name in ("only_in_first", "only_in_second"):
+        told += [f"{name.replace('_', ' ')}:"] * bool(found[name]) + [f"  {source}" for source in found[name]]
+    told += ["other decision:"] * bool(found["changed"])
+    for each in found["changed"]:
+        decided = [f"{name.replace('_', ' ')} {moved(both)}" for name, both in each.items() if name != "source_id"]
+        told.append(f"  {each['source_id']}: {', '.join(decided)}")
+    return told
 
 
 def _known_format(name: str) -> None:

@@ -15,7 +15,7 @@ mended: an append that a crash interrupted, a damaged checkpoint.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,7 @@ from ..sources.jsonl import parse_json
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
 from .events import LogReader, LogTables, identity_of
-from .log_files import event_line, file_lines, text_behind, values_of
+from .log_files import LogView, event_line, file_lines, text_behind, values_of
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 
 __all__ = ["EVERY", "LogView", "SessionLog", "open_reference", "read_session"]
@@ -46,27 +46,6 @@ CHUNK = 4096
 """Lines that are folded at a time."""
 _BUSY = "Expected a session log that nobody else writes, got one that is being written"
 _DAMAGED = "put the file back from a copy, or remove what begins with this line"
-
-
-@dataclass(frozen=True)
-class LogView:
-    """Rows of a log from some event on, the facts that held there, and what to tell about the log."""
-
-    tables: LogTables
-    facts: pa.Table
-    repeated: int = 0
-    backwards: int = 0
-    told: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> list[str]:
-        """What whoever asked should know."""
-        found = list(self.told)
-        if self.backwards:
-            found.append(f"the clock went backwards at {self.backwards} events: the order of the log stands")
-        if self.repeated:
-            found.append(f"{self.repeated} events came twice and were read once")
-        return found
 
 
 def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, LogView]:
@@ -188,9 +167,11 @@ class SessionLog:
         return view
 
     def count(self) -> int:
-        """How many events there are."""
+        """How many events there are; what is amiss at the end is in `told`."""
         with self._lines.opened() as lines:
-            return self._lines.checked(lines, known=self._checkpoints.chains).events
+            checked = self._lines.checked(lines, known=self._checkpoints.chains)
+            self.told += unfinished(lines, checked)
+            return checked.events
 
     def open_ref(self, reference: str) -> str:
         """The text that a reference in a model input leads to: `artifact:…`, `event:…`, `log:0-41`.
@@ -246,20 +227,24 @@ class SessionLog:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    def append(self, events: Iterable[Mapping[str, Any]]) -> int:
+    def append(
+        self, events: Iterable[Mapping[str, Any]], at: Callable[[int], str] = lambda number: f"events[{number}]"
+    ) -> int:
         """Append events, durably; returns how many were new. An event whose id and words are there already is left out.
+
+        `at` says where an event stands, for messages.
 
         Raises:
             InputError: an event is not what was expected, or its id is that of another one; then nothing is appended.
             BusyError: somebody else is writing.
             StoreError: the log is damaged, or the disk does not take the events; then nothing is appended.
         """
-        given = [event_line(event, f"events[{number}]") for number, event in enumerate(events)]
+        given = [event_line(event, at(number)) for number, event in enumerate(events)]
         with held(self.path / "events", 10.0, _BUSY):
             end = self._at_end()
             fresh: dict[str, str] = {}
             reader = replace(end.reader, seen=ChainMap(fresh, end.ids), keep=self.keep)
-            made = reader.read((event for _, event in given), lambda number: f"events[{number}]")
+            made = reader.read((event for _, event in given), at)
             new = [given[number][0] for number in reader.taken]
             if not new:
                 return 0

@@ -11,16 +11,43 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ...nodes.errors import InputError
+from ..progress import counted
 from ..sources.jsonl import parse_json
 from .artifacts import artifact
-from .events import identity_of, long_text
+from .events import LogTables, identity_of, long_text
 
-__all__ = ["artifact", "event_line", "file_lines", "is_json", "text_behind", "values_of"]
+__all__ = ["LogView", "artifact", "event_line", "file_lines", "is_json", "text_behind", "values_of"]
+
+
+@dataclass(frozen=True)
+class LogView:
+    """Rows of a log from some event on, the facts that held there, and what to tell about the log."""
+
+    tables: LogTables
+    facts: pa.Table
+    repeated: int = 0
+    backwards: int = 0
+    told: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What whoever asked should know."""
+        found = list(self.told)
+        if self.backwards:
+            found.append(f"the clock went back before {counted(self.backwards, 'event')}: the order of the log stands")
+        if self.repeated:
+            found.append(
+                f"{counted(self.repeated, 'event')} came again and {'was' if self.repeated == 1 else 'were'} left out"
+            )
+        return found
 
 
 def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:

@@ -67,7 +67,13 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
     session_id, events, left_out = read_transcript(path, kind)
     log = SessionLog.open(out, session_id=session_id)
     new = log.append(events)
-    return {"session_id": session_id, "events": len(events), "new": new, "left_out": dict(sorted(left_out.items()))}
+    return {
+        "session_id": session_id,
+        "events": len(events),
+        "new": new,
+        "left_out": dict(sorted(left_out.items())),
+        "told": log.told,
+    }
 
 
 def _records(file: Path) -> tuple[list[dict[str, Any]], bool]:
