@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-page golden mutants release-check surfaces format clean
+.PHONY: help demo test test-full check bench bench-context bench-page golden mutants release-check surfaces format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ $(BENCH)/.installed: $(SOURCES) tests/bench/peers.txt
 
 bench: $(BENCH)/.installed ## the table against peers, in a venv of its own; BENCH_ARGS="--quick" or "--record"
 	$(BENCH)/bin/python tests/bench/run.py $(BENCH_ARGS)
+
+bench-context: $(STAMP)-dev ## what turns of the context policy cost, and what its logs take; BENCH_ARGS="--turns N" or "--record"
+	$(BIN)/python tests/bench/context_turns.py $(BENCH_ARGS)
 
 bench-page: $(BENCH)/.installed ## docs/benchmarks.md and its curves from the recorded rows
 	$(BENCH)/bin/python tests/bench/bench_page.py

@@ -86,7 +86,9 @@ def test_inputs_that_differ_in_decisions_are_compared_in_words(place: Path, caps
     code, out, err = run("context", "diff", "m/2", "m/3", capsys=capsys)
     assert code == 0, err
     assert out.startswith("same input: no\nsame prefix: yes\nphase: diagnosing\ntokens: ")
-    assert "\nother decision:\n  event:e1: action include -> exclude, " in out and "\nonly in second:\n  event:e2\n" in out
+    assert (
+        "\nother decision:\n  event:e1: action include -> exclude, " in out and "\nonly in second:\n  event:e2\n" in out
+    )
 
 
 def test_what_is_amiss_in_a_log_is_told_with_its_place(place: Path, capsys: Any):
