@@ -12,6 +12,7 @@ from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
 from scoped_retrieval.pipeline.context.line import ContextInputs, run_context
 from scoped_retrieval.pipeline.context.phases import load_phases
 
+ALWAYS = ("system_rules", "user_goal", "active_constraint", "state_summary")
 ELASTIC = [part for part in PARTS.values if part not in REQUIRED_PARTS]
 
 
@@ -77,6 +78,9 @@ def test_no_limit_from_zero_up_is_passed_by_a_token():
     first = status.index("ok")
     assert set(status[:first]) == {"over_budget"} and set(status[first:]) == {"ok"}
     assert tokens[first] == first, "the least limit is what the required parts take"
+    rows = made.tables["context_decisions"].to_pylist()
+    absent = {row["input_id"] for row in rows if row["mode"] == "none" and row["source_kind"] in ALWAYS}
+    assert absent == {str(limit) for limit in range(first)}, "in every other input all of it stands"
 
 
 def test_the_reserved_output_is_kept_free():
@@ -154,6 +158,34 @@ def test_each_phase_gives_another_input():
                          budget={"maxTokens": 900, "reservedOutputTokens": 0})  # fmt: skip
         texts[phase] = seen.text().replace(f"phase: {phase}", "")
     assert len(set(texts.values())) == 6
+
+
+@pytest.mark.parametrize("phase", ["diagnosing", "planning", "verifying", "summarizing", "blocked"])
+def test_the_shares_of_a_phase_alone_change_an_input(phase: str):
+    """All phases are as `editing` but for their shares; the same turn is made in both phases at many limits."""
+    table, _ = load_phases()
+    rows = {row["phase"]: row for row in table.to_pylist()}
+    shares = [part for part in PARTS.values if part in rows["editing"]]
+    made = policy()
+    made.phases = PHASE_POLICIES.from_rows(
+        [rows["editing"] | {"phase": name} | {share: row[share] for share in shares} for name, row in rows.items()]
+    )
+    world, cut = crowded(), []
+    for name in ("editing", phase):
+        turns = [
+            {
+                "inputId": str(limit),
+                "snapshotIds": ["snap-1"],
+                "phase": name,
+                "budget": {"maxTokens": limit, "reservedOutputTokens": 0},
+            }
+            for limit in range(300, 1500, 30)
+        ]
+        found = made.project_turns(
+            turns=turns, events=world["session"].events, snapshots=world["snapshots"], memories=world["memories"]
+        )
+        cut.append(found.tables["context_decisions"].select(["input_id", "source_id", "mode"]).to_pylist())
+    assert cut[0] != cut[1]
 
 
 def test_the_order_of_trimming_alone_changes_an_input():

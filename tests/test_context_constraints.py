@@ -75,6 +75,9 @@ def test_the_same_words_stand_once():
     seen = projected(later(session, 9))
     assert instructing(seen).count("Never push.") == 1
     assert [reasons(seen)[f"constraint:e{n}"] for n in (1, 2, 3)] == ["always_present", "stands_above", "stands_above"]
+    assert [reasons(seen)[f"event:e{n}"] for n in (0, 1, 2, 3)] == ["stands_above"] * 3 + ["user_message"], (
+        "the last one stands in the tail as well"
+    )
 
 
 def test_a_long_message_binds_with_the_sections_that_forbid_and_stands_whole_while_it_is_the_last():

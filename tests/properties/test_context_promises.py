@@ -188,7 +188,8 @@ def test_a_turn_is_the_same_alone_and_in_a_batch(
 
 
 KINDS = ("command.finished", "file.read", "file.modified", "external.result", "search.result", "tool.error", "permission.denied", "model.message",
-         "tool.intent", "plan.updated", "history.summarized", "verification.finished", "user.constraint")  # fmt: skip
+         "tool.intent", "plan.updated", "history.summarized", "verification.finished", "user.constraint", "user.goal", "user.message",
+         "user.confirmation", "rules.system", "rules.repository", "permission.granted", "model.request", "memory.revoked")  # fmt: skip
 """Kinds of events whose text may not instruct."""
 AT_ONCE = 100
 

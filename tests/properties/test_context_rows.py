@@ -138,17 +138,18 @@ SAYS_SO = re.compile(
 
 
 def unmarked(text: str) -> list[str]:
-    """Lines with planted words that nothing above them, inside their fence, says the standing of."""
-    wrong, said = [], False
+    """Lines with planted words that nothing above them, inside their fence, says the standing of. The state itself has names alone."""
+    wrong, said, state = [], False, False
     for line in text.splitlines():
         if re.match(r"<[a-z_]+ [a-z]{7}|==== begin ", line):
-            said = "untrusted" in line
+            said, state = "untrusted" in line, False
         elif not line.startswith(("- ", "  ", "| ")):
-            said = bool(SAYS_SO.search(line)) or (
-                said and line in ("Recent tail:", "Current state:", "Latest observation:")
-            )
-        if MARK in line and not (said or SAYS_SO.search(line)):
-            wrong.append(line)
+            state = line == "Current state:"
+            said = bool(SAYS_SO.search(line)) or (said and line in ("Recent tail:", "Latest observation:"))
+        if MARK in line:
+            named = state and line.startswith(("- modified_files: ", "- latest command: "))
+            if not (said or named or SAYS_SO.search(line)):
+                wrong.append(line)
     return wrong
 
 
