@@ -6,12 +6,13 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 BENCH := .venv-bench
+ADAPTERS := .venv-adapters
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-context bench-page golden mutants release-check surfaces format clean
+.PHONY: help demo test test-full check bench bench-context bench-page golden mutants release-check surfaces adapters format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,9 +74,19 @@ surfaces: $(STAMP)-dev ## the HTML pages in a headless Chromium: console, reques
 	$(PIP) --requirement tests/surfaces/tools.txt
 	$(BIN)/python tests/surfaces/run.py
 
+$(ADAPTERS)/.installed: $(SOURCES)
+	$(PYTHON) -m venv $(ADAPTERS)
+	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[langchain,llamaindex,haystack]' pytest hypothesis
+	@touch $@
+
+adapters: $(ADAPTERS)/.installed ## the adapters against LangChain, LlamaIndex and Haystack, in a venv of its own
+	HAYSTACK_TELEMETRY_ENABLED=False LANGSMITH_TRACING=false \
+		$(ADAPTERS)/bin/python -m pytest -o filterwarnings=default tests/adapters
+
 format: $(STAMP)-dev ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(BENCH) .bench .demo build dist .pytest_cache .ruff_cache .hypothesis .basedpyright
+	rm -rf $(VENV) $(BENCH) $(ADAPTERS) .bench .demo build dist .pytest_cache .ruff_cache .hypothesis .basedpyright

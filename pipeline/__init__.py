@@ -2,7 +2,7 @@
 
 Its parts rest on each other in one direction, which the import rules of the project hold. By what it is for:
 
-- doors: `cli`; `doors` (HTTP and MCP), over `renderings` of snapshots; `compat` (interfaces of other documents), `demo`, `doctor` with `model_checks`, `evaluation`, `leaktest`
+- doors: `cli`; `doors` (HTTP and MCP), over `renderings` of snapshots; `adapters` for other frameworks; `compat` (interfaces of other documents), `demo`, `doctor` with `model_checks`, `evaluation`, `leaktest`
 - `contracts`: looked at before anything is asked, and asked why afterwards
 - `context`: what a model sees of a session this round
 - `service`: what doors share; `access`: who may look at what was written

@@ -1,0 +1,46 @@
+"""What one retrieval shows, as the texts and metadata that frameworks hand on.
+
+Gives: `items_of`. A text is what the block shows of the item, without its fences; everything else is a plain value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["IN_PROMPTS", "Item", "items_of", "retrieved"]
+
+KEPT = (
+    "label", "locator", "source_id", "path", "line_start", "line_end", "section", "version", "evidence_kind", "authority",
+    "standing", "text_sha256", "visible_sha256",
+)  # fmt: skip
+"""Columns of a citation that its document has."""
+IN_PROMPTS = ("label", "locator", "standing")
+"""Metadata that a model may be shown: enough to cite, and to tell evidence from what nobody vouches for."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of a block."""
+
+    evidence_id: str
+    text: str
+    metadata: Mapping[str, Any]
+
+
+def retrieved(retriever: Any, fields: Mapping[str, Any], question: str) -> Any:
+    """The answer of a `Retriever` to a question, asked with these fields of a request."""
+    return retriever.retrieve({**fields, "question": question})
+
+
+def items_of(found: Any) -> Iterator[Item]:
+    """The items of a retrieval in the order of its block; none where it was refused or nothing was found."""
+    texts = {item["citationId"]: item["text"] for item in found.context_block["items"]} if found.block else {}
+    common = {"snapshot_id": found.snapshot_id, "block_ref": found.block_ref, "status": found.status}
+    for cited in found.citations:
+        if cited["label"] in texts:
+            said = {name: cited[name] for name in KEPT if cited[name] is not None}
+            yield Item(
+                cited["evidence_id"], texts[cited["label"]], {**common, "evidence_id": cited["evidence_id"], **said}
+            )
