@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
@@ -63,6 +63,7 @@ WARNINGS = {
 UNAVAILABLE = "SEMANTIC_UNAVAILABLE"
 """The one warning beside those of the document: the semantic lane was asked for, and failed or was off."""
 _STATES = {code: state for state, code in WARNINGS.items() if state in STATES}
+_HEALTHY = {"state": "healthy", "action": "continue", "message": "nothing to remark"}
 _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
 """What the states call for that do not call for a warning."""
 
@@ -75,6 +76,16 @@ _CLASSES = {
 _CONTENT = {"code": "code", "test-log": "excerpt", "tool-output": "excerpt"}
 _CONTENT_TYPES = ("paragraph", "table", "list", "code", "excerpt")
 _HIGH_TRUST = ("authoritative", "preferred")
+
+
+@runtime_checkable
+class Told(Protocol):
+    """What `Retriever.retrieve` gives, as far as states are read from it."""
+
+    @property
+    def conditions(self) -> Sequence[Row]:
+        """What the caller should know."""
+        ...
 
 
 def bundle(
@@ -140,22 +151,25 @@ def bundle(
     }
 
 
-def fallback_decisions(answer: dict[str, Any] | Iterable[Row]) -> list[dict[str, Any]]:
+def fallback_decisions(answer: dict[str, Any] | Told | Iterable[Row]) -> list[dict[str, Any]]:
     """The states of an answer as a set, worst action first (S4.9): a state never hides another.
 
-    `answer` is a bundle, or the conditions of an answer; those say more of each state.
+    `answer` is a bundle, an answer of `Retriever.retrieve`, or its conditions; those say more of each state.
     """
     if isinstance(answer, dict):
         made: Any = answer
         told = [(_STATES[one["code"]], one["message"]) for one in made["warnings"] if one["code"] in _STATES]
         found = [{"state": s, "action": _ACTIONS.get(s, "warn"), "message": message} for s, message in told]
-        found = found or [{"state": "healthy", "action": "continue", "message": "nothing to remark"}]
+        found = found or [_HEALTHY]
     else:
+        conditions = list(answer.conditions if isinstance(answer, Told) else answer)
         found = [
             {"state": c["condition"], "action": c["action"], "message": c["message"]}
-            for c in answer
+            for c in conditions
             if c["condition"] in STATES
         ]
+        if not found and all(c["action"] == "continue" for c in conditions):
+            found = [_HEALTHY]
     return sorted(found, key=lambda one: (-ACTIONS.values.index(one["action"]), STATES.index(one["state"])))
 
 
