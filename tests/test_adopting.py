@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from retrieving import batch, opened
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.durable import write_atomic
-from scoped_retrieval.pipeline.runs import LiveRun, RunStore, heal, verify
+from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, heal, verify
 from scoped_retrieval.pipeline.runs.discarding import discard
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.states import states
 from written_runs import LINEAGE, NOON, Maker, live, without_last_lines
 
 
@@ -69,6 +73,51 @@ def test_a_run_whose_session_goes_on_is_left_to_it(tmp_path: Path, line_tables: 
     assert heal(store) == []
     session.release()
     assert not (store.opened / session.run_id).exists()
+
+
+def test_a_session_that_writes_its_first_snapshot_is_no_crash(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage=LINEAGE)
+    seen: list[list[str]] = []
+    session.write(
+        line_tables(1, run_id=session.run_id),
+        confirmed=lambda: seen.append([one.state for one in states(RunStore(tmp_path))]),
+    )
+    assert seen == [["unfinished"]]
+    assert [one.state for one in states(store)] == ["ok"]
+
+
+@pytest.mark.parametrize("step", ["live_format", "live_files"])
+def test_a_run_that_is_compacted_between_two_steps_of_a_look_is_ok(
+    step: str, tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    store = RunStore(tmp_path)
+    run_id = live(store, line_tables, 2).run_id
+    module = sys.modules["scoped_retrieval.pipeline.runs.states"]
+    look, calls = getattr(module, step), []
+
+    def compacted_before(folder: Path) -> Any:
+        if not calls:
+            calls.append(compact(store, run_id))
+        return look(folder)
+
+    monkeypatch.setattr(module, step, compacted_before)
+    assert [(one.run_id, one.state) for one in states(store)] == [(run_id, "ok")]
+    assert calls
+
+
+def test_a_session_leaves_no_mark_before_its_lines_are_on_disk(
+    tmp_path: Path, line_tables: Maker, monkeypatch: pytest.MonkeyPatch
+):
+    store = RunStore(tmp_path)
+    session = LiveRun(store, now=NOON, inputs={n: line_tables(1)[n] for n in PER_RUN}, lineage=LINEAGE)
+    session.write(line_tables(1, run_id=session.run_id))
+    mark, found = store.opened / session.run_id, []
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda _: found.append(mark.exists()))
+        session.release()
+    assert found == [True]
+    assert not mark.exists()
 
 
 def test_the_next_question_heals_what_the_last_session_left(

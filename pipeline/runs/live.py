@@ -77,9 +77,14 @@ class LiveRun:
         return snapshot_id(self.run_id, self.number + after + 1)
 
     def release(self) -> None:
-        """Write no more into the run: another session may go on with it. What a process inherits is its parent's to release."""
+        """Write no more into the run: another session may go on with it. What a process inherits is its parent's to release.
+
+        The mark goes once LOG is on disk: a run whose last line a loss of power took is one that has a mark, and is healed.
+        """
         if self._hold and self._process == os.getpid():
             with suppress(OSError):
+                if self._marked:
+                    self.store.log.sync()
                 self._mark.unlink(missing_ok=True)
             self._hold.release()
 

@@ -92,6 +92,10 @@ class RunLog(ABC):
         """
 
     @abstractmethod
+    def sync(self) -> None:
+        """Have every line that was added on disk."""
+
+    @abstractmethod
     def _data(self) -> bytes:
         """The whole log."""
 
@@ -170,6 +174,11 @@ class Log(RunLog):
                     raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
                 raise
             return digest
+
+    def sync(self) -> None:
+        """Have every line that was added on disk."""
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
 
     def recent(self) -> list[Line]:
         """The last whole lines within `WINDOW` bytes, each held against its own hash alone."""
@@ -256,6 +265,9 @@ class ObjectLog(RunLog):
                     raise
             self._known = entry.name, data
             return digest
+
+    def sync(self) -> None:
+        """Nothing is left to do: a store says that it has an object once it is durable."""
 
     def _data(self) -> bytes:
         return b"".join(self._lines.read_all(self._names()))

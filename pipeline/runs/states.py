@@ -1,7 +1,7 @@
 """The state of every folder of a run, as lists name it: cheap to find, without reading a table.
 
 ok               finished or interactive, of a version that is read
-unfinished       a batch that was staged; `run --resume` or `runs discard` ends it
+unfinished       a batch that was staged; `run --resume` or `runs discard` ends it; or a session that writes its first snapshot
 crashed          a crash interrupted its first write or its last; nothing in it was changed by anybody
 unreadable       its manifest is lost or cannot be read
 unknown version  a later version wrote it
@@ -17,6 +17,8 @@ from functools import cache
 
 from ...nodes.errors import ScopedRetrievalError
 from ..durable import stands
+from ..locks import hold
+from ..places import ObjectPlace
 from .files import read_json
 from .formats import FORMAT, UnknownVersionError, check_format, version_of
 from .live_files import live_files, live_format, read_settings
@@ -59,7 +61,15 @@ def states(store: RunStore, *, but: Collection[str] = ()) -> list[RunState]:
 
 
 def state_of(store: RunStore, run_id: str, *, logged: Callable[[str], bool]) -> RunState:
-    """The state of one folder; `logged` says whether a line of LOG names a run, which is asked where nothing else tells."""
+    """The state of one folder; `logged` says whether a line of LOG names a run, which is asked where nothing else tells.
+
+    What is not ok is looked at twice: a session or `compact` may have gone on between two steps of the first look.
+    """
+    found = _looked(store, run_id, logged)
+    return found if found.state == OK else _looked(store, run_id, logged)
+
+
+def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunState:
     folder = store.path / run_id
     manifest = folder / "manifest.json"
     found: str | None = None
@@ -82,7 +92,21 @@ def state_of(store: RunStore, run_id: str, *, logged: Callable[[str], bool]) -> 
         return RunState(run_id, UNFINISHED, FORMAT, "a batch that was not finished")
     if logged(run_id) or any(folder.glob("tables/*/*.parquet")):
         return RunState(run_id, UNREADABLE, None, "its manifest is gone")
+    if _written_now(store, run_id):
+        return RunState(run_id, UNFINISHED, None, "its first snapshot is being written")
     return RunState(run_id, CRASHED, None, "a crash left it before its first snapshot was whole")
+
+
+def _written_now(store: RunStore, run_id: str) -> bool:
+    """Whether a session holds the run; who may not write into the folder, or reads a store, cannot tell."""
+    session = store.session_of(run_id)
+    if isinstance(session, ObjectPlace) or not stands(session):
+        return False
+    with suppress(OSError):
+        if (free := hold(session)) is None:
+            return True
+        free.release()
+    return False
 
 
 def compacted_since(run: Run) -> bool:
