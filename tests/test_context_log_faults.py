@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +16,13 @@ from typing import Any
 import killed_log
 import pytest
 from context_session import Session, policy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from power_loss import Disk
 from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError
 from scoped_retrieval.pipeline.context.checkpoints import base_of
 from scoped_retrieval.pipeline.context.log import EVERY, SessionLog, open_reference, read_session
+from scoped_retrieval.pipeline.context.log_lines import LogLines
 
 EVENTS = killed_log.session(6 * EVERY - 4)
 
@@ -407,3 +413,93 @@ def test_half_a_character_is_refused_wherever_it_stands(given: dict[str, Any], a
         policy().project(**{"events": EVENTS[:3], **given})
     with pytest.raises(InputError, match=r"got a lone surrogate - at rules\[0\]"):
         policy(rules=["a \ud800"])
+
+
+def test_an_append_and_a_compaction_are_on_disk_when_they_return(tmp_path: Path):
+    disk = Disk()
+    with disk.watched():
+        log = SessionLog.open(tmp_path / "s", session_id="session")
+        log.append(EVENTS[:100])
+        assert (
+            disk.lost(tmp_path / "s" / "events.jsonl", tmp_path / "s" / "session.json", tmp_path / "s" / "artifacts")
+            == []
+        )
+        before = len(disk.calls)
+        log.append(EVENTS[:110])
+        assert ("sync", tmp_path / "s" / "events.jsonl") in disk.calls[before:]
+        log.compact()
+        assert disk.lost(tmp_path / "s" / "parts") == []
+
+
+def test_a_compaction_between_two_looks_of_a_reader_hides_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    looked = []
+    parts = LogLines._parts
+
+    def compacted_after(self: LogLines) -> Any:
+        found = parts(self)
+        if not looked:
+            looked.append(True)
+            SessionLog.open(folder).compact()
+        return found
+
+    monkeypatch.setattr(LogLines, "_parts", compacted_after)
+    assert ids(SessionLog.open(folder)) == WRITTEN
+
+
+def test_a_reader_sees_what_stood_when_it_began(folder: Path):
+    with LogLines(folder).opened() as lines:
+        SessionLog.open(folder).append([{**EVENTS[-1], "id": "later"}])
+        SessionLog.open(folder).compact()
+        assert [json.loads(line)["id"] for _, line in lines.read()] == WRITTEN
+
+
+STEPS = st.lists(
+    st.sampled_from(["append", "append", "append", "compact", "tear", "no head", "no checkpoint", "bad checkpoint", "reopen", "view"]),
+    min_size=3, max_size=14,
+)  # fmt: skip
+
+
+@settings(max_examples=100 if os.environ.get("TEST_PROFILE") == "full" else 12, deadline=None)
+@given(STEPS, st.data())
+def test_whatever_happens_to_a_log_its_events_stay_and_a_turn_is_the_turn_from_all_of_them(
+    steps: list[str], data: st.DataObject
+):
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "s"
+        log, count = SessionLog.open(path, session_id="session"), 0
+        for step in steps:
+            files = sorted((path / "checkpoints").iterdir())
+            if step == "append":
+                more = count + data.draw(st.sampled_from([1, 3, 63, 64, 65, 130]))
+                more = min(more, len(EVENTS))
+                assert log.append(EVENTS[:more]) == more - count
+                count = more
+            elif step == "compact":
+                log.compact()
+            elif step == "tear":
+                with (path / f"events{f'-{log.count() - lines_in(path)}' if parts_in(path) else ''}.jsonl").open(
+                    "ab"
+                ) as file:
+                    file.write(b'{"id": "torn", "kind"')
+            elif step == "no head":
+                (path / "head.json").unlink(missing_ok=True)
+            elif step == "no checkpoint" and files:
+                data.draw(st.sampled_from(files)).unlink()
+            elif step == "bad checkpoint" and files:
+                data.draw(st.sampled_from(files)).write_bytes(b"damaged")
+            elif step == "reopen":
+                log = SessionLog.open(path)
+            elif step == "view":
+                at = data.draw(st.integers(0, count))
+                assert text(log.view(at), at) == text(log.read(), at)
+        assert ids(log) == WRITTEN[:count] and log.count() == count
+        assert text(log.view(), count) == text(log.read(), count)
+
+
+def parts_in(path: Path) -> list[Path]:
+    return sorted((path / "parts").iterdir())
+
+
+def lines_in(path: Path) -> int:
+    """The whole lines of the file that grows."""
+    return sum(file.read_bytes().count(b"\n") for file in path.glob("events*.jsonl"))
