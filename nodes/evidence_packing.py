@@ -4,7 +4,7 @@ Reads `ranked` with the stored rows. Gives `packs`: every ranked row exactly onc
 reason. Nothing enters: each rule looks only at the request's own candidates.
 
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
-neighbors of one document version merged, the cap on unverified items, the cap per document. What one would otherwise get
+neighbors of one document version merged as far as they say words of the question that their best does not, the cap on unverified items, the cap per document. What one would otherwise get
 wrong: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
 competing claims look alike; they travel together, at the place of the best of them, and no cap parts them. A role orders what is kept (what it
 puts first or last, and one item of each source before a second of any); it adds and drops nothing here.
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from .blocks.item_texts import resolvable
 from .blocks.kind_places import BESIDE_TEXT, TOKENS_PER_TERM, Places, kind_classes, required_kinds
+from .blocks.neighbors import AskedWords, reaches
+from .blocks.passages import Terms
 from .columns.keys import (
     among,
     constants,
@@ -37,7 +39,18 @@ from .columns.keys import (
 )
 from .columns.orders import order_by
 from .reranking.role_terms import LAST, reading_order
-from .tables import PACKS, Candidates, Contracts, Evidence, Packs, Placements, Ranked, RolePolicies, Verdicts
+from .tables import (
+    PACKS,
+    Candidates,
+    Contracts,
+    Evidence,
+    MatchTerms,
+    Packs,
+    Placements,
+    Ranked,
+    RolePolicies,
+    Verdicts,
+)
 from .text.named_first import asked_records, named_first
 from .text.same_texts import alike, numbers_of
 
@@ -58,6 +71,7 @@ def packs(
     evidence: Evidence,
     placements: Placements,
     role_policies: RolePolicies,
+    match_terms: MatchTerms,
 ) -> Packs:
     """Every ranked row once, by request and position: dropped rows first (position 0, by rank), then the items.
 
@@ -91,7 +105,8 @@ def packs(
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit))
+    asked = AskedWords(owner, row, evidence["text"], Terms.of(match_terms, contracts["request_id"]))
+    packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit, asked))
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, flat(ranked["evidence_id"]))
     packing.drop_beyond(document, ~disputed, _limits(contracts, "max_items_per_source", owner), "source_cap")
@@ -227,11 +242,13 @@ def _runs(
     standing: pa.Array,
     disputed: Bool,
     limit: Int,
+    asked: AskedWords,
 ) -> Int:
     """A run number for rows that become one item: neighbors of one document version around their best; else -1.
 
     `source` is a number per request, source and path: most rows are alone there, and are compared no further.
-    Rows further from the best row than half of what the limit leaves stay items of their own.
+    Rows further from the best row than half of what the limit leaves stay items of their own, and so do those at either end
+    that say no word of the question that the best does not say.
     """
     start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
     first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
@@ -261,6 +278,8 @@ def _runs(
     lead = best[chain]
     room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
     near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
+    own = order == lead
+    near[near & ~own] = reaches(order, chain, own, near, asked.adds(order[near & ~own], lead[near & ~own]))
     runs[order[near]] = lead[near]
     return runs
 

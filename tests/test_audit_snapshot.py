@@ -94,7 +94,7 @@ def test_a_row_is_told_as_masked_where_its_item_was_and_no_other(line_tables, ju
 
 def packed_fates(rows: list[dict[str, object]], **contract: object) -> dict[object, tuple[object, ...]]:
     """What became of each row, by `path: text`, where packing itself merged and dropped."""
-    made = line(rows, requests={"r1": contract}).run()
+    made = line(rows, requests={"r1": contract}, asks="alpha").run()
     made["candidates"] = made["bounded_candidates"]
     inputs = {table: made[table] for table in audit_snapshot.decisions.__annotations__ if table != "return"}
     table = TABLES["decisions"].check(audit_snapshot.decisions(**inputs))
@@ -117,12 +117,12 @@ def test_a_duplicate_keeps_its_own_reason(second: str, reason: str):
 def test_a_duplicate_of_a_merged_row_keeps_its_own_reason():
     document = {"path": "a.md", "version": "v1"}
     rows = [
-        {"text": "alpha beta\n", "line_start": 1, "byte_start": 0, "semantic_raw": 0.9} | document,
+        {"text": "gamma beta\n", "line_start": 1, "byte_start": 0, "semantic_raw": 0.9} | document,
         {"text": "alpha\n", "line_start": 2, "byte_start": 11, "semantic_raw": 0.5} | document,
         {"text": "Alpha!\n", "path": "b.md", "semantic_raw": 0.1},
     ]
     assert packed_fates(rows) == {
-        "a.md: alpha beta": ("selected", "project", None, "selected"),
+        "a.md: gamma beta": ("selected", "project", None, "selected"),
         "a.md: alpha": ("selected", "pack", None, "merged"),
         "b.md: Alpha!": ("rejected", "pack", None, "near_duplicate"),
     }

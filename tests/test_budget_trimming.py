@@ -334,7 +334,7 @@ def test_a_cut_does_not_end_inside_the_leading_row_if_it_can_start_there() -> No
     }
     seen = set()
     for tokens in range(50, 130, 2):
-        made = line([before, lead], requests={"r1": {"max_tokens": tokens}}).run()
+        made = line([before, lead], requests={"r1": {"max_tokens": tokens}}, asks="x3").run()
         seen.update(row["visible_text"] for row in made["trimmed"].to_pylist())
     whole = "".join([before["text"], lead["text"]]).removesuffix("\n")
     assert {text for text in seen if "return 1" not in text} <= {"def lead():"}

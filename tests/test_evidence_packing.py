@@ -13,9 +13,9 @@ from scoped_retrieval.nodes.text import same_texts
 from selection_line import line
 
 
-def packed(rows: list[dict[str, Any]], **contract: Any) -> dict[str, dict[str, Any]]:
-    """Rows of packs by text."""
-    made = line(rows, requests={"r1": contract}).run("packs")
+def packed(rows: list[dict[str, Any]], asks: str = "one two three", **contract: Any) -> dict[str, dict[str, Any]]:
+    """Rows of packs by text; `asks` are the words of the question."""
+    made = line(rows, requests={"r1": contract}, asks=asks).run("packs")
     text = {row["evidence_id"]: row["text"] for row in made["evidence"].to_pylist()}
     named = {}
     for row in made["packs"].to_pylist():
@@ -47,6 +47,21 @@ def test_neighbors_of_one_document_become_one_item_in_document_order() -> None:
     assert result["two\n"]["position"] == 1
 
 
+@pytest.mark.parametrize(("asks", "shown"), [
+    ("best", "best three"),  # the others say nothing that was asked
+    ("best three", "best three"),  # the best says both already
+    ("", "best three"),
+    ("two", "two best three"),
+    ("best four", "best three four"),
+    ("best five", "best three four five"),  # what stands between is shown too
+    ("one four", "one two best three four"),
+])  # fmt: skip
+def test_neighbors_are_shown_as_far_as_they_add_words_of_the_question(asks: str, shown: str) -> None:
+    texts = ("one\n", "two\n", "best three\n", "four\n", "five\n")
+    item = packed(chunks("a.py", *texts, best=2), asks)["best three\n"]
+    assert " ".join(text.strip() for text in item["merged_rows"]) == shown
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -69,7 +84,7 @@ def test_rows_that_differ_in_document_place_or_trust_stay_apart(other: dict[str,
 
 def test_what_is_too_far_from_the_best_row_stays_an_item_of_its_own() -> None:
     texts = [f"{number:03}" * 33 + "\n" for number in range(7)]
-    result = packed(chunks("a.py", *texts, best=3), max_chunk_tokens=120)
+    result = packed(chunks("a.py", *texts, best=3), " ".join(text[:5] for text in texts), max_chunk_tokens=120)
     assert result[texts[3]]["merged_rows"] == texts[2:5]
     assert [text for text in texts if result[text]["reason_code"] == "merged"] == [texts[2], texts[4]]
 
@@ -242,7 +257,7 @@ def test_the_cap_per_source_counts_items_after_merging() -> None:
         {"text": f"far {n}", "path": "a.py", "line_start": 100 * n, "byte_start": 1000 * n, "semantic_raw": 0.05 * n}
         for n in (1, 2)
     ]
-    result = packed(near + far, max_items_per_source=2)
+    result = packed(near + far, "one two", max_items_per_source=2)
     reasons = {text: row["reason_code"] for text, row in result.items()}
     assert reasons == {"one\n": None, "two\n": "merged", "far 2": None, "far 1": "source_cap"}
 

@@ -22,7 +22,7 @@ from ..columns.keys import first_of_runs, flat, positions
 from ..columns.ragged import Ragged, expand_ranges, starts_of
 from .line_units import Units
 
-__all__ = ["NO_TERMS", "Terms", "best_windows", "context", "reach"]
+__all__ = ["NO_TERMS", "Terms", "adds_terms", "best_windows", "context", "reach", "said_terms"]
 
 PREFIX = 5
 """Letters of a word that are compared."""
@@ -85,6 +85,26 @@ class Terms:
 
 
 NO_TERMS = Terms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
+def said_terms(texts: pa.LargeStringArray, asking: Int, terms: Terms) -> tuple[Int, Int]:
+    """Each distinct pair of a text and a term of its request that it says: the numbers of both, ascending."""
+    bounds, data = offsets_and_bytes(texts)
+    data = data[: bounds[-1]]
+    start, length = _words(data)
+    text = np.searchsorted(bounds, start, side="right") - 1
+    hit, found = _asked(_keys(data, start, length), asking[text], terms)
+    return np.divmod(np.unique(text[hit] * len(terms.codes) + found), max(len(terms.codes), 1))
+
+
+def adds_terms(text: Int, term: Int, rows: Int, beside: Int) -> Bool:
+    """Whether each text of `rows` says a term that the one of `beside` does not, by the pairs of `said_terms`."""
+    width = int(term.max(initial=0)) + 1
+    pairs = text * width + term
+    starts = np.searchsorted(text, rows), np.searchsorted(text, rows, side="right")
+    counts = starts[1] - starts[0]
+    new = ~np.isin(beside.repeat(counts) * width + term[expand_ranges(starts[0], counts)], pairs)
+    return np.bincount(np.arange(len(rows)).repeat(counts), weights=new, minlength=len(rows)) > 0
 
 
 def best_windows(
@@ -151,13 +171,7 @@ def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -
     start, length = _words(data[expand_ranges(low, sizes)])
     item = np.searchsorted(starts_of(sizes), start, side="right") - 1
     place = start - starts_of(sizes)[:-1][item] + low[item]
-    keys = _keys(data, place, length)
-    at = np.minimum(terms.keys.searchsorted(keys), len(terms.keys) - 1)
-    hit = np.flatnonzero(terms.keys[at] == keys)
-    code = asking[item[hit]] * len(terms.keys) + at[hit]
-    found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)
-    asked = terms.codes[found] == code
-    hit, found = hit[asked], found[asked]
+    hit, found = _asked(_keys(data, place, length), asking[item], terms)
     unit = np.searchsorted(bounds, place[hit], side="right") - 1
     cells = starts_of(closing - opening + 1)
     cell = cells[:-1][item[hit]] + unit - opening[item[hit]]
@@ -165,6 +179,16 @@ def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -
     weight = terms.weights[distinct % len(terms.codes)]
     per = np.bincount(distinct // len(terms.codes), weights=weight, minlength=cells[-1] + 1)
     return np.asarray(per.cumsum() - per, dtype=np.float64)
+
+
+def _asked(keys: Int, asking: Int, terms: Terms) -> tuple[Int, Int]:
+    """Which of some words are asked for by the request beside each, and the place of each such term in `terms.codes`."""
+    at = np.minimum(terms.keys.searchsorted(keys), len(terms.keys) - 1)
+    hit = np.flatnonzero(terms.keys[at] == keys)
+    code = asking[hit] * len(terms.keys) + at[hit]
+    found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)
+    asked = terms.codes[found] == code
+    return hit[asked], found[asked]
 
 
 def _words(data: NDArray[np.uint8]) -> tuple[Int, Int]:

@@ -100,10 +100,12 @@ def line(
     weights: Mapping[str, float] = WEIGHTS,
     roles: Roles = NO_ROLES,
     match_terms: Sequence[Mapping[str, Any]] = (),
+    asks: str = "",
 ) -> Line:
     """A line over `rows`, dicts of EVIDENCE, PLACEMENTS and CANDIDATES columns; only `text` is required.
 
-    `requests` maps request id to contract fields, `pool` to the positions of its candidates (default: all rows).
+    `requests` maps request id to contract fields, `pool` to the positions of its candidates (default: all rows). `asks` are
+    words that every request asks for, beside `match_terms`.
     """
     requests = dict(sorted((requests or {"r1": {}}).items()))
     evidence, placements = [], []
@@ -145,6 +147,9 @@ def line(
     purposes = [
         {"purpose": "fix-test", "version": "0" * 16, **policy, **{f"weight_{k}": weights.get(k, 0.0) for k in WEIGHTS}}
     ]
+    asked = [
+        {"request_id": request, "term": term, "weight": 1.0} for request in requests for term in sorted({*asks.split()})
+    ]
     tables = {
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
         "bounded_candidates": _of("candidates", candidates),
@@ -158,7 +163,7 @@ def line(
         "placements": _of("placements", placements),
         "purpose_policies": _of("purpose_policies", purposes),
         "cross_encoder_scores": TABLES["cross_encoder_scores"].empty(),
-        "match_terms": _of("match_terms", match_terms),
+        "match_terms": _of("match_terms", [*match_terms, *asked]),
         "role_policies": roles.policies,
         "role_rules": roles.rules,
         "kind_policies": _of(

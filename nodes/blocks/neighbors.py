@@ -1,0 +1,52 @@
+"""Which neighbors of a row are shown with it: those that say words of the question which it does not say.
+
+Reads the texts of rows that stand side by side in one document, and what their requests ask for. Gives `AskedWords` and
+`reaches`, for packing. A neighbor that adds nothing comes in only where it stands between the row and one that does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..columns.keys import gathered
+from .passages import Terms, adds_terms, said_terms
+
+__all__ = ["AskedWords", "reaches"]
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class AskedWords:
+    """The words that each request asks for, and the texts that may say them."""
+
+    owner: Int
+    row: Int
+    texts: pa.ChunkedArray
+    terms: Terms
+
+    def adds(self, rows: Int, best: Int) -> Bool:
+        """Whether each row says a word of the question that the best row beside it does not say."""
+        if not len(rows) or not len(self.terms.keys):
+            return np.zeros(len(rows), dtype=bool)
+        both, at = np.unique(np.concatenate([rows, best]), return_inverse=True)
+        texts = gathered(self.texts, self.row[both]).cast(pa.large_string())
+        text, term = said_terms(texts, self.owner[both], self.terms)
+        return adds_terms(text, term, at[: len(rows)], at[len(rows) :])
+
+
+def reaches(order: Int, chain: Int, own: Bool, near: Bool, adds: Bool) -> Bool:
+    """Of the rows near their best, `near` without `own`, those that add something or stand between it and one that does."""
+    place = np.arange(len(order))
+    best = np.zeros(int(chain.max(initial=0)) + 1, dtype=np.int64)
+    best[chain[own]] = place[own]
+    first, last = best.copy(), best.copy()
+    some = np.flatnonzero(near & ~own)
+    np.minimum.at(first, chain[some[adds]], some[adds])
+    np.maximum.at(last, chain[some[adds]], some[adds])
+    return (some >= first[chain[some]]) & (some <= last[chain[some]])
