@@ -36,8 +36,9 @@ def draw_funnel(lost: LostGold, path: Path) -> None:
             axes.barh(place, row["gold"], left=left, color=color, edgecolor="white")
             left += row["gold"]
         # Behind the bar, where words have room: inside it they ran over the next part.
-        parts = "" if stage == "shown" else "  " + ", ".join(f"{row['reason']} {row['gold']}" for row in of_stage)
-        axes.text(left, place, f" {left}{parts}", ha="left", va="center", fontsize=8)
+        told = [row["reason"] if len(of_stage) == 1 else f"{row['reason']} {row['gold']}" for row in of_stage]
+        words = f" {left}" if stage == "shown" else f" {left}  {', '.join(told)}"
+        axes.text(left, place, words, ha="left", va="center", fontsize=8)
     axes.set_yticks(range(len(stages)), [_WORDS[stage] for stage in stages])
     axes.invert_yaxis()
     axes.set_xlabel(f"judged documents, {len(lost.gold)} together")
@@ -46,7 +47,7 @@ def draw_funnel(lost: LostGold, path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else None
     try:
         with matplotlib.rc_context({"svg.hashsalt": "funnel"}):
-            figure.savefig(path, metadata=metadata)
+            figure.savefig(path, metadata=metadata, bbox_inches="tight")
     except OSError as error:
         raise InputError(f"Expected a file to write to, got {error.strerror} - at --picture {path}") from error
 
