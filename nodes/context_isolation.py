@@ -135,7 +135,7 @@ class _Lines:
     ) -> None:
         at = pa.array(rows)
         self.sources, self.text, self.form, self.turn = sources.take(at), text.take(at), form.take(at), turn[rows]
-        self.reason = flat(chosen["reason_code"]).take(at)
+        self.reason, self.carrier = (flat(chosen[name]).take(at) for name in ("reason_code", "carrier"))
         self.heading = flat(self.sources["heading"]).cast(_TEXT)
         self.reference = one_line(self.sources["reference"])
         self.kind = flat(self.sources["source_kind"])
@@ -180,6 +180,10 @@ class _Lines:
         summary = one_line(pc.utf8_slice_codeunits(flat(self.sources["summary"]), 0, 400))
         words = pc.if_else(pa.array(failed), literal("- Key failure: "), literal("- Summary: "))
         key = pc.fill_null(joined(words, summary, "\n"), literal(""))
+        told = pc.and_(
+            pc.equal(self.form, "full"), pc.invert(pa.array(failed))
+        )  # its words follow: the first line twice says no more
+        key = pc.if_else(told, literal(""), key)
         stored = pc.if_else(self.shortened, joined("- Full text is stored as ", self.reference, ".\n"), literal(""))
         quoted = pc.if_else(
             pc.is_in(self.form, value_set=constants(("full", "excerpt"))), quote(self.text), literal("")
@@ -246,11 +250,11 @@ class _Lines:
         return bullet(joined(one_line(self.sources["path"]), ": ", words))
 
     def fallbacks(self) -> pa.Array:
-        """The reference that stands where the text has no room."""
-        there = joined(
-            pc.fill_null(one_line(self.heading), literal("result of a tool")), ": not shown here, open ", self.reference
-        )
-        return bullet(pc.fill_null(there, literal("-")))
+        """The reference that stands where the text has no room, or where an event of this input has it already."""
+        named = pc.fill_null(one_line(self.heading), literal("result of a tool"))
+        there = joined(named, ": not shown here, open ", self.reference)
+        carried = joined(named, ": its text stands in an event above; if not, open ", self.reference)
+        return bullet(pc.fill_null(pc.if_else(pc.is_valid(self.carrier), carried, there), literal("-")))
 
 
 def _is_check(commands: pa.Array) -> pa.Array:

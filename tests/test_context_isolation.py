@@ -134,3 +134,11 @@ def test_each_class_of_observation_is_known_by_its_name(kind: str, payload: dict
     session = Session()
     session.add(kind, turn=1, **payload)
     assert f'source="{class_}"' in projected(session).text()
+
+
+def test_a_result_that_stands_in_full_is_not_summed_up_as_well():
+    session = Session()
+    session.add("command.finished", turn=1, command="ls", exitCode=0, stdout="a.ts\nb.ts")
+    assert "- Summary:" not in projected(session).text() and "| a.ts\n| b.ts\n" in projected(session).text()
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="a.ts\n" * 900)
+    assert "- Summary: a.ts\n" in projected(session).text()
