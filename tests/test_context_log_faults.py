@@ -208,6 +208,7 @@ def test_a_part_that_is_missing_is_named(tmp_path: Path):
 def test_a_damaged_checkpoint_is_passed_over_told_and_made_again(
     folder: Path, stored: Path, tmp_path: Path, mark: int, damage: str
 ):
+    SessionLog.open(folder).view()
     file = folder / "checkpoints" / f"{mark}.checkpoint"
     before = data = file.read_bytes()
     if damage == "foreign":
@@ -503,3 +504,15 @@ def parts_in(path: Path) -> list[Path]:
 def lines_in(path: Path) -> int:
     """The whole lines of the file that grows."""
     return sum(file.read_bytes().count(b"\n") for file in path.glob("events*.jsonl"))
+
+
+def test_a_bit_that_flipped_without_a_trace_is_found_before_lines_are_compacted(folder: Path):
+    file, head = folder / "events.jsonl", folder / "head.json"
+    file.write_bytes(file.read_bytes().replace(b'"path":"src/m7.ts"', b'"path":"src/m8.ts"', 1))
+    with LogLines(folder).opened() as lines:
+        head.write_text(json.dumps(json.loads(head.read_text()) | {"files": lines.stats()}))
+    os.utime(head)  # younger than the lines
+    assert SessionLog.open(folder).count() == len(EVENTS), "the word of head.json is taken"
+    with pytest.raises(StoreError, match="Expected the events that were written, got others from event 0 to 63"):
+        SessionLog.open(folder).compact()
+    assert file.exists() and not parts_in(folder)

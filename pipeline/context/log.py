@@ -274,7 +274,7 @@ class SessionLog:
         """
         with held(self.path / "events", 10.0, _BUSY):
             end = self._at_end()
-            count = self._lines.compact()
+            count = self._lines.compact(self._checkpoints.chains)
             self._end = None
             for folder in (self.path, self.path / "artifacts", self.path / "checkpoints", self.path / "parts"):
                 remove_leftovers(folder)

@@ -227,8 +227,8 @@ class LogLines:
             head = {"events": events, "chain": chain.hex(), "files": lines.stats()}
         write_atomic(self.head, json.dumps(head).encode(), sync=False)
 
-    def compact(self) -> int:
-        """Turn the lines of the file into a part, byte for byte; returns how many.
+    def compact(self, known: Callable[[], Mapping[int, bytes]] = dict[int, bytes]) -> int:
+        """Turn the lines of the file into a part, byte for byte; returns how many. `known` as in `checked`.
 
         Raises:
             StoreError: lines are not those that were written, or the disk does not take the part; the log is as it was.
@@ -236,7 +236,7 @@ class LogLines:
         import pyarrow.parquet as pq
 
         with self.opened() as lines:
-            self.checked(lines, whole=True)
+            self.checked(lines, whole=True, known=known)
             found = [line for _, line in lines.read(lines.base)]
             if not found:
                 return 0
