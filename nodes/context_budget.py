@@ -26,7 +26,6 @@ from .context_tables import (
     Isolated,
     Ordering,
     PhasePolicies,
-    Selection,
     TurnStates,
 )
 from .turns.filling import (
@@ -57,7 +56,6 @@ _PART, _TOKENS, _CARRIER, _FAILED, _FREE = range(len(_BOUNDS))
 def fitted(
     isolated: Isolated,
     context_sources: ContextSources,
-    selection: Selection,
     ordering: Ordering,
     context_turns: ContextTurns,
     turn_states: TurnStates,
@@ -74,7 +72,7 @@ def fitted(
     keep = integers(ordering["keep"].take(at))
     order = np.lexsort((keep, turn))
     some = _candidates(isolated, context_sources.take(at), turn, context_turns, counters)
-    carrier = _carriers(isolated, selection.take(at))
+    carrier = _carriers(isolated)
     limit = input_limits(context_turns)
     hard = np.stack([part_limits(context_turns, part) for part in PARTS.values], axis=1)
     shares = _shares(phase_policies, policy)
@@ -129,9 +127,9 @@ def _candidates(isolated: pa.Table, sources: pa.Table, turn: Int, turns: pa.Tabl
     return Candidates(turn, integers(isolated["section"]), part, needed, body, fallback)
 
 
-def _carriers(isolated: pa.Table, selection: pa.Table) -> Int:
+def _carriers(isolated: pa.Table) -> Int:
     """The row of each source's carrier among these, -1 where it has none that is here."""
-    asked = (isolated["input_id"], pc.fill_null(selection["carrier"], "\0"))
+    asked = (isolated["input_id"], pc.fill_null(isolated["carrier"], "\0"))
     found = pair_positions(asked, (isolated["input_id"], isolated["source_id"]))
     return np.where(np.asarray(flat(isolated["fallback"]).is_valid()), found, -1)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, constants, flags_at, flat, integers, literal, positions, take_or
+from .columns.keys import among, constants, flags_at, flat, integers, literal, pair_positions, positions, take_or
 from .context_tables import (
     ISOLATED,
     Compressed,
@@ -60,6 +60,7 @@ def isolated(
     turn = positions(sources["input_id"], context_turns["input_id"])
     kind, form = flat(sources["source_kind"]), flat(compressed["form"])
     refused = np.asarray(flat(chosen["decided_by"]).is_valid()).astype(bool)
+    chosen = _with_whole_carriers(chosen, compressed)
     reference = among(form, ("reference",))
     group = np.array([PLACE[name] for name in _GROUP_OF.values()])[
         np.asarray(pc.index_in(kind, value_set=constants(tuple(_GROUP_OF))))
@@ -101,9 +102,19 @@ def isolated(
             "section": group.astype(np.int32),
             "body": body,
             "fallback": _scattered(whole.fallbacks(), fallback, len(turn)),
+            "carrier": chosen["carrier"],
             "marker": _scattered(_Lines(sources, chosen, text, form, turn, observed).marker(), observed, len(turn)),
         }
     )
+
+
+def _with_whole_carriers(chosen: pa.Table, compressed: pa.Table) -> pa.Table:
+    """What the gates said, with those carriers alone whose text is shown in full: a summary carries no evidence."""
+    asked = (chosen["input_id"], pc.fill_null(chosen["carrier"], "\0"))
+    found = pair_positions(asked, (compressed["input_id"], compressed["source_id"]))
+    whole = pc.equal(take_or(compressed["form"], found, "none"), "full")
+    place = chosen.schema.get_field_index("carrier")
+    return chosen.set_column(place, chosen.schema.field(place), pc.if_else(whole, flat(chosen["carrier"]), None))
 
 
 def _rows_of(some: pa.Table, whole: pa.Table) -> Int:

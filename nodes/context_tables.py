@@ -192,6 +192,9 @@ ISOLATED = table(
         "word on its own fence, the class of the observation; null = it stands in the fence of the section",
         nullable=True,
     ),
+    carrier=string(
+        "source of this turn whose full text carries the same evidence; null = none, or it is shortened", nullable=True
+    ),
 )
 
 FITTED = table(

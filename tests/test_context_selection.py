@@ -298,3 +298,12 @@ def test_the_tail_tells_what_calls_came_to_rather_than_that_they_were_meant():
     told = reasons(projected(session))
     intents = [told[f"event:e{1 + 2 * number}"] for number in range(12)]
     assert intents == ["reasoning_cap"] * 10 + ["key_event"] * 2
+
+
+def test_evidence_whose_carrier_is_shortened_stands_for_itself():
+    session = Session()
+    block = "word\n" * 400 + "export const a = 1;\n" + "word\n" * 400
+    session.add("external.result", turn=1, url="retrieval", text=block, evidenceIds=["ev-1"])
+    seen = projected(session, snapshots=[snapshot(item(evidence_id="ev-1"))])
+    assert seen.decision("event:e1")["mode"] == "excerpt" and seen.decision("item:snap-1:code#1")["mode"] == "full"
+    assert "| export const a = 1;" in seen.text()
