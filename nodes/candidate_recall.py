@@ -27,6 +27,7 @@ from .recall.candidate_merge import (
 )
 from .recall.expansion_recall import recall_expansion
 from .recall.file_recall import FileRecall, recall_files
+from .recall.graph_recall import recall_graph
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
 from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import Int, RecallTables, sub_query_of
@@ -176,6 +177,31 @@ def expansion_hits(
     )
 
 
+def graph_hits(
+    lanes: tuple,
+    recall_tables: RecallTables,
+    placements: Placements,
+    postings: PostingIndex,
+    lexical_hits: Hits,
+    semantic_hits: Hits,
+    symbol_hits: Hits,
+    file_hits: Hits,
+    recent_hits: Hits,
+    exact_hits: Hits,
+    expansion_hits: Hits,
+) -> Hits:
+    """What a walk from the best hits over links, imports, calls and common changes reaches, by sub-query and rank; `via`
+    names the edge, its confidence and the row that it starts from.
+    """
+    if "graph" not in lanes or not recall_tables.uses("graph").any():
+        return hit_table(recall_tables, "graph", _nothing())
+    direct = [lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits]
+    seeds, seed_rank = _seeds(recall_tables, *_all_found(recall_tables.sub_queries, direct), "graph")
+    known, _ = _all_found(recall_tables.sub_queries, [*direct, expansion_hits])
+    walked = recall_graph(recall_tables, seeds, seed_rank, known, postings, placements)
+    return hit_table(recall_tables, "graph", walked.found, walked.said(recall_tables.evidence))
+
+
 def hits(
     sub_queries: SubQueries,
     lexical_hits: Hits,
@@ -185,9 +211,10 @@ def hits(
     recent_hits: Hits,
     exact_hits: Hits,
     expansion_hits: Hits,
+    graph_hits: Hits,
 ) -> Hits:
     """The hits of all lanes, by request, sub-query, lane and rank."""
-    parts = [exact_hits, expansion_hits, file_hits, lexical_hits, recent_hits, semantic_hits, symbol_hits]
+    parts = [exact_hits, expansion_hits, file_hits, graph_hits, lexical_hits, recent_hits, semantic_hits, symbol_hits]
     place = sub_query_order(sub_queries)
     at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
     table = pa.concat_tables(parts).combine_chunks()
@@ -239,7 +266,7 @@ def candidates(
             "lanes": fusion.any_of(lane, lanes_in_order()).take(at),
             "intents": fusion.any_of(intent, _INTENTS).take(at),
             **raw,
-            "via": fusion.links(positions(hits["via"], constants(VIA))).take(at),
+            "via": fusion.links(positions(_links_of(hits["via"]), constants(VIA))).take(at),
             "withheld": withheld[order],
         }
     )
@@ -260,6 +287,13 @@ def _place_of_best(order: Int, place: Int, request: Int, conflict_set: pa.Array,
     return place
 
 
+def _links_of(via: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The links of hits, of those that the graph lane reached without confidence and start."""
+    if not pc.any(pc.match_substring(via, " ")).as_py():
+        return via
+    return pc.replace_substring_regex(via, pattern=" .*", replacement="")
+
+
 def _nothing() -> Found:
     return Found.concat([])
 
@@ -273,9 +307,9 @@ def _all_found(sub_queries: pa.Table, tables: list[pa.Table]) -> tuple[Found, In
     return Found(sub, integers(table["row"]), table["score"].to_numpy(), withheld, plain), integers(table["rank"])
 
 
-def _seeds(tables: RecallTables, known: Found, rank: Int) -> tuple[Found, Int]:
-    """The visible rows of expanding sub-queries by fusion, each with the one that ranks it best, and their place."""
-    shown = (~known.withheld & tables.uses("expansion")[known.sub]).nonzero()[0]
+def _seeds(tables: RecallTables, known: Found, rank: Int, lane: str = "expansion") -> tuple[Found, Int]:
+    """The visible rows of the sub-queries of a lane by fusion, each with the one that ranks it best, and their place."""
+    shown = (~known.withheld & tables.uses(lane)[known.sub]).nonzero()[0]
     sub = known.sub[shown]
     fusion = Fusion.of(tables.sub_request[sub], known.row[shown], rank[shown])
     grouped = np.arange(len(fusion.row)).repeat(np.diff(fusion.starts))

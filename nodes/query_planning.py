@@ -68,7 +68,7 @@ _KIND_PLACES = np.argsort(np.argsort(KINDS))
 """The place of each of KINDS in alphabetical order."""
 _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
 _MINIMAL = frozenset({"lexical", "exact", "expansion"})
-_GRAPH = ("symbol", "expansion")
+_GRAPH = ("symbol", "expansion", "graph")
 _TEXT = pa.large_string()
 _RULED = ("intent", "sources", "kinds", "lane_k", "min_authority", "max_age_days")
 _CONTRACTED = ("request_id", "mode", "lane_k", "as_of", "role", "window_paths", "path_window_start")

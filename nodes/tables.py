@@ -820,7 +820,7 @@ HITS = table(
     doc="Rows the lanes recalled, best first within a lane.",
     request_id=string("the request", digest=False),
     sub_query_id=string("the sub-query that asked"),
-    lane=string("lexical, semantic, symbol, file, recent, exact or expansion; no node gives `graph` yet"),
+    lane=string("lexical, semantic, symbol, file, recent, exact, expansion or graph"),
     evidence_id=string("the row"),
     row=int64("its frame row; envelope", digest=False),
     rank=int32("1 is best, dense within request, sub-query and lane"),
@@ -828,7 +828,8 @@ HITS = table(
     withheld=boolean("recalled for the record only: a time or visibility gate withholds it"),
     via=string(
         "by which link: parent, child, neighbour, conflict, superseding, citation, record, or call (symbol lane, "
-        "second hop); null = directly",
+        "second hop); of the graph lane the edge, its confidence and the evidence id that it starts from, as in "
+        "`citation 0.90 <id>`, also import and cochange; null = directly",
         nullable=True,
     ),
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["BM25_VARIANTS", "ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
 
-LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion")
+LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion", "graph")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")

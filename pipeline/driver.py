@@ -51,7 +51,7 @@ STEPS = (
 )
 """The step modules in the order of the line."""
 
-LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion")
+LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion", "graph")
 """The lanes that exist, in the order of their nodes."""
 
 SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")

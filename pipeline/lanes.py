@@ -34,7 +34,6 @@ SOME_VECTORS = "some of the rows that this contract reaches were indexed without
 NO_ENCODER = "no encoder was opened for the vectors of the corpus"
 SILENT_ENCODER = "the encoder of the corpus gives no vectors"
 OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
-NO_GRAPH = "this version has no graph lane"
 NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
 SILENT_CROSS_ENCODER = "the cross-encoder gives no scores"
 MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER, SILENT_CROSS_ENCODER)
@@ -63,8 +62,6 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_e
                 if isinstance(own, ModelError)
                 else f"{OTHER_ENCODER}: {_unlike(own, profile)}"
             )
-    if "graph" in lanes:
-        off["graph"] = NO_GRAPH
     if cross_encoder is not None and isinstance(fault := _profile_or_error(cross_encoder), ModelError):
         off[CROSS_ENCODER] = _fault(SILENT_CROSS_ENCODER, fault)
     return off

@@ -224,7 +224,13 @@ def test_an_age_is_exact_to_the_microsecond() -> None:
         ("none", []),
         ("minimal", [["lexical", "exact", "expansion"]]),
         ("full", [["lexical", "exact", "recent", "expansion"], ["recent"]]),
-        ("graph", [["lexical", "exact", "recent", "expansion", "symbol"], ["recent", "symbol", "expansion"]]),
+        (
+            "graph",
+            [
+                ["lexical", "exact", "recent", "expansion", "symbol", "graph"],
+                ["recent", "symbol", "expansion", "graph"],
+            ],
+        ),
     ],
 )
 def test_recall_effort_decides_the_lanes(effort: str, lanes: list[list[str]]) -> None:

@@ -20,7 +20,7 @@ from ..columns.orders import order_by
 from ..tables import HITS
 from .recall_scope import Bool, Float, Int, RecallTables, Scope
 
-VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record")
+VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import", "cochange")
 SPARE = 32
 """Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
 _BINS = 1 << 10
@@ -115,8 +115,11 @@ def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
     return kept[best_cells(request[kept], score[kept], ids[kept], k)]
 
 
-def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
-    """The hits of a lane in declared order; withheld ones rank after all others of their sub-query."""
+def hit_table(tables: RecallTables, lane: str, found: Found, via: pa.Array | None = None) -> pa.Table:
+    """The hits of a lane in declared order; withheld ones rank after all others of their sub-query.
+
+    `via` stands for the links of `found`, where there is more to say of them.
+    """
     if not len(found.sub):
         return HITS.empty()
     place = sub_query_order(tables.sub_queries)[found.sub]
@@ -124,7 +127,7 @@ def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
     order = order_by(place, found.withheld, -found.score, ids)
     at = pa.array(found.sub[order])
     row = found.row[order]
-    via = found.via[order]
+    links = found.via[order]
     return HITS.build(
         {
             **gathered_columns(tables.sub_queries, ("request_id", "sub_query_id"), at),
@@ -134,7 +137,7 @@ def hit_table(tables: RecallTables, lane: str, found: Found) -> pa.Table:
             "rank": (rank_within(place[order]) + 1).astype(np.int32),
             "score": found.score[order],
             "withheld": found.withheld[order],
-            "via": constants(VIA).take(pa.array(via, mask=via < 0)),
+            "via": constants(VIA).take(pa.array(links, mask=links < 0)) if via is None else via.take(pa.array(order)),
         }
     )
 

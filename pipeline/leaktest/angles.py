@@ -121,7 +121,7 @@ def angle(
     }
     if who[2] != "public":
         shut[LEFT_OUT] = {"zone": "public"}
-    return Angle(name, session | {"mode": MODE, "role": LEAK_TEST}, everywhere | shut)
+    return Angle(name, session | {"mode": MODE, "role": LEAK_TEST, "recall_effort": "graph"}, everywhere | shut)
 
 
 def gate_of(reason: str) -> str:

@@ -57,8 +57,6 @@ _WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """The terms of a role are weighed by the role alone: without one they are 0."""
 _NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name not in OPTIONAL_TERMS)
 """A policy that does not weigh one of the others weighs it 0."""
-_LANES_TO_COME = ("graph",)
-"""Lanes that the vocabulary knows and no node recalls for yet: a plan that counted on one would find nothing."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
 SCHEMA_VERSION = 1
 """Of policy files; see `docs/versions.md`."""
@@ -237,7 +235,7 @@ def _rules(plan: Item) -> list[dict[str, Any]]:
             "intent": fields["intent"].word(INTENTS),
             "question": fields["question"].text(),
             "parts": _in_given_order(fields["parts"], PARTS),
-            "lanes": fields["lanes"].words(LANES, except_=_LANES_TO_COME),
+            "lanes": fields["lanes"].words(LANES),
             "sources": sorted(set(fields["sources"].texts())),
             "kinds": fields["kinds"].words(EVIDENCE_KINDS),
             "lane_k": fields["lane_k"].optional(lambda item: item.count(1)),

@@ -22,7 +22,7 @@ from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
 
 __all__ = ["TABLES_READ", "RecallXraySnapshot", "envelope", "recall_xray", "render_markdown"]
 
-TABLES_READ = ("item_details", "score_terms")
+TABLES_READ = ("hits", "item_details", "score_terms")
 """What is read beside the tables of an x-ray."""
 
 ServedBy = Literal["direct-answer", "hybrid", "graph", "recent-scan", "procedural", "review-context"]
@@ -151,17 +151,21 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     failure = one_of(shown, "failures")
     items = {row["label"]: row for row in shown.get("trimmed", ())}
     details = {row["evidence_id"]: row for row in shown.get("item_details", ())}
+    walked = _edges_walked(rows.get("hits", ()))
     results = []
     for citation in shown.get("citations", ()):
         id_ = citation["evidence_id"]
         item, detail, decision = items.get(citation["label"], {}), details.get(id_, {}), decisions.get(id_, {})
         served = _served_by(found.get(id_, {}), citation, contract)
+        path, confidences = _graph_path(id_, walked) if audit and served == "graph" else ([], [])
         results.append(
             Result(
                 memoryId=id_,
                 path=line_of(citation["locator"]),
                 servedBy=served,
                 scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {})),
+                graphPath=path or None,
+                graphEdgeConfidences=confidences or None,
                 auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
                 admittedBy=[_filter_name(gate) for gate in _words(decision.get("admitted_by"))] if audit else [],
                 rejectedBy=_rejected(decision.get("would_reject_by")) if audit else None,
@@ -181,6 +185,26 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
         namespace=contract.get("namespace") or request.get("namespace"),
         traceId=request.get("trace_id"),
     ).model_dump(exclude_none=True) | ({} if results and _has_exact(results) else {"tierExplain": None})
+
+
+def _edges_walked(hits: Sequence[Row]) -> dict[str, tuple[str, float, str]]:
+    """Kind, confidence and start of the edge by which the graph lane reached each row."""
+    found = {}
+    for hit in hits:
+        if hit["lane"] == "graph" and not hit["withheld"] and hit["via"]:
+            kind, confidence, start = hit["via"].split(" ")
+            found[hit["evidence_id"]] = (kind, float(confidence), start)
+    return found
+
+
+def _graph_path(id_: str, walked: Mapping[str, tuple[str, float, str]]) -> tuple[list[str], list[float]]:
+    """The rows from the hit where the walk began to this one, and the confidence of each edge between them."""
+    path, confidences = [id_], []
+    while path[0] in walked and len(path) <= len(walked):
+        _, confidence, start = walked[path[0]]
+        path.insert(0, start)
+        confidences.insert(0, confidence)
+    return ([], []) if len(path) == 1 else (path, confidences)
 
 
 def _filter_name(gate: str) -> str:

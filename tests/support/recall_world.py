@@ -42,7 +42,7 @@ from scoped_retrieval.nodes.text.index_keys import conflict_keys, definition_key
 from scoped_retrieval.nodes.text.text_analysis import analyze
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion")
+LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion", "graph")
 Row = Mapping[str, Any]
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 
@@ -87,7 +87,12 @@ def frame(rows: Sequence[Row], *, chunk: int | None = None) -> dict[str, Any]:
     evidence = EVIDENCE.from_rows(full)
     placements = PLACEMENTS.from_rows(
         [
-            {"row": at, "evidence_id": full[at]["evidence_id"], "version": f"v{number}", **placement}
+            {
+                "row": at,
+                "evidence_id": full[at]["evidence_id"],
+                "version": row.get("version") or f"v{at}.{number}",
+                **placement,
+            }
             for at, row in enumerate(rows)
             for number, placement in enumerate(row.get("placements", [_placement(row)]))
         ]

@@ -17,7 +17,7 @@ from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
-LANES = ("lexical", "symbol", "file", "recent", "exact", "expansion")
+LANES = ("lexical", "symbol", "file", "recent", "exact", "expansion", "graph")
 LABEL = re.compile(r"(?m)^\[([a-z-]+#\d+)\] ")
 Row = dict[str, Any]
 

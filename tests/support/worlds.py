@@ -125,6 +125,10 @@ GRANTS = {
 }
 
 
+COMMIT = "c0" * 20
+"""A version that rows may share as those of one commit do."""
+
+
 def _days(low: int, high: int) -> st.SearchStrategy[datetime]:
     return st.integers(low, high).map(lambda d: NOW + timedelta(days=d))
 
@@ -177,7 +181,7 @@ def rows(draw: st.DrawFn) -> Row:
         "valid_from": draw(st.one_of(*[st.none()] * 4, _days(-60, 3))),
         "line_start": 1,
         "line_end": 1,
-        "version": "v1",
+        "version": draw(st.sampled_from(["v1", COMMIT])),
     }
 
 
@@ -192,6 +196,8 @@ def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
         "time": {"as_of": draw(_days(-20, 0)).isoformat(), **draw(st.sampled_from(WINDOWS))},
         "counter": draw(st.sampled_from([None, COUNTER])),
     }
+    if draw(st.booleans()):
+        request["recall_effort"] = "graph"
     if draw(st.booleans()):
         request["branch"] = draw(st.sampled_from(["main", "dev"]))
     if draw(st.booleans()):
@@ -249,7 +255,7 @@ def worlds(
 def placed_again(draw: st.DrawFn, row: Row) -> Row:
     """The same text in another version of its document: another placement of the row, that may have ended."""
     return row | {
-        "version": draw(st.sampled_from(["v2", "v3"])),
+        "version": draw(st.sampled_from(["v2", "v3", COMMIT])),
         "line_start": row["line_start"] + 50,
         "line_end": row["line_end"] + 50,
         "recorded_time": draw(_days(-80, 3)),

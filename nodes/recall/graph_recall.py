@@ -1,0 +1,278 @@
+"""The graph lane: what is reached in a few steps from the best hits, over links, imports, calls and common changes.
+
+Reads the visible hits of the other lanes. Gives `Walked`: rows by personalised PageRank with the hits as its restart
+(Page et al. 1999; Haveliwala 2002), walked for `ITERATIONS` steps, each with the edge by which it was reached best.
+
+The one thing to know: the walk sees A(r) alone. An edge ends at a row that passes every gate at the request's clock, the
+rows in between included, and every count that an edge's confidence rests on is of such rows; what a withheld or foreign row
+links to, or was changed with, adds nothing. An edge whose confidence is below `FLOOR` is not walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..columns.keys import constants, first_of_runs, gathered, integers, rank_within
+from ..columns.numbers import quantise
+from ..columns.orders import order_by
+from ..columns.ragged import Ragged, slabs, spread
+from ..frames import PostingIndex, posting_keys
+from ..text.anchor_patterns import find_all
+from ..text.index_keys import definition_keys
+from ..text.references import References, cited_documents
+from .recall_scope import PAIRS, Float, Int, RecallTables, Scope
+from .recall_selection import Found, best_found
+
+__all__ = ["FLOOR", "ITERATIONS", "Walked", "recall_graph"]
+
+SEEDS = 10
+"""Hits per request from which the walk starts."""
+ITERATIONS = 3
+"""Steps of the walk."""
+WALK_ON = 0.85
+"""Share of a row's mass that is walked on with."""
+FLOOR = 0.2
+"""Confidence below which an edge is not walked."""
+FRONTIER = 64
+"""Rows per request from which each step goes on, those with most mass."""
+EDGES = ("citation", "import", "call", "cochange")
+"""Kinds of edges: a link or reference to a document, an import of a file, a call of a definition, a change in one commit."""
+CONFIDENCE = {"citation": 0.9, "import": 0.8, "call": 0.8, "cochange": 0.9}
+"""Of a single target. A call is shared by the definitions of the name, a change by the other rows of its commit."""
+_COMMIT = "^[0-9a-f]{40,64}$"
+_IMPORTS = r"(?m)^\s*(?:from\s+|import\s+)([.\w]+)(?:\s+import\b|\s*$|\s*,|\s+as\b)"
+_MODULES = r"""(?:from|import|require\()\s*["']([./][^"'\n]+)["']"""
+_ENDINGS = {False: (".py", "/__init__.py"), True: ("", ".ts", ".tsx", ".js", ".jsx", "/index.ts", "/index.js")}
+
+
+_Reached = tuple[Int, Int, Float, Int, Float, Int]
+"""Sub-query, row, score, kind of edge, its confidence, and the row that it starts from."""
+
+
+@dataclass(frozen=True)
+class Walked:
+    """The rows reached, best first, and of each the edge: kind and confidence, and the evidence row it starts from."""
+
+    found: Found
+    edge: Int
+    confidence: Float
+    source: Int
+
+    def said(self, evidence: pa.Table) -> pa.Array:
+        """The edges as HITS has them: `citation 0.90 <evidence id>`."""
+        parts = (
+            constants(EDGES).take(pa.array(self.edge)),
+            pa.array(np.char.mod("%.2f", self.confidence).tolist(), pa.string()),
+        )
+        ids = gathered(evidence["evidence_id"], self.source).cast(pa.string())
+        return pc.binary_join_element_wise(parts[0].cast(pa.string()), parts[1], ids, " ")
+
+
+@dataclass(frozen=True)
+class _Edges:
+    """Edges from entries of a frontier: entry, local row, kind, and what shares the confidence (-1: nothing)."""
+
+    entry: Int
+    local: Int
+    kind: Int
+    group: Int
+
+
+def recall_graph(
+    tables: RecallTables, seeds: Found, seed_rank: Int, known: Found, postings: PostingIndex, placements: pa.Table
+) -> Walked:
+    """Rows that the walk reaches and no other lane found, the `lane_k` best per sub-query.
+
+    Args:
+        tables: the inputs every lane reads.
+        seeds: the best visible hits per request; `score` is their fusion score.
+        seed_rank: rank of each seed inside its request, from 0.
+        known: every hit of the other lanes: what they found is not found again.
+        postings: the frame's index.
+        placements: the frame's placements, for commits and lines.
+    """
+    parts = []
+    near = seed_rank < SEEDS
+    for scope in tables.scopes("graph"):
+        at = np.flatnonzero(np.isin(seeds.sub, scope.sub) & near)
+        if len(at):
+            parts.append(_walked(scope, Found.of(seeds.sub[at], seeds.row[at], seeds.score[at]), postings, placements))
+    sub, row, score, edge, confidence, source = _joined(parts)
+    request, width = tables.sub_request, len(tables.row_index.id_rank) + 1
+    taken = np.unique(request[np.r_[known.sub, seeds.sub]] * width + np.r_[known.row, seeds.row])
+    kept = np.flatnonzero(~np.isin(request[sub] * width + row, taken))
+    best = best_found(tables, Found.of(sub[kept], row[kept], score[kept], via=kept))
+    found = Found.of(best.sub, best.row, best.score)
+    return Walked(found, edge[best.via], confidence[best.via], source[best.via])
+
+
+def _walked(scope: Scope, seeds: Found, postings: PostingIndex, placements: pa.Table) -> _Reached:
+    """Sub-query, frame row, score and best first edge of every row that the walk from the seeds of a scope reaches."""
+    tables, width = scope.tables, len(scope.rows) + 1
+    request = tables.sub_request[seeds.sub]
+    total = np.zeros(tables.contracts.num_rows)
+    np.add.at(total, request, seeds.score)
+    sub, local, mass = seeds.sub, scope.local(seeds.row), quantise(seeds.score / total[request])
+    reached: list[_Reached] = []
+    for _ in range(ITERATIONS):
+        source, target, kind, confidence = _edges(scope, sub, local, postings, placements)
+        if not len(source):
+            break
+        out = np.zeros(len(sub))
+        np.add.at(out, source, confidence)
+        given = quantise(WALK_ON * mass[source] * confidence / out[source])
+        key = tables.sub_request[sub[source]] * width + target
+        order = np.lexsort((kind, tables.row_index.id_rank[scope.rows[local[source]]], -given, key))
+        first = first_of_runs(key[order])
+        summed, best = np.add.reduceat(given[order], first), order[first]
+        sub, at, mass = sub[source[best]], target[best], summed
+        reached.append((sub, at, mass, kind[best], confidence[best], local[source[best]]))
+        by = order_by(tables.sub_request[sub], -mass, tables.row_index.id_rank[scope.rows[at]])
+        by = by[rank_within(tables.sub_request[sub][by]) < FRONTIER]
+        sub, local, mass = sub[by], at[by], mass[by]
+    return _once(scope, reached, width)
+
+
+def _joined(parts: list[_Reached]) -> _Reached:
+    none = np.empty(0, dtype=np.int64)
+    found = [np.concatenate(column) for column in zip(*parts, strict=True)] or [
+        none,
+        none,
+        np.empty(0),
+        none,
+        np.empty(0),
+        none,
+    ]
+    sub, row, score, edge, confidence, source = found
+    return sub, row, score, edge, confidence, source
+
+
+def _once(scope: Scope, reached: list[_Reached], width: int) -> _Reached:
+    """Each row of a request once: the mass of all steps, and the edge of the first step that reached it."""
+    if not reached:
+        return _joined([])
+    sub, local, mass, kind, confidence, source = (np.concatenate(column) for column in zip(*reached, strict=True))
+    key = scope.tables.sub_request[sub] * width + local
+    order = np.argsort(key, kind="stable")
+    first = first_of_runs(key[order])
+    best = order[first]
+    score = np.add.reduceat(mass[order], first)
+    return sub[best], scope.rows[local[best]], score, kind[best], confidence[best], scope.rows[source[best]]
+
+
+def _edges(
+    scope: Scope, sub: Int, local: Int, postings: PostingIndex, placements: pa.Table
+) -> tuple[Int, Int, Int, Float]:
+    """The edges of a frontier inside A(r): entry, target, kind and confidence, each pair once, none below the floor."""
+    tables = scope.tables
+    clock, of_request = tables.clock
+    request = tables.sub_request[sub]
+    found = [*_named(scope, scope.rows[local], postings), _changed_together(scope, request, local, placements)]
+    entry, target, kind, group = (
+        np.concatenate([getattr(one, name) for one in found]) for name in ("entry", "local", "kind", "group")
+    )
+    passes, placement = clock.judge(tables.row_index, of_request[request[entry]], scope.rows[target])
+    passes &= ~scope.withheld[target] & (target != local[entry])
+    kept = np.flatnonzero(passes)
+    kept = kept[scope.in_window(np.searchsorted(scope.sub, sub[entry[kept]]), target[kept])]
+    entry, target, kind, group, placement = (column[kept] for column in (entry, target, kind, group, placement))
+    if not len(entry):
+        return entry, target, kind, np.empty(0)
+    # Of a document that is cited or imported the first row stands for it.
+    line = integers(gathered(placements["line_start"], placement).fill_null(0))
+    named = kind <= EDGES.index("import")
+    page = np.where(named, scope.document[target], len(scope.rows) + target)
+    order = np.lexsort((tables.row_index.id_rank[scope.rows[target]], line, page, group, kind, entry))
+    order = order[first_of_runs(page[order], group[order], kind[order], entry[order])]
+    entry, target, kind, group = (column[order] for column in (entry, target, kind, group))
+    share = np.unique(np.stack([entry, kind, group]), axis=1, return_inverse=True, return_counts=True)
+    confidence = np.array([CONFIDENCE[name] for name in EDGES])[kind]
+    confidence = np.where(group >= 0, confidence / share[2][share[1].reshape(-1)], confidence)
+    kept = np.flatnonzero(confidence >= FLOOR)
+    kept = kept[np.lexsort((kind[kept], -confidence[kept], target[kept], entry[kept]))]
+    kept = kept[first_of_runs(target[kept], entry[kept])]
+    return entry[kept], target[kept], kind[kept], quantise(confidence[kept])
+
+
+def _named(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[_Edges]:
+    """What rows cite, import and call."""
+    stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "text", "calls")}
+    yield from _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings, "citation")
+    yield from _looked_up(scope, _imports(stored["text"]), postings, "import")
+    called = Ragged.of(stored["calls"]).expand(lambda name: posting_keys("definition", definition_keys(name)[:2]))
+    keys = called.vocabulary.cast(pa.large_string()).take(pa.array(called.codes))
+    yield from _looked_up(scope, References(called.rows, keys), postings, "call")
+
+
+def _imports(texts: pa.Array) -> References:
+    """The files that texts import: dotted modules of Python, paths of JavaScript, by the keys of paths."""
+    large = texts.cast(pa.large_string())
+    rows, keys = [], []
+    for pattern, quoted in ((_IMPORTS, False), (_MODULES, True)):
+        row, name = find_all(large, pattern)
+        named = Ragged.of(name).expand(lambda module, quoted=quoted: _files(module, quoted))
+        rows.append(row[named.rows])
+        keys.append(named.vocabulary.cast(pa.large_string()).take(pa.array(named.codes)))
+    return References(np.concatenate(rows), pa.concat_arrays(keys))
+
+
+def _files(module: str, quoted: bool) -> list[str]:
+    parts = [part for part in (module.split("/") if quoted else module.split(".")) if part not in ("", ".", "..")]
+    if not parts:
+        return []
+    path = "/".join(parts).lower()
+    return posting_keys("path", [path + ending for ending in _ENDINGS[quoted]])
+
+
+def _looked_up(scope: Scope, references: References, postings: PostingIndex, kind: str) -> Iterator[_Edges]:
+    """Everything in the scope that stands under the keys; calls of one name share their confidence."""
+    if not len(references.row):
+        return
+    keys = references.key.dictionary_encode()
+    codes = integers(keys.indices)
+    matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
+    counts = np.diff(matches.starts)[codes]
+    for low, high in slabs(counts, PAIRS):
+        of, at = spread(matches.starts[codes[low:high]], counts[low:high])
+        local = scope.local(matches.rows[at])
+        of, local = low + of[local >= 0], local[local >= 0]
+        group = codes[of] if kind == "call" else np.full(len(of), -1)
+        yield _Edges(references.row[of], local, np.full(len(of), EDGES.index(kind)), group)
+
+
+def _changed_together(scope: Scope, request: Int, local: Int, placements: pa.Table) -> _Edges:
+    """Rows of other documents of the same source that came with the same commit as an entry's, as of the request's clock."""
+    tables = scope.tables
+    clock, of_request = tables.clock
+    version = placements["version"]
+    entries, targets = [], []
+    sources = integers(scope.column("source_id").dictionary_encode().indices)
+    for number in np.unique(of_request[request]).tolist():
+        own = np.flatnonzero(of_request[request] == number)
+        open_, placement = clock.judge(tables.row_index, np.full(len(scope.rows), number), scope.rows)
+        stands = gathered(version, placement).dictionary_encode()
+        code = integers(stands.indices.fill_null(-1))
+        commits = np.asarray(pc.match_substring_regex(stands.dictionary, _COMMIT))
+        code = np.where((code >= 0) & np.r_[commits, False][code], code, -1)
+        usable = np.flatnonzero(open_ & ~scope.withheld & (code >= 0))
+        commit = code * (int(sources.max(initial=0)) + 1) + sources
+        by_commit = usable[np.argsort(commit[usable], kind="stable")]
+        low = np.searchsorted(commit[by_commit], commit[local[own]])
+        counts = np.searchsorted(commit[by_commit], commit[local[own]], side="right") - low
+        counts = np.where((code[local[own]] >= 0) & (counts <= _MOST_CHANGED), counts, 0)
+        of, at = spread(low, counts)
+        entries.append(own[of])
+        targets.append(by_commit[at])
+    entry, target = np.concatenate(entries), np.concatenate(targets)
+    elsewhere = np.flatnonzero(scope.document[target] != scope.document[local[entry]])
+    entry, target = entry[elsewhere], target[elsewhere]
+    return _Edges(entry, target, np.full(len(entry), EDGES.index("cochange")), np.zeros(len(entry), dtype=np.int64))
+
+
+_MOST_CHANGED = int(CONFIDENCE["cochange"] / FLOOR) + 1
+"""Rows of a commit beyond which each is below the floor: itself and those that share the confidence."""

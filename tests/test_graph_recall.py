@@ -1,0 +1,110 @@
+"""The graph lane: what a walk inside the boundary reaches, by which edge, and what leads nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from recall_world import NOW, day, frame, line, names, rules
+from scoped_retrieval.nodes.recall.graph_recall import FLOOR, ITERATIONS
+
+_PLAN = rules({"lanes": ["lexical", "graph"]})
+COMMIT = "c" * 40
+SEED = {"name": "seed", "text": "session", "path": "docs/a.md", "links": ["b.md"]}
+
+
+def _walked(rows: list[dict[str, Any]], **request: Any) -> dict[str, tuple[str, float]]:
+    """What the lane reached: kind of edge and confidence by name."""
+    world = frame(rows)
+    out = line(world, [{"question": "session", **request}], "graph_hits", plan=_PLAN)["graph_hits"]
+    said = [via.split(" ") for via in out["via"].to_pylist()]
+    return {name: (kind, float(share)) for name, (kind, share, _) in zip(names(world, out), said, strict=True)}
+
+
+def doc(name: str, links: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    return {"name": name, "text": f"word{name}", "path": f"docs/{name}.md", "links": links or [], **more}
+
+
+def test_a_walk_goes_from_link_to_link_and_ends_after_some_steps() -> None:
+    chain = [doc("b", ["c.md"]), doc("c", ["d.md"]), doc("d", ["e.md"]), doc("e")]
+    assert ITERATIONS == 3
+    assert _walked([SEED, *chain]) == {name: ("citation", 0.9) for name in ("b", "c", "d")}
+
+
+def test_a_row_that_many_paths_reach_comes_first() -> None:
+    seeds = [{**SEED, "name": f"seed {n}", "path": f"docs/s{n}.md", "links": ["b.md", f"only{n}.md"]} for n in range(3)]
+    rows = [*seeds, doc("b"), *(doc(f"only{n}") for n in range(3))]
+    assert list(_walked(rows))[0] == "b"
+
+
+@pytest.mark.parametrize(
+    "stop", [{"withheld_by": 13}, {"foreign": True}, {"project": "billing"}, {"recorded_time": day(20)}]
+)
+def test_what_a_gate_stops_is_not_reached_and_leads_nowhere(stop: dict[str, Any]) -> None:
+    rows = [SEED, doc("b", ["c.md"], **stop), doc("c")]
+    assert _walked(rows, as_of=day(10)) == {}
+    assert _walked([SEED, doc("b", ["c.md"]), doc("c")], as_of=day(10)) == {
+        "b": ("citation", 0.9),
+        "c": ("citation", 0.9),
+    }
+
+
+def test_calls_lead_to_definitions_and_many_of_a_name_share_the_confidence() -> None:
+    seed = {"name": "seed", "text": "session", "path": "src/a.py", "evidence_kind": "code", "calls": ["open_it"]}
+    one = {"name": "one", "text": "word", "path": "src/b.py", "evidence_kind": "code", "symbols": ["open_it"]}
+    assert _walked([seed, one]) == {"one": ("call", 0.8)}
+    two = [{**one, "name": f"n{n}", "path": f"src/n{n}.py"} for n in range(2)]
+    assert _walked([seed, *two]) == {"n0": ("call", 0.4), "n1": ("call", 0.4)}
+    many = [{**one, "name": f"n{n}", "path": f"src/n{n}.py"} for n in range(int(0.8 / FLOOR) + 1)]
+    assert _walked([seed, *many]) == {}  # below the floor
+
+
+def test_imports_lead_to_the_first_row_of_a_file() -> None:
+    text = "import os\nfrom .store import Store\n# session"
+    seed = {"name": "python", "text": text, "path": "app/a.py", "evidence_kind": "code"}
+    script = {
+        "name": "script",
+        "text": 'import { x } from "./roles";\n// session',
+        "path": "web/a.ts",
+        "evidence_kind": "code",
+    }
+    store = [
+        {"name": f"store {n}", "text": f"word{n}", "path": "app/store.py", "line_start": n, "evidence_kind": "code"}
+        for n in (9, 1)
+    ]
+    roles = {"name": "roles", "text": "word", "path": "web/roles.ts", "evidence_kind": "code"}
+    assert _walked([seed, script, *store, roles]) == {"store 1": ("import", 0.8), "roles": ("import", 0.8)}
+
+
+def test_rows_of_one_commit_lead_to_each_other_as_far_as_it_is_small() -> None:
+    def changed(count: int) -> list[dict[str, Any]]:
+        return [
+            {"name": f"r{n}", "text": "session" if not n else "word", "path": f"x/{n}.md", "version": COMMIT}
+            for n in range(count)
+        ]
+
+    assert _walked(changed(3)) == {"r1": ("cochange", 0.45), "r2": ("cochange", 0.45)}
+    assert _walked(changed(7)) == {}
+    other = {"name": "other", "text": "word", "path": "x/o.md", "version": "d" * 40}
+    assert _walked([*changed(2), other]) == {"r1": ("cochange", 0.9)}
+    assert _walked([{**row, "version": "v1"} for row in changed(2)]) == {}  # no commit
+    assert _walked([{**row, "path": "x/0.md"} for row in changed(2)]) == {}  # one document
+
+
+@pytest.mark.parametrize(
+    "beside", [{"withheld_by": 13}, {"foreign": True}, {"project": "billing"}, {"recorded_time": NOW}]
+)
+def test_what_a_gate_stops_shares_no_confidence_of_a_commit_or_a_call(beside: dict[str, Any]) -> None:
+    commit = [
+        {"name": f"r{n}", "text": "session" if not n else "word", "path": f"x/{n}.md", "version": COMMIT}
+        for n in range(2)
+    ]
+    hidden = [{**commit[1], "name": f"h{n}", "path": f"y/{n}.md", "recorded_time": day(1), **beside} for n in range(9)]
+    seen = [{**row, "recorded_time": day(1)} for row in commit]
+    assert _walked([*seen, *hidden], as_of=day(10)) == {"r1": ("cochange", 0.9)}
+
+
+def test_it_walks_only_where_the_plan_asks() -> None:
+    world = frame([SEED, doc("b")])
+    out = line(world, [{"question": "session"}], "graph_hits", plan=rules({"lanes": ["lexical"]}))["graph_hits"]
+    assert out.num_rows == 0
