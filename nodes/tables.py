@@ -298,6 +298,7 @@ PURPOSE_POLICIES = table(
     ),
     weight_file=float64("weight of the file term, under a role as well; of rows that are no source code the term is 0"),
     weight_passages=float64("weight of the passages term, under a role as well; 0 where the file term is"),
+    weight_outlines=float64("weight of the outlines term, under a role as well; without vectors the term is 0"),
 )
 
 MODE_POLICIES = table(
@@ -907,6 +908,7 @@ FILE_SCORES = table(
     pool_rank=int32("its place among the candidates"),
     file=float64("BM25 of the whole file as a share of the most that the request's terms could give"),
     passages=float64("lexical term of the file's three best candidates, added up, over three"),
+    outlines=float64("semantic term of the file's three best candidates, added up, over three"),
 )
 
 TURN_SCORES = table(
@@ -989,6 +991,7 @@ SCORE_TERMS = table(
     cross_encoder=float64("what the cross-encoder says of question and text; 0 outside its pool, and where it is off"),
     file=float64("how well its file answers as a whole; 0 for rows that are no source code"),
     passages=float64("how well the three best candidates of its file answer; 0 for rows that are no source code"),
+    outlines=float64("how near the three nearest candidates of its file are; 0 for rows that are no source code"),
     freshness=string("fresh, aging, stale or undated, at as_of (C25)"),
     anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
     source_signal=string("what kind of source it is, in words"),
@@ -1021,6 +1024,7 @@ RERANK_WEIGHTS = table(
     cross_encoder=float64("weight, 0 or more"),
     file=float64("weight, 0 or more"),
     passages=float64("weight, 0 or more"),
+    outlines=float64("weight, 0 or more"),
 )
 
 RANKED = table(
@@ -1051,6 +1055,7 @@ RANKED = table(
     cross_encoder=float64("contribution; 0 where no cross-encoder is set"),
     file=float64("contribution; the same for every row of a file"),
     passages=float64("contribution; the same for every row of a file"),
+    outlines=float64("contribution; the same for every row of a file"),
     selected_reason=caller(string("short reason, from its strongest signal (S0.60)")),
 )
 

@@ -1,5 +1,5 @@
 """Task-aware reranking: similarity is not usefulness, so eight classes of score decide together (S0.94, S0.95),
-two of the role, two of the file, and what a cross-encoder says, where one is set.
+two of the role, three of the file, and what a cross-encoder says, where one is set.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
 `lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
@@ -24,15 +24,13 @@ from .columns.keys import (
     gathered,
     gathered_columns,
     pair_codes,
-    pair_keys,
     positions,
     rank_within,
     take_or,
-    truth,
 )
 from .columns.numbers import quantise, share_of
 from .columns.orders import order_by
-from .frames import MICROS_PER_DAY, OPEN_START, PostingIndex, VectorIndex, micros
+from .frames import PostingIndex, VectorIndex
 from .recall.bm25 import Bm25
 from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, lexical_scores, reach_of, semantic_scores
@@ -43,6 +41,7 @@ from .reranking.anchor_hits import anchor_term
 from .reranking.file_terms import file_terms
 from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
+from .reranking.row_terms import age_in_days, authority_term, recency_term, scope_term
 from .tables import (
     FILE_SCORES,
     LANE_SCORES,
@@ -70,13 +69,9 @@ from .tables import (
     ScoreTerms,
     TurnScores,
 )
-from .vocabulary import AUTHORITY, PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
+from .vocabulary import PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
-_LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
-_GENERATED_FACTOR = 0.5
-_UNSOURCED_FACTOR = 0.8
-_SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
 _POOL_PER_ITEM = 3
 """Candidates that a cross-encoder reads per item of the block, where no mode says `k_in`."""
 _SHARES = {
@@ -86,11 +81,6 @@ _SHARES = {
 }  # fmt: skip
 """What part of which of a role's four weights (S4.16) each class has; the parts of one weight add up to it."""
 
-_SAME = {
-    "project": ("owner_project", "project"), "branch": ("branch", "branch"), "session": ("session_id", "session_id"),
-    "test_suite": ("test_suite", "test_suite"),
-}  # fmt: skip
-"""Which column of a row is compared with which of its contract, for the parts of scope."""
 _ASKED = ("purpose", "as_of", "role", "project", "branch", "session_id", "test_suite")
 """What is read of each candidate's contract."""
 
@@ -134,9 +124,9 @@ def plain_terms(
     recorded = gathered(placements["recorded_time"], bounded_candidates["placement"])
     policy = _kind_policy(asked["purpose"], rows, kind_policies)
     half_life = _floats(take_or(kind_policies["half_life_days"], policy, np.inf))
-    age, undated = _age(rows["event_time"], recorded, asked["as_of"])
-    recency = _recency(age, half_life)
-    authority = _authority(rows)
+    age, undated = age_in_days(rows["event_time"], recorded, asked["as_of"])
+    recency = recency_term(age, half_life)
+    authority = authority_term(rows)
     reach = _floats(lane_scores["bm25_reach"])
     role = asked["role"]
     by_role = role_terms(role, bounded_candidates["row"].to_numpy(), evidence, age, role_policies, role_rules)
@@ -154,7 +144,7 @@ def plain_terms(
             "authority": authority,
             "recency": recency,
             "actionability": quantise(_floats(take_or(kind_policies["actionability"], policy, 0.0))),
-            "scope": _scope(owner, rows, asked, anchors, anchor_owner),
+            "scope": scope_term(owner, rows, asked, anchors, anchor_owner),
             "turn_context": share_of(_floats(turn_scores["context"]), reach, least=-1.0),
             "turn_answer": share_of(_floats(turn_scores["answer"]), reach),
             "turn_session": share_of(_floats(turn_scores["session"]), _floats(turn_scores["session_reach"])),
@@ -163,6 +153,7 @@ def plain_terms(
             "cross_encoder": np.zeros(bounded_candidates.num_rows),
             "file": _floats(file_scores["file"]),
             "passages": _floats(file_scores["passages"]),
+            "outlines": _floats(file_scores["outlines"]),
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": source_signal(rows, authority, recency),
@@ -216,8 +207,9 @@ def file_scores(
     keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     lexical = share_of(_floats(lane_scores["bm25"]), _floats(lane_scores["bm25_reach"]))
+    semantic = quantise(np.clip(_floats(lane_scores["cosine"]), 0.0, 1.0))
     best = file_recall.request, file_recall.row, file_recall.share
-    terms = file_terms(owner, bounded_candidates["row"].to_numpy(), lexical, best, evidence)
+    terms = file_terms(owner, bounded_candidates["row"].to_numpy(), lexical, semantic, best, evidence)
     return FILE_SCORES.build({**keys, **terms._asdict()})
 
 
@@ -349,53 +341,3 @@ def _at(column: pa.ChunkedArray, index: Int) -> Float:
 
 def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
     return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _authority(rows: Rows) -> Float:
-    """Rank / 3, times the factors of lifecycle, confidence (half of it counts), generated text (S0.32) and memories
-    that name no source (S0.115).
-
-    A decision "do not edit generated files by hand" so beats the current generated file, and a verified rule a hunch.
-    """
-    rank = _floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
-    state = positions(pc.fill_null(rows["lifecycle"], "candidate"), constants(tuple(_LIFECYCLE_FACTOR)))
-    factor = np.array([*_LIFECYCLE_FACTOR.values(), 0.0])[state]
-    confidence = 0.5 + 0.5 * np.clip(_floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
-    generated = np.where(truth(rows["generated"]), _GENERATED_FACTOR, 1.0)
-    memory = np.asarray(pc.equal(rows["evidence_kind"], "memory"))
-    sources = pc.fill_null(rows["source_refs"].value_lengths(), 0)
-    unsourced = np.where(memory & np.asarray(pc.equal(sources, 0)), _UNSOURCED_FACTOR, 1.0)
-    return quantise(np.clip(rank, 0.0, 1.0) * factor * confidence * generated * unsourced)
-
-
-def _age(event: pa.Array, recorded: pa.Array, as_of: pa.Array) -> tuple[Float, NDArray[np.bool_]]:
-    """Days at `as_of` since the event, or the record where there is none; and whether neither says a time.
-
-    A source that knows no time of its records says 1970-01-01.
-    """
-    happened = micros(event, OPEN_START)
-    happened = np.where(happened == OPEN_START, micros(recorded, OPEN_START), happened)
-    return np.maximum(micros(as_of, 0) - happened, 0) / MICROS_PER_DAY, happened <= 0
-
-
-def _recency(age: Float, half_life: Float) -> Float:
-    """2 ** (-age / half-life); 1 for an infinite half-life."""
-    return quantise(np.exp2(-np.divide(age, half_life, out=np.full(len(age), np.inf), where=half_life > 0)))
-
-
-def _scope(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_owner: Int) -> Float:
-    """How close inside the scope: the weights of `_SCOPE_PARTS` that hold."""
-    closeness = np.zeros(len(owner))
-    for name, (ours, theirs) in _SAME.items():
-        if rows[ours].null_count < len(owner) and asked[theirs].null_count < len(owner):
-            closeness += quantise(np.where(truth(pc.equal(rows[ours], asked[theirs])), _SCOPE_PARTS[name], 0.0))
-    named = np.asarray(pc.equal(flat(anchors["kind"]), "path"))
-    if not named.any():
-        return closeness
-    folder, wanted = (
-        pc.replace_substring_regex(flat(side).cast(pa.large_string()), pattern="[^/]*$", replacement="")
-        for side in (rows["path"], anchors["value"])
-    )
-    keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
-    anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
-    return closeness + quantise(np.where(positions(keys, anchored) >= 0, _SCOPE_PARTS["directory"], 0.0))

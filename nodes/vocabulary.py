@@ -273,6 +273,8 @@ ROLE_TERMS = ("vocabulary", "metadata")
 """The score classes of a role; without one they weigh nothing."""
 TURN_TERMS = ("turn_context", "turn_answer", "turn_session")
 """The score classes of turns of a conversation; of any other row they are 0."""
+FILE_TERMS = ("file", "passages", "outlines")
+"""The score classes of a file of source code: the same for each of its rows, and 0 of any other row."""
 FEEDBACK_TERMS = ("lexical_feedback", "semantic_feedback")
 """The score classes of relevance feedback: what a request's best rows say of the others."""
 SCORE_TERMS = (
@@ -287,13 +289,12 @@ SCORE_TERMS = (
     *TURN_TERMS,
     *ROLE_TERMS,
     "cross_encoder",
-    "file",
-    "passages",
+    *FILE_TERMS,
     *FEEDBACK_TERMS,
 )
-"""The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's, the two of a file and the two of feedback,
+"""The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's, the three of a file and the two of feedback,
 in the order they are added."""
-PURPOSE_TERMS = (*TURN_TERMS, "cross_encoder", "file", "passages")
+PURPOSE_TERMS = (*TURN_TERMS, "cross_encoder", *FILE_TERMS)
 """Score classes that only a purpose weighs, under a role as well."""
 OPTIONAL_TERMS = (*PURPOSE_TERMS, *FEEDBACK_TERMS)
 """Score classes that a policy may leave out, and then weighs 0. Feedback has no share of a role's four weights (S4.16)."""

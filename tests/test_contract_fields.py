@@ -120,6 +120,10 @@ CASES: dict[str, tuple[Parts, Parts]] = {
         )
         for term in ("file", "passages")
     },
+    "weight_outlines": (
+        ask(question="the source is drained by payments", weights={"actionability": 0}),
+        ask(question="the source is drained by payments", weights={"actionability": 0, "outlines": 50}),
+    ),
 }
 OF_ROLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "role_sources": ({}, {"source_policy.allowed_sources": ["docs:*"]}),

@@ -1,4 +1,4 @@
-"""The two terms of a file, on rows whose numbers can be added up by hand."""
+"""The three terms of a file, on rows whose numbers can be added up by hand."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ def evidence(*rows: dict[str, Any]) -> Any:
 
 
 def terms(
-    rows: list[dict[str, Any]], lexical: list[float], best: list[tuple[int, int, float]], owner: list[int] | None = None
+    rows: list[dict[str, Any]],
+    lexical: list[float],
+    best: list[tuple[int, int, float]],
+    owner: list[int] | None = None,
+    semantic: list[float] | None = None,
 ) -> Any:
     asked, example, score = (np.array(part) for part in zip(*best, strict=True)) if best else (np.empty(0, int),) * 3
     given = np.zeros(len(rows), int) if owner is None else np.array(owner)
-    return file_terms(given, np.arange(len(rows)), np.array(lexical), (asked, example, score), evidence(*rows))
+    near = np.zeros(len(rows)) if semantic is None else np.array(semantic)
+    return file_terms(given, np.arange(len(rows)), np.array(lexical), near, (asked, example, score), evidence(*rows))
 
 
 def test_every_row_of_a_file_has_its_score_and_a_third_of_its_three_best() -> None:
@@ -37,9 +42,18 @@ def test_every_row_of_a_file_has_its_score_and_a_third_of_its_three_best() -> No
     "columns", [{"document_type": "test"}, {"generated": True}, {"evidence_kind": "doc"}, {"path": None}, {"source_id": "git:other"}, {"owner_user": "bo"}]
 )  # fmt: skip
 def test_a_row_that_is_no_source_or_of_another_file_has_none(columns: dict[str, Any]) -> None:
-    found = terms([{}, columns], [0.5, 0.5], [(0, 0, 0.5)])
+    found = terms([{}, columns], [0.5, 0.5], [(0, 0, 0.5)], semantic=[0.5, 0.25])
     assert (found.file[1], found.passages[1]) == (0.0, 0.0)
-    assert found.passages[0] == pytest.approx(1 / 6, abs=2**-30)
+    assert found.passages[0] == found.outlines[0] == pytest.approx(1 / 6, abs=2**-30)
+
+
+def test_outlines_are_a_third_of_the_three_nearest_rows_of_any_file() -> None:
+    near = [0.5, 0.25, 0.125, 0.25, 0.75]
+    found = terms([{}, {}, {}, {}, {"path": "b.py"}], [0.5] * 5, [(0, 0, 0.5)], semantic=near)
+    assert found.outlines.tolist() == pytest.approx([1 / 3] * 4 + [0.25], abs=2**-30)
+    assert terms([{}], [0.5], [], semantic=[0.75]).outlines.tolist() == [0.25]
+    apart = terms([{}, {}], [0.0, 0.0], [], owner=[0, 1], semantic=[0.75, 0.375])
+    assert apart.outlines.tolist() == [0.25, 0.125]
 
 
 def test_a_file_is_scored_for_the_request_that_asked() -> None:
@@ -56,7 +70,14 @@ def test_nothing_is_said_without_files() -> None:
 
 
 def test_the_terms_of_a_file_are_weighed_like_others() -> None:
-    asked = line([{"text": "x", "file": 0.5, "passages": 0.25}], weights={"file": 1.0, "passages": 2.0})
+    weights = {"file": 1.0, "passages": 2.0, "outlines": 2.0}
+    asked = line([{"text": "x", "file": 0.5, "passages": 0.25, "outlines": 0.125}], weights=weights)
     (best,) = asked.run()["ranked"].to_pylist()
-    assert (best["file"], best["passages"], best["selected_reason"]) == (0.5, 0.5, "matched the words")
-    assert best["final"] == 1.0
+    assert (best["file"], best["passages"], best["outlines"]) == (0.5, 0.5, 0.25)
+    assert (best["final"], best["selected_reason"]) == (1.25, "matched the words")
+
+
+def test_a_file_of_near_outlines_is_close_in_meaning() -> None:
+    asked = line([{"text": "x", "outlines": 0.5}], weights={"outlines": 2.0})
+    (best,) = asked.run()["ranked"].to_pylist()
+    assert best["selected_reason"] == "close in meaning"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from policy_world import PURPOSE, answer, asked
 from scoped_retrieval.nodes.errors import PolicyError
-from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS, ROLE_TERMS
+from scoped_retrieval.nodes.vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS, FILE_TERMS, ROLE_TERMS
 from scoped_retrieval.pipeline import grants as grant_files
 from scoped_retrieval.pipeline.policies import modes as mode_policies
 from scoped_retrieval.pipeline.policies import tables as policies
@@ -42,7 +42,7 @@ PURPOSE_CASES: list[tuple[str, Any, Parts]] = [
     *((f"weights.{name}", 0.0 if name == "recency" else 5.0, {"request": PATH_QUESTION | {"branch": "main", "test_suite": "unit", "session_id": "s1"}})
       for name in ("semantic", "lexical", *FEEDBACK_TERMS, "anchor", "authority", "recency", "actionability", "diversity", "scope")),
     *((f"weights.{name}", 5.0, {"request": {"question": "What of the backlog?"}}) for name in ("turn_context", "turn_answer", "turn_session")),
-    *((f"weights.{name}", 5.0, {"purpose": {"kinds.code.actionability": 0.0}}) for name in ("file", "passages")),
+    *((f"weights.{name}", 5.0, {"purpose": {"kinds.code.actionability": 0.0}}) for name in FILE_TERMS),
     ("kinds.doc.actionability", 0.0, {}),
     ("kinds.doc.half_life_days", 1, {}),
     ("kinds.code.document_types", {}, {}),

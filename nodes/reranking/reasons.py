@@ -13,6 +13,8 @@ from ..vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS
 _RECENT, _AUTHORITATIVE = 0.5, 0.6
 _WORDS = ("lexical", "lexical_feedback", "file", "passages")
 """Score classes of words."""
+_MEANING = ("semantic", "semantic_feedback", "outlines")
+"""Score classes of meaning."""
 
 Float = NDArray[np.float64]
 Rows = dict[str, pa.Array]
@@ -59,7 +61,7 @@ def reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
     source = (
         contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
     )
-    semantic = contributions["semantic"] + contributions["semantic_feedback"]
+    semantic = np.sum([contributions[name] for name in _MEANING], axis=0)
     lexical = np.sum([contributions[name] for name in _WORDS], axis=0)
     role = contributions["vocabulary"] + contributions["metadata"]
     read = contributions["cross_encoder"]

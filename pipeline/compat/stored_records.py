@@ -24,8 +24,7 @@ from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
 from ..corpus.memory import MemoryCorpus
-from ..corpus.postings import index_text
-from ..corpus.vectors import ENCODED_COLUMNS
+from ..corpus.outlines import encoded_texts
 from ..encoders.unit_vectors import rounded
 from ..model_errors import Document, checked
 from ..policies.overlays import Text, TrustTier
@@ -248,7 +247,7 @@ class _GivenVectors:
     def __init__(self, profile: str, rows: pa.Table, vectors: Mapping[str, NDArray[np.float64]]) -> None:
         self.profile = profile
         self._width = len(next(iter(vectors.values())))
-        texts = index_text(rows, ENCODED_COLUMNS).to_pylist()
+        texts = encoded_texts(rows).to_pylist()
         self._known = {
             text: vectors[chunk]
             for text, chunk in zip(texts, rows["entity"].to_pylist(), strict=True)

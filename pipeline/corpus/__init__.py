@@ -4,7 +4,7 @@
 - which generation is current: `manifest`, `heads`; who vouches for it: `trust`
 - read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `amendments` (both): rows told anew
 - published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `gathering`
-- of rows: `identity`, `zones`, `postings`, `vectors`, `pieces` (vectors not published yet)
+- of rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `pieces` (vectors not published yet)
 - beside rows: `commits`, `readings` (what sources were last read as)
 - taken out and looked over: `erasing`, `tombstones`, `checking`
 """

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .identity import DESCRIBING_COLUMNS, row_keys
+from .outlines import ENCODED_COLUMNS
 from .parts import STORED_EVIDENCE
 from .postings import INDEXED_COLUMNS
-from .vectors import ENCODED_COLUMNS
 
 _FIXED = tuple(name for name in DESCRIBING_COLUMNS if name in {*INDEXED_COLUMNS, *ENCODED_COLUMNS})
 """What postings and vectors are made of, as far as the id of a row does not determine it."""

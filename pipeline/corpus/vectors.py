@@ -1,7 +1,4 @@
-"""The vectors of rows: of title, section and text, one below the other; nothing is encoded twice, not even after an
-interruption.
-
-The path is left out: it says where a text stands, and its lexical and symbol keys say that better than a vector.
+"""The vectors of rows, of what `outlines` says of each; nothing is encoded twice, not even after an interruption.
 
 What one would otherwise get wrong: *whether* a row has a vector is for imports of that very row to say. An import encodes
 the rows that it brings and no others, and without an encoder a row keeps the vector that it had, never one of equal text
@@ -19,12 +16,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat
-from ...nodes.text.indexed_text import index_text
 from ..encoders.unit_vectors import Encoder, encoded
+from .outlines import encoded_texts
 from .packs import Pack
 from .pieces import PIECE, Pieces
-
-ENCODED_COLUMNS = ("title", "section", "text")
 
 
 def vectors_of(evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, pieces: Pieces | None = None) -> pa.Table:
@@ -70,7 +65,7 @@ def vectors_among(evidence: pa.Table, chosen: NDArray[np.bool_], found: pa.Table
 
 def _texts(evidence: pa.Table) -> tuple[pa.Array, pa.Array]:
     """What is encoded of each row, and its SHA-256."""
-    texts = index_text(evidence, ENCODED_COLUMNS)
+    texts = encoded_texts(evidence)
     return texts, pa.array([hashlib.sha256(text.encode()).digest() for text in texts.to_pylist()], pa.binary(32))
 
 

@@ -68,11 +68,13 @@ _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
 """What the states call for that do not call for a warning."""
 
 _CLASSES = {
-    "lexical": ("lexical", "lexical_feedback", "anchor", "turn_context", "turn_answer", "turn_session"),
-    "semantic": ("semantic", "semantic_feedback"),
+    "lexical": (
+        "lexical", "lexical_feedback", "anchor", "file", "passages", "turn_context", "turn_answer", "turn_session",
+    ),
+    "semantic": ("semantic", "semantic_feedback", "outlines"),
     "metadata": ("metadata", "authority", "recency", "scope"),
     "rerank": ("vocabulary", "actionability", "diversity", "cross_encoder"),
-}
+}  # fmt: skip
 _CONTENT = {"code": "code", "test-log": "excerpt", "tool-output": "excerpt"}
 _CONTENT_TYPES = ("paragraph", "table", "list", "code", "excerpt")
 _HIGH_TRUST = ("authoritative", "preferred")

@@ -231,6 +231,19 @@ def files_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_scores, "_statistics", wrong)
 
 
+def outlines_of_whole_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outline of a definition names what the rest of its file says, whoever may see that."""
+    right = vectors.encoded_texts
+
+    def wrong(evidence: Any) -> Any:
+        paths, texts = evidence["path"].to_pylist(), evidence["text"].to_pylist()
+        of_file = {path: " ".join(t for p, t in zip(paths, texts, strict=True) if p == path) for path in {*paths}}
+        joined = [f"{text}\n{of_file[path]}" for text, path in zip(right(evidence).to_pylist(), paths, strict=True)]
+        return pa.array(joined, pa.large_string())
+
+    monkeypatch.setattr(vectors, "encoded_texts", wrong)
+
+
 def turns_beside_withheld_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn is scored with its neighbours, even with those that a visibility gate withholds."""
     right = turns._members
@@ -317,6 +330,7 @@ INTERFERENCE: dict[str, Plant] = {
     "imports that encode their owner": imports_that_encode_their_owner,
     "zones inherited across owners": zones_inherited_across_owners,
     "files of every row": files_of_every_row,
+    "outlines of whole files": outlines_of_whole_files,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip

@@ -19,6 +19,7 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.nodes.vocabulary import FILE_TERMS
 from scoped_retrieval.pipeline.policies.roles import NO_ROLES, Roles
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
@@ -26,7 +27,7 @@ WEIGHTS = {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
     "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "turn_context": 0.0, "turn_answer": 0.0,
     "turn_session": 0.0, "vocabulary": 0.0, "metadata": 0.0, "cross_encoder": 0.0, "file": 0.0, "passages": 0.0,
-    "lexical_feedback": 0.0, "semantic_feedback": 0.0,
+    "outlines": 0.0, "lexical_feedback": 0.0, "semantic_feedback": 0.0,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
@@ -198,7 +199,7 @@ def _lane_scores(one: Mapping[str, Any], pool: Sequence[Mapping[str, Any]]) -> d
 def _file_scores(one: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What each row says of its file; nothing, unless told."""
     row = evidence[one["row"]]
-    return {**one, "file": row.get("file", 0.0), "passages": row.get("passages", 0.0)}
+    return {**one, **{name: row.get(name, 0.0) for name in FILE_TERMS}}
 
 
 def _feedback(one: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

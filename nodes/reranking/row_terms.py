@@ -1,0 +1,87 @@
+"""The score classes that a row has by its own columns: authority, recency and closeness inside the scope.
+
+Reads stored columns of candidates, their contracts and anchors. Gives one value per candidate, a multiple of 2**-30.
+
+The one thing to know: age is measured at `as_of` (S0.96), from the event, or from the record where a row knows no event.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import constants, flat, pair_keys, positions, truth
+from ..columns.numbers import quantise
+from ..frames import MICROS_PER_DAY, OPEN_START, micros
+from ..vocabulary import AUTHORITY
+
+_LIFECYCLE_FACTOR = {"verified": 1.0, "candidate": 0.5, "deprecated": 0.3, "expired": 0.2, "revoked": 0.0}
+_GENERATED_FACTOR = 0.5
+_UNSOURCED_FACTOR = 0.8
+_SCOPE_PARTS = {"project": 0.4, "branch": 0.15, "session": 0.15, "test_suite": 0.15, "directory": 0.15}
+_SAME = {
+    "project": ("owner_project", "project"), "branch": ("branch", "branch"), "session": ("session_id", "session_id"),
+    "test_suite": ("test_suite", "test_suite"),
+}  # fmt: skip
+"""Which column of a row is compared with which of its contract, for the parts of scope."""
+
+Rows = dict[str, pa.Array]
+"""Columns by name, one value per candidate."""
+Float = NDArray[np.float64]
+Int = NDArray[np.int64]
+
+
+def authority_term(rows: Rows) -> Float:
+    """Rank / 3, times the factors of lifecycle, confidence (half of it counts), generated text (S0.32) and memories
+    that name no source (S0.115).
+
+    A decision "do not edit generated files by hand" so beats the current generated file, and a verified rule a hunch.
+    """
+    rank = _floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
+    state = positions(pc.fill_null(rows["lifecycle"], "candidate"), constants(tuple(_LIFECYCLE_FACTOR)))
+    factor = np.array([*_LIFECYCLE_FACTOR.values(), 0.0])[state]
+    confidence = 0.5 + 0.5 * np.clip(_floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
+    generated = np.where(truth(rows["generated"]), _GENERATED_FACTOR, 1.0)
+    memory = np.asarray(pc.equal(rows["evidence_kind"], "memory"))
+    sources = pc.fill_null(rows["source_refs"].value_lengths(), 0)
+    unsourced = np.where(memory & np.asarray(pc.equal(sources, 0)), _UNSOURCED_FACTOR, 1.0)
+    return quantise(np.clip(rank, 0.0, 1.0) * factor * confidence * generated * unsourced)
+
+
+def age_in_days(event: pa.Array, recorded: pa.Array, as_of: pa.Array) -> tuple[Float, NDArray[np.bool_]]:
+    """Days at `as_of` since the event, or the record where there is none; and whether neither says a time.
+
+    A source that knows no time of its records says 1970-01-01.
+    """
+    happened = micros(event, OPEN_START)
+    happened = np.where(happened == OPEN_START, micros(recorded, OPEN_START), happened)
+    return np.maximum(micros(as_of, 0) - happened, 0) / MICROS_PER_DAY, happened <= 0
+
+
+def recency_term(age: Float, half_life: Float) -> Float:
+    """2 ** (-age / half-life); 1 for an infinite half-life."""
+    return quantise(np.exp2(-np.divide(age, half_life, out=np.full(len(age), np.inf), where=half_life > 0)))
+
+
+def scope_term(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_owner: Int) -> Float:
+    """How close inside the scope: the weights of `_SCOPE_PARTS` that hold."""
+    closeness = np.zeros(len(owner))
+    for name, (ours, theirs) in _SAME.items():
+        if rows[ours].null_count < len(owner) and asked[theirs].null_count < len(owner):
+            closeness += quantise(np.where(truth(pc.equal(rows[ours], asked[theirs])), _SCOPE_PARTS[name], 0.0))
+    named = np.asarray(pc.equal(flat(anchors["kind"]), "path"))
+    if not named.any():
+        return closeness
+    folder, wanted = (
+        pc.replace_substring_regex(flat(side).cast(pa.large_string()), pattern="[^/]*$", replacement="")
+        for side in (rows["path"], anchors["value"])
+    )
+    keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
+    anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
+    return closeness + quantise(np.where(positions(keys, anchored) >= 0, _SCOPE_PARTS["directory"], 0.0))
+
+
+def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
+    return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,0 +1,85 @@
+"""What the encoder reads of a row: of code that defines something its outline, of every other row title, section and text.
+
+An outline is path, section, signature, first line of documentation and the names that are defined. A question resembles what a
+definition is called and what it is for, more than its statements; and an outline is short, and stays the same when only
+the body of a definition changes, so that a history has far fewer of them than texts.
+
+What one would otherwise get wrong: an outline is made of one row, never of the rest of its file, which a request may not see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.columns.keys import flat
+from ...nodes.text.indexed_text import index_text
+
+__all__ = ["ENCODED_COLUMNS", "encoded_texts"]
+
+_PLAIN = ("title", "section", "text")
+_OUTLINED = ("path", "section", "symbols", "text")
+ENCODED_COLUMNS = ("evidence_kind", *dict.fromkeys((*_PLAIN, *_OUTLINED)))
+"""The columns of EVIDENCE that decide what is encoded of a row."""
+
+LINES = 60
+"""Lines of a row in which its signature is sought; documentation is sought in `NEAR` from it on, else from the first."""
+NEAR = 12
+NAMES = 300
+"""Characters of names, and of any line."""
+_ASIDE = re.compile(r"\s*(?:#|//|/?\*|@|--|;;|'''|\"\"\")")
+_QUOTED = re.compile(r"\s*[rRuUfFbB]{0,2}(?:\"\"\"|''')\s*(.*)")
+_COMMENT = re.compile(r"\s*(?:///?|/?\*\*?|#+|--|;;)!?\s+(\w.*)")
+_SEPARATORS = re.compile(r"\.| > |::|#")
+
+
+def encoded_texts(evidence: pa.Table | Mapping[str, pa.Array]) -> pa.Array:
+    """What is encoded of each row."""
+    texts = index_text(evidence, _PLAIN)
+    defining = pc.and_(
+        pc.fill_null(pc.equal(flat(evidence["evidence_kind"]), "code"), False),
+        pc.greater(pc.fill_null(pc.list_value_length(flat(evidence["symbols"])), 0), 0),
+    )
+    at = np.flatnonzero(np.asarray(defining))
+    if not len(at):
+        return texts
+    columns = (flat(evidence[name]).take(pa.array(at)).to_pylist() for name in _OUTLINED)
+    outlines = [_outline(*row) for row in zip(*columns, strict=True)]
+    return pc.replace_with_mask(texts, defining, pa.array(outlines, texts.type))
+
+
+def _outline(path: str | None, section: str | None, names: list[str], text: str) -> str:
+    lines = text[: LINES * NAMES].split("\n", LINES)[:LINES]
+    signature = _signature(lines, _SEPARATORS.split(section or names[0])[-1])
+    said = _documentation(lines, signature)
+    parts = (path, section, lines[signature].strip() if signature >= 0 else None, said, ", ".join(names))
+    return "\n".join(part[:NAMES] for part in parts if part)
+
+
+def _signature(lines: list[str], name: str) -> int:
+    """The first line that names what the row defines and is neither a comment nor a decorator; -1 if there is none."""
+    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    return next((n for n, line in enumerate(lines) if word.search(line) and not _ASIDE.match(line)), -1)
+
+
+def _documentation(lines: list[str], signature: int) -> str | None:
+    """The first line of the text in quotes after the signature, else of a comment, else of a text in quotes at the head."""
+    start = signature + 1
+    found = (_quoted(lines, start, start + NEAR), _commented(lines[:NEAR]), _quoted(lines, 0, NEAR))
+    return next((said for said in found if said), None)
+
+
+def _quoted(lines: list[str], start: int, end: int) -> str | None:
+    for number, line in enumerate(lines[start:end], start=start):
+        if match := _QUOTED.match(line):
+            said = match[1] or (lines[number + 1] if number + 1 < len(lines) else "")
+            return said.strip().strip("\"'").strip()
+    return None
+
+
+def _commented(lines: list[str]) -> str | None:
+    return next((match[1].strip() for line in lines if (match := _COMMENT.match(line))), None)

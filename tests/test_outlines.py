@@ -1,0 +1,78 @@
+"""What the encoder reads of a row: outlines of code that defines something, the text of everything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scoped_retrieval.nodes.tables import EVIDENCE
+from scoped_retrieval.pipeline.corpus.outlines import ENCODED_COLUMNS, encoded_texts
+from selection_line import ROW
+
+PYTHON = '''@cache
+# parse_user was slow
+def parse_user(name: str) -> User:
+    """
+    Read a user from one line.
+
+    Long words about it.
+    """
+    return User(name)
+'''
+TYPESCRIPT = """/**
+ * Reads the actor's cookie.
+ */
+export const readCookie = (ctx: Context): string => {
+  // the header may be absent
+  return parse(ctx.header)
+}
+"""
+
+
+def encoded(text: str, **columns: Any) -> str:
+    row = ROW | {"evidence_id": "a", "text_sha256": "", "text": text, "path": "src/app.py"} | columns
+    return encoded_texts(EVIDENCE.from_rows([row]))[0].as_py()
+
+
+def test_an_outline_is_path_section_signature_documentation_and_names() -> None:
+    assert encoded(PYTHON, section="Users.parse_user", symbols=["Users.parse_user", "parse_user"]) == (
+        "src/app.py\nUsers.parse_user\ndef parse_user(name: str) -> User:\nRead a user from one line.\n"
+        "Users.parse_user, parse_user"
+    )
+
+
+def test_documentation_may_stand_above_and_the_first_name_stands_for_a_section() -> None:
+    assert encoded(TYPESCRIPT, symbols=["readCookie"]) == (
+        "src/app.py\nexport const readCookie = (ctx: Context): string => {\nReads the actor's cookie.\nreadCookie"
+    )
+
+
+def test_the_body_of_a_definition_is_no_part_of_its_outline() -> None:
+    changed = PYTHON.replace("return User(name)", "return User(name.strip())")
+    names = {"section": "parse_user", "symbols": ["parse_user"]}
+    assert encoded(changed, **names) == encoded(PYTHON, **names)
+    assert encoded(PYTHON.replace("name: str", "line: str"), **names) != encoded(PYTHON, **names)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"symbols": []}, {"symbols": None}, {"evidence_kind": "doc", "symbols": ["parse_user"]}]
+)
+def test_of_other_rows_title_section_and_text_are_read(columns: dict[str, Any]) -> None:
+    assert encoded(PYTHON, title="Users", section="Reading", **columns) == f"Users\nReading\n{PYTHON}"
+
+
+def test_a_row_without_signature_or_documentation_still_has_its_names() -> None:
+    assert encoded("x\n", symbols=["made_elsewhere"], path=None) == "made_elsewhere"
+
+
+def test_every_column_that_is_read_is_declared() -> None:
+    row = {"title": "t", "path": "p", "section": "s", "symbols": ["n"], "text": "x", "evidence_kind": "code"}
+    assert set(row) == set(ENCODED_COLUMNS)
+    other = {"title": "u", "path": "q", "section": "r", "symbols": ["m"], "text": "def s(): 1", "evidence_kind": "doc"}
+    read = {encoded(**(row | {name: value})) for name, value in other.items() if name != "title"}
+    assert len(read | {encoded(**row)}) == len(row)
+
+
+def test_long_lines_and_many_names_are_cut() -> None:
+    text = encoded(f"def f({'x' * 5000}): 1\n", section="f", symbols=["f", *(f"name{n}" for n in range(500))])
+    assert max(map(len, text.split("\n"))) == 300
