@@ -25,6 +25,7 @@ from .access import (
     audited_projects,
     audits,
     audits_corpus,
+    audits_whole,
     corpus_facts,
     expect_reader,
     hears_of_damage,
@@ -362,8 +363,11 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     return bundle(rows, audit=audience == "audit", max_age_days=limit)
 
 
-def report_of(settings: Settings, name: str) -> str:
+def report_of(settings: Settings, name: str, quality: Callable[[Any, list[str]], Any] | None = None) -> str:
     """The HTML report of a snapshot or a run, as far as the principal may see it.
+
+    Args:
+        quality: of a run, gives figures of its requests by their ids, for auditors of all of them.
 
     Raises:
         AccessError: it is another's, or there is none.
@@ -384,7 +388,11 @@ def report_of(settings: Settings, name: str) -> str:
     tables = {table: run.table(table) for table in COUNTED}
     tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
     audit = all("recalled" in row for row in snapshots)
-    return run_report(run.run_id, snapshots, tables, audit=audit, settings=run.settings)
+    judged = quality(run, asked.to_pylist()) if quality and audit else None
+    seconds = run.node_seconds if audits_whole(settings, run) else {}
+    return run_report(
+        run.run_id, snapshots, tables, audit=audit, settings=run.settings, seconds=seconds, quality=judged
+    )
 
 
 def snapshot_rows(run: Any, snapshot_id: str, also: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:

@@ -305,13 +305,27 @@ def report(
     name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or a snapshot.")],
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
+    qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Judgements of the run's requests, for its quality.")
+    ] = None,
+    documents: Annotated[
+        str, typer.Option(metavar="NAME", help="What judgements name: evidence_id or path.")
+    ] = "evidence_id",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
     """An HTML report of a run or snapshot: one file that needs no network and runs no script."""
     from ..service import report_of, snapshot_named
 
     settings = settings_of(runs=runs, grants=grants)
-    _deliver(None, report_of(settings, snapshot_named(settings, name)), out, False)
+    quality: Any = None
+    if qrels is not None:
+        from ..evaluation.judgements import read_qrels
+        from ..evaluation.run_quality import quality_of
+        from ..places import at_home
+
+        judged = read_qrels(at_home(qrels, "--qrels"))
+        quality = lambda run, requests: quality_of(run, judged, documents, requests)  # noqa: E731
+    _deliver(None, report_of(settings, snapshot_named(settings, name), quality), out, False)
     return EXIT["ok"]
 
 

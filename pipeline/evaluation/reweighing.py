@@ -26,7 +26,7 @@ from .frozen_terms import FrozenTerms
 from .measuring import frozen
 from .significance import paired_interval, paired_p
 
-__all__ = ["Reweighing"]
+__all__ = ["Reweighing", "documents_of"]
 
 AS_RUN, CHANGED = "as run", "changed"
 MEASURES = ("nDCG@10", "R@10")
@@ -75,7 +75,7 @@ class Reweighing:
             raise InputError.one_of(purposes, str(purpose), "purpose")
         queries = sorted(judged[judged["purpose"] == (purpose or purposes[0])]["request_id"])
         terms = FrozenTerms.of(
-            frozen(run, "score_terms"), frozen(run, "rerank_weights"), _documents(run, documents), qrels, queries
+            frozen(run, "score_terms"), frozen(run, "rerank_weights"), documents_of(run, documents), qrels, queries
         )
         return cls(run.run_id, purpose or purposes[0], terms, tuple(measures))
 
@@ -177,7 +177,12 @@ class Reweighing:
         return self.terms.first_relevant()
 
 
-def _documents(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, str]:
+def documents_of(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, str]:
+    """The document of each evidence id that a run ranked, by what judgements name.
+
+    Raises:
+        InputError: they name neither evidence ids nor paths.
+    """
     if not isinstance(documents, str):
         return documents
     if documents == "path":

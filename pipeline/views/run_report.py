@@ -19,6 +19,7 @@ TABLES_READ = ("blocks", "contracts", "conditions", "decisions")
 """The tables of the run that are counted."""
 LISTED = 500
 """Requests in the table, those that need a look first."""
+_SLOWEST = 12
 _FIFTHS = ("up to a fifth", "up to two fifths", "up to three fifths", "up to four fifths", "up to the whole")
 _COLUMNS = (
     {"name": "request"}, {"name": "status"}, {"name": "question"}, {"name": "items", "number": True},
@@ -33,6 +34,8 @@ def run_report(
     *,
     audit: bool,
     settings: Mapping[str, Any],
+    seconds: Mapping[str, float] | None = None,
+    quality: Any = None,
 ) -> str:
     """The report of a run.
 
@@ -41,6 +44,8 @@ def run_report(
         tables: those of `TABLES_READ`, restricted to these snapshots.
         audit: whether the reader audits all of them; else nothing is said of rows that were not shown.
         settings: what the manifest says of the settings.
+        seconds: how long each node took, where that was measured: requests of a batch run together, so none has a time.
+        quality: figures of judged requests (`evaluation.run_quality`), which then come first in the table.
     """
     statuses = _counted([row["status"] for row in snapshots])
     blocks, contracts = tables["blocks"], tables["contracts"]
@@ -55,14 +60,31 @@ def run_report(
         {"title": "Conditions", "note": "", "caption": "What users of the blocks were told", "what": "condition",
          "counted": "requests", "rows": _counted(_spoken(tables["conditions"], audit))},
     ]  # fmt: skip
+    if quality is not None:
+        parts[:0] = [
+            {"title": "Quality", "note": f"{len(quality.shown):,} judged requests", "caption": "Mean of each measure",
+             "what": "measure", "counted": "mean", "rows": quality.means()},
+            {"title": "Quality by request", "note": "", "caption": "nDCG@10 of each judged request", "what": "nDCG@10",
+             "counted": "requests", "rows": quality.fifths()},
+        ]  # fmt: skip
+    if seconds:
+        slowest = sorted(seconds.items(), key=lambda one: (-one[1], one[0]))[:_SLOWEST]
+        total = sum(seconds.values())
+        note = f"{total:.2f} s in all nodes, {1_000 * total / max(1, len(snapshots)):.2f} ms per request; the slowest nodes"
+        parts.append({"title": "Time", "note": note, "caption": "Seconds of all requests together", "what": "node",
+                      "counted": "seconds", "rows": slowest})  # fmt: skip
     if audit:
         parts.append(
             {"title": "Losses", "note": "Candidates that were not shown, of all requests", "caption": "Where candidates were lost",
              "what": "stage and reason", "counted": "candidates", "rows": _losses(tables["decisions"])}
         )  # fmt: skip
+    worst = {request: place for place, request in enumerate(quality.worst())} if quality is not None else {}
     listed = sorted(
-        snapshots, key=lambda row: (row["status"] == "ok", items.get(row["request_id"], 0), row["request_id"])
-    )
+        snapshots,
+        key=lambda row: (
+            row["status"] == "ok", worst.get(row["request_id"], len(worst)), items.get(row["request_id"], 0), row["request_id"],
+        ),
+    )  # fmt: skip
     rows = [
         [row["request_id"], row["status"], _short(row.get("question")), items.get(row["request_id"], 0),
          row.get("estimated_tokens"), row.get("bound_by"), row["snapshot_id"]]
@@ -80,7 +102,11 @@ def run_report(
         run_id,
         head,
         parts,
-        {"caption": f"Requests{more}: what failed or shows least comes first", "columns": _COLUMNS, "rows": rows},
+        {
+            "caption": f"Requests{more}: what failed, found or shows least comes first",
+            "columns": _COLUMNS,
+            "rows": rows,
+        },
         ", ".join(f"{count:,} {status}" for status, count in statuses),
     )
 
