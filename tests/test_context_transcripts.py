@@ -240,6 +240,33 @@ def test_attachments_of_claude_code_are_rules_files_and_what_the_user_typed_mean
     assert left_out == {"attachments of type queued_command": 1, "attachments of type total_tokens_reminder": 1}
 
 
+def test_what_an_editor_adds_is_not_what_the_user_wants_and_commands_are_what_was_typed(tmp_path: Path):
+    def wrote(content: Any, **more: Any) -> dict[str, Any]:
+        return {"type": "user", "message": {"role": "user", "content": content}, **more}
+
+    blocks = [
+        {"type": "text", "text": "<ide_selection>The user selected\nlines</ide_selection>"},
+        {"type": "text", "text": "Why?"},
+    ]
+    rows = claude(
+        wrote("<command-name>/model</command-name>"),
+        wrote("<local-command-stdout>Set model</local-command-stdout>"),
+        wrote("<command-message>init</command-message>\n<command-name>/init</command-name>\n<command-args>all of it</command-args>"),
+        wrote([{"type": "text", "text": "Please analyze this codebase"}], isMeta=True),
+        wrote(blocks),
+        wrote("<ide_opened_file>a.ts</ide_opened_file>\nGo on."),
+        wrote("<bash-input>pnpm test</bash-input>"),
+        wrote("<bash-stdout></bash-stdout><bash-stderr>1 failed</bash-stderr>"),
+    )  # fmt: skip
+    _, events, _ = events_in(rows, tmp_path)
+    assert kinds(events) == [
+        ("user.goal", {"text": "/init all of it"}),
+        ("user.message", {"text": "Why?"}),
+        ("user.message", {"text": "Go on."}),
+        ("command.finished", {"command": "pnpm test", "stderr": "1 failed"}),
+    ]
+
+
 def test_a_failed_command_of_claude_code_has_its_code_and_is_no_denial(tmp_path: Path):
     rows = claude(
         {"type": "user", "message": {"content": "Fix it."}},

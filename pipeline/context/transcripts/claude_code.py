@@ -19,6 +19,12 @@ __all__ = ["events_of"]
 _HARNESS = re.compile(
     r"^\s*<(?:command-|local-command|system-reminder|task-notification|bash-|user-prompt-submit-hook)"
 )
+_ADDED = re.compile(r"\A\s*<(?P<tag>ide_\w+|system-reminder)>.*?</(?P=tag)>", re.DOTALL)
+"""What the editor or the harness puts before the words of the user."""
+_COMMAND = re.compile(r"<command-name>(?P<name>[^<]*)</command-name>")
+_ARGUMENTS = re.compile(r"<command-args>(?P<text>.*?)</command-args>", re.DOTALL)
+_RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
+_PRINTED = re.compile(r"<bash-(?P<stream>stdout|stderr)>(?P<text>.*?)</bash-(?P=stream)>", re.DOTALL)
 _NUMBERED = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
 _DENIED = re.compile(
     r"(?i)user (?:doesn't|does not|didn't) want|permission (?:to use|denied)|requires approval|was rejected"
@@ -38,7 +44,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     agent = next((record["agentId"] for record in records if isinstance(record.get("agentId"), str)), name)
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
     calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    response = None
+    response, typed = None, ""
     for number, record in enumerate(records):
         kind, message = record.get("type"), record.get("message")
         id_ = str(record.get("uuid") or f"line-{number + 1}")
@@ -47,8 +53,11 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             made.left_out["records of subagents"] += 1
         elif record.get("isMeta"):
             made.left_out["messages of the harness"] += 1
+            if typed and isinstance(message, Mapping) and not _HARNESS.match(text_of(message.get("content"))):
+                made.user(id_, typed)  # a command that became a prompt
+            typed = ""
         elif kind == "user" and isinstance(message, Mapping):
-            _user(made, id_, record, message, calls)
+            typed = _user(made, id_, record, message, calls)
         elif kind == "assistant" and isinstance(message, Mapping):
             if message.get("id") != response or response is None:
                 response = message.get("id") or id_
@@ -89,11 +98,12 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
         made.left_out[f"attachments of type {kind}"] += 1
 
 
-def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
-    content = message.get("content")
+def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: dict[str, Any]) -> str:
+    """A message of the user, or results of tools; gives the command that was typed, if it is one."""
+    content, typed = message.get("content"), ""
     if record.get("isCompactSummary"):
         made.add("history.summarized", id_, text=text_of(content))
-        return
+        return typed
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
     for block in blocks:
         if not isinstance(block, Mapping):
@@ -101,12 +111,32 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
         if block.get("type") == "tool_result":
             _result(made, id_, record, block, calls)
         elif block.get("type") == "text" and isinstance(block.get("text"), str):
-            if _HARNESS.match(block["text"]):
-                made.left_out["messages of the harness"] += 1
-            else:
-                made.user(id_, block["text"])
+            typed = _said(made, id_, block["text"], calls)
         else:
             made.left_out[f"blocks of type {block.get('type')}"] += 1
+    return typed
+
+
+def _said(made: Transcript, id_: str, text: str, calls: dict[str, Any]) -> str:
+    """What the user wrote, or ran in the shell of the agent; gives the command that was typed, if it is one."""
+    while added := _ADDED.match(text):
+        made.left_out["messages of the harness"] += 1
+        text = text[added.end() :].lstrip()
+    streams = {each["stream"]: each["text"] for each in _PRINTED.finditer(text)}
+    if ran := _RAN.match(text):
+        calls["shell"] = (ran["command"].strip(), {})
+    elif streams and "shell" in calls:
+        command = calls.pop("shell")[0]
+        printed = {name: said for name, said in streams.items() if said.strip()} or {"stdout": "(no output)"}
+        made.add("command.finished", id_, command=command, **printed)
+    elif _HARNESS.match(text):
+        made.left_out["messages of the harness"] += 1
+        if command := _COMMAND.search(text):
+            arguments = _ARGUMENTS.search(text)
+            return " ".join(filter(None, (command["name"].strip(), arguments and arguments["text"].strip())))
+    else:
+        made.user(id_, text)
+    return ""
 
 
 def _assistant(made: Transcript, id_: str, message: Mapping[str, Any], calls: dict[str, Any]) -> None:
