@@ -88,7 +88,7 @@ def fitted(
     shown = found.shown.copy()
     lost = carried & (shown != NOTHING) & (shown[carrier] != BODY)
     shown[lost] = NOTHING
-    shown = _counted_whole(shown, some, isolated, ordering.take(at), keep, context_turns, limit, counters)
+    shown, failed = _counted_whole(shown, some, isolated, ordering.take(at), keep, context_turns, limit, counters)
     late = carried & (shown != NOTHING) & (shown[carrier] != BODY)
     shown[late], lost = NOTHING, lost | late
     tokens = np.where(
@@ -98,7 +98,7 @@ def fitted(
     bound = np.full(len(shown), _FREE)
     total_left = some.body > limit[turn] - found.used[turn]
     bound[~full] = np.where(total_left, _TOKENS, _PART)[~full]
-    bound[lost], bound[found.failed[turn]] = _CARRIER, _FAILED
+    bound[lost], bound[(found.failed | failed)[turn]] = _CARRIER, _FAILED
     shown = np.where(carried & (shown == BODY), FALLBACK, shown)
     bound[carried & (shown == FALLBACK)] = _FREE
     return FITTED.build(
@@ -177,13 +177,17 @@ def _counted_whole(
     turns: pa.Table,
     limit: Int,
     counters: Counters,
-) -> Int:
-    """Drop what is kept last of every input that a counter which does not add up finds too long, until none is."""
+) -> tuple[Int, Bool]:
+    """Drop what is kept last of every input that a counter which does not add up finds too long, until none is.
+
+    Gives what is shown, and the turns that fail: what is required alone is over the limit under this counter.
+    """
     names = flat(turns["tokenizer"]).dictionary_encode()
     additive = np.array([counters.get(name).additive for name in names.dictionary.to_pylist()], dtype=bool)
     which = np.asarray(names.indices).astype(np.int64)
+    failed = np.zeros(len(limit), dtype=bool)
     if additive.all():
-        return shown
+        return shown, failed
     shown = shown.copy()
     schemas = np.zeros(len(limit), dtype=np.int64)
     while True:
@@ -195,9 +199,8 @@ def _counted_whole(
         over = (tokens + schemas > limit) & ~additive[which]
         droppable = (shown != NOTHING) & ~some.required & over[some.turn]
         if not droppable.any():
-            # What is required is over the limit under this counter: the turn shows nothing.
             shown[over[some.turn]] = NOTHING
-            return shown
+            return shown, over
         last = np.full(len(limit), -1, dtype=np.int64)
         np.maximum.at(last, some.turn[droppable], keep[droppable])
         shown[droppable & (keep == last[some.turn])] = NOTHING

@@ -281,7 +281,8 @@ def test_a_counter_that_does_not_add_up_is_obeyed_all_the_same():
     from scoped_retrieval.pipeline.context.events import read_events
 
     log = read_events(world["session"].events)
-    for limit in (60, 90, 140, 220, 400):
+    statuses = set()
+    for limit in range(60, 420, 8):
         turns = made.turns_of([{"turnId": "1"}], log.events, "session", {"maxTokens": limit, "reservedOutputTokens": 0})
         turns = turns.set_column(turns.schema.get_field_index("tokenizer"), turns.schema.field("tokenizer"), [["odd"]])
         found = run_context(_inputs(made, turns, log, Counters({"odd": counter})))
@@ -289,6 +290,11 @@ def test_a_counter_that_does_not_add_up_is_obeyed_all_the_same():
         said = list(counter.encode([row["system_text"], row["user_text"]]))
         assert sum(said) <= limit
         assert not row["upper_bound"]
+        ledger = found["context_decisions"].to_pylist()
+        there = {each["source_kind"] for each in ledger if each["mode"] != "none"}
+        assert set(ALWAYS) <= there if row["status"] == "ok" else (there == set() and row["system_text"] == "")
+        statuses.add(row["status"])
+    assert statuses == {"ok", "over_budget"}
 
 
 def _inputs(made: Any, turns: Any, log: Any, counters: Counters) -> ContextInputs:

@@ -134,3 +134,12 @@ def test_a_log_folder_keeps_what_the_user_said(tmp_path: Path):
         assert [dict(row) for row in seen[0].decisions] == [dict(row) for row in seen[1].decisions]
     assert views[0].tables.events.num_rows < len(session.events)
     assert "Never push." in instructing(seen[0]) and instructing(seen[0]).count("Don't touch") == 10
+
+
+def test_a_last_message_that_has_no_room_leaves_a_reference():
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text="It may be here. " * 700)
+    seen = projected(session, budget={"maxTokens": 900, "reservedOutputTokens": 0})
+    row = seen.decision("event:e1")
+    assert (row["action"], row["reason_code"], row["original_ref"]) == ("reference", "reference_for_budget", "event:e1")
+    assert "- Turn 1, user message: not shown here, open event:e1\n" in seen.text()
