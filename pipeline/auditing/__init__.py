@@ -3,6 +3,7 @@
 - `rerun`: the line of a run, at the generation that it pinned
 - `reproduce`: a run or snapshot executed again, and the first value that differs
 - `what_if`: frozen candidates under other weights, budgets or roles
+- `ranking`: the order alone under other weights, for whole runs in seconds
 - `difference`: two snapshots or runs side by side
 - `export`: a snapshot as one file; `exported_file`: such a file checked alone
 - `sql`: a run's tables under DuckDB

@@ -1,6 +1,6 @@
 """The questions of this package as methods of a `Retriever`, for notebooks and scripts.
 
-Reads: the folders that a retriever has open, and its principal. Gives: `Questions`, `what_if`, `diff`, `reproduce`, `sql`.
+Reads: the folders that a retriever has open, and its principal. Gives: `Questions`: `what_if`, `reranked`, `diff`, `reproduce`, `sql`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ...nodes.errors import InputError
 if TYPE_CHECKING:
     from ..settings import Settings
     from .difference import SnapshotsDiff
+    from .ranking import Reranking
     from .reproduce import Reproduction
     from .what_if import WhatIf
 
@@ -43,6 +44,19 @@ class Questions:
         from .what_if import what_if
 
         return what_if(self._places(), name, {**(changes or {}), **fields})
+
+    def reranked(
+        self, name: str, changes: Mapping[str, Any] | None = None, *, top: int = 10, **fields: Any
+    ) -> Reranking:
+        """The order of candidates under other weights, for every request of a run in seconds; see `auditing.ranking`.
+
+        Raises:
+            AccessError: the principal does not audit all of it.
+            InputError: a change is no weight.
+        """
+        from .ranking import reranked
+
+        return reranked(self._places(), name, {**(changes or {}), **fields}, top)
 
     def diff(self, before: str, after: str) -> SnapshotsDiff:
         """What two snapshots, or two runs, show differently: see `auditing.difference`.

@@ -14,6 +14,9 @@ from .output import EXIT, emit, emit_block, write_table
 
 __all__ = ["register"]
 
+_MOST = 20
+"""Requests that `what-if --ranking` lists."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
@@ -75,6 +78,10 @@ def what_if(
         ),
     ],
     block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,
+    ranking: Annotated[
+        bool,
+        typer.Option("--ranking", help="Only the order under other weights, of whole runs in seconds; for auditors."),
+    ] = False,
     everything: Annotated[bool, typer.Option("--all", help="List items that stay where they are, too.")] = False,
     runs: RunsFlag = None,
     corpus: CorpusFlag = None,
@@ -86,6 +93,8 @@ def what_if(
     from ..service import snapshot_named
 
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
+    if ranking:
+        return _ranking(settings, snapshot_named(settings, name), questions.changes_of(changes), as_json)
     found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes))
     if block and len(found.blocks) == 1:
         emit_block(next(iter(found.blocks.values())), {**found.as_dict(), "blocks": found.blocks}, as_json=as_json)
@@ -99,6 +108,25 @@ def what_if(
         as_json=as_json,
         text="\n".join(head) + "\n" + _changes_text(found.requests, found.items, everything=everything),
     )
+    return EXIT["ok"]
+
+
+def _ranking(settings: Any, name: str, changes: dict[str, Any], as_json: bool) -> int:
+    from ..auditing.ranking import reranked
+
+    found = reranked(settings, name, changes)
+    requests = found.requests
+    names = ("entered", "left", "moved", "same")
+    differ = int((requests[["entered", "moved"]].sum(axis=1) > 0).sum())
+    lines = [
+        f"what if: {found.name}",
+        f"changes: {', '.join(f'{column}={value}' for column, value in found.changes.items())}",
+        f"requests: {len(requests)} ranked again, {differ} with other rows or another order among the first {found.top}",
+        "rows: " + ", ".join(f"{int(requests[name].sum())} {name}" for name in names),
+    ]
+    most = [list(row) for row in requests.head(_MOST).itertuples(index=False)]
+    table = write_table("those that change most", ("request", *names), most)
+    emit(found.as_dict(), as_json=as_json, text="\n".join(lines) + "\n" + table)
     return EXIT["ok"]
 
 
