@@ -37,6 +37,12 @@ def test_what_left_names_the_stage_that_lost_it(world):
     left = found.items[found.items["change"] == "left"]
     assert not found.same
     assert set(left["why"]) == {"trim: budget_items"}
+    assert changes(found) == {"left": 5, "moved": 1, "same": 1}
+    stays = found.items[found.items["change"] != "left"]
+    assert list(zip(stays["locator"], stays["position_before"], stays["position_after"], strict=True)) == [
+        ("src/retry.py#1", 1, 1),
+        ("docs/retry.md#1", 3, 2),
+    ]
     assert left["position_after"].isna().all()
     back = compared(settings_of(world.folder), world.short, world.ana)
     assert set(back.items[back.items["change"] == "entered"]["evidence_id"]) == set(left["evidence_id"])
@@ -45,7 +51,14 @@ def test_what_left_names_the_stage_that_lost_it(world):
 def test_what_moved_names_the_term_that_moved_it(world):
     found = compared(settings_of(world.folder), world.ana, world.recent)
     moved = found.items[found.items["change"] == "moved"]
-    assert len(moved)
+    assert list(zip(moved["position_before"], moved["position_after"], strict=True)) == [
+        (4, 3),
+        (5, 4),
+        (3, 5),
+        (7, 6),
+        (6, 7),
+    ]
+    assert changes(found) == {"moved": 5, "same": 2}
     assert moved["why"].str.startswith("recency +").all()
 
 
@@ -82,5 +95,5 @@ def test_it_is_plain_json(world):
     import json
 
     told = json.loads(json.dumps(compared(settings_of(world.folder), world.ana, world.short).as_dict()))
-    assert {"left"} < {item["change"] for item in told["items"]} <= {"same", "left", "moved"}
-    assert all(item["position_before"] in range(1, 20) for item in told["items"])
+    assert sorted(item["change"] for item in told["items"]) == ["left"] * 5 + ["moved", "same"]
+    assert sorted(item["position_before"] for item in told["items"]) == list(range(1, 8))

@@ -22,7 +22,21 @@ from scoped_retrieval.pipeline.policies.tables import load_policies
 
 FIX_TEST = resources.files("scoped_retrieval.data").joinpath("policies", "purposes", "fix-test.yaml").read_text()
 OPTIONAL = {*ROLE_TERMS, *PURPOSE_TERMS}
-"""Terms that come on top of a sum of 1: those of a role, and of a model that is set."""
+"""Terms that come on top: those of a role, of a model that is set, and those that only turns or code have."""
+WEIGHTS = {
+    "fix-test": {"semantic": 0.15, "lexical": 0.25, "anchor": 0.1, "authority": 0.15, "recency": 0.05, "actionability": 0.15,
+                 "scope": 0.05, "cross_encoder": 0.3, "file": 0.3, "passages": 0.3},
+    "explain-code": {"semantic": 0.2, "lexical": 0.3, "anchor": 0.05, "authority": 0.15, "recency": 0.1, "actionability": 0.15,
+                     "cross_encoder": 0.3, "file": 0.3, "passages": 0.3},
+    "review-risk": {"semantic": 0.2, "lexical": 0.2, "anchor": 0.05, "authority": 0.2, "recency": 0.15, "actionability": 0.15,
+                    "cross_encoder": 0.3, "file": 0.15, "passages": 0.15},
+    "answer-question": {"semantic": 0.11, "lexical": 0.16, "lexical_feedback": 0.04, "semantic_feedback": 0.09, "anchor": 0.05,
+                        "authority": 0.2, "recency": 0.15, "actionability": 0.15, "cross_encoder": 0.3, "file": 0.2,
+                        "passages": 0.2, "turn_context": 0.15, "turn_answer": 0.2, "turn_session": 0.15},
+}  # fmt: skip
+"""What each bundled purpose weighs; every other term weighs 0."""
+SUMS = {"fix-test": 0.9, "explain-code": 0.95, "review-risk": 0.95, "answer-question": 0.95}
+"""The greatest score of a row by the terms that every row has."""
 
 
 @pytest.fixture
@@ -55,7 +69,10 @@ def test_the_bundled_policies_hold_every_purpose_kind_and_weight():
     purposes = PURPOSE_POLICIES.check(policies.purpose_policies).to_pylist()
     assert [row["purpose"] for row in purposes] == sorted(PURPOSES.values)
     for row in purposes:
-        assert 0.9 < sum(row[f"weight_{term}"] for term in SCORE_TERMS if term not in OPTIONAL) < 1 + 1e-9
+        weighed = {term: row[f"weight_{term}"] for term in SCORE_TERMS if row.get(f"weight_{term}")}
+        assert weighed == WEIGHTS[row["purpose"]]
+        plain = sum(weight for term, weight in weighed.items() if term not in OPTIONAL)
+        assert plain == pytest.approx(SUMS[row["purpose"]])
         assert "revoked" not in row["include_states"]
     kinds = KIND_POLICIES.check(policies.kind_policies)
     wide = kinds.filter(pc.equal(kinds["document_type"], ""))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from audited_runs import ASKED, PEOPLE, audited, settings_of
+from scoped_retrieval.nodes import candidate_recall
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
 from scoped_retrieval.pipeline import driver
 from scoped_retrieval.pipeline.auditing.what_if import CHANGEABLE, changes_of, what_if
@@ -53,9 +54,23 @@ def test_no_lane_runs_where_the_tables_are_frozen(world, monkeypatch):
         monkeypatch.setattr(
             f"scoped_retrieval.nodes.candidate_recall.{recall}", lambda *_, **__: pytest.fail("a lane ran")
         )
+    terms, looked_up = candidate_recall.recall_terms, list[str]()
+
+    def recall_terms(*inputs: Any) -> Any:
+        looked_up.append(inputs[3])
+        return terms(*inputs)
+
+    monkeypatch.setattr(candidate_recall, "recall_terms", recall_terms)
     found = what_if(settings_of(world.folder), world.run, {"weights": {"lexical": 0.9}, "max_items": 2})
     assert found.frozen
     assert len(found.blocks) == 3
+    assert looked_up == [
+        "lexical"
+    ]  # the words of the question and their weights, for terms of rows; no hit comes of it
+    stored = RunStore(world.folder / "runs").open(world.run)
+    for name in ("hits", "candidates"):
+        ours, theirs = (t.select(["request_id", "evidence_id"]) for t in (found.tables[name], stored.table(name)))
+        assert ours.to_pylist() == theirs.to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -94,13 +109,36 @@ def test_the_semantic_term_is_frozen_too(tmp_path):
 
 def test_the_items_say_what_entered_left_and_moved_and_why(world):
     found = what_if(settings_of(world.folder), world.ana, {"max_items": 2})
-    left = found.items[found.items["change"] == "left"]
-    assert set(left["why"]) == {"trim: budget_items"}
-    assert list(found.requests[["entered", "left"]].iloc[0]) == [0, len(left)]
+    assert told(found.items) == {
+        "src/retry.py#1": ("same", 1, 1, ""),
+        "docs/retry.md#1": ("moved", 3, 2, ""),
+        "src/session.py#1": ("left", 2, None, "trim: budget_items"),
+        "decisions/7.md#1": ("left", 4, None, "trim: budget_items"),
+        "memory/1#1": ("left", 5, None, "trim: budget_items"),
+        "docs/limits.md#1": ("left", 6, None, "trim: budget_items"),
+        "logs/test.log#1": ("left", 7, None, "trim: budget_items"),
+    }
+    assert list(found.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 5, 1, 1]
     more = what_if(settings_of(world.folder), world.ana, {"weights": {"recency": 3.0}})
     moved = more.items[more.items["change"] == "moved"]
-    assert len(moved)
+    assert list(zip(moved["position_before"], moved["position_after"], strict=True)) == [
+        (4, 3),
+        (5, 4),
+        (3, 5),
+        (7, 6),
+        (6, 7),
+    ]
     assert moved["why"].str.startswith("recency +").all()
+    assert list(more.requests[["entered", "left", "moved", "same"]].iloc[0]) == [0, 0, 5, 2]
+
+
+def told(items: Any) -> dict[str, tuple[str, int, int | None, str]]:
+    """What is said of each item: its change, its places before and after, and why."""
+    columns = items[["locator", "change", "position_before", "position_after", "why"]].itertuples(index=False)
+    return {
+        place: (change, before, None if after != after else int(after), why)
+        for place, change, before, after, why in columns
+    }
 
 
 def test_the_record_stays_as_it_was(world):
