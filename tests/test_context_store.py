@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import killed_log
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from context_session import Session, item, policy, snapshot
-from scoped_retrieval.nodes.errors import AccessError, VerificationError
+from scoped_retrieval.nodes.errors import AccessError, StoreError, VerificationError
 from scoped_retrieval.pipeline.context.store import ContextStore
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
@@ -108,3 +111,41 @@ def test_an_input_that_does_not_follow_from_its_record_is_told(tmp_path: Path):
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(VerificationError, match="Expected the input that was recorded, got another - at s/2"):
         store.replay("s/2")
+
+
+def test_an_erasure_that_is_killed_at_any_step_leaves_records_that_can_be_read_and_is_done_by_asking_again(
+    tmp_path: Path,
+):
+    command = [sys.executable, killed_log.__file__, "erase", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(killed_log.__file__).parent)
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert int(found.stdout) > 10
+
+
+def test_a_record_that_is_killed_at_any_step_is_whole_or_not_there(tmp_path: Path):
+    command = [sys.executable, killed_log.__file__, "record", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(killed_log.__file__).parent)
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert int(found.stdout) > 30
+
+
+@pytest.mark.parametrize("manifest", ["{damaged", "[]", "{}"])
+def test_a_damaged_record_is_named_and_hides_no_other(tmp_path: Path, manifest: str):
+    store = ContextStore(tmp_path, principal="ana")
+    store.record(made())
+    other = store.record(made(budget={"fences": "lines"}))
+    assert len(store.records()) == 2
+    (tmp_path / "contexts" / other / "manifest.json").write_text(manifest)
+    assert store.replay("s/4").projection.input_id == "s/4" and store.damaged == [other]
+    with pytest.raises(AccessError) as caught:
+        store.replay("s/5")
+    assert f"1 records are damaged: {other}" in caught.value.hint
+
+
+def test_an_erasure_goes_on_behind_a_damaged_record_and_says_so(tmp_path: Path):
+    store = ContextStore(tmp_path, principal="ana")
+    records = sorted([store.record(made()), store.record(made(budget={"fences": "lines"}))])
+    (tmp_path / "contexts" / records[0] / "texts.parquet").write_bytes(b"damaged")
+    with pytest.raises(StoreError, match="Expected a whole part, got a damaged one"):
+        store.erase(["ev-1"])
+    assert b"export const a" not in (tmp_path / "contexts" / records[1] / "texts.parquet").read_bytes()

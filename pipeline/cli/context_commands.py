@@ -168,7 +168,10 @@ def list_(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = 
     """List the recorded inputs that you may read."""
     from ..context.store import ContextStore, inputs_of
 
-    found = inputs_of(ContextStore.of(settings_of(runs=runs, grants=grants)).records())
+    store = ContextStore.of(settings_of(runs=runs, grants=grants))
+    found = inputs_of(store.records())
+    for name in store.damaged:
+        note(f"left out: {name} is damaged")
     rows = [(each["input_id"], each["record"], each["recorded_at"]) for each in found]
     emit(found, as_json=as_json, text=write_table("", ("input", "record", "recorded at"), rows))
     return EXIT["ok"]

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.digests import stored_form, text_sha256
 from ...nodes.columns.keys import constants, flat, integers, positions
 from ...nodes.context_tables import CONTEXT_TABLES
-from ...nodes.errors import AccessError, VerificationError
+from ...nodes.errors import AccessError, StoreError, VerificationError
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import texts_of
 from ..access import audits
@@ -55,6 +55,9 @@ _RECORDED = (
 )
 
 
+_PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
+
+
 @dataclass(frozen=True)
 class Replayed:
     """A recorded turn. `erased` are sources whose text is gone; then `projection` has no input text."""
@@ -72,6 +75,8 @@ class ContextStore:
     def __init__(self, runs: str | Place, *, principal: str, settings: Settings | None = None) -> None:
         self.path = place_of(str(runs)) / CONTEXTS
         self.principal, self.settings = principal, settings
+        self.damaged: list[str] = []
+        """Records whose manifest could not be read when they were last listed."""
 
     @classmethod
     def of(cls, settings: Settings) -> ContextStore:
@@ -134,8 +139,16 @@ class ContextStore:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def records(self) -> list[dict[str, Any]]:
-        """The manifests that the principal may read, the oldest first."""
-        found = [read_json(folder / "manifest.json") for folder in records_in(self.path)]
+        """The manifests that the principal may read, the oldest first. Records that are damaged are named in `damaged`."""
+        found, self.damaged = [], []
+        for folder in records_in(self.path):
+            try:
+                manifest = read_json(folder / "manifest.json")
+                if not isinstance(manifest, dict) or not manifest.keys() >= _PARTS:
+                    raise StoreError(f"Expected the manifest of a record, got another - at {folder.name}")
+                found.append(manifest)
+            except StoreError:
+                self.damaged.append(folder.name)
         return sorted(
             (each for each in found if self._may_read(each)), key=lambda each: (each["recorded_at"], each["record"])
         )
@@ -158,7 +171,8 @@ class ContextStore:
                 return self._replayed(manifest, input_id)
         raise AccessError(
             f"Expected a model input that you may read, got none - at {input_id}",
-            hint="`context project` records inputs; `context list` names those that you may read",
+            hint="`context project` records inputs; `context list` names those that you may read"
+            + (f"; {len(self.damaged)} records are damaged: {', '.join(self.damaged)}" if self.damaged else ""),
         )
 
     def named(self, what: str) -> str:
@@ -181,7 +195,8 @@ class ContextStore:
 
     def _table(self, manifest: Mapping[str, Any], name: str) -> pa.Table:
         file = self.path / manifest["record"] / f"{name}.parquet"
-        if sha256_of(file) != manifest["sha256"][name]:
+        allowed = [manifest["sha256"][name], manifest.get("erasing") if name == "texts" else None]
+        if sha256_of(file) not in allowed:
             raise VerificationError(
                 f"Expected the part that was recorded, got another - at {manifest['record']}/{name}"
             )

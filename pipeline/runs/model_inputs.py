@@ -6,6 +6,7 @@ and writes records; this is all that an erasure needs of them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterator
 
 import pyarrow as pa
@@ -13,9 +14,10 @@ import pyarrow.compute as pc
 
 from ...nodes.columns.keys import flat, pair_positions
 from ...nodes.context_tables import CONTEXT_DECISIONS, ISOLATED
+from ...nodes.errors import StoreError
 from ..durable import entries, stands
 from ..places import Place
-from .files import read_json, read_parquet, write_json, write_parquet
+from .files import parquet_bytes, read_json, read_parquet, write_bytes, write_json
 
 __all__ = ["CONTEXTS", "TEXTS", "erase_from_inputs", "records_in"]
 
@@ -33,24 +35,44 @@ def records_in(contexts: Place) -> Iterator[Place]:
 
 
 def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
-    """Take the texts of rows of evidence out of every record; returns how many texts. Ledgers and digests stay."""
-    count = 0
+    """Take the texts of rows of evidence out of every record; returns how many texts. Ledgers and digests stay.
+
+    One that is killed at any step leaves records that can be read; asked again, it does the rest.
+
+    Raises:
+        StoreError: a record cannot be read; the others were erased from.
+    """
+    count, failed = 0, None
     wanted = pa.array(sorted(evidence_ids), pa.string())
     for folder in records_in(contexts):
-        decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
-        shown = decisions.filter(pc.is_in(decisions["evidence_id"], value_set=wanted))
-        if not shown.num_rows:
-            continue
-        isolated = read_parquet(folder / "isolated.parquet", ISOLATED.stored_schema)
-        at = pair_positions((isolated["input_id"], isolated["source_id"]), (shown["input_id"], shown["source_id"]))
-        mine = isolated.filter(pa.array(at >= 0))
-        hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "fallback")])
-        texts = read_parquet(folder / "texts.parquet", TEXTS)
-        left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=hashes)))
-        if left.num_rows == texts.num_rows:
-            continue
-        count += texts.num_rows - left.num_rows
-        manifest = read_json(folder / "manifest.json")
-        manifest["sha256"]["texts"] = write_parquet(folder / "texts.parquet", left, sync=True)
-        write_json(folder / "manifest.json", manifest, sync=True)
+        try:
+            count += _erase_from(folder, wanted)
+        except StoreError as error:
+            failed = failed or error
+    if failed is not None:
+        raise failed
     return count
+
+
+def _erase_from(folder: Place, wanted: pa.Array) -> int:
+    """Take texts out of one record. Its manifest names the new part before it is there, so that either one is the recorded one."""
+    decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
+    shown = decisions.filter(pc.is_in(decisions["evidence_id"], value_set=wanted))
+    if not shown.num_rows:
+        return 0
+    isolated = read_parquet(folder / "isolated.parquet", ISOLATED.stored_schema)
+    at = pair_positions((isolated["input_id"], isolated["source_id"]), (shown["input_id"], shown["source_id"]))
+    mine = isolated.filter(pa.array(at >= 0))
+    hashes = pa.concat_arrays([flat(mine[column]).drop_null() for column in ("body", "fallback")])
+    texts = read_parquet(folder / "texts.parquet", TEXTS)
+    left = texts.filter(pc.invert(pc.is_in(texts["sha256"], value_set=hashes)))
+    manifest = read_json(folder / "manifest.json")
+    if left.num_rows < texts.num_rows:
+        data = parquet_bytes(left)
+        manifest["erasing"] = hashlib.sha256(data).hexdigest()
+        write_json(folder / "manifest.json", manifest, sync=True)
+        write_bytes(folder / "texts.parquet", data, sync=True)
+    if "erasing" in manifest:
+        manifest["sha256"]["texts"] = manifest.pop("erasing")
+        write_json(folder / "manifest.json", manifest, sync=True)
+    return texts.num_rows - left.num_rows

@@ -1,6 +1,6 @@
-"""A session log whose writer is killed at every touch of a file, one after the other, and what is left of it.
+"""A session log, or a record of inputs, whose writer is killed at every touch of a file, one after the other, and what is left.
 
-`python killed_log.py append|compact|create FOLDER` prints how many kills there were. Each is a process of its own, forked from
+`python killed_log.py append|compact|create|record|erase FOLDER` prints how many kills there were. Each is a process of its own, forked from
 this one: touches are audit events of opening, renaming, removing, cutting and making folders below the folder, and syncs.
 """
 
@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from context_session import Session
+from context_session import Session, item, policy, snapshot
 from scoped_retrieval.pipeline.context.log import EVERY, SessionLog
+from scoped_retrieval.pipeline.context.store import ContextStore
 
 TOUCHES = ("open", "os.rename", "os.remove", "os.mkdir", "os.truncate")
 BEFORE, AFTER = 2 * EVERY + 2, 3 * EVERY + 8
@@ -114,6 +115,39 @@ def create(folder: Path, step: int) -> bool:
     return killed
 
 
+def inputs() -> Any:
+    """Three inputs that show a row of evidence."""
+    turns = [{"asOfSeq": place, "turnId": str(place), "snapshotIds": ["snap-1"]} for place in (2, 4, 6)]
+    shown = [snapshot(item(evidence_id="ev-1"))]
+    return policy().project_turns(turns=turns, events=session(8), snapshots=shown, session_id="session")
+
+
+def readable(store: ContextStore) -> bool:
+    """Whether every record that is listed replays."""
+    return all(store.replay(name).record for manifest in store.records() for name in manifest["inputs"])
+
+
+def record(folder: Path, step: int) -> bool:
+    made, store = inputs(), ContextStore(str(folder), principal="ana")
+    killed = killed_at(step, folder, lambda: store.record(made))
+    expect(len(store.records()) <= 1 and readable(store), (step, "whole or not there"))
+    store.record(made)
+    expect(store.replay("session/4").projection.text() == made[1].text(), (step, "recorded by asking again"))
+    return killed
+
+
+def erase(folder: Path, step: int) -> bool:
+    store = ContextStore(str(folder), principal="ana")
+    store.record(inputs())
+    killed = killed_at(step, folder, lambda: store.erase(["ev-1"]))
+    expect(readable(store), (step, "can be read"))
+    store.erase(["ev-1"])
+    expect(store.replay("session/4").erased == ("item:snap-1:code#1",), (step, "erased"))
+    left = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file() and ".tmp-" not in file.name)
+    expect(b"export const a" not in left and b"erasing" not in left, (step, "nothing is left"))
+    return killed
+
+
 def main(what: str, folder: Path) -> None:
     before = folder / "before"
     log = SessionLog.open(before, session_id="session")
@@ -125,7 +159,9 @@ def main(what: str, folder: Path) -> None:
     while True:
         work = folder / "work"
         shutil.copytree(before, work)
-        killed = {"append": append, "compact": compact, "create": create}[what](work, step)
+        killed = {"append": append, "compact": compact, "create": create, "record": record, "erase": erase}[what](
+            work, step
+        )
         shutil.rmtree(work)
         if not killed:
             break
