@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from command_line import run
 from context_session import Session, instructing, item, memory, projected, snapshot
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.context.artifacts import artifact
-from scoped_retrieval.pipeline.context.log import SessionLog
+from scoped_retrieval.pipeline.context.log import SessionLog, open_reference
 
 MIDDLE = "the middle that matters"
 LONG = "begin\n" + "noise\n" * 900 + MIDDLE + "\n" + "noise\n" * 900 + "end"
@@ -54,8 +55,6 @@ def test_the_whole_text_of_a_log_folder_and_of_a_file_of_lines_opens(tmp_path: P
     log = SessionLog.open(tmp_path / "log", session_id="session")
     log.append(session.events)
     lines = tmp_path / "log.jsonl"
-    import json
-
     lines.write_text("".join(json.dumps(event) + "\n" for event in session.events))
     for place in (tmp_path / "log", lines):
         code, out, _ = run("context", "open", str(place), artifact(LONG), capsys=capsys)
@@ -142,6 +141,21 @@ def test_a_secret_that_the_cut_of_a_long_text_would_halve_is_masked_whole():
         )
         seen = projected(session, turn={"phase": "verifying"}, budget={"maxTokens": 60_000})
         assert TOKEN[:12] not in seen.text() and TOKEN[-12:] not in seen.text()
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_what_a_reference_opens_has_no_secret(folder: bool, tmp_path: Path):
+    session = Session("Fix it.")
+    session.add("external.result", turn=1, url="https://example.org", text=f"{TOKEN}\n{PEM}\n" + "w " * 4000)
+    place = tmp_path / "log"
+    if folder:
+        SessionLog.open(place, session_id="session").append(session.events)
+    else:
+        place.write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    row = projected(session).decision("event:e1")
+    for reference in (row["original_ref"], "event:e1", "log:0-1"):
+        text = open_reference(place, reference)
+        assert "[REDACTED:" in text and TOKEN not in text and "x7Qm" not in text, reference
 
 
 # --- who speaks -----------------------------------------------------------------------------------------------------

@@ -243,9 +243,8 @@ def open_(
 ) -> int:
     """Print the full text behind a reference of a model input."""
     from ..context.log import open_reference
-    from ..redaction.masking import redact_text
 
-    text = redact_text(open_reference(log, reference))
+    text = open_reference(log, reference)
     emit({"reference": reference, "text": text}, as_json=as_json, text=text)
     return EXIT["ok"]
 

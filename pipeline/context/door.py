@@ -1,7 +1,7 @@
 """What every text passes on its way into a projection: secrets are masked, paths get one spelling.
 
-Gives: `masked_values` (events with the secrets of their free texts masked, all events at once)
-and `one_path`.
+Gives: `masked_values` (events with the secrets of their free texts masked, all events at once),
+`masked_reference` (a text that a tool opens) and `one_path`.
 
 What one would otherwise get wrong: a text is looked through as a whole, before anything is cut from it, so that no cut hides half
 a secret. Ids, versions and references stay as they are: masks are alike, and ids are compared.
@@ -15,75 +15,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..redaction.masking import redact_texts
+from ..redaction.masking import redact_text, redact_texts
 from ..sources.jsonl import is_unicode
 from ..sources.row_paths import normalized_path
 
-__all__ = ["expect_unicode", "masked_values", "one_path"]
+__all__ = ["expect_unicode", "masked_reference", "masked_values", "one_path"]
 
-_IDS = frozenset(
-    [
-        "id",
-        "eventId",
-        "event_id",
-        "turnId",
-        "turn_id",
-        "sessionId",
-        "session_id",
-        "kind",
-        "type",
-        "createdAt",
-        "created_at",
-        "timestamp",
-        "version",
-        "hash",
-        "sha256",
-        "subject",
-        "phase",
-        "constraintId",
-        "memoryId",
-        "memory_id",
-        "requestId",
-        "origin",
-        "actor",
-        "role",
-        "key",
-        "keyEvent",
-        "visibility",
-        "zone",
-        "sensitivity",
-        "scope",
-        "lifecycle",
-        "status",
-        "source",
-        "ref",
-        "artifact",
-        "stdoutRef",
-        "stdout_ref",
-        "stderrRef",
-        "stderr_ref",
-        "artifacts",
-        "evidenceIds",
-        "evidence_ids",
-        "shown",
-        "retrievalSnapshotIds",
-        "retrieval_snapshot_ids",
-        "snapshotIds",
-        "snapshot_ids",
-        "snapshotId",
-        "snapshot_id",
-        "sourceRefs",
-        "source_refs",
-        "evidence",
-        "lastVerifiedAt",
-        "last_verified_at",
-        "expiresAt",
-        "expires_at",
-        "contextHash",
-        "modelInputRef",
-        "visibleToolSet",
-    ]
-)
+_IDS = frozenset((
+    "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "kind", "type", "createdAt",
+    "created_at", "timestamp", "version", "hash", "sha256", "subject", "phase", "constraintId", "memoryId",
+    "memory_id", "requestId", "origin", "actor", "role", "key", "keyEvent", "visibility", "zone", "sensitivity",
+    "scope", "lifecycle", "status", "source", "ref", "artifact", "stdoutRef", "stdout_ref", "stderrRef",
+    "stderr_ref", "artifacts", "evidenceIds", "evidence_ids", "shown", "retrievalSnapshotIds",
+    "retrieval_snapshot_ids", "snapshotIds", "snapshot_ids", "snapshotId", "snapshot_id", "sourceRefs",
+    "source_refs", "evidence", "lastVerifiedAt", "last_verified_at", "expiresAt", "expires_at", "contextHash",
+    "modelInputRef", "visibleToolSet", "evidence_id", "evidenceId", "label", "block_ref", "blockRef",
+))  # fmt: skip
 """Fields that hold ids, words of closed lists and references."""
 _SHORTEST = 12
 _DEEPEST = 32
@@ -136,6 +83,21 @@ def _replaced(value: Any, masks: dict[str, str], depth: int) -> Any:
     if depth < _DEEPEST and isinstance(value, list):
         return [_replaced(each, masks, depth + 1) for each in value]
     return value
+
+
+def masked_reference(reference: str, text: str) -> str:
+    """The text behind a reference with its secrets masked; of events, which are JSON, the texts in them."""
+    if reference.startswith("event:"):
+        return json.dumps(masked_values([json.loads(text)], lambda _: reference)[0], ensure_ascii=False, indent=1)
+    if reference.startswith("log:"):
+        lines = text.split("\n")
+        events = [json.loads(line) for line in lines]
+        masked = masked_values(events, lambda _: reference)
+        return "\n".join(
+            line if own == event else json.dumps(own, ensure_ascii=False, separators=(",", ":"))
+            for line, event, own in zip(lines, events, masked, strict=True)
+        )
+    return redact_text(text)
 
 
 def one_path(path: str | None) -> str | None:

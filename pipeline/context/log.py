@@ -35,6 +35,7 @@ from ..runs.files import read_json, write_json
 from ..sources.jsonl import parse_json
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
+from .door import masked_reference
 from .events import LogReader, LogTables, identity_of
 from .log_files import LogView, event_line, file_lines, text_behind, values_of
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
@@ -65,7 +66,7 @@ def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, 
 
 
 def open_reference(path: str | Path, reference: str) -> str:
-    """The text that a reference in a model input leads to, in a log folder or a file of JSON lines.
+    """The text that a reference in a model input leads to, its secrets masked, in a log folder or a file of JSON lines.
 
     Raises:
         InputError: the log has nothing under that name.
@@ -74,7 +75,7 @@ def open_reference(path: str | Path, reference: str) -> str:
     place = Path(path)
     if place.is_dir():
         return SessionLog.open(place).open_ref(reference)
-    return text_behind(reference, lambda _first, _until: file_lines(place, []), str(place))
+    return masked_reference(reference, text_behind(reference, lambda _first, _until: file_lines(place, []), str(place)))
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ class SessionLog:
             return checked.events
 
     def open_ref(self, reference: str) -> str:
-        """The text that a reference in a model input leads to: `artifact:…`, `event:…`, `log:0-41`.
+        """The text that a reference in a model input leads to, `artifact:…`, `event:…`, `log:0-41`: its secrets are masked, as a
+        tool may show it to a model. The folder has it as it came.
 
         Raises:
             InputError: the log has nothing under that name.
@@ -190,9 +192,9 @@ class SessionLog:
                         f"Expected the text of {reference}, got another - at {file}",
                         hint="put the file back from a copy",
                     )
-                return text
+                return masked_reference(reference, text)
         with self._lines.opened() as lines:
-            return text_behind(reference, lines.read, str(self.path))
+            return masked_reference(reference, text_behind(reference, lines.read, str(self.path)))
 
     def _view(
         self, lines: Lines, checked: Checked, stack: tuple[Checkpoint, ...], until: int, passed: Iterable[str] = ()
