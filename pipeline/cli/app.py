@@ -31,6 +31,7 @@ COMMANDS = {
     "safety_commands": ("verify-answer", "answers", "erase", "leak-test"),
     "context_commands": ("context",),
     "serving_commands": ("serve", "mcp"),
+    "connect_commands": ("connect", "prompt-hook"),
     "system_commands": ("doctor", "demo"),
 }
 """The modules of this package that have commands, with those of each."""

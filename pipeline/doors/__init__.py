@@ -5,6 +5,7 @@
 - `appending`: rows that a caller adds; `expanding`: more of a citation
 - `problems`: errors in the one shape that every door answers with
 - HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, trace ids; `rate`; `metrics`
+- `clients`: the configuration of coding agents that start the MCP server
 - MCP: `mcp_server` with its `mcp_tools`; `mcp_app`, the page of an x-ray
 
 Nothing here is imported before the commands `serve` and `mcp` run.

@@ -1,0 +1,142 @@
+"""`connect` a coding agent, and `prompt-hook`, which adds a block before a question."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import CorpusFlag, GrantsFlag, JsonFlag, LanesFlag, ProjectFlag, RunsFlag, settings_of
+from .output import EXIT, emit, note
+
+__all__ = ["register"]
+
+TOKENS = 1_200
+"""Tokens of the block that stands before a prompt."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(connect)
+    app.command("prompt-hook")(prompt_hook)
+
+
+def connect(
+    client: Annotated[str, typer.Argument(metavar="CLIENT", help="claude-code, codex, cursor or vscode.")],
+    write: Annotated[bool, typer.Option("--write", help="Write the file; what else is in it is kept.")] = False,
+    hook: Annotated[
+        bool,
+        typer.Option(
+            "--hook", help="Of claude-code: a hook that adds a block before each prompt, in place of a server."
+        ),
+    ] = False,
+    project: ProjectFlag = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Print the configuration with which a coding agent starts the MCP server here, or write it."""
+    from ...nodes.errors import InputError
+    from ..doors import clients
+    from ..durable import make_folders, write_atomic
+
+    if client not in clients.CLIENTS:
+        raise InputError.one_of(clients.CLIENTS, client, "CLIENT")
+    if hook and client != "claude-code":
+        raise InputError.one_of(("claude-code",), client, "CLIENT", hint="other clients have no hook before a prompt")
+    settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, project=project)
+    command, *before = _command()
+    args = [*before, "prompt-hook" if hook else "mcp", *_flags(settings)]
+    declared = clients.CLIENTS[client]
+    path = (Path.home() if declared.home else Path.cwd()) / (clients.HOOKS if hook else declared.file)
+    standing = path.read_text(encoding="utf-8") if path.is_file() else None
+    if hook:
+        import shlex
+
+        env = f"SCOPED_RETRIEVAL_PRINCIPAL={shlex.quote(settings.principal)}"
+        text = clients.prompt_hook(f"{env} {shlex.join([command, *args])}", standing, path)
+    else:
+        server = clients.Server(command, args, {"SCOPED_RETRIEVAL_PRINCIPAL": settings.principal})
+        text = clients.changed(client, server, standing, path)
+    if write and text != standing:
+        make_folders(path.parent)
+        write_atomic(path, text.encode(), private=standing is None and declared.home)
+    if as_json:
+        emit({"path": str(path), "written": write, "text": text}, as_json=True)
+    else:
+        emit(None, as_json=False, text=text)
+        note(f"{'written' if write else 'not written; --write does'}: {path}")
+    return EXIT["ok"]
+
+
+def prompt_hook(
+    project: ProjectFlag = None,
+    corpus: CorpusFlag = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    lanes: LanesFlag = None,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = TOKENS,
+    as_json: JsonFlag = False,
+) -> int:
+    """Read the event of a prompt (Claude Code, UserPromptSubmit) from standard input and give a block for it.
+
+    Whatever goes wrong, the prompt goes on: the exit code is 0 or 1.
+    """
+    from ...nodes.errors import ScopedRetrievalError
+    from ..service import open_retriever
+    from ..strict_json import strict_json
+
+    try:
+        settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, project=project)
+        event = strict_json(sys.stdin.read())
+        fields = _fields(event, settings, max_tokens)
+        with open_retriever(settings) as retriever:
+            found = retriever.retrieve(fields)
+    except (ScopedRetrievalError, OSError, ValueError) as error:
+        note(f"no block for this prompt: {getattr(error, 'message', 'Expected the JSON of a prompt, got other text')}")
+        return 1
+    if found.block:
+        said = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}
+        emit({"hookSpecificOutput": said}, as_json=True)
+    note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
+    return EXIT["ok"]
+
+
+def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
+    """The request that an event of Claude Code makes."""
+    if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
+        raise ValueError
+    session = event.get("session_id")
+    said = {name: settings[name] for name in ("project", "purpose") if settings[name] is not None}
+    return {
+        **said,
+        "question": event["prompt"],
+        "session_id": session if isinstance(session, str) and session else None,
+        "intent_source": "runtime",
+        "budget": {"max_tokens": max_tokens},
+    }
+
+
+def _command() -> list[str]:
+    """The program that stands beside this Python, else the module."""
+    beside = Path(sys.executable).with_name("scoped-retrieval")
+    return [str(beside)] if beside.is_file() else [sys.executable, "-m", "scoped_retrieval.pipeline.cli"]
+
+
+def _flags(settings: Any) -> list[str]:
+    """Where corpus, runs and grants are, whatever folder the client starts the server in."""
+    flags = ["--project", settings["project"]] if settings["project"] else []
+    flags += ["--corpus", str(_absolute(settings["corpus"])), "--runs", str(_absolute(settings["runs"]))]
+    for name in ("grants", "lanes"):
+        if settings.origin(name).startswith("flag "):
+            value = settings[name]
+            flags += [f"--{name}", ",".join(value) if name == "lanes" else str(_absolute(value))]
+    return flags
+
+
+def _absolute(place: Any) -> Any:
+    return place.resolve() if isinstance(place, Path) else place
