@@ -79,3 +79,13 @@ def test_gold_per_1000_tokens_of_a_kind_is_of_all_its_tokens(tmp_path: Path) -> 
         assert (pooled["value"], pooled["queries"]) == (round(gold / sum(tokens), 4), 6)
         assert done.comparison(GOLD_PER_1000).loc[system, "all documents"] == pytest.approx(gold / sum(tokens))
     assert "all documents" not in done.comparison("nDCG@10").columns
+
+
+def test_a_script_without_spaces_is_compared_by_pairs_of_characters(tmp_path: Path) -> None:
+    folder = documents_folder(tmp_path)
+    pd.DataFrame(
+        [("d1", "", "我最喜欢的颜色是蓝色"), ("d2", "", "今天下雨")], columns=["doc_id", "title", "text"]
+    ).to_parquet(folder / "corpus.parquet")
+    pd.DataFrame({"query_id": ["q1"], "text": ["喜欢什么颜色?"]}).to_parquet(folder / "queries.parquet")
+    pd.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "relevance": [1]}).to_parquet(folder / "qrels.parquet")
+    assert chunk_systems(open_collection(folder), [500])["bm25-chunks-rows"][500].shown["doc_id"].tolist() == ["d1"]

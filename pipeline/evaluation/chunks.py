@@ -1,7 +1,7 @@
 """What a block is compared with: the best chunks by BM25, one after the other, until a budget of tokens is full.
 
 Chunks are windows of 40 lines of a file, or of 40 messages of a session, or whole documents. bm25s, variant lucene, k1 0.9,
-b 0.4, English stopwords, over path (or title) and text; fitted on what the query may see: the files of its commit, the
+b 0.4, English stopwords, scripts without spaces as pairs of characters, over path (or title) and text; fitted on what the query may see: the files of its commit, the
 messages of its user until `asOf`.
 
 What one would otherwise get wrong: nothing is counted beside a chunk's text but one line that says where it is from, and a
@@ -10,8 +10,10 @@ chunk that does not fit is cut at a line end. So the comparison has less overhea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from .collections import Collection
 __all__ = ["CHUNK_LINES", "Filled", "chunk_systems"]
 
 CHUNK_LINES = 40
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 DEPTH = 200
 """Chunks that are looked at per query: more than any budget holds."""
 LEAST = 16
@@ -72,10 +75,11 @@ def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: in
         if not chunks.texts:
             continue
         index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
-        index.index(bm25s.tokenize(chunks.texts, stopwords="en", show_progress=False), show_progress=False)
+        spaced = [_spaced(text) for text in chunks.texts]
+        index.index(bm25s.tokenize(spaced, stopwords="en", show_progress=False), show_progress=False)
         costs: dict[int, Any] = {}
         for query_id, text in queries:
-            asked = bm25s.tokenize([text], stopwords="en", show_progress=False)
+            asked = bm25s.tokenize([_spaced(text)], stopwords="en", show_progress=False)
             best = _best(index, asked, len(chunks.texts))
             for budget in budgets:
                 used, found = _fill(chunks, best, costs, budget)
@@ -83,6 +87,11 @@ def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: in
                 shown[budget] += [(query_id, document, 1.0 / place) for place, document in enumerate(found, start=1)]
     names = pd.Index(["query_id", "doc_id", "score"])
     return {budget: Filled(pd.DataFrame(rows, columns=names), tokens[budget]) for budget, rows in shown.items()}
+
+
+def _spaced(text: str) -> str:
+    """The text with pairs of characters in place of runs of a script without spaces, which would be one word each."""
+    return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
 
 
 def _best(index: Any, asked: Any, count: int) -> list[int]:
