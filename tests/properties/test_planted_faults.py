@@ -244,6 +244,19 @@ def outlines_of_whole_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "encoded_texts", wrong)
 
 
+def outlines_over_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearest outlines of a file are divided by all of its rows, those that a request may not see included."""
+    right = task_aware_reranking.file_terms
+
+    def wrong(owner: Any, row: Any, lexical: Any, semantic: Any, best: Any, evidence: Any) -> Any:
+        path = flat(evidence["path"]).fill_null("").dictionary_encode().indices.to_numpy()
+        rows = np.bincount(path)[path[row]]
+        found = right(owner, row, lexical, semantic, best, evidence)
+        return found._replace(outlines=task_aware_reranking.quantise(3 * found.outlines / np.maximum(rows, 1)))
+
+    monkeypatch.setattr(task_aware_reranking, "file_terms", wrong)
+
+
 def turns_beside_withheld_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn is scored with its neighbours, even with those that a visibility gate withholds."""
     right = turns._members
@@ -331,6 +344,7 @@ INTERFERENCE: dict[str, Plant] = {
     "zones inherited across owners": zones_inherited_across_owners,
     "files of every row": files_of_every_row,
     "outlines of whole files": outlines_of_whole_files,
+    "outlines over every row": outlines_over_every_row,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip
