@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.pipeline import opening
+from scoped_retrieval.pipeline.corpus.trust import Trust
 from scoped_retrieval.pipeline.runs.log import log_at
-from scoped_retrieval.pipeline.runs.signed_head import FILE
+from scoped_retrieval.pipeline.runs.signed_head import FILE, sign_next
 
 pytest.importorskip("cryptography", reason="needs the extra `sign`")
 from signing_keys import keys  # only with the extra
@@ -107,15 +108,32 @@ def test_a_log_that_was_set_back_is_refused(runs: Path, tmp_path: Path, capsys: 
     assert code == 5 and said.startswith("a line that was seen here before is gone")
 
 
-def test_a_crash_between_head_and_line_is_no_finding(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = (runs / "LOG").read_bytes()
-    forged_head = (runs / FILE).read_bytes()
+def test_a_crash_between_head_and_line_is_no_finding(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    last = log_at(runs).lines()[-1]
+    sign_next(runs, Trust(signing_key=tmp_path / "keys" / "ann.pem"), last.hash, last.sequence, "0" * 64)
+    assert "0" * 64 in (runs / FILE).read_text()
+    assert verified(capsys) == (0, "")
     ask(capsys=capsys)
-    ahead = (runs / FILE).read_bytes()
-    assert ahead != forged_head
-    last = sorted(runs.glob("run-*/live/*"))[-1]
-    last.unlink()
+    assert verified(capsys) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["ask", "run"])
+def test_a_log_that_lost_its_last_line_after_it_was_on_disk_was_set_back(
+    command: str, runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever takes the last answer away with its line is told from a crash, also where nobody saw the line before."""
+    before, there = (runs / "LOG").read_bytes(), {*runs.glob("run-*"), *runs.glob("run-*/live/*")}
+    if command == "ask":
+        ask(capsys=capsys)
+    else:
+        row = {"question": "who has a role?", "project": "shop", "purpose": "answer-question"}
+        Path("q.jsonl").write_text(json.dumps(row) + "\n")
+        assert run("run", "q.jsonl", capsys=capsys)[0] == 0
+    for path in {*runs.glob("run-*"), *runs.glob("run-*/live/*")} - there:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     (runs / "LOG").write_bytes(before)
-    assert verified(capsys) == (0, "")
+    assert verified(capsys) == (5, "the log ends before the line that was signed: it was set back")
     ask(capsys=capsys)
-    assert verified(capsys) == (0, "")
+    assert verified(capsys)[0] == 5

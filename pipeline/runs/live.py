@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import StoreError
+from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
 from ..durable import make_folders, remove_tree, stands, write_atomic
 from ..locks import confirm, hold
@@ -82,7 +82,7 @@ class LiveRun:
         The mark goes once LOG is on disk: a run whose last line a loss of power took is one that has a mark, and is healed.
         """
         if self._hold and self._process == os.getpid():
-            with suppress(OSError):
+            with suppress(OSError, ScopedRetrievalError):
                 if self._marked:
                     self.store.log.sync()
                 self._mark.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from ..file_access import open_new
 from ..places import ObjectPlace, Place
 from .files import locked
 from .log_lines import START, Line, canonical
-from .signed_head import Signer, sign_next
+from .signed_head import Signer, sign_next, sign_written
 
 LOG = "LOG"
 WINDOW = 1 << 16
@@ -173,12 +173,19 @@ class Log(RunLog):
                 if isinstance(error, OSError):
                     raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
                 raise
+            if sync and self._signer is not None:
+                sign_written(self.path.parent, self._signer, sequence + 1, digest)
             return digest
 
     def sync(self) -> None:
         """Have every line that was added on disk."""
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
+        if self._signer is not None and self._signer.signs:
+            with locked(self._lock, "the log"), self.path.open("rb") as file:
+                os.fsync(file.fileno())
+                hash_, sequence = self._tail()
+                sign_written(self.path.parent, self._signer, sequence, hash_)
 
     def recent(self) -> list[Line]:
         """The last whole lines within `WINDOW` bytes, each held against its own hash alone."""

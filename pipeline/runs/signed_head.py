@@ -1,12 +1,13 @@
 """The signed head of LOG: with a signing key, nobody without it can add a line, take one away or write the log anew.
 
-    LOG.signed      "<sequence> <hash of the line before> <hash> <signature>", replaced before each line is appended
+    LOG.signed      "<sequence> <hash of the line before> <hash> <signature>", replaced before each line is appended; once
+                    the line is on disk, "written" follows, and is signed, too
 
-Reads: the lines of LOG and what vouches for signatures. Gives: `sign_next`, which a writer calls under the lock of LOG, and
-`head_problem`, what is wrong with the head. A log on an object store has none.
+Reads: the lines of LOG and what vouches for signatures. Gives: `sign_next` and `sign_written`, which a writer calls under the
+lock of LOG, and `head_problem`, what is wrong with the head. A log on an object store has none.
 
 Note: the head is written before its line, so that a crash leaves a head that is one line ahead, and never a line that is not
-signed. A writer signs a line only where the log ends with the signed head: what somebody without the key has added is never
+signed. A head that says `written` has its line: a log that lacks it was set back. A session says so as it ends. A writer signs a line only where the log ends with the signed head: what somebody without the key has added is never
 vouched for later on. `runs upgrade` begins to sign a log that has lines.
 """
 
@@ -21,10 +22,11 @@ from ..durable import read_whole, stands, write_atomic
 from ..places import Place
 from .log_lines import START, Line
 
-__all__ = ["FILE", "Signer", "head_problem", "sign", "sign_next"]
+__all__ = ["FILE", "Signer", "head_problem", "sign", "sign_next", "sign_written"]
 
 FILE = "LOG.signed"
 _SIGNED = "scoped-retrieval/run-log/1\n"
+_WRITTEN = "written"
 
 
 class Signer(Protocol):
@@ -49,14 +51,17 @@ class _Signed(NamedTuple):
     previous: str
     hash: str
     signature: str
+    state: str = ""
 
     @property
     def text(self) -> str:
-        return f"{_SIGNED}{self.sequence} {self.previous} {self.hash}"
+        return f"{_SIGNED}{self.sequence} {self.previous} {self.hash} {self.state}".rstrip()
 
     def follows(self, hash_: str, sequence: int) -> bool:
-        """Whether a log that ends with this line is the one that was signed, or lacks only the line signed last."""
-        return (hash_, sequence) in ((self.hash, self.sequence), (self.previous, self.sequence - 1))
+        """Whether a log that ends with this line is the one that was signed, or lacks only a line that may never have been."""
+        if (hash_, sequence) == (self.hash, self.sequence):
+            return True
+        return self.state != _WRITTEN and (hash_, sequence) == (self.previous, self.sequence - 1)
 
 
 def sign_next(folder: Path, signer: Signer, previous: str, sequence: int, hash_: str) -> None:
@@ -74,10 +79,19 @@ def sign_next(folder: Path, signer: Signer, previous: str, sequence: int, hash_:
         _write(folder, signer, sequence + 1, previous, hash_)
 
 
+def sign_written(folder: Path, signer: Signer, sequence: int, hash_: str) -> None:
+    """Say of the line that was signed last, and with which the log ends, that it is on disk."""
+    known = _read(folder) if signer.signs else None
+    if known is None or known.state == _WRITTEN or (known.sequence, known.hash) != (sequence, hash_):
+        return
+    if signer.is_signature(known.text, known.signature):
+        _write(folder, signer, sequence, known.previous, hash_, _WRITTEN)
+
+
 def sign(folder: Path, signer: Signer, lines: Sequence[Line]) -> bool:
     """Sign the log as it is, whatever was signed before; False if it has no line, or the folder does not take the file."""
     previous = lines[-2].hash if len(lines) > 1 else START
-    return bool(lines) and _write(folder, signer, len(lines), previous, lines[-1].hash)
+    return bool(lines) and _write(folder, signer, len(lines), previous, lines[-1].hash, _WRITTEN)
 
 
 def head_problem(folder: Place, signer: Signer, lines: Sequence[Line]) -> str | None:
@@ -108,9 +122,9 @@ def _read(folder: Path) -> _Signed | None:
     return None
 
 
-def _write(folder: Path, signer: Signer, sequence: int, previous: str, hash_: str) -> bool:
-    head = _Signed(sequence, previous, hash_, "")
-    data = f"{sequence} {previous} {hash_} {signer.signature(head.text)}\n".encode()
+def _write(folder: Path, signer: Signer, sequence: int, previous: str, hash_: str, state: str = "") -> bool:
+    head = _Signed(sequence, previous, hash_, "", state)
+    data = f"{sequence} {previous} {hash_} {signer.signature(head.text)} {state}".rstrip().encode() + b"\n"
     with suppress(OSError):
         write_atomic(folder / FILE, data, sync=False)
         return True
