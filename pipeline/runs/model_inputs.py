@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat, pair_positions
 from ...nodes.context_tables import CONTEXT_DECISIONS, ISOLATED
 from ...nodes.errors import StoreError
-from ..durable import entries, stands
+from ..durable import entries, remove_leftovers, remove_tree, stands
 from ..places import Place
 from .files import parquet_bytes, read_json, read_parquet, write_bytes, write_json
 
@@ -37,14 +37,19 @@ def records_in(contexts: Place) -> Iterator[Place]:
 def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
     """Take the texts of rows of evidence out of every record; returns how many texts. Ledgers and digests stay.
 
-    One that is killed at any step leaves records that can be read; asked again, it does the rest.
+    One that is killed at any step leaves records that can be read; asked again, it does the rest. What a killed writer left behind
+    goes as a whole; one that is writing fails, as its texts may be those that are erased.
 
     Raises:
         StoreError: a record cannot be read; the others were erased from.
     """
     count, failed = 0, None
     wanted = pa.array(sorted(evidence_ids), pa.string())
+    for folder in entries(contexts):
+        if folder.name.startswith("ctx-") and not stands(folder / "manifest.json"):
+            remove_tree(folder)
     for folder in records_in(contexts):
+        remove_leftovers(folder)
         try:
             count += _erase_from(folder, wanted)
         except StoreError as error:
