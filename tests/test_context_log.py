@@ -64,6 +64,14 @@ def test_the_end_of_the_log_needs_some_hundred_events(written: tuple[SessionLog,
     assert seen(view, len(events)).text() == seen(log.read(), len(events)).text()
 
 
+def test_a_view_is_projected_with_what_held_before_it(written: tuple[SessionLog, Any]):
+    log, events = written
+    view = log.view()
+    given = {"turn": {"turnId": "t"}, "session_id": "s-1", "budget": {"maxTokens": 3000}}
+    assert policy().project(events=view, **given).text() == policy().project(events=events, **given).text()
+    assert policy().project(events=view, **given).state["user_goal"] == "Fix the failing tests."
+
+
 def test_checkpoints_and_parts_are_copies(written: tuple[SessionLog, Any], tmp_path: Path):
     _, events = written
     log = SessionLog.open(tmp_path / "s-1", session_id="s-1")

@@ -37,6 +37,7 @@ from .inputs import (
     turn_row,
 )
 from .line import ContextInputs, run_context
+from .log_files import LogView
 from .phases import load_phases
 from .projection import Projection, Projections
 
@@ -78,7 +79,7 @@ class ContextPolicy:
     def project(
         self,
         *,
-        events: Iterable[Any] | LogTables = (),
+        events: Iterable[Any] | LogTables | LogView = (),
         state: Mapping[str, Any] | None = None,
         budget: Mapping[str, Any] | None = None,
         visible_tools: Iterable[Any] | None = None,
@@ -90,7 +91,7 @@ class ContextPolicy:
         """The input of one turn, at the end of the events unless `turn` names an earlier one.
 
         Args:
-            events: session events in their order (S3.58), or rows of the log.
+            events: session events in their order (S3.58), or the view of a session log.
             state: an AgentState of the harness's own; what events say comes on top.
             budget: `maxTokens`, `reserved` by part, `reservedOutputTokens`, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
             visible_tools: the tools of this turn in the place of the policy's.
@@ -111,7 +112,7 @@ class ContextPolicy:
         self,
         *,
         turns: Sequence[Mapping[str, Any]],
-        events: Iterable[Any] | LogTables = (),
+        events: Iterable[Any] | LogTables | LogView = (),
         state: Mapping[str, Any] | None = None,
         budget: Mapping[str, Any] | None = None,
         visible_tools: Iterable[Any] | None = None,
@@ -121,6 +122,8 @@ class ContextPolicy:
         facts: pa.Table | None = None,
     ) -> Projections:
         """The inputs of many turns of a session, one row each. `facts` are those of a checkpoint, where the events begin behind one."""
+        if isinstance(events, LogView):
+            events, facts = events.tables, events.facts if facts is None else facts
         log = events if isinstance(events, LogTables) else read_events(events, session_id)
         table = self.turns_of(turns, log.events, session_id, budget)
         given = [seed_facts(state, session_id), facts if facts is not None else STATE_FACTS.empty()]
