@@ -38,6 +38,7 @@ from .sources import git_history, git_uncommitted, records, work_tree
 from .sources.evidence_file import read_evidence
 from .sources.importing import normalise
 from .sources.jsonl import is_unicode
+from .sources.mcp_resources import named_server, read_mcp_resources
 from .sources.reader_digest import reader_digest
 from .sources.rereading import Rereadings, UnusableError
 from .sources.structured import files_named, with_schemas
@@ -83,6 +84,8 @@ class IndexRequest:
     sot: Paths = ()
     logs: Paths = ()
     evidence: Paths = ()
+    mcp: tuple[str, ...] = ()
+    """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
     source: str | None = None
     semantic: bool = True
     max_embedded_rows: int | None = None
@@ -90,7 +93,7 @@ class IndexRequest:
     @property
     def empty(self) -> bool:
         """Nothing is named."""
-        return not (self.paths or self.evidence or any(getattr(self, kind) for kind in RECORDS))
+        return not (self.paths or self.evidence or self.mcp or any(getattr(self, kind) for kind in RECORDS))
 
 
 def index_into(
@@ -126,10 +129,13 @@ def index_into(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
     named = [path for kind in _KINDS for path in getattr(request, kind)]
-    for name in (project, request.source or "", *(str(path.absolute()) for path in named)):
+    for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
     request = _once(request)
+    servers = [named_server(server)[0] for server in request.mcp]
+    if twice := [name for name in servers if servers.count(name) > 1]:
+        raise InputError.described("each name once", f"{twice[0]} twice", "--mcp")
     if request.source is None:
         _expect_names(request.paths)
     if grant and stands(settings.grants_path):
@@ -208,7 +214,7 @@ class _Import:
                     ids[kind].append(found_ids)
                     if self.known is not None:
                         self.known.count(rows, found_ids)
-                        if kind in RECORDS or kind == "evidence":
+                        if kind in RECORDS or kind in ("evidence", "mcp"):
                             self.known.share(rows["source_id"].unique().to_pylist())
                     tables.append(rows)
                     bar.update(rows.num_rows)
@@ -253,6 +259,8 @@ class _Import:
         for kind, reader in RECORDS.items():
             for path in getattr(request, kind):
                 yield kind, reader(path, **common, **({"roots": request.paths} if kind in PLACED else {}))
+        for server in request.mcp:
+            yield "mcp", read_mcp_resources(server, **common)
         for path in request.evidence:
             yield "evidence", [read_evidence(path, report=self.report.sources)]
 

@@ -50,6 +50,10 @@ def index(
     sot: Annotated[Paths, _many("sot", "Structured records by key, CSV or YAML, with schemas beside them.")] = None,
     logs: Annotated[Paths, _many("logs", "CSV logs with a column of times, such as context_actions.csv.")] = None,
     evidence: Annotated[Paths, _many("evidence", "Generic evidence rows, Parquet or JSONL.", "FILE")] = None,
+    mcp: Annotated[
+        list[str] | None,
+        typer.Option("--mcp", metavar="NAME=SERVER", help="Resources of an MCP server, a command or a URL; untrusted."),
+    ] = None,
     source: Annotated[
         str | None, typer.Option("--source", help="Name of the source of PATH; default: its folder name.")
     ] = None,
@@ -78,6 +82,7 @@ def index(
             sot=tuple(sot or ()),
             logs=tuple(logs or ()),
             evidence=tuple(evidence or ()),
+            mcp=tuple(mcp or ()),
             source=source,
             semantic=not no_semantic,
         )

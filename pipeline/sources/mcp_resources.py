@@ -1,0 +1,146 @@
+"""Resources of an MCP server as a source (S0.22): whatever a server says, nobody here vouches for it.
+
+Reads: a server, as a URL or as a command that is started, through the official client (extra `serve`). Gives: `read_mcp_resources`, one
+row per resource, or per chunk of a long one; `source_id` is `mcp-resource:<name>`.
+
+What one would otherwise get wrong: the name is the importer's, not the server's, or one server could end the rows of another.
+Authority is 0 and the standing untrusted. Where a resource could not be read, no row of the source ends.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from ...nodes.errors import EngineError, InputError
+from .files import ReadOptions
+from .jsonl import is_unicode
+from .record_rows import rows_of_text, tables
+from .report import SourceReport
+
+__all__ = ["MOST", "named_server", "read_mcp_resources"]
+
+MOST = 10_000
+"""Resources that are read of one server."""
+SECONDS = 60
+"""That a server has for one answer."""
+_NAME = re.compile(r"[\w.-]{1,100}")
+_SUFFIXES = {"text/markdown": ".md", "text/x-rst": ".rst", "text/html": ".html"}
+
+
+def named_server(text: str) -> tuple[str, str]:
+    """Name and server of `NAME=SERVER`.
+
+    Raises:
+        InputError: it is another form.
+    """
+    name, equals, server = text.partition("=")
+    if not equals or not _NAME.fullmatch(name) or not server.strip():
+        hint = "for example --mcp 'wiki=python wiki_server.py' or --mcp wiki=http://localhost:8765/mcp"
+        raise InputError.described("NAME=COMMAND or NAME=URL", "another form", "--mcp", hint=hint)
+    return name, server.strip()
+
+
+def read_mcp_resources(server: str, *, project: str, now: datetime, report: SourceReport) -> Iterator[pa.Table]:
+    """The text resources that a server lists, in order of their URIs.
+
+    Args:
+        server: `NAME=COMMAND` or `NAME=URL`.
+
+    Raises:
+        EngineError: the official client is not installed.
+        InputError: there is no such server, or it does not answer as one.
+    """
+    name, at = named_server(server)
+    if find_spec("mcp") is None:
+        hint = "pip install 'scoped-retrieval[serve]'"
+        raise EngineError("Expected mcp, got no such package - at the extra serve", hint=hint)
+    import anyio
+
+    try:
+        found = anyio.run(_texts, at, report)
+    except Exception as error:
+        got = type(_first(error)).__name__
+        raise InputError.described("an MCP server that lists its resources", got, f"--mcp {name}") from error
+    source, rows = f"mcp-resource:{name}", list[dict[str, Any]]()
+    base = {"source_id": source, "origin_class": "mcp-resource", "owner_project": project, "authority": 0,
+            "declared_standing": "untrusted", "declared_safety": "requires-review"}  # fmt: skip
+    for resource, mime, text in found:
+        uri = str(resource.uri)
+        path = _path(uri)
+        kind = f"{path}{_SUFFIXES.get((mime or '').split(';')[0].strip(), '')}"
+        rows += rows_of_text(text, kind, {**base, "path": path, "uri": uri, "title": resource.title or resource.name})
+    report.read += len(rows)
+    yield from tables(rows)
+    if not report.skipped[_UNREAD]:
+        report.complete_sources.add(source)
+
+
+_UNREAD = "MCP resource that could not be read"
+
+
+async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | None, str]]:
+    """Each resource that is text, with its type."""
+    from mcp import Client, StdioServerParameters
+    from mcp.shared.exceptions import MCPError
+
+    target: Any = server
+    if not re.match(r"https?://", server):
+        command, *args = shlex.split(server)
+        target = StdioServerParameters(command=command, args=args)
+    most = ReadOptions().max_file_bytes
+    found = []
+    async with Client(target, read_timeout_seconds=SECONDS) as client:
+        for resource in await _listed(client):
+            uri = str(resource.uri)
+            if not is_unicode(uri):
+                report.skip("path not utf-8", at=ascii(uri))
+                continue
+            try:
+                contents = (await client.read_resource(uri)).contents
+            except MCPError:
+                report.skip(_UNREAD, at=uri)
+                continue
+            for one in contents:
+                text = getattr(one, "text", None)
+                if text is None:
+                    report.skip("MCP resource that is no text", at=uri)
+                elif len(text.encode()) > most:
+                    report.skip(f"larger than {most:,} bytes", at=uri)
+                else:
+                    found.append((resource, one.mime_type or resource.mime_type, text))
+    return sorted(found, key=lambda one: str(one[0].uri))
+
+
+async def _listed(client: Any) -> list[Any]:
+    """The resources on every page, `MOST` at most."""
+    found: list[Any] = []
+    cursor: str | None = None
+    while len(found) < MOST:
+        page = await client.list_resources(cursor=cursor)
+        found += page.resources
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found[:MOST]
+
+
+def _path(uri: str) -> str:
+    """The URI as a path: without scheme and query, none of its parts a step up."""
+    place = unquote(re.sub(r"^[A-Za-z][\w+.-]*:/*", "", uri).split("?")[0].split("#")[0]).replace("\\", "/")
+    parts = [part for part in place.split("/") if part.strip() not in ("", ".", "..")]
+    return "/".join(parts) or "resource"
+
+
+def _first(error: BaseException) -> BaseException:
+    """The first error of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,115 @@
+"""Resources of an MCP server as a source, read by the official client from a server of its own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
+
+pytest.importorskip("mcp", reason="needs the extra serve")
+from scoped_retrieval.pipeline.sources.mcp_resources import _path
+from served import MCP, server
+
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.resources import TextResource
+
+server = MCPServer("wiki")
+for name, text in {texts!r}.items():
+    server.add_resource(TextResource(uri=f"wiki://handbook/{{name}}", name=name, mime_type="text/markdown", text=text))
+
+
+@server.resource("wiki://handbook/logo")
+def logo() -> bytes:
+    return b"PNG"
+
+
+@server.resource("wiki://handbook/broken")
+def broken() -> str:
+    if {broken}:
+        raise ValueError("secret")
+    return "The quagga rule."
+
+
+server.run()
+"""
+TEXTS = {"okapi": "# Okapi\n\nThe okapi rule: no default role.", "zebra": "# Zebra\n\nThe zebra rule."}
+
+
+def wiki(folder: Path, texts: dict[str, str], *, broken: bool = False) -> str:
+    (folder / "wiki.py").write_text(SERVER.format(texts=texts, broken=broken))
+    return f"wiki={shlex.join([sys.executable, str(folder / 'wiki.py')])}"
+
+
+def indexed(capsys, *servers: str) -> tuple[int, str, str]:
+    flags = [part for one in servers for part in ("--mcp", one)]
+    return run("index", *flags, "--project", "shop", "--no-semantic", "--json", capsys=capsys)
+
+
+def block(capsys, question: str) -> str:
+    return run("ask", question, "--project", "shop", capsys=capsys)[1]
+
+
+def test_resources_of_a_server_are_read_as_untrusted_rows(shop: Path, capsys):
+    code, out, _ = indexed(capsys, wiki(shop, TEXTS))
+    assert code == 0 and json.loads(out)["rows"]["mcp"] == 3
+    code, out, _ = run("ask", "okapi rule", "--project", "shop", "--json", capsys=capsys)
+    (cited,) = [
+        one
+        for one in json.loads(out)["citations"]
+        if one["source_id"] == "mcp-resource:wiki" and "okapi" in one["path"]
+    ]
+    assert (cited["path"], cited["standing"], cited["authority"]) == ("handbook/okapi", "untrusted", "low")
+    assert "okapi rule" not in run("ask", "okapi rule", "--project", "shop", "--deny", "mcp-resource", capsys=capsys)[1]
+
+
+def test_a_resource_that_is_gone_has_ended_and_one_that_cannot_be_read_has_not(shop: Path, capsys):
+    indexed(capsys, wiki(shop, TEXTS))
+    assert "quagga" in block(capsys, "quagga rule")
+    code, out, _ = indexed(capsys, wiki(shop, TEXTS, broken=True))
+    assert code == 0 and "secret" not in out and "quagga" in block(capsys, "quagga rule")
+    indexed(capsys, wiki(shop, {"okapi": TEXTS["okapi"]}))
+    assert "The zebra rule" not in block(capsys, "zebra rule") and "okapi rule" in block(capsys, "okapi rule")
+
+
+def test_a_server_over_http_is_read_too(shop: Path, capsys):
+    snapshot = run("ask", "default role", "--project", "shop", capsys=capsys)[2].split("snapshot: ")[1].split()[0]
+    with server(*MCP) as (_, port):
+        code, out, _ = indexed(capsys, f"snapshots=http://127.0.0.1:{port}/mcp")
+    assert code == 0 and json.loads(out)["rows"]["mcp"] >= 1
+    assert snapshot in block(capsys, snapshot)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("wiki", "Expected NAME=COMMAND or NAME=URL, got another form - at --mcp"),
+        ("a/b=x", "Expected NAME=COMMAND or NAME=URL"),
+        ("wiki=no-such-program-anywhere", "Expected an MCP server that lists its resources, got"),
+    ],
+)
+def test_what_is_no_server_is_an_error_and_the_corpus_stays(shop: Path, given: str, message: str, capsys):
+    before = run("corpus", "info", "--json", capsys=capsys)[1]
+    code, _, err = indexed(capsys, given)
+    assert code == 2 and message in err
+    assert run("corpus", "info", "--json", capsys=capsys)[1] == before
+
+
+def test_one_name_for_two_servers_is_an_error(shop: Path, capsys):
+    code, _, err = indexed(capsys, "wiki=a", "wiki=b")
+    assert code == 2 and "Expected each name once, got wiki twice - at --mcp" in err
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///docs/a.md", "docs/a.md"), ("wiki://handbook/a%20b?x#y", "handbook/a b"), ("x://../../etc/passwd", "etc/passwd"),
+        ("wiki://", "resource"), ("urn:a:b", "a:b"),
+    ],
+)  # fmt: skip
+def test_a_uri_is_a_path_below_its_source(uri: str, path: str):
+    assert _path(uri) == path
