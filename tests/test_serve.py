@@ -443,3 +443,21 @@ def test_requests_are_counted_per_principal_and_allowed_again_as_time_passes():
     assert (rate.seconds_to_wait("bob"), rate.seconds_to_wait(None)) == (0, 0)
     seconds[0] = 2.0
     assert [rate.seconds_to_wait("ana") for _ in range(3)] == [0, 0, 1]
+
+
+def test_a_project_that_was_taken_back_is_refused_at_once_with_what_was_stored_of_it(
+    guarded: Callable[..., TestClient], settings: Settings
+):
+    ana, bob = guarded(TOKENS["ana"]), guarded(TOKENS["bob"])
+    stored = {
+        who: client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"] for who, client in (("a", ana), ("b", bob))
+    }
+    grants = yaml.safe_load(settings.grants_path.read_text())
+    grants["principals"]["bob"]["projects"] = []
+    settings.grants_path.write_text(yaml.safe_dump(grants))
+    after = bob.post("/v1/retrieve", json={**ASKED, "project": "shop"}).json()
+    assert (after["status"], after["block"]) == ("denied", "")
+    for path in ("", "/replay", f"/why?evidence={'0' * 26}"):
+        problem(bob.get(f"/v1/snapshots/{stored['b']}{path}"), 404, "not_found")
+    assert stored["b"] not in {row["snapshot_id"] for row in bob.get("/v1/snapshots").json()["snapshots"]}
+    assert ana.get(f"/v1/snapshots/{stored['a']}").status_code == 200
