@@ -219,3 +219,21 @@ def test_audit_answers_prefer_what_the_model_really_saw_and_an_erasure_reaches_i
     assert code == 0, err
     code, out, err = run("context", "replay", "seen/2", capsys=capsys)
     assert (code, out) == (6, "") and f"erased: the text of item:{snapshot}:" in err
+
+
+def test_a_ledger_has_a_row_for_every_event_and_one_for_older_ones_where_all_turns_are_made(tmp_path, capsys):
+    session = Session()
+    for number in range(70):
+        session.add("model.request", turn=number)
+        session.add("command.finished", turn=number, command="ls", exitCode=0, stdout="x")
+    lines = tmp_path / "log.jsonl"
+    lines.write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    code, out, _ = run("context", "project", str(lines), "--json", capsys=capsys)
+    rows = {row["sourceId"] for row in json.loads(out)["ledger"]["excluded"]}
+    assert code == 0 and {f"event:e{n}" for n in range(90)} <= rows
+    code, out, _ = run("context", "project", str(lines), "--all", "--json", capsys=capsys)
+    made = json.loads(out)
+    assert code == 0 and len(made) == 70
+    last = made[-1]["ledger"]
+    assert "event:e0" not in {row["sourceId"] for row in last["excluded"]}
+    assert "older" in {row["sourceId"] for row in last["included"]}

@@ -74,7 +74,9 @@ def project(
         )
         for warning in each.warnings:
             note(f"warning: {warning['condition']}: {warning['message']}")
-    values = [each.as_dict() for each in found]
+    values = (
+        [each.as_dict() for each in found] if as_json else [None]
+    )  # a ledger has a row for every event: it is read where it is wanted
     emit(values if every else values[0], as_json=as_json, text="\n".join(_formatted(each, format_) for each in found))
     return EXIT["failed"] if any(each.status != "ok" for each in found) else EXIT["ok"]
 

@@ -6,6 +6,7 @@ Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `de
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -65,10 +66,12 @@ def project_log(
             for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
         ]
     snapshots = [*(given.get("snapshots") or []), *_own_snapshots(settings, view.tables, turns)]
-    return policy_of(given, rules).project_turns(
+    found = policy_of(given, rules).project_turns(
         turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=given.get("memories") or [],
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
+    # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` stands for them.
+    return replace(found, beyond=None) if every else found
 
 
 def policy_of(given: Mapping[str, Any], rules: Path | None = None) -> ContextPolicy:
