@@ -516,3 +516,16 @@ def test_a_bit_that_flipped_without_a_trace_is_found_before_lines_are_compacted(
     with pytest.raises(StoreError, match="Expected the events that were written, got others from event 0 to 63"):
         SessionLog.open(folder).compact()
     assert file.exists() and not parts_in(folder)
+
+
+def test_a_line_that_somebody_wrote_twice_is_an_error_and_never_shifts_the_state(folder: Path):
+    file = folder / "events.jsonl"
+    lines = file.read_text().splitlines()
+    file.write_text("".join(f"{line}\n" for line in [*lines[:70], lines[69], *lines[70:]]))
+    (folder / "head.json").unlink()
+    log = SessionLog.open(folder)
+    for asked in (log.read, lambda: log.append(EVENTS[:1]), lambda: log.view(100)):
+        with pytest.raises(StoreError, match=r"Expected every event once, got one again - at .*events\.jsonl:71"):
+            asked()
+    file.write_text("".join(f"{line}\n" for line in lines))
+    assert ids(SessionLog.open(folder)) == WRITTEN

@@ -32,12 +32,11 @@ from ..file_access import make_folder
 from ..locks import held
 from ..own_folders import keep_out
 from ..runs.files import read_json, write_json
-from ..sources.jsonl import parse_json
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
 from .door import masked_reference
-from .events import LogReader, LogTables, identity_of
-from .log_files import LogView, event_line, file_lines, text_behind, values_of
+from .events import LogReader, LogTables
+from .log_files import DAMAGED, LogView, event_line, file_lines, once_more, take_up, text_behind, values_of
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 
 __all__ = ["EVERY", "LogView", "SessionLog", "open_reference", "read_session"]
@@ -46,7 +45,7 @@ FORMAT = 2
 CHUNK = 4096
 """Lines that are folded at a time."""
 _BUSY = "Expected a session log that nobody else writes, got one that is being written"
-_DAMAGED = "put the file back from a copy, or remove what begins with this line"
+_LATER = "try again when the other writer is done"
 
 
 def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, LogView]:
@@ -223,9 +222,13 @@ class SessionLog:
         """
         places = list[str]()
         try:
-            return reader.read(values_of(lines, places), lambda number: places[number])
+            found = reader.read(values_of(lines, places), lambda number: places[number])
         except InputError as error:
-            raise StoreError(error.message, hint=_DAMAGED) from error
+            raise StoreError(error.message, hint=DAMAGED) from error
+        if reader.repeated:
+            again = next(number for number in range(len(places)) if number not in set(reader.taken))
+            raise once_more(places[again])
+        return found
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -242,7 +245,7 @@ class SessionLog:
             StoreError: the log is damaged, or the disk does not take the events; then nothing is appended.
         """
         given = [event_line(event, at(number)) for number, event in enumerate(events)]
-        with held(self.path / "events", 10.0, _BUSY):
+        with held(self.path / "events", 10.0, f"{_BUSY} - at {self.path}", _LATER):
             end = self._at_end()
             fresh: dict[str, str] = {}
             reader = replace(end.reader, seen=ChainMap(fresh, end.ids), keep=self.keep)
@@ -274,7 +277,7 @@ class SessionLog:
             BusyError: somebody else is writing.
             StoreError: the log is damaged, or the disk does not take the part; then the log is as it was.
         """
-        with held(self.path / "events", 10.0, _BUSY):
+        with held(self.path / "events", 10.0, f"{_BUSY} - at {self.path}", _LATER):
             end = self._at_end()
             count = self._lines.compact(self._checkpoints.chains)
             self._end = None
@@ -303,12 +306,12 @@ class SessionLog:
             chain, found = known.checked.chain, dict(known.ids)
             for where, line in lines.read(known.checked.events, offset=known.checked.size):
                 chain = chained(chain, line)
-                _note(found, where, line)
+                take_up(found, where, line)
             if chain == checked.chain:
                 return found
         found = {}
         for where, line in lines.read():
-            _note(found, where, line)
+            take_up(found, where, line)
         return found
 
     def _folded(self, lines: Lines, checked: Checked, ids: dict[str, str]) -> _End:
@@ -382,12 +385,3 @@ class SessionLog:
 def _offset(mark: Checkpoint, lines: Lines) -> int | None:
     """Where the line of the event at a checkpoint begins in the file, if it stands there and is known."""
     return mark.offset if mark.base == lines.base and mark.seq >= lines.base else None
-
-
-def _note(found: dict[str, str], where: str, line: bytes) -> None:
-    """Take up the id and digest of a stored event."""
-    try:
-        id_, digest = identity_of(parse_json(line, where))
-    except InputError as error:
-        raise StoreError(error.message, hint=_DAMAGED) from error
-    found[id_ or ""] = digest

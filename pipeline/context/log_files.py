@@ -18,13 +18,27 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError
+from ...nodes.errors import InputError, StoreError
 from ..progress import counted
 from ..sources.jsonl import parse_json
 from .artifacts import artifact
 from .events import LogTables, identity_of, long_text
 
-__all__ = ["LogView", "artifact", "event_line", "file_lines", "is_json", "text_behind", "values_of"]
+__all__ = [
+    "DAMAGED",
+    "LogView",
+    "artifact",
+    "event_line",
+    "file_lines",
+    "is_json",
+    "once_more",
+    "take_up",
+    "text_behind",
+    "values_of",
+]
+
+DAMAGED = "put the file back from a copy, or remove what begins with this line"
+"""What to do about a stored line that is no event."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,29 @@ def values_of(lines: Iterable[tuple[str, bytes]], places: list[str]) -> Iterator
     for where, line in lines:
         places.append(where)
         yield parse_json(line, where)
+
+
+def take_up(found: dict[str, str], where: str, line: bytes) -> None:
+    """Take up the id and digest of a stored event.
+
+    Raises:
+        StoreError: it is no event, or its id is known.
+    """
+    try:
+        id_, digest = identity_of(parse_json(line, where))
+    except InputError as error:
+        raise StoreError(error.message, hint=DAMAGED) from error
+    if id_ is None or id_ in found:
+        raise (
+            once_more(where) if id_ else StoreError(f"Expected the event's id, got nothing - at {where}", hint=DAMAGED)
+        )
+    found[id_] = digest
+
+
+def once_more(where: str) -> StoreError:
+    """An event that stands twice in a log: nothing that appends to one writes it."""
+    hint = "remove the line and head.json to go on without it"
+    return StoreError(f"Expected every event once, got one again - at {where}", hint=hint)
 
 
 def text_behind(reference: str, lines: Callable[[int, int | None], Iterable[tuple[str, bytes]]], at: str) -> str:
