@@ -104,6 +104,18 @@ def test_a_heading_stands_in_front_of_its_section():
     assert "(AGENTS.md:11) Layout: The parser lives here.\n" in told
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Never\n\n### In git\n\nforce push\n",
+        "# Never\n\n## In git\n\nforce push\n",
+        "# Guide\n\n## Never\n\n### In git\n\nforce push\n",
+    ],
+)
+def test_no_heading_that_forbids_is_left_out(text: str):
+    assert "Never > In git: force push\n" in instructing(projected(rules=[{"path": "AGENTS.md", "text": text}]))
+
+
 def test_sentences_end_where_they_end_and_at_list_items():
     assert sentences("Use pnpm, e.g. in CI. Do not use npm!\n- Never push.\n\n1. Ask first.") == [
         "Use pnpm, e.g. in CI.", "Do not use npm!", "- Never push.", "1. Ask first.",

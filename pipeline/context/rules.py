@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from ...nodes.context_tables import RULE_TEXTS
 from ...nodes.errors import InputError
+from ...nodes.turns.duties import is_duty
 from ...nodes.turns.scopes import TOPICS, topics_in
 from ..sources.jsonl import Record
 from .door import masked_values, one_path
@@ -117,7 +118,7 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
         if not fenced and (heading := _HEADING.match(line)):
             depth = len(heading["marks"])
             above = [*(each for each in above if each[0] < depth), (depth, heading["title"])]
-            parts.append((number + 1, [title for _, title in above], []))
+            parts.append((number + 1, _titles(above), []))
         else:
             parts[-1][2].append(line)
     kept = [(line, titles, "\n".join(lines).strip("\n").rstrip()) for line, titles, lines in parts]
@@ -148,9 +149,14 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
     ]  # fmt: skip
 
 
+def _titles(above: list[tuple[int, str]]) -> list[str]:
+    """The headings above a section. The title of a whole file says nothing of one section, unless it reads as a duty."""
+    return [title for depth, title in above if depth > 1 or len(above) == 1 or is_duty(title)]
+
+
 def _headed(titles: list[str], body: str) -> str:
-    """A section behind the headings that it stands under; the title of a whole file says nothing of one section."""
-    named = " > ".join(titles[1:] if len(titles) > 1 else titles)
+    """A section behind the headings that it stands under."""
+    named = " > ".join(titles)
     if not named:
         return body
     return f"{named}:\n{body}" if "\n" in body else f"{named}: {body.strip()}"
