@@ -242,7 +242,8 @@ def run_page(
 
     Args:
         head: names and values at the top.
-        parts: counts to draw: `title`, `note`, `caption`, `what`, `counted` and `rows` (name, count).
+        parts: counts to draw: `title`, `note`, `caption`, `what`, `counted` and `rows` (name, count); `most` is a whole bar,
+            by default the largest count.
         requests: `caption`, `columns` (name, number) and `rows` of the table of requests.
         summary: one line about the whole.
     """
@@ -261,7 +262,7 @@ def run_page(
 
 
 def _drawn(part: Mapping[str, Any]) -> dict[str, Any]:
-    most = max((count for _, count in part["rows"]), default=0) or 1
+    most = part.get("most") or max((count for _, count in part["rows"]), default=0) or 1
     rows = [{"name": name, "shown": f"{count:,}" if isinstance(count, int) else f"{count:.3f}", "share": count / most}
             for name, count in part["rows"]]  # fmt: skip
     return {**part, "rows": rows}

@@ -63,7 +63,7 @@ def run_report(
     if quality is not None:
         parts[:0] = [
             {"title": "Quality", "note": f"{len(quality.shown):,} judged requests", "caption": "Mean of each measure",
-             "what": "measure", "counted": "mean", "rows": quality.means()},
+             "what": "measure", "counted": "mean", "rows": quality.means(), "most": 1.0},
             {"title": "Quality by request", "note": "", "caption": "nDCG@10 of each judged request", "what": "nDCG@10",
              "counted": "requests", "rows": quality.fifths()},
         ]  # fmt: skip
