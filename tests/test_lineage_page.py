@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import uuid
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from audited_runs import SAYS, audited
+from command_line import run as command
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.views.drawing import drawn
@@ -94,3 +99,29 @@ def test_a_step_is_drawn_with_columns_on_its_edges_and_an_unknown_one_is_named()
     assert '"d"' not in dot
     with pytest.raises(InputError, match="third"):
         drawn(small(), "svg", "fifth", title="t")
+
+
+def test_a_run_is_an_openlineage_event_without_content(tmp_path, monkeypatch, capsys):
+    world = audited(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    flags = ["--runs", str(tmp_path / "runs"), "--grants", str(tmp_path / "grants.yaml"), "--format", "openlineage"]
+    code, out, err = command("lineage", world.run, *flags, capsys=capsys)
+    assert code == 0, err
+    event = json.loads(out)
+    assert (event["eventType"], event["job"]["name"]) == ("COMPLETE", "line")
+    uuid.UUID(event["run"]["runId"])
+    datetime.fromisoformat(event["eventTime"])
+    written = {one["name"].rpartition("/")[2]: one for one in event["outputs"]}
+    assert written["snapshots"]["outputFacets"]["outputStatistics"]["rowCount"] == 3
+    assert {"name": "request_id", "type": "string"} in written["hits"]["facets"]["schema"]["fields"]
+    assert all(
+        facet["_schemaURL"] and facet["_producer"] for one in event["outputs"] for facet in one["facets"].values()
+    )
+    assert SAYS not in out
+    assert "src/retry.py" not in out
+    assert json.loads(command("lineage", world.run, *flags, capsys=capsys)[1]) == event
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
+    assert command("lineage", world.run, *flags, capsys=capsys)[0] == 3
+    code, _, err = command("lineage", "--format", "openlineage", capsys=capsys)
+    assert code == 2
+    assert "Expected a run, got none - at RUN" in err

@@ -339,7 +339,10 @@ def lineage(
         str | None, typer.Option("--of", metavar="WHAT", help="steps, all (every node), or one step; default: steps.")
     ] = None,
     format_: Annotated[
-        str | None, typer.Option("--format", help="json, dot, svg, png or html; default: by --out, else json.")
+        str | None,
+        typer.Option(
+            "--format", help="json, dot, svg, png, html, or openlineage of a run; default: by --out, else json."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     as_json: JsonFlag = False,
@@ -352,15 +355,27 @@ def lineage(
     from ..views.lineage import current_lineage
 
     format_ = "json" if as_json else format_ or (out.suffix.removeprefix(".") if out else "json")
-    if format_ not in FORMATS:
-        raise InputError.one_of(FORMATS, format_, "--format")
+    if format_ not in (*FORMATS, "openlineage"):
+        raise InputError.one_of((*FORMATS, "openlineage"), format_, "--format")
+    if format_ == "openlineage" and not run:
+        raise InputError.described("a run", "none", "RUN")
     if run:
         settings = settings_of(runs=runs, grants=grants)
         opened = open_run(settings, run)
         expect_reader(settings, opened)
         # Rows of whole tables tell how much was withheld, from others' requests too.
         counted = opened.rows if audits_whole(settings, opened) else {}
-        data = drawn(opened.lineage, format_, of, title=f"Run {run}", rows=counted, seconds=opened.node_seconds)
+        if format_ == "openlineage":
+            from importlib.metadata import version
+
+            from ..views.openlineage import run_event
+
+            event = run_event(
+                opened.run_id, opened.manifest, opened.lineage, counted or None, version=version("scoped-retrieval")
+            )
+            data = (to_json(event, sort_keys=True) + "\n").encode()
+        else:
+            data = drawn(opened.lineage, format_, of, title=f"Run {run}", rows=counted, seconds=opened.node_seconds)
     else:
         data = drawn(current_lineage(), format_, of, title="The dataflow")
     if out:
