@@ -61,6 +61,7 @@ __all__ = [
     "events_of",
     "expect_reader",
     "known_runs",
+    "last_of_session",
     "load_models",
     "open_retriever",
     "open_run",
