@@ -461,3 +461,8 @@ def test_a_project_that_was_taken_back_is_refused_at_once_with_what_was_stored_o
         problem(bob.get(f"/v1/snapshots/{stored['b']}{path}"), 404, "not_found")
     assert stored["b"] not in {row["snapshot_id"] for row in bob.get("/v1/snapshots").json()["snapshots"]}
     assert ana.get(f"/v1/snapshots/{stored['a']}").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a\0b", "../runs", "run-x", "\u00f3"])
+def test_what_is_no_run_is_not_found(client: TestClient, name: str):
+    problem(client.get("/v1/verify", params={"run": name}), 404, "not_found")
