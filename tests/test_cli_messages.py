@@ -327,7 +327,7 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
         (
             ["ask", "q", "--lanes", ""],
             2,
-            "Expected lexical, semantic, symbol, file, recent, exact, expansion or several, got none - at --lanes",
+            "Expected lexical, semantic, symbol, file, recent, exact, expansion, graph or several, got none - at --lanes",
         ),
         (["verify", "--anchor", "abc"], 2, "Expected 64 hex digits, got 3 characters - at --anchor"),
         (["run"], 2, "Expected a file of requests, got none - at REQUESTS"),
