@@ -78,7 +78,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people = {user: {"projects": [user]} for user in users}
     (folder / "corpus" / "grants.yaml").write_text(yaml.safe_dump({"principals": people}))
     (folder / "scoped-retrieval.toml").write_text(
-        'corpus = "corpus"\nlanes = ["lexical", "recent", "exact", "expansion"]\n'
+        'corpus = "corpus"\nlanes = ["lexical", "recent", "exact", "expansion", "graph"]\n'
     )
     return folder
 
