@@ -38,6 +38,9 @@ class Artifacts(Mapping[str, str]):
             raise InputError.expected("the reference of an artifact of these events", reference, "reference")
         return redact_text(self._texts[reference])
 
+    def __contains__(self, reference: object) -> bool:
+        return reference in self._texts  # that of Mapping expects KeyError
+
     def __iter__(self):
         return iter(self._texts)
 

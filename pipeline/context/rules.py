@@ -30,7 +30,7 @@ INSTRUCTION_FILES = (
     ".windsurfrules", "CONVENTIONS.md", "**/CONVENTIONS.md",
 )  # fmt: skip
 """Paths whose text may instruct, unless the caller names others."""
-_HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)\s*#*$")
+_HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
 
 
 def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:

@@ -9,6 +9,7 @@ Note: TOML is added as text, as no writer of the standard library keeps comments
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ CLIENTS: Mapping[str, Client] = {
 }
 HOOKS = ".claude/settings.json"
 """Where Claude Code looks for the hooks of a project."""
+_OURS = re.compile(r"(?:scoped-retrieval|scoped_retrieval\.pipeline\.cli)['\"]? prompt-hook\b")
 
 
 def changed(client: str, server: Server, standing: str | None, path: Path) -> str:
@@ -83,8 +85,21 @@ def prompt_hook(command: str, standing: str | None, path: Path) -> str:
     if not isinstance(groups, list):
         raise InputError.described("lists of hooks by event", "another form", f"{path}: hooks")
     ours = {"hooks": [{"type": "command", "command": command, "timeout": 30}]}
-    hooks["UserPromptSubmit"] = [*(group for group in groups if "prompt-hook" not in json.dumps(group)), ours]
+    hooks["UserPromptSubmit"] = [*(kept for group in groups if (kept := _without_ours(group)) is not None), ours]
     return _dumped(content)
+
+
+def _without_ours(group: Any) -> Any:
+    """A group of hooks without the one that was written here; None if nothing is left of it."""
+    if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
+        return group
+    others = [hook for hook in group["hooks"] if not _is_ours(hook)]
+    return group if len(others) == len(group["hooks"]) else {**group, "hooks": others} if others else None
+
+
+def _is_ours(hook: Any) -> bool:
+    command = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(command, str) and bool(_OURS.search(command))
 
 
 def _json(standing: str | None, path: Path) -> dict[str, Any]:
@@ -121,7 +136,13 @@ def _toml(key: str, server: Server, standing: str, path: Path) -> str:
         f"args = [{', '.join(map(_quoted, server.args))}]\nenv = {{{env}}}\n"
     )
     text = f"{standing.rstrip()}\n\n{table}" if standing.strip() else table
-    tomllib.loads(text)  # what was an open table or array of the file would be wrong now
+    try:
+        tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:  # an inline table cannot be extended
+        hint = "move its entries to tables of their own first"
+        raise InputError.described(
+            f"a table [{key}], which can be extended", "another form", str(path), hint=hint
+        ) from error
     return text
 
 

@@ -66,7 +66,7 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
 
     try:
         found = anyio.run(_texts, at, report)
-    except Exception as error:
+    except Exception as error:  # a server, its transport and the client may raise anything
         got = type(_first(error)).__name__
         raise InputError.described("an MCP server that lists its resources", got, f"--mcp {name}") from error
     source, rows = f"mcp-resource:{name}", list[dict[str, Any]]()
@@ -98,7 +98,7 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
     most = ReadOptions().max_file_bytes
     found = []
     async with Client(target, read_timeout_seconds=SECONDS) as client:
-        for resource in await _listed(client):
+        for resource in await _listed(client, report):
             uri = str(resource.uri)
             if not is_unicode(uri):
                 report.skip("path not utf-8", at=ascii(uri))
@@ -119,8 +119,8 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
     return sorted(found, key=lambda one: str(one[0].uri))
 
 
-async def _listed(client: Any) -> list[Any]:
-    """The resources on every page, `MOST` at most."""
+async def _listed(client: Any, report: SourceReport) -> list[Any]:
+    """The resources on every page, `MOST` at most; those behind them were not read, so no row of the source ends."""
     found: list[Any] = []
     cursor: str | None = None
     while len(found) < MOST:
@@ -129,6 +129,8 @@ async def _listed(client: Any) -> list[Any]:
         cursor = page.next_cursor
         if cursor is None:
             break
+    if cursor is not None or len(found) > MOST:
+        report.skip(_UNREAD, at=f"resources after the first {MOST:,}")
     return found[:MOST]
 
 
