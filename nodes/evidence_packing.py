@@ -279,7 +279,7 @@ def _runs(
     room = np.maximum(limit[order] - (end[lead] - start[lead]), 0) // 2
     near = (end[order] - end[lead] <= room) & (start[lead] - start[order] <= room)
     own = order == lead
-    near[near & ~own] = reaches(order, chain, own, near, asked.adds(order[near & ~own], lead[near & ~own]))
+    near[near & ~own] = reaches(chain, own, near, asked.adds(order[near & ~own], lead[near & ~own]))
     runs[order[near]] = lead[near]
     return runs
 

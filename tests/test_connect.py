@@ -96,6 +96,26 @@ def test_another_client_is_an_error_that_names_them(shop: Path, capsys):
     assert code == 2 and "Expected one of claude-code" in err
 
 
+def test_a_hook_of_somebody_else_stays_whatever_it_is_called(shop: Path, capsys):
+    file = shop / ".claude/settings.json"
+    file.parent.mkdir()
+    theirs = {"type": "command", "command": "/opt/my-prompt-hook.sh"}
+    older = {"type": "command", "command": "'/a b/scoped-retrieval' prompt-hook --project old"}
+    file.write_text(json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": [theirs, older]}]}}))
+    assert run("connect", "claude-code", "--hook", "--project", "shop", "--write", capsys=capsys)[0] == 0
+    first, ours = read(file)["hooks"]["UserPromptSubmit"]
+    assert first == {"hooks": [theirs]} and "--project shop" in ours["hooks"][0]["command"]
+
+
+def test_a_table_of_toml_that_cannot_be_extended_is_an_error_and_stays(shop: Path, home: Path, capsys):
+    file = file_of("codex", shop, home)
+    file.parent.mkdir(parents=True)
+    file.write_text('mcp_servers = {a = {command = "x"}}\n')
+    code, _, err = run("connect", "codex", "--project", "shop", "--write", capsys=capsys)
+    assert code == 2 and "Expected a table [mcp_servers], which can be extended" in err
+    assert file.read_text() == 'mcp_servers = {a = {command = "x"}}\n'
+
+
 def test_a_hook_is_added_once_beside_those_that_are_there(shop: Path, capsys):
     file = shop / ".claude/settings.json"
     file.parent.mkdir()

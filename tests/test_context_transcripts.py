@@ -319,7 +319,7 @@ def test_scripts_of_codex_are_the_commands_that_they_run(tmp_path: Path):
         script("2", 'const r = await tools.exec_command({cmd:"pnpm \\"test\\""}); text(r.output);'),
         ended(7),
         ran("2", "1 failed"),
-        script("3", 'text(JSON.stringify(await tools.exec_command({"cmd": "ls"})));'),
+        script("3", 'text(JSON.stringify(await tools.exec_command({"cmd": "ls \\\'a\\\'"})));'),
         ran("3", json.dumps({"output": "a", "exit_code": 2})),
         script(
             "4", 'const patch = "*** Begin Patch\\n*** Add File: /home/me/shop/b.ts\\n+new\\n*** End Patch";\ntext(1);'
@@ -331,7 +331,7 @@ def test_scripts_of_codex_are_the_commands_that_they_run(tmp_path: Path):
     assert kinds(events)[1:] == [
         ("file.read", {"path": "src/a.ts", "text": "export const a = 1;", "version": kinds(events)[1][1]["version"]}),
         ("command.finished", {"command": 'pnpm "test"', "exitCode": 7, "stdout": "1 failed"}),
-        ("command.finished", {"command": "ls", "exitCode": 2, "stdout": "a"}),
+        ("command.finished", {"command": r"ls \'a\'", "exitCode": 2, "stdout": "a"}),
         ("file.modified", {"path": "b.ts", "text": "*** Add File: /home/me/shop/b.ts\n+new", "version": kinds(events)[4][1]["version"]}),
     ]  # fmt: skip
     assert left_out == {}

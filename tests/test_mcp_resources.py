@@ -76,6 +76,12 @@ def test_a_resource_that_is_gone_has_ended_and_one_that_cannot_be_read_has_not(s
     assert "The zebra rule" not in block(capsys, "zebra rule") and "okapi rule" in block(capsys, "okapi rule")
 
 
+def test_what_stands_behind_the_most_that_is_read_has_not_ended(shop: Path, capsys, monkeypatch: pytest.MonkeyPatch):
+    indexed(capsys, wiki(shop, TEXTS))
+    monkeypatch.setattr("scoped_retrieval.pipeline.sources.mcp_resources.MOST", 1)
+    assert indexed(capsys, wiki(shop, TEXTS))[0] == 0 and "The zebra rule" in block(capsys, "zebra rule")
+
+
 def test_a_server_over_http_is_read_too(shop: Path, capsys):
     snapshot = run("ask", "default role", "--project", "shop", capsys=capsys)[2].split("snapshot: ")[1].split()[0]
     with server(*MCP) as (_, port):

@@ -40,11 +40,17 @@ class AskedWords:
         return adds_terms(text, term, at[: len(rows)], at[len(rows) :])
 
 
-def reaches(order: Int, chain: Int, own: Bool, near: Bool, adds: Bool) -> Bool:
-    """Of the rows near their best, `near` without `own`, those that add something or stand between it and one that does."""
-    place = np.arange(len(order))
+def reaches(chain: Int, own: Bool, near: Bool, adds: Bool) -> Bool:
+    """Of the rows near their best, `near` without `own`, those that add something or stand between it and one that does.
+
+    Args:
+        chain: number of the chain of neighbors of each row; its rows stand one after the other.
+        own: which rows are the best of their chain.
+        near: which rows are near it, the best among them.
+        adds: of the rows in `near` without `own`, in their order, which add something.
+    """
     best = np.zeros(int(chain.max(initial=0)) + 1, dtype=np.int64)
-    best[chain[own]] = place[own]
+    best[chain[own]] = np.flatnonzero(own)
     first, last = best.copy(), best.copy()
     some = np.flatnonzero(near & ~own)
     np.minimum.at(first, chain[some[adds]], some[adds])

@@ -1,6 +1,6 @@
-"""`snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `explain`, `lineage`, `compact`: read what was written, never retrieve again.
+"""`snapshots`, `replay`, `replay-turn`, `verify`, `xray`, `explain`, `report`, `lineage`, `compact`: read what was written, never retrieve again.
 
-`xray --ask` is the exception: it asks first, then opens the new snapshot.
+`xray --ask`, or `xray` of several words, is the exception: it asks first, then opens the new snapshot.
 """
 
 from __future__ import annotations
@@ -317,14 +317,19 @@ def report(
     from ..service import report_of, snapshot_named
 
     settings = settings_of(runs=runs, grants=grants)
-    quality: Any = None
+    quality = None
     if qrels is not None:
         from ..evaluation.judgements import read_qrels
         from ..evaluation.run_quality import quality_of
         from ..places import at_home
 
         judged = read_qrels(at_home(qrels, "--qrels"))
-        quality = lambda run, requests: quality_of(run, judged, documents, requests)  # noqa: E731
+
+        def of_run(run: Any, requests: list[str]) -> Any:
+            return quality_of(run, judged, documents, requests)
+
+        quality = of_run
+
     _deliver(None, report_of(settings, snapshot_named(settings, name), quality), out, False)
     return EXIT["ok"]
 

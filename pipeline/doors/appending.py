@@ -84,7 +84,8 @@ def _row(row: Any, at: str) -> dict[str, Any]:
     if kind not in KINDS:
         raise InputError.one_of(KINDS, kind, f"{at}.kind")
     if not source.strip() or len(source) > 200 or not source.isprintable():
-        raise InputError.described("1 to 200 printable characters", f"{len(source)}", f"{at}.source")
+        got = f"{len(source)} characters" if source.isprintable() else "others"
+        raise InputError.described("1 to 200 printable characters", got, f"{at}.source")
     said = {name: value for name, value in row.items() if name not in ("kind", "source")}
     return {"origin_class": kind, "source_id": f"{kind}:{source}", **said}
 

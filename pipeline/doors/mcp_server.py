@@ -101,18 +101,22 @@ def mcp_server(settings: Settings, desk: Desk) -> Server[Any]:
         return {name: tool for name, tool in TOOLS.items() if may_append or not tool.adds}
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_declared(name, tool) for name, tool in offered().items()])
+        try:
+            tools = await done(offered)
+        except Exception as error:
+            raise MCPError(types.INVALID_PARAMS, _said(error)) from error
+        return types.ListToolsResult(tools=[_declared(name, tool) for name, tool in tools.items()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tools = offered()
-        tool = tools.get(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"Expected one of {', '.join(tools)}, got another tool")
         try:
-            asked, at = arguments_of(tool, params.arguments, scope), mine(context)
-            return _result(await done(lambda: tool.call(at, asked)))
+            tools = await done(offered)
+            tool = tools.get(params.name)
+            if tool is not None:
+                asked, at, call = arguments_of(tool, params.arguments, scope), mine(context), tool.call
+                return _result(await done(lambda: call(at, asked)))
         except Exception as error:
             return types.CallToolResult(content=[types.TextContent(type="text", text=_said(error))], is_error=True)
+        raise MCPError(types.INVALID_PARAMS, f"Expected one of {', '.join(tools)}, got another tool")
 
     async def list_resources(context: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         try:

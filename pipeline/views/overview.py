@@ -53,7 +53,7 @@ def overview_svg(steps: Sequence[Step], *, links: bool = False) -> str:
             f"{escape(step.title)}</text>"
             f'<text x="{x + 12}" y="{y + 50}" font-size="12.5" fill="{ink}">{escape(said(step))}</text>'
         )
-        parts.append(f'<a href="#step-{step.name}">{box}</a>' if links else box)
+        parts.append(f'<a href="#step-{escape(step.name)}">{box}</a>' if links else box)
     return "".join([*parts, "</svg>"])
 
 

@@ -176,13 +176,21 @@ def _arguments(payload: Mapping[str, Any]) -> Any:
 def _command(given: Any) -> str:
     """The command line of a call; of a script, those of the commands that it runs."""
     if isinstance(given, str):
-        found = [json.loads(each["text"], strict=False) for each in _IN_SCRIPT.finditer(given)]
+        found = [_unquoted(each["text"]) for each in _IN_SCRIPT.finditer(given)]
         return "; ".join(found) or given
     command = given.get("cmd") or given.get("command") or given.get("query") or given.get("path") or ""
     if isinstance(command, list):
         words = [str(each) for each in command]
         return words[-1] if len(words) == 3 and words[1] in ("-lc", "-c") else " ".join(words)
     return str(command)
+
+
+def _unquoted(literal: str) -> str:
+    """What a string of a script says; one with an escape that JSON lacks stays as it is written."""
+    try:
+        return json.loads(literal, strict=False)
+    except ValueError:
+        return literal[1:-1]
 
 
 def _output(made: Transcript, id_: str, tool: str, command: str, given: str, output: Any, ends: Sequence[int]) -> None:
