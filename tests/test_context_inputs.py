@@ -198,3 +198,9 @@ def test_phases_are_read_strictly(tmp_path: Path):
     assert ContextPolicy(phases=Path(__file__).parents[1] / "data" / "context" / "phases.yaml").phases.equals(
         load_phases()[0]
     )
+
+
+def test_a_fence_of_a_rule_file_ends_with_its_own_mark_and_a_title_keeps_its_sharp():
+    text = "# C#\n\n~~~\n```\n## in the block\n~~~\n## Never ##\nforce push"
+    rules = read_rules([{"path": "AGENTS.md", "text": text}])
+    assert rules["text"].to_pylist() == ["C#:\n~~~\n```\n## in the block\n~~~", "Never: force push"]

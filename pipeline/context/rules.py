@@ -112,10 +112,14 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
     """A rule file by its headings, each with the headings above it, and the topics of its own heading and of the file's name."""
     parts: list[tuple[int, list[str], list[str]]] = [(1, [], [])]
     above: list[tuple[int, str]] = []
-    fenced = False
+    fence = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        fenced ^= line.lstrip().startswith(("```", "~~~"))
-        if not fenced and (heading := _HEADING.match(line)):
+        mark = line.lstrip()
+        if fence:
+            fence = "" if mark.startswith(fence) else fence
+        elif mark.startswith(("```", "~~~")):
+            fence = mark[:3]
+        if not fence and (heading := _HEADING.match(line)):
             depth = len(heading["marks"])
             above = [*(each for each in above if each[0] < depth), (depth, heading["title"])]
             parts.append((number + 1, _titles(above), []))
