@@ -237,3 +237,17 @@ def test_a_ledger_has_a_row_for_every_event_and_one_for_older_ones_where_all_tur
     last = made[-1]["ledger"]
     assert "event:e0" not in {row["sourceId"] for row in last["excluded"]}
     assert "older" in {row["sourceId"] for row in last["included"]}
+
+
+def test_two_records_of_one_input_are_told_apart(place: Path, capsys: Any):
+    project = ("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--at", "5")
+    _, long, _ = run(*project, capsys=capsys)
+    first = value_of("context", "list", capsys=capsys)[0]["record"]
+    _, short, _ = run(*project, "--max-tokens", "1250", capsys=capsys)
+    second = next(each["record"] for each in value_of("context", "list", capsys=capsys) if each["record"] != first)
+    assert long != short
+    for name, text in ((first, long), (second, short)):
+        assert run("context", "replay", name, capsys=capsys)[:2] == (0, text)
+    code, text, err = run("context", "replay", "s/5", capsys=capsys)
+    assert (code, text) == (0, short) and f"s/5 was recorded 2 times, {second} last; by their own names: {first}" in err
+    assert not value_of("context", "diff", first, second, capsys=capsys)["same_input"]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from context_session import Session, item, policy, snapshot
-from scoped_retrieval.nodes.errors import AccessError, StoreError, VerificationError
+from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError, VerificationError
 from scoped_retrieval.pipeline.context.store import ContextStore
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
@@ -41,7 +41,24 @@ def test_a_recorded_input_is_read_again_byte_for_byte(tmp_path: Path):
         assert again.projection.text() == seen.text() and again.projection.neutral() == seen.neutral()
         assert again.projection.ledger() == seen.ledger() and again.projection.conditions == seen.conditions
         assert again.projection.openai() == seen.openai() and again.erased == ()
-    assert store.named(record) == record, "it has three inputs"
+    with pytest.raises(InputError, match="Expected the record of one input, got one of 3"):
+        store.replay(record)
+
+
+def test_a_record_is_replayed_by_its_name_though_its_input_was_recorded_again(tmp_path: Path):
+    session = Session()
+    store, policy_ = ContextStore(tmp_path, principal="ana"), policy()
+    first, second = (
+        policy_.project_turns(turns=[{}], events=session.events, session_id="s", budget=budget)
+        for budget in ({"maxTokens": 9000}, {"maxTokens": 9000, "fences": "lines"})
+    )
+    names = [store.record(first, now=NOON), store.record(second, now=NOON + timedelta(hours=1))]
+    assert first[0].input_id == second[0].input_id and names[0] != names[1]
+    for name, made_ in zip(names, (first, second), strict=True):
+        again = store.replay(name)
+        assert (again.record, again.projection.text(), again.others) == (name, made_[0].text(), ())
+    last = store.replay(first[0].input_id)
+    assert (last.record, last.projection.text(), last.others) == (names[1], second[0].text(), (names[0],))
 
 
 def test_no_text_stands_in_a_table_and_no_input_as_a_whole(tmp_path: Path):

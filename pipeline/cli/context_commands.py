@@ -96,22 +96,28 @@ def replay(
     settings = settings_of(runs=runs, grants=grants)
     _known_format(format_)
     store = ContextStore.of(settings)
-    found = store.replay(store.named(input_id))
+    found = store.replay(input_id)
     snapshots = snapshots_of(settings, found.projection)
     note(f"input: {found.projection.input_id}, recorded {found.recorded_at} in {found.record}")
     for each in snapshots:
         note(f"snapshot: {each['snapshot_id']} ({each['status']})")
+    _tell_others(found)
     if found.erased:
         note(f"erased: the text of {', '.join(found.erased)}")
-    value = found.projection.as_dict() | {"record": found.record, "erased": list(found.erased), "snapshots": snapshots}
+    value = found.projection.as_dict() | {
+        "record": found.record,
+        "others": list(found.others),
+        "erased": list(found.erased),
+        "snapshots": snapshots,
+    }
     emit(value, as_json=as_json, text=_formatted(found.projection, format_))
     return EXIT["erased"] if found.erased else EXIT["ok"]
 
 
 @context_app.command()
 def diff(
-    first: Annotated[str, typer.Argument(metavar="INPUT")],
-    second: Annotated[str, typer.Argument(metavar="INPUT")],
+    first: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
+    second: Annotated[str, typer.Argument(metavar="INPUT", help="The other.")],
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
@@ -121,14 +127,17 @@ def diff(
     from ..context.store import ContextStore
 
     store = ContextStore.of(settings_of(runs=runs, grants=grants))
-    found = difference(*(store.replay(store.named(each)).projection for each in (first, second)))
+    both = [store.replay(each) for each in (first, second)]
+    for each in both:
+        _tell_others(each)
+    found = difference(*(each.projection for each in both))
     emit(found, as_json=as_json, text="\n".join([*_compared(found), "", *found["diff"]]))
     return EXIT["ok"]
 
 
 @context_app.command()
 def why(
-    input_id: Annotated[str, typer.Argument(metavar="INPUT", help="A recorded model input.")],
+    input_id: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
     expected: Annotated[
         str, typer.Argument(metavar="EXPECTED", help="A path, a source, a row of evidence, or words of an event.")
     ],
@@ -147,7 +156,9 @@ def why(
 
     settings = settings_of(runs=runs, grants=grants)
     store = ContextStore.of(settings)
-    seen = store.replay(store.named(input_id)).projection
+    replayed = store.replay(input_id)
+    _tell_others(replayed)
+    seen = replayed.projection
     sent = read_input(model_input) if model_input else None
     found = asked(
         seen,
@@ -260,6 +271,15 @@ def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
     found = demonstration()
     emit(found.as_dict(), as_json=as_json, text=_formatted(found, format_))
     return EXIT["ok"]
+
+
+def _tell_others(found: Any) -> None:
+    """Older records of an input id that was projected again: this one is the last."""
+    if found.others:
+        note(
+            f"records: {found.projection.input_id} was recorded {len(found.others) + 1} times, {found.record} last; "
+            f"by their own names: {', '.join(found.others)}"
+        )
 
 
 def _compared(found: dict[str, Any]) -> list[str]:

@@ -8,15 +8,16 @@ A record holds the tables of the line; texts stand apart by SHA-256, as in runs.
 together from the lines of its sources, and compares the digest. So erasing the text of a row of evidence takes it out of every
 input that showed it, and leaves the ledgers standing.
 
-What one would otherwise get wrong: a record is named by what it says. Recording the same projection twice changes nothing; the
-id of an input that was projected again in another way leads to the record that was written last.
+What one would otherwise get wrong: a record is named by what it says. Recording the same projection twice changes nothing. The id
+of a record leads to that record alone; the id of an input that was projected again in another way, to the record written last,
+which names the others.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +28,7 @@ import pyarrow.compute as pc
 from ...nodes.columns.digests import stored_form, text_sha256
 from ...nodes.columns.keys import constants, flat, integers, positions
 from ...nodes.context_tables import CONTEXT_TABLES
-from ...nodes.errors import AccessError, StoreError, VerificationError
+from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import texts_of
 from ..access import audits
@@ -60,13 +61,16 @@ _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots
 
 @dataclass(frozen=True)
 class Replayed:
-    """A recorded turn. `erased` are sources whose text is gone; then `projection` has no input text."""
+    """A recorded turn. `erased` are sources whose text is gone; then `projection` has no input text. `others` are older records of
+    the same input id, the last ones first; none where a record was named.
+    """
 
     projection: Projection
     record: str
     recorded_at: str
     principal: str
     erased: tuple[str, ...]
+    others: tuple[str, ...] = ()
 
 
 class ContextStore:
@@ -158,29 +162,32 @@ class ContextStore:
             return True
         return self.settings is not None and bool(manifest["projects"]) and audits(self.settings, manifest["projects"])
 
-    def replay(self, input_id: str) -> Replayed:
-        """A model input as it was recorded, put together again and compared with its digest.
+    def replay(self, what: str) -> Replayed:
+        """A model input as it was recorded, put together again and compared with its digest: the one input of a record, or by
+        the id of an input the record of it that was written last.
 
         Raises:
             AccessError: no record that the principal may read has it.
+            InputError: a record has several inputs.
             VerificationError: what is stored does not give the recorded input.
             StoreError: the record cannot be read.
         """
-        for manifest in reversed(self.records()):
-            if input_id in manifest["inputs"]:
-                return self._replayed(manifest, input_id)
+        manifests = self.records()
+        for manifest in manifests:
+            if manifest["record"] == what:
+                if len(manifest["inputs"]) != 1:
+                    raise InputError.described("the record of one input", f"one of {len(manifest['inputs'])}", what,
+                                               hint="`context list` names its inputs: ask for one of them.")  # fmt: skip
+                return self._replayed(manifest, manifest["inputs"][0])
+        having = [manifest for manifest in reversed(manifests) if what in manifest["inputs"]]
+        if having:
+            others = tuple(manifest["record"] for manifest in having[1:])
+            return replace(self._replayed(having[0], what), others=others)
         raise AccessError(
-            f"Expected a model input that you may read, got none - at {input_id}",
+            f"Expected a model input that you may read, got none - at {what}",
             hint="`context project` records inputs; `context list` names those that you may read"
             + (f"; {len(self.damaged)} records are damaged: {', '.join(self.damaged)}" if self.damaged else ""),
         )
-
-    def named(self, what: str) -> str:
-        """The id of an input: itself, or the one input of a record."""
-        for manifest in self.records():
-            if manifest["record"] == what and len(manifest["inputs"]) == 1:
-                return manifest["inputs"][0]
-        return what
 
     def children_of(self, snapshot_id: str) -> list[Replayed]:
         """The model inputs that draw on a snapshot, the last ones first: what the model really saw of it."""
