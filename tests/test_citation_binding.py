@@ -100,7 +100,7 @@ def test_the_locator_of_a_merged_item_names_the_first_line_shown_and_its_section
         | {"semantic_raw": 0.9 if section == "Best" else 0.1}
         for n, (text, section) in enumerate(zip(texts, ["Above", "Best", "Below"], strict=True))
     ]
-    made = line(rows, requests={"r1": {"max_chunk_tokens": 400}}).run("packs")
+    made = line(rows, requests={"r1": {"max_chunk_tokens": 400}}, asks="above below").run("packs")
     contracts = made["contracts"].set_column(
         made["contracts"].column_names.index("max_chunk_tokens"), "max_chunk_tokens", pa.array([limit], pa.int32())
     )

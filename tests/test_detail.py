@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.blocks.passages import Terms
+from scoped_retrieval.nodes.blocks.passages import Terms, said_terms
 from scoped_retrieval.nodes.tables import MATCH_TERMS
 from selection_line import WEIGHTS, line
 
@@ -142,6 +142,13 @@ def test_of_equal_keys_the_greatest_weight_counts() -> None:
     terms = Terms.of(table, pa.array(["r1"]))
     assert terms.weights.tolist() == [3.0]
     assert np.array_equal(terms.codes, np.sort(terms.codes))
+
+
+def test_no_word_crosses_the_end_of_its_text() -> None:
+    table = MATCH_TERMS.build({"request_id": ["r1", "r1"], "term": ["port", "export"], "weight": [1.0, 1.0]})
+    texts = pa.array(["the ex", "port", "", "Export ports"], pa.large_string())
+    said = said_terms(texts, np.zeros(4, np.int64), Terms.of(table, pa.array(["r1"])))
+    assert sorted(set(said[0].tolist())) == [1, 3]
 
 
 def test_the_second_item_of_a_file_comes_behind_the_next_files() -> None:

@@ -30,6 +30,7 @@ CLEARLY = 1.25
 """A passage is preferred to the head of its item if it says this many times as much."""
 _IDEOGRAPH = 6
 """Bytes of two neighboring ideographs, which are a term."""
+_SLOTS = 1 << 16
 _WIDE = 1 << 40
 """Characters that no text has."""
 
@@ -91,8 +92,8 @@ def said_terms(texts: pa.LargeStringArray, asking: Int, terms: Terms) -> tuple[I
     """Each distinct pair of a text and a term of its request that it says: the numbers of both, ascending."""
     bounds, data = offsets_and_bytes(texts)
     data = data[: bounds[-1]]
-    start, length = _words(data)
-    text = np.searchsorted(bounds, start, side="right") - 1
+    start, length = _words(data, bounds[:-1])
+    text = np.arange(len(texts)).repeat(np.diff(start.searchsorted(bounds)))
     hit, found = _asked(_keys(data, start, length), asking[text], terms)
     return np.divmod(np.unique(text[hit] * len(terms.codes) + found), max(len(terms.codes), 1))
 
@@ -165,16 +166,16 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
 
 def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Float:
     """Of each item the weights of the terms said before each of its units and before its end, one item after the other."""
-    bounds, data = offsets_and_bytes(units.every)
-    low, high = bounds[opening], bounds[closing]
-    sizes = high - low
-    start, length = _words(data[expand_ranges(low, sizes)])
-    item = np.searchsorted(starts_of(sizes), start, side="right") - 1
-    place = start - starts_of(sizes)[:-1][item] + low[item]
-    hit, found = _asked(_keys(data, place, length), asking[item], terms)
-    unit = np.searchsorted(bounds, place[hit], side="right") - 1
-    cells = starts_of(closing - opening + 1)
-    cell = cells[:-1][item[hit]] + unit - opening[item[hit]]
+    counts = closing - opening
+    bounds, data = offsets_and_bytes(units.every.take(pa.array(expand_ranges(opening, counts))))
+    data = data[: bounds[-1]]
+    edges = starts_of(counts)
+    start, length = _words(data, bounds[edges[:-1]])
+    item = np.arange(len(counts)).repeat(np.diff(start.searchsorted(bounds[edges])))
+    hit, found = _asked(_keys(data, start, length), asking[item], terms)
+    unit = bounds.searchsorted(start[hit], side="right") - 1 - edges[item[hit]]
+    cells = starts_of(counts + 1)
+    cell = cells[item[hit]] + unit
     distinct = np.unique(cell * len(terms.codes) + found)  # a term counts once in a line
     weight = terms.weights[distinct % len(terms.codes)]
     per = np.bincount(distinct // len(terms.codes), weights=weight, minlength=cells[-1] + 1)
@@ -183,36 +184,46 @@ def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -
 
 def _asked(keys: Int, asking: Int, terms: Terms) -> tuple[Int, Int]:
     """Which of some words are asked for by the request beside each, and the place of each such term in `terms.codes`."""
-    at = np.minimum(terms.keys.searchsorted(keys), len(terms.keys) - 1)
-    hit = np.flatnonzero(terms.keys[at] == keys)
-    code = asking[hit] * len(terms.keys) + at[hit]
+    likely = np.zeros(_SLOTS, dtype=np.bool_)
+    likely[_slots(terms.keys)] = True
+    hit = np.flatnonzero(likely[_slots(keys)])
+    at = np.minimum(terms.keys.searchsorted(keys[hit]), len(terms.keys) - 1)
+    same = terms.keys[at] == keys[hit]
+    hit, at = hit[same], at[same]
+    code = asking[hit] * len(terms.keys) + at
     found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)
     asked = terms.codes[found] == code
     return hit[asked], found[asked]
 
 
-def _words(data: NDArray[np.uint8]) -> tuple[Int, Int]:
-    """Where words and humps of identifiers start, and how much of each is compared."""
+def _slots(keys: Int) -> NDArray[np.uint64]:
+    """A slot of a table of `_SLOTS` for each key (Fibonacci hashing): most words are asked for by nobody."""
+    return (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
+
+
+def _words(data: NDArray[np.uint8], edges: Int) -> tuple[Int, Int]:
+    """Where words and humps of identifiers start, and how much of each is compared; none crosses one of `edges`."""
     kind = _KIND[data]
     starts = kind > 0
     starts[1:] &= (kind[:-1] == _SEPARATOR) | ((kind[1:] == _UPPER) & (kind[:-1] != _UPPER)) | (kind[1:] == _MARK)
+    inside = edges[edges < len(data)]
+    starts[inside] = kind[inside] > 0
     stops = starts.copy()
     stops[1:] |= (kind[1:] == _SEPARATOR) & (kind[:-1] > 0)
-    begin = np.flatnonzero(starts)
     ends = np.flatnonzero(stops)
-    length = np.append(ends[1:], len(data))[ends.searchsorted(begin)] - begin if len(begin) else begin
+    first = np.flatnonzero(starts[ends])
+    begin = ends[first]
+    length = np.append(ends, len(data))[first + 1] - begin
     pair = kind[begin] == _MARK
     return begin, np.where(pair, np.minimum(_IDEOGRAPH, len(data) - begin), np.minimum(length, PREFIX))
 
 
 def _keys(data: NDArray[np.uint8], start: Int, length: Int) -> Int:
     """The first bytes of each word in lower case, as one number."""
-    key = np.zeros(len(start), dtype=np.int64)
-    last = max(len(data) - 1, 0)
-    for place in range(_IDEOGRAPH):
-        inside = length > place
-        key = np.where(inside, (key << 8) | _SMALL[data[np.minimum(start + place, last)]], key) if inside.any() else key
-    return key
+    padded = np.zeros(len(data) + 8, dtype=np.uint8)
+    padded[: len(data)] = _SMALL[data]
+    eight = np.ndarray(len(data) + 1, dtype=">u8", buffer=padded.data, strides=(1,))
+    return (eight[start].astype(np.uint64) >> (8 * (8 - length)).astype(np.uint64)).astype(np.int64)
 
 
 def _prefixes(terms: pa.Array) -> Ragged:
