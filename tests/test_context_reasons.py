@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from context_session import Session, item, projected, snapshot
+import pytest
+from context_session import Session, item, memory, policy, projected, snapshot
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.reasons import SAYS, difference, why
+from scoped_retrieval.pipeline.context.store import ContextStore
 
 
 def rows(session: Session) -> list[dict[str, Any]]:
@@ -107,7 +110,9 @@ def test_words_of_the_goal_are_found_where_the_goal_stands():
     assert why(seen, "of the serializer")["answer"].startswith("it stands in the input (full)"), (
         "without the log as well"
     )
-    assert why(seen, "current workspace")["answer"] == "its words stand in the input"
+    found = why(seen, "current workspace")
+    assert [each["source_id"] for each in found["sources"]] == ["rule:system:0"]
+    assert found["answer"].startswith("it stands in the input (full)")
 
 
 def test_layer_5_the_input_that_was_sent_has_it_outside_of_its_fence():
@@ -169,3 +174,52 @@ def test_two_inputs_are_compared():
     assert "item:snap-1:code#2" in found["only_in_first"] and "event:e2" in found["only_in_second"]
     assert any(line.startswith("+") and "src/serializer.ts" in line for line in found["diff"])
     assert difference(first, first)["same_input"] and difference(first, first)["diff"] == []
+
+
+def test_an_id_means_its_own_source_alone():
+    session = Session()
+    for number in range(1, 60):
+        session.failing(f"src/a.ts:{number} error", turn=number)
+    seen = projected(session)
+    for id_ in ("event:e5", "event:e59"):
+        assert [each["source_id"] for each in why(seen, id_)["sources"]] == [id_]
+    assert {each["source_id"] for each in why(seen, "e5", events=rows(session))["sources"]} == {"event:e5"}
+
+
+def test_words_mean_the_rules_memories_and_items_that_say_them_whether_they_are_shown_or_not():
+    session = Session()
+    session.add("search.result", turn=1, query="q", matches=[{"path": "src/m.ts", "line": 1, "text": "a quokka here"}])
+    seen = projected(
+        session,
+        rules=["Write British English.", {"path": "AGENTS.md", "text": "Run the tests after each change."}],
+        memories=[memory("m1", "Prefers zig builds", scope="other"), memory("m2", "Uses pnpm workspaces")],
+        snapshots=[snapshot(*(item(f"code#{n}", f"src/f{n}.ts", f"unique{n:02} words") for n in range(14)))],
+    )
+    for words, source in (
+        ("British English", "rule:system:0"), ("after each change", "rule:AGENTS.md:1"), ("zig builds", "memory:m1"),
+        ("pnpm workspaces", "memory:m2"), ("unique13", "item:snap-1:code#13"), ("quokka", "match:e1:1"),
+    ):  # fmt: skip
+        assert [each["source_id"] for each in why(seen, words)["sources"]] == [source], words
+    assert why(seen, "zig builds")["omitted_for"] == "low relevance"
+    assert why(seen, "nobody said this", events=rows(session))["layer"] == "retrieval_not_recalled"
+
+
+def test_of_a_record_words_of_what_was_left_out_are_not_denied(tmp_path: Any):
+    made = policy().project_turns(
+        turns=[{}],
+        events=Session().events,
+        memories=[memory("m1", "Prefers zig builds", scope="other"), memory("m2", "Uses pnpm workspaces")],
+    )
+    store = ContextStore(tmp_path, principal="ana")
+    seen = store.replay(store.record(made)).projection
+    assert [each["source_id"] for each in why(seen, "pnpm workspaces")["sources"]] == ["memory:m2"]
+    found = why(seen, "zig builds", events=rows(Session()))
+    assert found["layer"] is None
+    assert found["answer"].startswith("no text at hand has it, and those of 1 sources are not at hand")
+    assert why(seen, "src/lexer.ts")["layer"] == "retrieval_not_recalled"
+
+
+@pytest.mark.parametrize("nothing", ["", "  "])
+def test_nothing_is_no_question(nothing: str):
+    with pytest.raises(InputError, match="Expected a path, an id, or words"):
+        why(projected(), nothing)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ class ContextPolicy:
             counters=load_counters(set(table["tokenizer"].to_pylist())),
         )
         beyond = Beyond(log, inputs.items)
-        return Projections(table, run_context(inputs), log.artifacts, beyond)
+        return Projections(table, run_context(inputs), log.artifacts, beyond, partial(_texts, inputs))
 
     def turns_of(
         self,
@@ -194,6 +195,19 @@ class ContextPolicy:
                 "an id of its own for every turn", "two turns with one", "turns", hint="`inputId` names a turn."
             )
         return table
+
+
+def _texts(inputs: ContextInputs) -> dict[str, str]:
+    """What rules, constraints, memories, items and matches say, by source."""
+    names = dict(zip(inputs.events["seq"].to_pylist(), inputs.events["event_id"].to_pylist(), strict=True))
+    found = {f"rule:{row['rule_id']}": row["text"] for row in inputs.rules.select(["rule_id", "text"]).to_pylist()}
+    for row in inputs.memories.select(["memory_id", "text"]).to_pylist():
+        found[f"memory:{row['memory_id']}"] = row["text"]
+    for row in inputs.items.select(["snapshot_id", "label", "text"]).to_pylist():
+        found[f"item:{row['snapshot_id']}:{row['label']}"] = row["text"]
+    for row in inputs.matches.select(["seq", "place", "text"]).to_pylist():
+        found[f"match:{names.get(row['seq'])}:{row['place']}"] = row["text"]
+    return {source: text for source, text in found.items() if text}
 
 
 def _defaults(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -28,6 +28,12 @@ class Projection:
     state: Mapping[str, Any]
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """The long texts of the events at hand, by reference."""
+    said: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """What rules, constraints, memories, matches and items at hand say, by source; a record has those of its input alone."""
+        return self.said()
 
     @property
     def input_id(self) -> str:
@@ -155,6 +161,8 @@ class Projections:
     artifacts: Mapping[str, str] = field(default_factory=dict)
     beyond: Beyond | None = None
     """What the turns were made from: the ledger has a row for all of it."""
+    said: Callable[[], Mapping[str, str]] = dict
+    """What was given says, by source."""
 
     def __len__(self) -> int:
         return self.turns.num_rows
@@ -188,6 +196,7 @@ class Projections:
             rows["turn_warnings"],
             one["turn_states"],
             self.artifacts,
+            self.said,
         )
 
     def named(self, input_id: str) -> Projection:

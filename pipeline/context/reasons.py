@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...nodes.errors import InputError
 from ...nodes.turns.scopes import checks
 from ...nodes.turns.words import LEVELS
 from .projection import Projection
@@ -36,6 +37,10 @@ _OMITTED = {
     "doubtful source": ("ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
 _RANKED_OUT = ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence")
+_NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
+"""Paths and ids: the ledger has them, whatever became of their texts."""
+_WORDED = ("system_rules", "repository_instructions", "memory_candidate", "retrieval_result", "search_match")
+_EVENTS = ("recent_tail", "latest_observation", "user_message", "file_content", "older_history")
 _SNAPSHOT_LAYER = {
     "rank": "ordering_not_ranked",
     "select": "ordering_not_ranked",
@@ -70,7 +75,12 @@ def why(
         events: rows of the session log (LOG_EVENTS), to find words, and what the model did afterwards.
         snapshots: decisions of the turn's retrieval snapshots, by snapshot id.
         sent: the input as it was sent, where another program made it.
+
+    Raises:
+        InputError: nothing is asked for.
     """
+    if not expected.strip():
+        raise InputError.expected("a path, an id, or words", None, "EXPECTED")
     rows = _meant(seen, expected, events)
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
@@ -97,7 +107,12 @@ def why(
     if not rows:
         if len(expected) > 3 and expected in seen.text():
             return answer | {"answer": "its words stand in the input"}
-        return _in_snapshots(answer, expected, snapshots or {})
+        found = _in_snapshots(answer, expected, snapshots or {})
+        if found["answer"] == SAYS["retrieval_not_recalled"] and (unread := _unread(seen, expected, events)):
+            return answer | {
+                "answer": f"no text at hand has it, and those of {unread} sources are not at hand: ask by path or id, or with the log"
+            }
+        return found
     row = min(
         rows,
         key=lambda each: (
@@ -134,9 +149,12 @@ def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
 
 
 def _meant(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
-    """The rows of the ledger that a name means. Words mean every source that says them: those of an event are the goal, a
-    constraint or a summary as well, where it set one.
+    """The rows of the ledger that a name means: of an id its own, else of a path or the end of one those of that file, else of
+    words every source that says them. Words of an event are the goal, a constraint or a summary as well, where it set one.
     """
+    named = [row for row in seen.decisions if expected in (row["source_id"], row["evidence_id"], row["path"])]
+    if named and any(expected == row["source_id"] for row in named):
+        return [row for row in named if expected == row["source_id"]]
     said = set()
     if len(expected) > 3:
         for event in events:
@@ -144,16 +162,28 @@ def _meant(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
                 said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "constraint", "history")}
         if expected in (seen.state["user_goal"] or ""):
             said.add(f"goal:{seen.state['goal_event']}")
+        said |= {source for source, text in seen.texts.items() if expected in text}
     found = [
         row
         for row in seen.decisions
-        if expected in (row["source_id"], row["evidence_id"], row["path"])
+        if expected in (row["evidence_id"], row["path"])
         or (row["path"] or "").endswith(f"/{expected}")
         or row["source_id"] in said
     ]
     if found:
         return found
-    return [row for row in seen.decisions if len(expected) > 3 and expected in row["source_id"]]
+    part = re.compile(rf"(?<![\w]){re.escape(expected)}(?![\w])")
+    return [row for row in seen.decisions if len(expected) > 1 and part.search(row["source_id"])]
+
+
+def _unread(seen: Projection, expected: str, events: Sequence[Row]) -> int:
+    """How many sources that were left out may have words that nothing at hand has: a record does not keep their texts, and those
+    of events are in the log.
+    """
+    if _NAME.fullmatch(expected):
+        return 0
+    kinds = _WORDED if events else (*_WORDED, *_EVENTS)
+    return sum(row["source_id"] not in seen.texts and row["source_kind"] in kinds for row in seen.decisions)
 
 
 def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str, Sequence[Row]]) -> dict[str, Any]:

@@ -225,6 +225,7 @@ class ContextStore:
             tables["context_decisions"].to_pylist(),
             tables["turn_warnings"].to_pylist(),
             tables["turn_states"].to_pylist()[0],
+            said=lambda: _said(isolated),
         )
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], erased)
 
@@ -249,6 +250,13 @@ class ContextStore:
 def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
     """The lines that stand in an input; what was left out is in no record."""
     return isolated.filter(pc.not_equal(fitted["shown"], "none"))
+
+
+def _said(isolated: pa.Table) -> dict[str, str]:
+    """The lines of rules, constraints, memories, items and matches that stand in an input, by source."""
+    rows = isolated.select(["source_id", "body"]).to_pylist()
+    kinds = ("rule:", "constraint:", "memory:", "item:", "match:")
+    return {row["source_id"]: row["body"] for row in rows if row["body"] and row["source_id"].startswith(kinds)}
 
 
 def _put_together(tables: Mapping[str, pa.Table], model_input: Mapping[str, Any]) -> dict[str, str]:
