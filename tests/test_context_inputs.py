@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from context_session import Session, memory, policy, projected
+from context_session import Session, item, memory, policy, projected, reasons, snapshot
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.events import LogReader, read_events
@@ -204,3 +204,31 @@ def test_a_fence_of_a_rule_file_ends_with_its_own_mark_and_a_title_keeps_its_sha
     text = "# C#\n\n~~~\n```\n## in the block\n~~~\n## Never ##\nforce push"
     rules = read_rules([{"path": "AGENTS.md", "text": text}])
     assert rules["text"].to_pylist() == ["C#:\n~~~\n```\n## in the block\n~~~", "Never: force push"]
+
+
+@pytest.mark.parametrize("root", ["/repo", "C:\\repo"])
+def test_paths_below_an_absolute_working_directory_are_named_from_there(root: str):
+    session = Session()
+    session.add("file.read", turn=1, path=f"{root}/src/d.ts", version="1", text="old content")
+    session.add("file.read", turn=1, path=f"{root}2/src/e.ts", version="1", text="beside it")
+    session.add("file.modified", turn=2, path="src/d.ts", version="2", text="+new")
+    items = [item("code#1", f"{root}/src/d.ts", "old item")]
+    seen = projected(session, turn={"workingDirectory": root, "snapshotIds": ["snap-1"]}, snapshots=[snapshot(*items)])
+    assert reasons(seen)["event:e1"] == "stale_version"
+    paths = {row["source_id"]: row["path"] for row in seen.decisions}
+    assert paths["item:snap-1:code#1"] == "src/d.ts"
+    assert (paths["event:e1"], paths["event:e2"]) == ("src/d.ts", f"{root}2/src/e.ts".replace("\\", "/"))
+    assert "old content" not in seen.text() and "beside it" in seen.text()
+
+
+def test_an_absolute_path_keeps_its_slash():
+    session = Session()
+    session.add("file.read", turn=1, path="/repo/./src/d.ts", version="1", text="old content")
+    session.add("file.modified", turn=2, path="src/d.ts", version="2", text="+new")
+    seen = projected(session)
+    assert seen.decision("event:e1")["path"] == "/repo/src/d.ts"
+    assert "/repo/src/d.ts" in seen.text()
+    with pytest.raises(InputError, match="Expected one absolute working directory for all turns"):
+        policy().project_turns(
+            turns=[{"turnId": name, "workingDirectory": name} for name in ("/a", "/b")], events=session.events
+        )

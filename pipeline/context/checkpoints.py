@@ -31,7 +31,7 @@ from .log_lines import EVERY, START, Lines, chained
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 2
+FORMAT = 3
 SUFFIX = ".checkpoint"
 _DAMAGED = (ValueError, KeyError, TypeError, OSError, pa.ArrowException)
 """What reading a damaged file raises."""

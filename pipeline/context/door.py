@@ -1,7 +1,7 @@
 """What every text passes on its way into a projection: secrets are masked, paths get one spelling.
 
 Gives: `masked_values` (events with the secrets of their free texts masked, all events at once),
-`masked_reference` (a text that a tool opens) and `one_path`.
+`masked_reference` (a text that a tool opens), `one_path`, and `from_folder`, which names a path from the working directory.
 
 What one would otherwise get wrong: a text is looked through as a whole, before anything is cut from it, so that no cut hides half
 a secret. Ids, versions and references stay as they are: masks are alike, and ids are compared.
@@ -10,16 +10,28 @@ a secret. Ids, versions and references stay as they are: masks are alike, and id
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
 from ..redaction.masking import redact_text, redact_texts
 from ..sources.jsonl import is_unicode
 from ..sources.row_paths import normalized_path
 
-__all__ = ["expect_unicode", "masked_reference", "masked_values", "one_path"]
+__all__ = [
+    "column_from_folder",
+    "expect_unicode",
+    "from_folder",
+    "is_absolute",
+    "masked_reference",
+    "masked_values",
+    "one_path",
+]
 
 _IDS = frozenset((
     "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "kind", "type", "createdAt",
@@ -32,6 +44,7 @@ _IDS = frozenset((
     "modelInputRef", "visibleToolSet", "evidence_id", "evidenceId", "label", "block_ref", "blockRef",
 ))  # fmt: skip
 """Fields that hold ids, words of closed lists and references."""
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _SHORTEST = 12
 _DEEPEST = 32
 
@@ -101,7 +114,31 @@ def masked_reference(reference: str, text: str) -> str:
 
 
 def one_path(path: str | None) -> str | None:
-    """A path as stored paths are spelled: NFC, `/`, no `.` and no empty part; one that leaves its root keeps its `..`."""
+    """A path as stored paths are spelled: NFC, `/`, no `.` and no empty part; one that leaves its root keeps its `..`, one that
+    begins at the root of the machine its `/`.
+    """
     if not path:
         return path
-    return normalized_path(path) or unicodedata.normalize("NFC", path).replace("\\", "/").replace("\0", "")
+    plain = unicodedata.normalize("NFC", path).replace("\\", "/").replace("\0", "")
+    found = normalized_path(path)
+    if found is None:
+        return plain
+    return f"/{found}" if plain.startswith("/") else found
+
+
+def is_absolute(path: str | None) -> bool:
+    """Whether a path begins at the root of a machine: `/repo`, `C:/repo`."""
+    return bool(path and _ABSOLUTE.match(path))
+
+
+def from_folder(path: str | None, root: str | None) -> str | None:
+    """A path below an absolute folder as it is named from there; others as they are."""
+    if path and root and is_absolute(root):
+        return path.removeprefix(f"{root.rstrip('/')}/")
+    return path
+
+
+def column_from_folder(paths: pa.Array, root: str) -> pa.Array:
+    """`from_folder` of a column."""
+    pattern = f"^{re.escape(root.rstrip('/'))}/"
+    return pc.replace_substring_regex(paths, pattern=pattern, replacement="")

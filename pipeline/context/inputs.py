@@ -27,7 +27,7 @@ from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
 from ..quoting import canonical
 from ..sources.jsonl import Record
-from .door import masked_values, one_path
+from .door import from_folder, is_absolute, masked_values, one_path
 from .events import memory_row
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
 
@@ -271,19 +271,20 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
         canonical(ZONES, zone, record.place("zones"))
     now = record.instant("asOf", "as_of")
     named = record.strings("retrievalSnapshotIds", "snapshot_ids", "snapshotIds")
+    root = one_path(record.text("workingDirectory", "working_directory") or defaults.get("working_directory"))
+    package = one_path(record.text("packageRoot", "package_root") or defaults.get("package_root"))
     return {
         **defaults,
         "turn_id": record.identifier("turnId", "turn_id") or defaults["turn_id"],
         "as_of": now or defaults["as_of"],
         "phase": phase,
         "project": record.text("project") or defaults.get("project"),
-        "working_directory": one_path(
-            record.text("workingDirectory", "working_directory") or defaults.get("working_directory")
-        ),
+        "working_directory": root,
         "task_paths": [
-            one_path(each) for each in record.strings("taskPaths", "task_paths") or defaults.get("task_paths") or []
+            from_folder(one_path(each), root)
+            for each in record.strings("taskPaths", "task_paths") or defaults.get("task_paths") or []
         ],
-        "package_root": one_path(record.text("packageRoot", "package_root") or defaults.get("package_root")),
+        "package_root": None if is_absolute(root) and package == root else from_folder(package, root),
         "zones": zones or defaults.get("zones") or ["public", "internal"],
         "instruction_sources": [
             unicodedata.normalize("NFC", each).removeprefix("./")

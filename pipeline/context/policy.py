@@ -10,7 +10,8 @@ given: the log up to an event, rules, memories, snapshots, tools, budget. `as_of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
 from ..tokenizers import load_counters
 from .beyond import Beyond
-from .door import expect_unicode
+from .door import column_from_folder, expect_unicode, is_absolute
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -127,6 +128,10 @@ class ContextPolicy:
             events, facts = events.tables, events.facts if facts is None else facts
         log = events if isinstance(events, LogTables) else read_events(events, session_id)
         table = self.turns_of(turns, log.events, session_id, budget)
+        named_from = partial(_from_folder, root=_root(table))
+        log = replace(
+            log, events=named_from(log.events), matches=named_from(log.matches), before=_then(log.before, named_from)
+        )
         given = [seed_facts(state, session_id), facts if facts is not None else STATE_FACTS.empty()]
         items: list[Mapping[str, Any]] = []
         for each in snapshots:
@@ -136,10 +141,10 @@ class ContextPolicy:
             turns=table,
             events=log.events,
             matches=log.matches,
-            facts=pa.concat_tables(given),
+            facts=named_from(pa.concat_tables(given), column="fact"),
             rules=self.rules,
             memories=pa.concat_tables([read_memories(memories), log.memories]),
-            items=items_table({**item, "given": item["snapshot_id"] not in named} for item in items),
+            items=named_from(items_table({**item, "given": item["snapshot_id"] not in named} for item in items)),
             tools=self.tools if visible_tools is None else read_tools(visible_tools, "visible_tools"),
             phases=self.phases,
             counters=load_counters(set(table["tokenizer"].to_pylist())),
@@ -195,6 +200,43 @@ class ContextPolicy:
                 "an id of its own for every turn", "two turns with one", "turns", hint="`inputId` names a turn."
             )
         return table
+
+
+def _root(turns: pa.Table) -> str | None:
+    """The absolute folder that paths of these turns are named from, where they have one.
+
+    Raises:
+        InputError: they have several.
+    """
+    found = [each for each in pc.unique(turns["working_directory"]).to_pylist() if is_absolute(each)]
+    if len(found) > 1:
+        raise InputError.described("one absolute working directory for all turns", f"{len(found)}", "turns",
+                                   hint="paths are named from it: project the turns of each on their own.")  # fmt: skip
+    return found[0] if found else None
+
+
+def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.Table:
+    """A table whose paths below an absolute working directory are named from there, where it says so of items as well."""
+    if root is None:
+        return table
+    for name in {column, "locator"} & set(table.column_names):
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), column_from_folder(table[name], root))
+    return table
+
+
+def _then(
+    before: Callable[[], LogTables] | None, named: Callable[[pa.Table], pa.Table]
+) -> Callable[[], LogTables] | None:
+    """Earlier events of a log with their paths named as those at hand are."""
+    if before is None:
+        return None
+
+    def read() -> LogTables:
+        found = before()
+        return replace(found, events=named(found.events), matches=named(found.matches))
+
+    return read
 
 
 def _texts(inputs: ContextInputs) -> dict[str, str]:

@@ -44,7 +44,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
             rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
             continue
         record = _object(value, place)
-        text, path = record.required("text", "content"), one_path(record.text("path"))
+        text, path = record.required("text", "content"), _in_tree(record.text("path"))
         origin = record.text("origin", "kind") or ("repository" if path else "system")
         origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
         if origin not in ("system", "global", "repository"):
@@ -66,7 +66,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
         folder = record.value("folder")
         if not isinstance(folder, str | None):
             raise InputError.of_kind("text", folder, record.place("folder"))
-        rows += _sections(path, text, origin, _folder(path) if folder is None else one_path(folder) or "", named)
+        rows += _sections(path, text, origin, _folder(path) if folder is None else _in_tree(folder) or "", named)
     for place_, row in enumerate(rows):
         row["place"] = place_
     ids = [row["rule_id"] for row in rows]
@@ -101,6 +101,12 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
         if text.strip():
             values.append({"path": name, "text": text})
     return values
+
+
+def _in_tree(path: str | None) -> str | None:
+    """The path of a rule file: folders of rules are compared from the root of the repository."""
+    found = one_path(path)
+    return found and found.removeprefix("/")
 
 
 def _folder(path: str) -> str:
