@@ -22,7 +22,7 @@ from .durable import entries
 from .grants import load_grants
 from .opening import corpus_of, runs_of
 from .progress import counted
-from .runs import Asked, RunsErased, erase_evidence
+from .runs import Asked, RunsErased, Unheld, erase_evidence
 from .runs.model_inputs import CONTEXTS, erase_from_inputs
 from .settings import Settings
 
@@ -55,6 +55,7 @@ class Erasure:
             "runs": self.runs.runs,
             "texts": self.runs.texts,
             "questions": self.runs.questions,
+            "rows_not_in_corpus": len(self.runs.unheld),
             "texts_shared": self.runs.shared,
             "runs_discarded": self.runs.discarded,
             "shards_dropped": {
@@ -77,6 +78,8 @@ class Erasure:
             lines.append(
                 f"of these, words of {counted(self.runs.questions, 'request')}: questions, anchors, planned queries, query vectors"
             )
+        if self.runs.unheld:
+            lines.append(f"among them {counted(len(self.runs.unheld), 'row')} that the corpus does not hold any more")
         if self.runs.shared:
             lines.append(
                 f"stays: {counted(self.runs.shared, 'text')} that other requests or rows of evidence have, too"
@@ -139,7 +142,12 @@ def erase(
     asked = None
     if questions or (questions is None and (user or project)):
         asked = Asked(settings.principal, audited, user, project, shown=bool(source or evidence))
-    if not stored and asked is None:
+    unheld = None
+    if user is None:  # whose a row was that is no longer there, nobody can say
+        unheld = Unheld(
+            Asked(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
+        )
+    elif not stored and asked is None:
         raise _nothing(selection, asked)
     generations = 0
     if stored and not dry_run:
@@ -147,9 +155,11 @@ def erase(
         ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
     # Opened after the receipt was written: what is stored later asks for receipts first.
     store = runs_of(settings) if entries(settings["runs"]) else None
-    runs = erase_evidence(store, ids, asked=asked, reason=reason, dry_run=dry_run) if store else RunsErased()
-    if ids and not dry_run:
-        erase_from_inputs(settings["runs"] / CONTEXTS, ids)
+    runs = RunsErased()
+    if store:
+        runs = erase_evidence(store, ids, asked=asked, unheld=unheld, reason=reason, dry_run=dry_run)
+    if (ids or runs.unheld) and not dry_run:
+        erase_from_inputs(settings["runs"] / CONTEXTS, ids | runs.unheld)
     if not stored and not runs.any:
         raise _nothing(selection, asked)
     if dry_run:

@@ -14,6 +14,7 @@ from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ..durable import make_folders, read_whole, stands
@@ -267,6 +268,11 @@ class Corpus:
         ]
         again = [receipt.evidence_ids for receipt in receipts(self.path) if repeats(receipt, selection)]
         return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
+
+    def evidence_ids(self) -> pa.Array:
+        """The ids of all rows of this and earlier generations."""
+        columns = [chunk for table in rows_on_disk(self._base).values() for chunk in table["evidence_id"].chunks]
+        return pc.unique(pa.chunked_array(columns, pa.string()))
 
     def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
         """Project and source of the commit tables that `erase` would take out."""

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from .adopting import heal
 from .answer_log import log_answer, logged_answers
-from .asked import Asked
+from .asked import Asked, Unheld
 from .compacting import compact
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .going_on import left_open
@@ -50,6 +50,7 @@ __all__ = [
     "RunTakenError",
     "RunsErased",
     "StagedRun",
+    "Unheld",
     "VerifyReport",
     "compact",
     "erase_evidence",

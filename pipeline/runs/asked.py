@@ -18,7 +18,7 @@ from ...nodes.columns.keys import flat
 from .parts import PERSISTED, values_of
 from .showing import Stored, requests_showing
 
-__all__ = ["Asked", "chosen_among", "requests_of", "words_of"]
+__all__ = ["Asked", "Unheld", "chosen_among", "requests_of", "words_of"]
 
 _WORDS = ("requests", "failures", "anchors", "sub_queries", "conditions", "snapshots")
 """Tables whose free text was said in a request, or made from it: questions, anchors, planned queries, messages."""
@@ -44,6 +44,33 @@ class Asked:
         if self.project is not None:
             chosen = pc.and_(chosen, pc.fill_null(pc.equal(projects, self.project), False))
         return chosen
+
+
+@dataclass(frozen=True)
+class Unheld:
+    """Rows that were shown to requests of `asked` and that the corpus does not hold, as after it was built anew.
+
+    Whose they were, no table says any more: they go with the requests of a project, by their source or by their id.
+    """
+
+    asked: Asked
+    held: pa.Array
+    """Ids of the rows that the corpus holds, which alone says who may erase them."""
+    source: str | None = None
+    evidence: tuple[str, ...] = ()
+
+    def of(self, run: Stored, starter: str | None) -> pa.Array:
+        """The ids of such rows in a run."""
+        requests = chosen_among(self.asked, run.stored("requests"), run.stored("failures"), starter)
+        cited = run.stored("citations")
+        if self.source is not None:
+            cited = cited.filter(pc.equal(cited["source_id"], self.source))
+        tables = [cited] if self.source is not None else [cited, run.stored("trimmed")]
+        ids = [flat(table.filter(pc.is_in(table["request_id"], value_set=requests))["evidence_id"]) for table in tables]
+        shown = pc.unique(pa.concat_arrays(ids))
+        if self.evidence:
+            shown = shown.filter(pc.is_in(shown, value_set=pa.array(self.evidence, pa.string())))
+        return shown.filter(pc.invert(pc.is_in(shown, value_set=self.held)))
 
 
 def requests_of(run: Stored, asked: Asked, starter: str | None, evidence_ids: pa.Array) -> pa.Array:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from ..durable import TEMPORARY, make_folders, remove_tree, stands
 from ..locks import confirm
-from .asked import Asked, chosen_among, requests_of, words_of
+from .asked import Asked, Unheld, chosen_among, requests_of, words_of
 from .compacting import compact
 from .dropping import drop_shards
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
@@ -70,6 +70,8 @@ class RunsErased:
     """Damaged runs, those without their manifest included: nobody can say what they hold."""
     being_written: list[str] = field(default_factory=list)
     """Runs that another process was writing: what they will hold, nobody can say yet."""
+    unheld: set[str] = field(default_factory=set)
+    """Ids of rows that went from runs and that the corpus did not hold."""
 
     @property
     def any(self) -> bool:
@@ -82,10 +84,12 @@ def erase_evidence(
     evidence_ids: Collection[str],
     *,
     asked: Asked | None = None,
+    unheld: Unheld | None = None,
     reason: str,
     dry_run: bool = False,
 ) -> RunsErased:
     """Remove every text that shows something of these rows from every run of a folder; with `asked`, words of requests, too.
+    With `unheld`, rows that no corpus holds any more go from finished runs as well.
 
     Interactive runs that show any of it are compacted first. With `dry_run` nothing is written. Where a run is
     `being_written`, the same must be asked again once it is not.
@@ -102,12 +106,15 @@ def erase_evidence(
         with _counted(done, run_id):
             if not dry_run:
                 _sweep(store, run_id)
-            run, gone = _gone(store.open(run_id), ids, asked)
+            run, gone = _gone(store.open(run_id), ids, asked, unheld)
             if gone.hashes:
+                done.unheld |= gone.unheld
                 if not dry_run and run.older:
-                    gone = _gone_from(upgrade(store, run_id), ids, asked)  # its tables may have held texts in place
+                    gone = _gone_from(
+                        upgrade(store, run_id), ids, asked, unheld
+                    )  # its tables may have held texts in place
                 elif not dry_run and run.live:
-                    gone = _gone_from(compact(store, run_id), ids, asked)  # its session may have gone on
+                    gone = _gone_from(compact(store, run_id), ids, asked, unheld)  # its session may have gone on
                 done.runs.append(run_id)
                 done.texts += len(gone.hashes)
                 done.questions += gone.questions
@@ -141,31 +148,37 @@ class _Gone:
     hashes: set[str]
     questions: int = 0
     shared: int = 0
+    unheld: frozenset[str] = frozenset()
 
 
-def _gone_from(run: Run, ids: pa.Array, asked: Asked | None) -> _Gone:
+def _gone_from(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | None) -> _Gone:
+    lost = frozenset[str]()
+    if unheld is not None:
+        also = unheld.of(run, run.settings.get("principal"))
+        lost = frozenset(also.to_pylist())
+        ids = pa.concat_arrays([ids, also])
     showing = texts_showing(run, ids)
     if asked is None:
-        return _Gone(showing)
+        return _Gone(showing, unheld=lost)
     requests = requests_of(run, asked, run.settings.get("principal"), ids)
     words, shared = words_of(run, requests)
-    return _Gone(showing | words, len(requests) if words else 0, shared)
+    return _Gone(showing | words, len(requests) if words else 0, shared, lost)
 
 
-def _gone(run: Run, ids: pa.Array, asked: Asked | None) -> tuple[Run, _Gone]:
+def _gone(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | None) -> tuple[Run, _Gone]:
     """What goes from a run, and the run that it was found in.
 
     Where it is compacted meanwhile, its files go while they are read: whatever they said is asked of its parts again.
     """
     try:
-        gone = _gone_from(run, ids, asked)
+        gone = _gone_from(run, ids, asked, unheld)
     except StoreError:
         if not _compacted_since(run):
             raise
     else:
         if not _compacted_since(run):
             return run, gone
-    return _gone(Run(run.folder), ids, asked)
+    return _gone(Run(run.folder), ids, asked, unheld)
 
 
 def _asks(store: RunStore, run_id: str, asked: Asked) -> bool:
