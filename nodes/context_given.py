@@ -135,7 +135,7 @@ RULE_TEXTS = table(
     line=int32("line in that file", nullable=True),
     folder=string("folder whose files it is for, `` = the repository"),
     topics=strings("topics that it is about; none = every task"),
-    text=text("the rule, one duty per line where it can be"),
+    text=text("the rule, a whole section"),
 )
 
 MEMORY_RECORDS = table(

@@ -99,7 +99,8 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
         expect_reader(settings, run)
     if not (audience_of(settings, run, snapshot) == "audit" if snapshot else audits_whole(settings, run)):
         raise AccessError(
-            f"Expected an auditor of the whole, got somebody else - at {name}", hint="`what-if` without --ranking"
+            f"Permission denied: only an auditor of every request may rank it again - at {name}",
+            hint="`what-if` without --ranking asks for what is yours",
         )
     recorded = Recorded.of(run, snapshot).changed(changes)
     line = line_of(settings, run, models=False)

@@ -84,7 +84,7 @@ def prompt_hook(
 ) -> int:
     """Read the event of a prompt (Claude Code, UserPromptSubmit) from standard input and give a block for it.
 
-    Whatever goes wrong, the prompt goes on: the exit code is 0 or 1.
+    Whatever goes wrong with the retrieval, the prompt goes on: the exit code is 0 or 1.
     """
     from ...nodes.errors import ScopedRetrievalError
     from ..service import open_retriever
@@ -97,7 +97,9 @@ def prompt_hook(
         with open_retriever(settings) as retriever:
             found = retriever.retrieve(fields)
     except (ScopedRetrievalError, OSError, ValueError) as error:
-        note(f"no block for this prompt: {getattr(error, 'message', 'Expected the JSON of a prompt, got other text')}")
+        unread = "Expected the JSON of a prompt, got other text"
+        told = error.strerror or str(error) if isinstance(error, OSError) else getattr(error, "message", unread)
+        note(f"no block for this prompt: {told}")
         return 1
     if found.block:
         said = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}

@@ -37,7 +37,9 @@ def expansion_of(settings: Settings, name: str, label: str, max_tokens: int | No
     parent = replayed(settings, snapshot_named(settings, name))
     cited: dict[str, Mapping[str, Any]] = {row["label"]: row for row in parent.citations.to_pylist()}
     if label not in cited:
-        raise InputError.one_of(cited or ["no label: the block cites nothing"], label, "label")
+        if not cited:
+            raise InputError.described("a block with citations", "one that cites nothing", "label")
+        raise InputError.one_of(cited, label, "label")
     row = cited[label]
     asked = {
         column: value

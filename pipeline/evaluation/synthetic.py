@@ -75,16 +75,17 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     Raises:
         InputError: there is no Git history here.
     """
-    told = Git(repository).run("log", "--first-parent", "--no-merges", "--diff-filter=M", "--name-only",
+    told = Git(repository).run("log", "--first-parent", "--no-merges", "--name-status", "--no-renames",
                 f"--max-count={count * 4}", "--format=%x1e%H%x1f%P%x1f%s").decode("utf-8", "replace")  # fmt: skip
     requests, relevant = [], []
     for entry in told.split("\x1e")[1:]:
         head, *files = [line for line in entry.splitlines() if line]
         commit, parents, subject = head.split("\x1f")
-        if not parents or not 0 < len(files) <= _FILES or len(requests) == count:
+        changed = [line.split("\t", 1)[1] for line in files if line.startswith("M")]
+        if not parents or not changed or len(files) > _FILES or len(requests) == count:
             continue
         request_id = f"commit-{commit[:12]}"
         time: Mapping[str, str] = {"as_of": f"commit:{parents.split()[0]}"}
         requests.append({"request_id": request_id, "question": subject, "time": time, **fields})
-        relevant += [(request_id, path, 1) for path in files]
+        relevant += [(request_id, path, 1) for path in changed]
     return requests, pd.DataFrame(relevant, columns=["query_id", "doc_id", "relevance"])

@@ -112,6 +112,8 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
                 text = getattr(one, "text", None)
                 if text is None:
                     report.skip("MCP resource that is no text", at=uri)
+                elif not is_unicode(text):
+                    report.skip("MCP resource with an unpaired surrogate", at=uri)
                 elif len(text.encode()) > most:
                     report.skip(f"larger than {most:,} bytes", at=uri)
                 else:

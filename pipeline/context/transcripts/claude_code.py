@@ -75,11 +75,14 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
     kind, content = given.get("type"), given.get("content")
     path = given.get("filename") or given.get("path")
     if kind == "instructions":
-        for file in given.get("files") or []:
+        files = given.get("files")
+        for file in files if isinstance(files, list) else []:
             if isinstance(file, Mapping) and isinstance(file.get("content"), str) and file["content"].strip():
-                made.add("rules.repository", id_, path=made.path(str(file.get("path"))), text=file["content"])
+                made.add("rules.repository", id_, path=made.path(str(file.get("path") or "")), text=file["content"])
     elif kind == "nested_memory" and isinstance(content, Mapping) and isinstance(content.get("content"), str):
-        made.add("rules.repository", id_, path=made.path(str(path or content.get("path"))), text=content["content"])
+        made.add(
+            "rules.repository", id_, path=made.path(str(path or content.get("path") or "")), text=content["content"]
+        )
     elif kind == "edited_text_file" and isinstance(path, str) and isinstance(given.get("snippet"), str):
         made.add(
             "file.modified",
