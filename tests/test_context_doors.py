@@ -31,7 +31,7 @@ def test_a_file_that_an_event_does_not_keep_whole_is_an_excerpt_and_opens_whole(
     assert MIDDLE not in seen.text() and f"stored as {row['original_ref']}." in seen.text()
     assert f"of its {len(LONG)} characters" in seen.text()
     assert seen.open(row["original_ref"]) == LONG
-    with pytest.raises(InputError, match="Expected the reference of an artifact of these events, got 'artifact:0'"):
+    with pytest.raises(InputError, match="log:FIRST-LAST, got 'artifact:0'"):
         seen.open("artifact:0")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -232,3 +233,56 @@ def test_an_absolute_path_keeps_its_slash():
         policy().project_turns(
             turns=[{"turnId": name, "workingDirectory": name} for name in ("/a", "/b")], events=session.events
         )
+
+
+def test_an_exit_code_of_windows_is_a_negative_one():
+    session = Session()
+    session.failing("crashed", turn=1)
+    session.events[-1]["payload"]["exitCode"] = 3221225786
+    assert read_events(session.events).events["exit_code"].to_pylist()[-1] == -1073741510
+    for code in (2**32, -(2**31) - 1):
+        session.events[-1]["payload"]["exitCode"] = code
+        with pytest.raises(
+            InputError, match=r"Expected an exit code of 32 bits, got .* - at events\[1\].payload.exitCode"
+        ):
+            read_events(session.events)
+
+
+def test_a_line_number_beyond_all_files_is_refused_by_event_and_place():
+    session = Session()
+    session.add("search.result", turn=1, query="q", matches=[{"path": "a.py", "line": 2**40, "text": "x"}])
+    with pytest.raises(InputError, match=r"a line number of event 'e1' .* - at events\[1\].payload.matches\[0\].line"):
+        read_events(session.events)
+
+
+def test_memories_items_and_snapshots_of_one_name_are_refused_by_it():
+    same = [item("a#1", text="x"), item("a#1", text="y")]
+    for given, message in (
+        ({"memories": [memory("m"), memory("m", "Another.")]}, "Expected every memory once, got 'm' again - at memories"),
+        ({"snapshots": [snapshot(*same)]}, r"Expected every item of a snapshot once, got 'a#1' again - at snapshots\[0\].items"),
+        ({"snapshots": [snapshot(same[0]), snapshot(same[1])]}, "Expected every snapshot once, got 'snap-1' again - at snapshots"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            projected(**given)
+
+
+def test_unknown_fields_of_a_state_are_refused():
+    with pytest.raises(
+        InputError, match=r"Expected one of activeConstraints, .*userGoal.*, got 'usergoall' - at state"
+    ):
+        projected(state={"usergoall": "x"})
+    assert projected(state={"turnCount": 3, "latest_observation": None, "userGoal": "Fix it."}).status == "ok"
+
+
+def test_every_reference_of_an_input_opens():
+    secret = "gh" + "p_" + "Ab3dEf6hIj9lMn2pQr5tUv8xYz1b4D7f0GhK"
+    session = Session()
+    session.failing(f"token {secret}\nsrc/a.ts:1 error", turn=1)
+    seen = projected(session)
+    assert json.loads(seen.open("event:e0"))["payload"]["text"] == "Fix the failing tests."
+    assert secret not in seen.open("event:e1") and "src/a.ts:1 error" in seen.open("event:e1")
+    lines = seen.open("log:0-1").split("\n")
+    assert [json.loads(line)["id"] for line in lines] == ["e0", "e1"] and secret not in lines[1]
+    for absent in ("event:e2", "log:5-9", "log:x", "artifact:00"):
+        with pytest.raises(InputError, match="Expected a reference of these events: artifact:ID, event:ID"):
+            seen.open(absent)

@@ -1,14 +1,21 @@
-"""Long texts as artifacts: their references, and the texts behind them."""
+"""What references of a model input lead to: long texts, by their digest, and events at hand."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...nodes.errors import InputError
 from ..redaction.masking import redact_text
+from .door import masked_reference
 
-__all__ = ["Artifacts", "artifact"]
+__all__ = ["IDS", "REFERENCES", "Artifacts", "artifact"]
+
+IDS = ("id", "eventId", "event_id")
+"""The names of the id of an event."""
+REFERENCES = "a reference of these events: artifact:ID, event:ID or log:FIRST-LAST"
 
 
 def artifact(text: str) -> str:
@@ -17,10 +24,14 @@ def artifact(text: str) -> str:
 
 
 class Artifacts(Mapping[str, str]):
-    """The long texts of events at hand, by reference; secrets are masked when a text is opened."""
+    """The long texts of events at hand, by reference, and behind `event:ID` and `log:FIRST-LAST` the events themselves; secrets are
+    masked when a text is opened.
+    """
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
+        self.events: Sequence[Mapping[str, Any]] = ()
+        """The events at hand in their order, as they came."""
 
     def keep(self, text: str) -> str:
         """Hold a text; returns its reference."""
@@ -34,15 +45,41 @@ class Artifacts(Mapping[str, str]):
         Raises:
             InputError: no event at hand has it.
         """
-        if reference not in self._texts:
-            raise InputError.expected("the reference of an artifact of these events", reference, "reference")
-        return redact_text(self._texts[reference])
+        if reference in self._texts:
+            return redact_text(self._texts[reference])
+        if not (found := self._events(reference)):
+            raise InputError.expected(REFERENCES, reference, "reference")
+        indent, separators = (1, None) if reference.startswith("event:") else (None, (",", ":"))
+        lines = [
+            json.dumps(each, ensure_ascii=False, indent=indent, separators=separators, default=_plain) for each in found
+        ]
+        return masked_reference(reference, "\n".join(lines))
+
+    def _events(self, reference: str) -> Sequence[Mapping[str, Any]]:
+        """The events that a reference names."""
+        kind, _, name = reference.partition(":")
+        if kind == "event":
+            return [
+                each
+                for each in self.events
+                if str(next((each[id_] for id_ in IDS if each.get(id_) is not None), "")) == name
+            ][:1]
+        span = name.split("-")
+        if kind == "log" and len(span) == 2 and all(part.isdecimal() for part in span):
+            return self.events[int(span[0]) : int(span[1]) + 1]
+        return ()
 
     def __contains__(self, reference: object) -> bool:
-        return reference in self._texts  # that of Mapping expects KeyError
+        """Whether a reference opens; that of Mapping expects KeyError."""
+        return reference in self._texts or (isinstance(reference, str) and bool(self._events(reference)))
 
     def __iter__(self):
         return iter(self._texts)
 
     def __len__(self) -> int:
         return len(self._texts)
+
+
+def _plain(value: Any) -> Any:
+    """Of values that JSON lacks the text: instants, and what else a caller put into an event."""
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -27,7 +27,7 @@ from ...nodes.turns.words import EVENT_ACTORS, EVENT_KINDS, PHASES
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES
 from ..quoting import canonical
 from ..sources.jsonl import Record
-from .artifacts import Artifacts, artifact
+from .artifacts import IDS, Artifacts, artifact
 from .door import masked_values, one_path
 from .observations import addresses_the_model, observed
 
@@ -51,7 +51,7 @@ _CLASS = {
     "external.result": "web_content", "tool.error": "stderr", "verification.finished": "stdout",
 }  # fmt: skip
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
-_IDS = ("id", "eventId", "event_id")
+_HALF = 2**31
 _TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
 
 
@@ -132,7 +132,7 @@ class LogReader:
         kind = canonical(EVENT_KINDS, given, record.place("kind", "type")) if given is not None else None
         if kind is None:
             raise InputError.one_of(EVENT_KINDS.values, None, record.place("kind"))
-        id_ = record.identifier(*_IDS)
+        id_ = record.identifier(*IDS)
         if id_ is None:
             raise InputError.expected("the event's id", None, f"{record.at}.id")
         digest = identity_of(given_)[1]
@@ -170,9 +170,7 @@ class LogReader:
         arguments = payload.value("arguments", "input")
         if arguments is not None and command:
             command = f"{command} {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
-        code = payload.value("exitCode", "exit_code")
-        if code is not None and (isinstance(code, bool) or not isinstance(code, int)):
-            raise InputError.of_kind("a whole number", code, payload.place("exitCode", "exit_code"))
+        code = _exit_code(payload)
         timed_out = given == "timeout" or payload.value("timedOut", "timed_out") is True
         failed = (
             bool(code) or timed_out or kind in ("tool.error", "permission.denied") or payload.value("failed") is True
@@ -260,6 +258,19 @@ class LogReader:
         }
 
 
+def _exit_code(payload: Record) -> int | None:
+    """How a command ended. Windows counts from 0 to 2**32: those of its upper half are the negative ones."""
+    code = payload.value("exitCode", "exit_code")
+    if code is None:
+        return None
+    place = payload.place("exitCode", "exit_code")
+    if isinstance(code, bool) or not isinstance(code, int):
+        raise InputError.of_kind("a whole number", code, place)
+    if not -_HALF <= code < 2 * _HALF:
+        raise InputError.expected("an exit code of 32 bits", code, place)
+    return code - 2 * _HALF if code >= _HALF else code
+
+
 def _payload(record: Record) -> Record:
     return record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
 
@@ -317,15 +328,18 @@ def _leading(text: str) -> str | None:
 
 def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
     """The id of an event, and a digest of its words: two events of one id and digest are one."""
-    id_ = next((fields[name] for name in _IDS if fields.get(name) is not None), None)
+    id_ = next((fields[name] for name in IDS if fields.get(name) is not None), None)
     words = json.dumps(fields, sort_keys=True, default=str).encode()
     return None if id_ is None else str(id_), hashlib.sha256(words).hexdigest()
 
 
 def read_events(values: Iterable[Any], session_id: str = "session") -> LogTables:
     """The rows of all events of a session; their long texts stay at hand."""
-    held = Artifacts()
-    return replace(LogReader(session_id, keep=held.keep).read(values), artifacts=held)
+    held, given = Artifacts(), list(values)
+    reader = LogReader(session_id, keep=held.keep)
+    tables = reader.read(given)
+    held.events = [given[place] for place in reader.taken]
+    return replace(tables, artifacts=held)
 
 
 def _matches(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -338,6 +352,9 @@ def _matches(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
             raise InputError.of_kind("an object", each, f"{payload.place('matches', 'results')}[{number}]")
         match = Record(f"{payload.place('matches', 'results')}[{number}]", 0, 0, 0, "", dict(each))
         line = match.number("line", "lineNumber")
+        if line is not None and not 0 <= line < _HALF:
+            raise InputError.expected(f"a line number of event {row['event_id']!r} from 0 to {_HALF - 1}", line,
+                                      match.place("line", "lineNumber"))  # fmt: skip
         found.append(
             {
                 "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": one_path(match.required("path", "file")),

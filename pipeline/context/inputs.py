@@ -66,7 +66,14 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     if len(rows) > MOST_MEMORIES:
         raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
                                    hint="a context policy never recalls: retrieve memories for the task, and give those.")  # fmt: skip
+    _expect_once("memory", [row["memory_id"] for row in rows], at)
     return MEMORY_RECORDS.from_rows(rows)
+
+
+def _expect_once(what: str, names: list[str], at: str) -> None:
+    """Stop at a name that is given twice: the last one would win in silence."""
+    if len(set(names)) != len(names):
+        raise InputError.described(f"every {what} once", f"{next(n for n in names if names.count(n) > 1)!r} again", at)
 
 
 _CAPABILITY = (
@@ -95,17 +102,17 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
         phases = record.strings("phases")
         phases = None if phases is None else [canonical(PHASES, each, record.place("phases")) for each in phases]
         rows.append({"tool": name, "place": number, "capability": capability, "phases": phases, "schema": text})
-    names = [row["tool"] for row in rows]
-    if len(set(names)) != len(names):
-        raise InputError.described("every tool once", f"{next(n for n in names if names.count(n) > 1)!r} again", at)
+    _expect_once("tool", [row["tool"] for row in rows], at)
     return TOOL_SCHEMAS.from_rows(rows)
 
 
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
     """Rows of RETRIEVED_ITEMS from snapshots as JSON: `snapshot_id`, `block_ref`, `items` with label, path, text and so on."""
     rows: list[dict[str, Any]] = []
+    names: list[str] = []
     for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]")):
         record = _record(value, f"{at}[{number}]")
+        first = len(rows)
         name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
         given = record.value("items", "citations") or []
         if not given:
@@ -139,6 +146,11 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
                     "text": item.text("text", "content", "excerpt"),
                 }
             )  # fmt: skip
+        names.append(name)
+        _expect_once(
+            "item of a snapshot", [row["label"] for row in rows[first:] if "label" in row], f"{record.at}.items"
+        )
+    _expect_once("snapshot", names, at)
     return rows
 
 
@@ -254,6 +266,9 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
         facts.append(("failure", "", failure, "tool"))
     if command := record.text("latestCommand", "latest_command"):
         facts.append(("command", "", command, "tool"))
+    record.value("latestObservation", "latest_observation", "turnCount", "turn_count")  # events say them
+    if unknown := sorted(record.unread()):
+        raise InputError.one_of(sorted(name for name in record.used if "_" not in name), unknown[0], at)
     rows = [
         {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "event_id": fact if fact == "state-goal" else f"state-{slot}{'-' + fact if fact else ''}",
          "from_seq": -1}

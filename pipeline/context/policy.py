@@ -134,8 +134,10 @@ class ContextPolicy:
         )
         given = [seed_facts(state, session_id), facts if facts is not None else STATE_FACTS.empty()]
         items: list[Mapping[str, Any]] = []
-        for each in snapshots:
-            items += read_snapshots([each]) if isinstance(each, Mapping) else items_of_replay(each)
+        given_snapshots = list(snapshots)
+        items += read_snapshots(each for each in given_snapshots if isinstance(each, Mapping))
+        for each in given_snapshots:
+            items += [] if isinstance(each, Mapping) else items_of_replay(each)
         named = {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
         inputs = ContextInputs(
             turns=table,

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError
 from . import shapes
+from .artifacts import REFERENCES
 from .beyond import Beyond, Decisions
 
 __all__ = ["Projection", "Projections"]
@@ -77,14 +78,14 @@ class Projection:
         return self.model_input["system_text"] + self.model_input["user_text"]
 
     def open(self, reference: str) -> str:
-        """The whole text behind an `artifact:` reference of this input, its secrets masked. Texts of a log folder open by
-        `SessionLog.open_ref`.
+        """The whole text behind a reference of this input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked, where the events
+        were given as a list. Those of a log folder open by `SessionLog.open_ref`.
 
         Raises:
             InputError: no event at hand has it.
         """
         if reference not in self.artifacts:
-            raise InputError.expected("the reference of an artifact of these events", reference, self.input_id)
+            raise InputError.expected(REFERENCES, reference, self.input_id)
         return self.artifacts[reference]
 
     def neutral(self) -> str:
