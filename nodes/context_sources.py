@@ -163,7 +163,7 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
                 part="rules" if rule else "recent_tail",
                 content_class="rule" if rule else "fact",
                 standing=standing.take(mine) if rule else "history",
-                required=rule,
+                required=pc.equal(standing, "instruction").take(mine) if rule else False,
                 heading=heading.take(mine) if rule else "Earlier rounds, as the model sums them up, not verified",
                 text=text,
                 summary=text,

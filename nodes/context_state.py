@@ -51,6 +51,8 @@ SHOWN = (
     "approval",
 )
 """Slots that the state of a turn shows; the others are looked up by name."""
+OTHERS = ("system", "global", "repository", "model", "memory", "tool")
+"""Standings besides the user's: what one of them says replaces its own facts alone. Whoever is not named is a tool."""
 RING = 64
 """Artifacts that a state remembers at most."""
 SAID = 8
@@ -166,7 +168,11 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
     command = flat(events["command"])
     path, version = flat(events["path"]), pc.coalesce(flat(events["version"]), flat(events["event_id"]))
     none = pa.nulls(events.num_rows, pa.large_string())
-    ran, checked = among(kind, ("command.finished",)), among(kind, ("command.finished", "verification.finished"))
+    told = ~among(events["actor"], ("model", "memory"))  # a model that says its tests passed ran none
+    ran, checked = (
+        among(kind, ("command.finished",)) & told,
+        among(kind, ("command.finished", "verification.finished")) & told,
+    )
     modified, on_file = among(kind, ("file.modified",)), np.asarray(path.is_valid())
     ended = pc.if_else(pa.array(failed), said, none)
     checked_words = joined(
@@ -184,16 +190,25 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
     granted = among(kind, ("permission.granted",)) & among(events["actor"], ("user", "system"))
     granted |= among(kind, ("user.confirmation",)) & by_user
     own = flat(events["event_id"])
-    asked = pc.coalesce(origin, flat(events["actor"]))
+    asked = pc.if_else(pa.array(by_user), "user", pc.coalesce(origin, flat(events["actor"])))
+    asked = pc.if_else(
+        pa.array(~by_user & np.asarray(pc.starts_with(asked, pattern="user")).astype(bool)), "tool", asked
+    )
+    standing = pc.if_else(pc.is_in(asked, value_set=constants(OTHERS)), asked, OTHERS[-1])
+    theirs = pc.if_else(pa.array(by_user), named, _of_others(standing, named))
+    by_harness = among(events["actor"], ("user", "system"))
+    ends = among(kind, ("constraint.ended",)) & by_user
     slots: tuple[tuple[str, Bool, pa.Array, pa.Array, *tuple[pa.Array, ...]], ...] = (
         ("goal", goals & by_user, one, flat(events["text"])),
-        ("constraint", goals & ~by_user, named, flat(events["text"]), joined("goal by ", asked)),
+        ("constraint", goals & ~by_user, _of_others("goal", theirs), flat(events["text"]), joined("goal by ", asked)),
         ("constraint", binds, own, flat(events["binding"]), kind),
         ("said", message, one, flat(events["text"]), kind),
         ("interpretation", among(kind, ("plan.updated",)) & np.asarray(flat(events["excerpt"]).is_valid()), one, flat(events["excerpt"])),
-        ("phase", among(kind, ("phase.changed",)), one, flat(events["subject"])),
-        ("constraint", among(kind, ("user.constraint",)), named, flat(events["text"]), asked),
-        ("constraint", among(kind, ("constraint.ended",)) & by_user, named, none),
+        ("phase", among(kind, ("phase.changed",)) & by_harness, one, flat(events["subject"])),
+        ("constraint", among(kind, ("user.constraint",)), theirs, flat(events["text"]), asked),
+        ("constraint", ends, named, none),
+        *(("constraint", ends, _of_others(each, named), none) for each in OTHERS),
+        *(("constraint", ends, _of_others("goal", _of_others(each, named)), none) for each in OTHERS),
         ("plan", among(kind, ("plan.updated",)), one, flat(events["text"])),
         ("command", ran & np.asarray(command.is_valid()), one, command),
         ("failure", is_check, one, ended),
@@ -204,13 +219,18 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
         ("artifact", np.asarray(flat(events["ref"]).is_valid()), _ring(events), flat(events["ref"])),
         ("approval", among(kind, ("permission.denied",)), named, joined(named, joined(" (", pc.utf8_slice_codeunits(command, 0, 80), ")"), skip_nulls=True)),
         ("approval", granted, named, none),
-        ("revoked", among(kind, ("memory.revoked",)), named, named),
+        ("revoked", among(kind, ("memory.revoked",)) & (by_harness | among(events["actor"], ("memory",))), named, named),
         ("history", among(kind, ("history.summarized",)), one, flat(events["text"])),
     )  # fmt: skip
     made = [
         _asserted(events, name, mask, fact, value, *asked) for name, mask, fact, value, *asked in slots if mask.any()
     ]
     return [*made, *_disclosed(events)]
+
+
+def _of_others(standing: pa.Array | str, name: pa.Array) -> pa.Array:
+    """The name of a fact of somebody else: it never takes the place of one of the user, whatever it is called."""
+    return joined("\x1f", standing, "\x1f", name)
 
 
 def _ring(events: pa.Table) -> pa.Array:

@@ -84,6 +84,10 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
     own = flat(events["turn_id"]).take(at)
     round_ = joined("Turn ", pc.coalesce(own, pc.cast(pa.array(rounds), pa.string())))
     names = pc.replace_substring(kind, pattern=".", replacement=" ").cast(_TEXT)
+    of_others = among(actor, ("model", "tool", "memory", "system")) & np.asarray(
+        pc.starts_with(kind, pattern="user.")
+    ).astype(bool)
+    names = pc.if_else(pa.array(of_others), joined("not the user: words of the ", actor), names)
     short = joined(pc.utf8_slice_codeunits(where, 0, HEADING_CHARACTERS), "...")
     short = pc.if_else(pc.greater(pc.utf8_length(where), HEADING_CHARACTERS), short, where)
     tail_heading = joined(round_, names, short, between=", ", skip_nulls=True)
