@@ -8,6 +8,8 @@ concerned it. A gate's reason stands until the budget overrules it, and a refere
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +32,7 @@ from .context_tables import (
     TurnWarnings,
 )
 from .turns.asof import HORIZON, Sessions, before
-from .turns.duties import TOPIC_WORDS
+from .turns.duties import TOPIC_WORDS, sentences
 from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
 
 Int = NDArray[np.int64]
@@ -205,7 +207,7 @@ MESSAGES = {
     "empty_session": "the session log has no event before this turn",
     "snapshot_missing": "a retrieval snapshot that the turn names was not found",
     "tool_schema_too_large": "a tool of this phase is not shown: its schema has no room",
-    "conflicting_rules": "user, repository and global rules speak of the same thing: they stand together under the constraints",
+    "conflicting_rules": "rules of different sources speak of the same thing: each stands in the input under its source, and none replaces another",
     "instructions_in_output": "a tool's output or a file addresses the model with instructions; it stands in its fence",
     "secrets_masked": "a source had secrets: they are masked in the input",
     "constraints_crowd": "constraints of the user take more than a quarter of the input: end those that no longer hold (`constraint.ended`)",
@@ -226,23 +228,40 @@ def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
 
 
 def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
-    """Turns in which rules of two origins speak of one thing."""
-    rule = np.flatnonzero(
-        among(sources["source_kind"], ("system_rules", "repository_instructions", "active_constraint"))
-        & ~among(decisions["mode"], ("none",))
-    )
+    """Turns in which rules of two origins speak of one thing, or of two repository files one forbids what the other asks for."""
+    kinds = ("system_rules", "repository_instructions", "active_constraint")
+    rule = np.flatnonzero(among(sources["source_kind"], kinds) & ~among(decisions["mode"], ("none",)))
     text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
-    said = text.dictionary.to_pylist()
-    about = np.array(
-        [[bool(words.search(each or "")) for words in TOPIC_WORDS.values()] for each in said], dtype=bool
-    ).reshape(-1, len(TOPIC_WORDS))
-    about = about[np.asarray(text.indices).astype(np.int64)]
+    at = np.asarray(text.indices).astype(np.int64)
+    said = [each or "" for each in text.dictionary.to_pylist()]
+    about = _about([[each] for each in said])[at]
+    parts = [[each.translate(_STRAIGHT) for each in sentences(one)] for one in said]
+    forbids = _about([[each for each in part if _FORBIDS.search(each)] for part in parts])[at]
+    asks = _about([[each for each in part if not _FORBIDS.search(each)] for part in parts])[at]
     kind = flat(sources["source_kind"]).take(pa.array(rule))
-    origin = np.asarray(
-        pc.index_in(kind, value_set=constants(("system_rules", "repository_instructions", "active_constraint")))
-    ).astype(np.int64)
-    found = np.zeros((count, len(TOPIC_WORDS), 3), dtype=bool)
+    origin = np.asarray(pc.index_in(kind, value_set=constants(kinds))).astype(np.int64)
+    path = flat(sources["path"]).take(pa.array(rule))
+    file = np.asarray(pc.fill_null(path.dictionary_encode().indices, -1)).astype(np.int64)
+    found = np.zeros((count, len(TOPIC_WORDS), len(kinds)), dtype=bool)
+    opposed = np.zeros(count, dtype=bool)
     for topic in range(len(TOPIC_WORDS)):
         mine = about[:, topic]
         found[turn[rule[mine]], topic, origin[mine]] = True
-    return (found.sum(axis=2) > 1).any(axis=1)
+        sides = [np.flatnonzero(side[:, topic] & (file >= 0)) for side in (forbids, asks)]
+        named = np.unique(np.stack([turn[rule], file], axis=1)[np.concatenate(sides)], axis=0)
+        several = np.bincount(named[:, 0], minlength=count) > 1
+        both = [np.bincount(turn[rule[side]], minlength=count) > 0 for side in sides]
+        opposed |= several & both[0] & both[1]
+    return (found.sum(axis=2) > 1).any(axis=1) | opposed
+
+
+_FORBIDS = re.compile(r"(?i)\b(?:never|not|don't|avoid|without|no)\b")
+"""What turns a sentence of a rule into its opposite."""
+_STRAIGHT = str.maketrans({"\u2019": "'", "\u2018": "'"})
+
+
+def _about(texts: list[list[str]]) -> Bool:
+    """bool[texts, topics]: whether a sentence of each speaks of a topic."""
+    return np.array(
+        [[any(words.search(each) for each in text) for words in TOPIC_WORDS.values()] for text in texts], dtype=bool
+    ).reshape(-1, len(TOPIC_WORDS))

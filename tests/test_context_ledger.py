@@ -166,3 +166,20 @@ def test_rules_of_different_origin_about_one_thing_are_told():
     )
     assert "- Global rule: Do not modify generated files." in lines
     assert "conflicting_rules" not in projected(Session(), rules=["Be kind."]).conditions
+
+
+def test_two_repository_files_that_contradict_each_other_are_told():
+    def told(*files: tuple[str, str]) -> bool:
+        rules = [{"path": path, "text": text} for path, text in files]
+        seen = projected(
+            Session("Fix the failing test in src/a.py"), rules=rules, defaults={"working_directory": "src"}
+        )
+        assert all(text in seen.text() for _, text in files)
+        return "conflicting_rules" in seen.conditions
+
+    always, never = "Always run the tests.", "Never run the tests."
+    assert told(("AGENTS.md", always), ("CLAUDE.md", never))
+    assert told(("AGENTS.md", never), ("src/AGENTS.md", always))
+    assert not told(("AGENTS.md", always), ("CLAUDE.md", "Run the tests after each change."))
+    assert not told(("AGENTS.md", never), ("CLAUDE.md", "Be kind."))
+    assert not told(("AGENTS.md", f"{always} {never}"))
