@@ -27,7 +27,7 @@ from .context_tables import (
     Selection,
     TurnStates,
 )
-from .turns.duties import LONG_MESSAGE, is_duty, lost
+from .turns.duties import LONG_MESSAGE, LONG_SECTION, is_duty, lost
 from .turns.filling import input_limits, part_limits, tokens_of
 from .turns.joining import joined
 
@@ -37,7 +37,11 @@ Bool = NDArray[np.bool_]
 TAIL_CHARACTERS = 240
 """Longest text of a tool or of the model that stands in the tail as it is."""
 USER_CHARACTERS = LONG_MESSAGE
-"""Longest message of a user that stands in the tail as it is; the last one does whatever its length."""
+"""Longest message of a user that stands in the tail as it is in any input; the last one does whatever its length."""
+USER_SHARE = 0.25
+"""In a large input, characters of a message that stands in the tail as it is, per token of the input's limit."""
+CONSTRAINTS_SHARE = 0.25
+"""Of the input's limit, what long constraints may take together with the short ones; beyond it the longest are references."""
 FILE_SHARE = 4
 """A file may have so many times the characters of an observation."""
 _FULL, _EXCERPT, _SUMMARY, _REFERENCE, _CUT = range(5)
@@ -60,10 +64,12 @@ def compressed(
     turn = positions(sources["input_id"], context_turns["input_id"])
     policy = positions(turn_states["phase"], phase_policies["phase"])[turn]
     most = phase_policies["full_characters"].to_numpy()[policy]
-    form = _forms(sources, chosen, turn, most)
+    form = _forms(sources, chosen, turn, most, np.floor(input_limits(context_turns) * USER_SHARE).astype(np.int64))
     text = flat(sources["text"])
     long = np.flatnonzero(_long_rules(sources, turn, policy, context_turns, phase_policies, counters))
     form[long[~_duties(text.take(pa.array(long)))]] = _REFERENCE
+    form[_long_constraints(sources, chosen, turn, context_turns, counters)] = _REFERENCE
+    form[_long_goals(sources, turn, context_turns, counters)] = _EXCERPT
     shown = _shown(sources, form, text)
     brief = np.isin(form, (_EXCERPT, _SUMMARY, _CUT))
     digest = joined("sum-", pc.utf8_slice_codeunits(text_sha256(shown), 0, 16))
@@ -85,7 +91,7 @@ def compressed(
     )
 
 
-def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int) -> Int:
+def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int) -> Int:
     """Full where it is short enough, else an excerpt where there is one, else a summary, else a reference."""
     kind, text = flat(sources["source_kind"]), flat(sources["text"])
     size = np.asarray(pc.fill_null(pc.utf8_length(text), 0)).astype(np.int64)
@@ -97,8 +103,11 @@ def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int) -> Int:
     np.minimum.at(first, turn, rank)
     last = said & (rank == first[turn])
     allowed = np.full(len(size), np.iinfo(np.int64).max)
-    allowed[tail] = np.where(last, allowed, np.where(said, USER_CHARACTERS, TAIL_CHARACTERS))[tail]
-    allowed[tail & ~said & (lines > 1)] = -1  # the tail has no room for the output of tools
+    allowed[tail] = np.where(last, allowed, np.where(said, np.maximum(USER_CHARACTERS, roomy[turn]), TAIL_CHARACTERS))[
+        tail
+    ]
+    spoken = among(sources["standing"], ("hint",))
+    allowed[tail & ~said & ~spoken & (lines > 1)] = -1  # the tail has no room for the output of tools
     observed = among(kind, ("latest_observation",))
     allowed[observed] = most[observed]
     file = among(kind, ("file_content",))
@@ -127,6 +136,33 @@ def _duties(texts: pa.Array) -> Bool:
     encoded = texts.dictionary_encode()
     found = np.array([is_duty(text) for text in encoded.dictionary.to_pylist()], dtype=bool)
     return found[np.asarray(encoded.indices).astype(np.int64)]
+
+
+def _long_constraints(sources: pa.Table, chosen: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
+    """Constraints that have no room in their share, the longest first, and of equal ones the oldest; short ones always stay."""
+    mine = np.flatnonzero(
+        among(sources["source_kind"], ("active_constraint",))
+        & among(sources["standing"], ("instruction",))
+        & np.asarray(chosen["decided_by"].is_null())
+    )
+    cost = tokens_of(flat(sources["text"]).take(pa.array(mine)), turn[mine], turns, counters)
+    size = np.asarray(pc.fill_null(pc.utf8_length(flat(sources["text"]).take(pa.array(mine))), 0)).astype(np.int64)
+    order = np.lexsort((-mine, size, turn[mine]))
+    mine, cost, size = mine[order], cost[order], size[order]
+    owner = turn[mine]
+    so_far = np.cumsum(cost)
+    first = np.r_[True, owner[1:] != owner[:-1]] if len(owner) else np.empty(0, dtype=bool)
+    before = np.maximum.accumulate(np.where(first, so_far - cost, 0)) if len(owner) else so_far
+    return mine[(so_far - before > CONSTRAINTS_SHARE * input_limits(turns)[owner]) & (size > LONG_SECTION)]
+
+
+def _long_goals(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
+    """Goals that would take more than half of the input, and have a beginning to show."""
+    mine = np.flatnonzero(
+        among(sources["source_kind"], ("user_goal",)) & np.asarray(flat(sources["excerpt"]).is_valid())
+    )
+    cost = tokens_of(flat(sources["text"]).take(pa.array(mine)), turn[mine], turns, counters)
+    return mine[2 * cost > input_limits(turns)[turn[mine]]]
 
 
 def _long_rules(

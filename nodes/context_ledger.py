@@ -117,6 +117,8 @@ def _reasons(
         reason[short & (reason != "user_message") & among(kind, (name,))] = code
     reason[(short | (form == "reference")) & ~refused & (reason == "user_message")] = "message_shortened"
     reason[~refused & (form == "reference") & among(kind, ("repository_instructions",))] = "section_referenced"
+    reason[~refused & (form == "reference") & among(kind, ("active_constraint",))] = "constraint_referenced"
+    reason[~refused & (form == "excerpt") & among(kind, ("user_goal",))] = "goal_shortened"
     reason[carried] = "shown_in_tail"
     reason[~refused & (shown == "fallback") & ~carried] = "reference_for_budget"
     cut = ~refused & (shown == "none") & (bound != "")
@@ -175,8 +177,8 @@ def turn_warnings(
         "conflicting_rules": _conflicts(context_decisions, context_sources, turn, count),
         "instructions_in_output": any_of(suspicious),
         "secrets_masked": any_of(integers(context_decisions["masked"]) > 0),
-        "constraints_crowd": _bound(context_decisions, turn, count)
-        > CONSTRAINTS * integers(model_inputs["input_limit"]),
+        "constraints_crowd": any_of(among(reason, ("constraint_referenced",)))
+        | (_bound(context_decisions, turn, count) > CONSTRAINTS * integers(model_inputs["input_limit"])),
         "disclosure_capped": any_of(among(reason, ("disclosure_cap",))),
         "clock_backwards": _clock_backwards(context_turns, log_events),
     }

@@ -31,6 +31,7 @@ from .context_tables import (
     TurnStates,
 )
 from .turns.asof import FOREVER, HORIZON, Sessions, before, holding
+from .turns.duties import BOUND, LONG_MESSAGE
 from .turns.gathering import crossed, events_of, items_of, matches_of, named_id, rows
 from .turns.joining import joined
 
@@ -123,8 +124,18 @@ def _goal(states: pa.Table) -> pa.Table:
         standing="instruction",
         required=True,
         text=flat(states["user_goal"]).take(at),
+        excerpt=_beginning(flat(states["user_goal"]).take(at), named_id("event", flat(states["goal_event"]).take(at))),
         reference=named_id("event", flat(states["goal_event"]).take(at)),
         row=turn,
+    )
+
+
+def _beginning(text: pa.Array, reference: pa.Array) -> pa.Array:
+    """The beginning of a long text with where all of it is; null for a short one."""
+    more = pc.subtract(pc.utf8_length(text), LONG_MESSAGE)
+    told = joined(" [", pc.cast(more, pa.string()), " more characters: open ", reference, "]")
+    return pc.if_else(
+        pc.greater(pc.utf8_length(text), BOUND), joined(pc.utf8_slice_codeunits(text, 0, LONG_MESSAGE), told), None
     )
 
 
@@ -139,14 +150,17 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
         pc.equal(flat(some["origin"]).take(pa.array(fact)), "user.goal"),
         pc.equal(flat(some["event_id"]).take(pa.array(fact)), goal),
     )
-    apart = np.flatnonzero(~np.asarray(pc.fill_null(again, False)).astype(bool))
-    fact, turn = fact[apart], turn[apart]
+    long = pc.greater(pc.utf8_length(flat(states["user_goal"]).take(pa.array(turn))), BOUND)
+    again, long = (np.asarray(pc.fill_null(each, False)).astype(bool) for each in (again, long))
+    apart = np.flatnonzero(~again | long)  # of a long goal the beginning alone may be shown
+    fact, turn, again = fact[apart], turn[apart], again[apart]
     order = np.lexsort((integers(some["from_seq"])[fact], turn))
-    fact, turn = fact[order], turn[order]
+    fact, turn, again = fact[order], turn[order], again[order]
     constraint = among(some["slot"], ("constraint",))[fact]
     origin = flat(some["origin"]).take(pa.array(fact))
     named = pc.index_in(origin, value_set=constants(tuple(_ORIGINS)))
     heading = pc.fill_null(constants(tuple(_ORIGINS.values())).take(named), "Proposed, not confirmed")
+    heading = pc.if_else(pa.array(again), "From the goal", heading)
     standing = pc.if_else(named.is_valid(), "instruction", "hint")
     made = []
     for kind, mask in (("active_constraint", constraint), ("history_summary", ~constraint)):

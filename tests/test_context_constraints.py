@@ -90,7 +90,7 @@ def test_a_long_message_binds_with_the_sections_that_forbid_and_stands_whole_whi
     assert "- never edit module_7\n  - run nothing in production\n" in told and "frame 3" not in told
     assert "frame 119 at module_119.py" in seen.text(), "the last message stands in the tail as it is"
     session.add("user.message", turn=2, text="Go on.")
-    seen = projected(later(session, 20))
+    seen = projected(later(session, 20), budget={"maxTokens": 9000})
     assert "never edit module_7" in instructing(seen) and "frame 119" not in seen.text()
     row = seen.decision("event:e1")
     assert (row["reason_code"], row["original_ref"]) == ("message_shortened", "event:e1")

@@ -11,12 +11,13 @@ or left to a reference, and `lost` compares what is shown with the original, wor
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["TOPIC_WORDS", "binding", "binds", "is_duty", "lost", "sections", "sentences"]
+__all__ = ["TOPIC_WORDS", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
 _NEGATED = (
     r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|never|not\s+(?:be\s+)?"
@@ -68,6 +69,18 @@ _DUTY = re.compile(f"(?im){_SOFT}")
 """More words of duty, for rules: in a rule file, whatever may be meant as one counts."""
 LONG_MESSAGE = 1_200
 """Longest message that binds as a whole; of a longer one its sections that bind."""
+LONG_SECTION = 600
+"""Longest section or sentence of a long message that binds; of a longer section its sentences do."""
+BOUND = 4_800
+"""Characters of a message that bind at most: its first passages, and a quarter of them its last; how many lie between is said."""
+PASTED_LINES = 60
+"""Lines, list items apart, beyond which a section of a long message counts as pasted."""
+_LOGGED = re.compile(
+    r"(?i)\s*(?:[-\[(]?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[?(?:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\b\s*[\]:|(]|at\s+\S+\s*\(|"
+    r"file\s+\"[^\"]+\",\s+line|traceback\b|(?:npm|pnpm|yarn)\s+(?:err|warn)|caused\s+by:|[\w./\\-]+\.\w{1,5}[:(]\d+|[A-Za-z_.]*(?:Error|Exception|Warning):|"
+    r"@@\s|diff\s--git|\+\+\+\s|---\s\S|>>>\s|\$\s|E\s{3})"
+)
+"""How lines of logs, traces and diffs begin."""
 _SPELLED = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'", "`": "", "\u00a0": " ", "\u202f": " ", "\u200b": None, "\u2060": None, "\ufeff": None, "\u2011": "-"})  # fmt: skip
 _BREAK = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)")
 _FENCES = ("```", "~~~")
@@ -165,11 +178,41 @@ def is_duty(text: str) -> bool:
 
 
 def binding(said: str) -> str | None:
-    """Of a message what binds beyond its round: all of it, of a long one the sections that bind; None where nothing does."""
+    """Of a message what binds beyond its round: all of it, of a long one the sections that bind, of long sections their sentences;
+    None where nothing does. What reads as pasted (code, logs, traces) is no instruction; the same words stand once.
+    """
     if len(said) <= LONG_MESSAGE:
         return said if binds(said) else None
-    kept = [section for section in sections(said) if binds(section)]
-    return "\n\n".join(kept) or None
+    kept: dict[str, None] = {}
+    for section in sections(said):
+        if is_pasted(section):
+            continue
+        whole = len(section) <= LONG_SECTION
+        kept |= dict.fromkeys(_short(part) for part in ([section] if whole else sentences(section)) if binds(part))
+    parts = list(kept)
+    first = sum(size <= BOUND * 3 // 4 for size in accumulate(len(part) + 2 for part in parts))
+    last = len(parts) - sum(size <= BOUND // 4 for size in accumulate(len(part) + 2 for part in reversed(parts)))
+    if first < last:
+        parts[first:last] = [f"[... {last - first} more passages of the message]"]
+    return "\n\n".join(parts) or None
+
+
+def is_pasted(section: str) -> bool:
+    """Whether a section reads as something pasted: a block of code, a log, a trace, or lines without an end."""
+    if section.startswith(_FENCES):
+        return True
+    lines = section.splitlines()
+    logged = sum(bool(_LOGGED.match(line)) for line in lines)
+    plain = sum(not _ITEM.match(line) for line in lines)
+    return 2 * logged > len(lines) or plain > PASTED_LINES
+
+
+def _short(part: str) -> str:
+    return (
+        part
+        if len(part) <= LONG_SECTION
+        else f"{part[:LONG_SECTION]} [... {len(part) - LONG_SECTION} more characters of the message]"
+    )
 
 
 def lost(original: pa.Array, shown: pa.Array) -> NDArray[np.int32]:

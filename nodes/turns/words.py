@@ -193,6 +193,8 @@ REASONS: Mapping[str, str] = {
     "key_event": "one of the last key events",
     "key_event_summarized": "one of the last key events, its output summarized",
     "user_message": "one of the last messages of the user",
+    "constraint_referenced": "constraints are too long for their share: of this one, which is among the longest, a reference",
+    "goal_shortened": "the goal would take more than half of the input: its beginning, what it forbids or requires, and the whole of it by reference",
     "message_shortened": "one of the last messages of the user, its first sections; the whole of it by reference",
     "long_text_cut": "longer than an event keeps: its beginning and end; the whole of it is an artifact",
     "current_content": "content of a file as it is now",

@@ -323,7 +323,7 @@ def _leading(text: str) -> str | None:
         if sum(map(len, kept)) + len(section) > LONG_MESSAGE:
             break
         kept.append(section)
-    return "\n\n".join(kept) or None
+    return "\n\n".join(kept) or text[:LONG_MESSAGE].rsplit(" ", 1)[0] or None
 
 
 def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:

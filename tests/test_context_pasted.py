@@ -1,0 +1,74 @@
+"""What a user pastes is read, and does not instruct; what a user says stays, and takes its share of the input (S3.28, S3.36)."""
+
+from __future__ import annotations
+
+import pytest
+from context_session import Session, instructing, projected
+from scoped_retrieval.nodes.turns.duties import BOUND, binding, is_pasted
+
+LOG = "\n".join(f"src/a{n}.c:{n}: warning: do not use this API, item {n}" for n in range(3000))
+
+
+@pytest.mark.parametrize("limit", [4000, 16_000, 200_000])
+def test_a_pasted_log_is_no_constraint_and_stops_no_turn(limit: int):
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text=f"Why does this fail? Never push.\n\n{LOG}")
+    for _ in range(3):
+        seen = projected(session, budget={"maxTokens": limit})
+        assert seen.status == "ok"
+        told = instructing(seen)
+        assert "do not use this API" not in told and "Never push." in told
+        session.add("user.message", turn=2, text="Go on.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nnever do this\n```",
+        'Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: must not be None',
+        "2026-05-20 08:00:00 must not\n2026-05-20 08:00:01 never",
+        "\n".join(f"row {n} must not" for n in range(100)),
+    ],
+)
+def test_code_logs_and_traces_read_as_pasted(text: str):
+    assert is_pasted(text)
+    assert binding(f"Look at this.\n\n{text}\n\n" + "It is what I see here. " * 60) is None
+
+
+def test_a_long_message_binds_with_its_sentences_and_never_without_end():
+    text = "I think that it is the parser. " * 60 + "Never push to main. " + "It was like this before. " * 60
+    assert binding(text) == "Never push to main."
+    many = " ".join(f"Never touch module {n}." for n in range(2000))
+    bound = binding(many) or ""
+    assert len(bound) < BOUND + 200 and "module 0." in bound and "module 1999." in bound and "more passages" in bound
+
+
+def test_long_constraints_have_a_share_and_short_ones_always_stay():
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text="Never push.")
+    for number in range(8):
+        session.add("user.constraint", turn=1, text=f"Never {number}: " + "word " * 600)
+    seen = projected(session, budget={"maxTokens": 6000})
+    assert seen.status == "ok" and "Never push." in instructing(seen) and "constraints_crowd" in seen.conditions
+    modes = [seen.decision(f"constraint:e{n}")["mode"] for n in range(2, 10)]
+    assert modes[0] == "reference" and modes[-1] == "full", "the oldest are references"
+    assert seen.decision("constraint:e2")["reason_code"] == "constraint_referenced"
+
+
+def test_a_goal_without_room_shows_its_beginning_and_what_it_forbids():
+    session = Session("Fix the parser. " + "It is like this. " * 2500 + "Never push.")
+    seen = projected(session, budget={"maxTokens": 4000})
+    told = instructing(seen)
+    assert seen.status == "ok" and "Fix the parser." in told and "open event:e0]" in told and "Never push." in told
+    row = seen.decision("goal:e0")
+    assert (row["mode"], row["reason_code"], row["original_ref"]) == ("excerpt", "goal_shortened", "event:e0")
+
+
+def test_a_long_paragraph_of_the_user_stays_and_lines_of_the_model_are_shown():
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text="It is " + "so " * 500 + "here.")
+    session.add("model.message", turn=1, text="a\nb\nc")
+    session.add("user.message", turn=2, text="Go on.")
+    whole, part = (projected(session, budget={"maxTokens": limit}).text() for limit in (16_000, 4_000))
+    assert "so here." in whole and "a\n  b\n  c" in whole
+    assert "so here." not in part and "It is so so" in part and "full text: event:e1" in part
