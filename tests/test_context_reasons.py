@@ -223,3 +223,19 @@ def test_of_a_record_words_of_what_was_left_out_are_not_denied(tmp_path: Any):
 def test_nothing_is_no_question(nothing: str):
     with pytest.raises(InputError, match="Expected a path, an id, or words"):
         why(projected(), nothing)
+
+
+def test_of_a_record_an_event_before_its_horizon_is_part_of_the_reference_to_the_log(tmp_path: Any):
+    session = Session()
+    for number in range(1, 60):
+        session.failing(f"src/a.ts:{number} error", turn=number)
+    items = [item(f"code#{n}", f"src/f{n}.ts", f"unique{n:02} words") for n in range(14)]
+    made = policy().project_turns(
+        turns=[{"snapshotIds": ["snap-1"]}], events=session.events, snapshots=[snapshot(*items)]
+    )
+    store = ContextStore(tmp_path, principal="ana")
+    seen = store.replay(store.record(made)).projection
+    for asked in ("event:e5", "e5", "src/a.ts:5 error"):
+        assert [each["source_id"] for each in why(seen, asked, events=rows(session))["sources"]] == ["older"], asked
+    assert why(seen, "event:e5")["layer"] is None, "the log is not at hand"
+    assert why(seen, "unique13", events=rows(session))["layer"] is None, "its text is in no record"

@@ -170,6 +170,11 @@ def _meant(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
         or (row["path"] or "").endswith(f"/{expected}")
         or row["source_id"] in said
     ]
+    if not found:
+        ledger = {row["source_id"] for row in seen.decisions}
+        early = {f"event:{event['event_id']}" for event in events if event["seq"] < seen.turn["as_of_seq"]} - ledger
+        if expected in early or f"event:{expected}" in early or said & early:
+            return [row for row in seen.decisions if row["source_id"] == "older"]
     if found:
         return found
     part = re.compile(rf"(?<![\w]){re.escape(expected)}(?![\w])")
@@ -180,7 +185,7 @@ def _unread(seen: Projection, expected: str, events: Sequence[Row]) -> int:
     """How many sources that were left out may have words that nothing at hand has: a record does not keep their texts, and those
     of events are in the log.
     """
-    if _NAME.fullmatch(expected):
+    if _NAME.fullmatch(expected) and not (expected.startswith("event:") and not events):
         return 0
     kinds = _WORDED if events else (*_WORDED, *_EVENTS)
     return sum(row["source_id"] not in seen.texts and row["source_kind"] in kinds for row in seen.decisions)

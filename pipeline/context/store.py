@@ -225,7 +225,7 @@ class ContextStore:
             tables["context_decisions"].to_pylist(),
             tables["turn_warnings"].to_pylist(),
             tables["turn_states"].to_pylist()[0],
-            said=lambda: _said(isolated),
+            said=lambda: _said(isolated, tables["context_decisions"]),
         )
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], erased)
 
@@ -252,8 +252,10 @@ def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
     return isolated.filter(pc.not_equal(fitted["shown"], "none"))
 
 
-def _said(isolated: pa.Table) -> dict[str, str]:
-    """The lines of rules, constraints, memories, items and matches that stand in an input, by source."""
+def _said(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
+    """The lines of rules, constraints, memories, items and matches whose text stands in an input, by source."""
+    worded = decisions.filter(pc.is_in(decisions["mode"], value_set=constants(("full", "excerpt", "summary"))))
+    isolated = isolated.filter(pc.is_in(isolated["source_id"], value_set=flat(worded["source_id"])))
     rows = isolated.select(["source_id", "body"]).to_pylist()
     kinds = ("rule:", "constraint:", "memory:", "item:", "match:")
     return {row["source_id"]: row["body"] for row in rows if row["body"] and row["source_id"].startswith(kinds)}
