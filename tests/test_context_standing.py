@@ -70,7 +70,7 @@ def test_words_of_others_are_not_labelled_as_the_users():
     assert "user message" not in text and text.count("not the user: words of the") == 2
 
 
-NAMES = st.sampled_from(["c", "u0", "u1", "o0", None])
+NAMES = st.sampled_from(["c", "u0", "u1", None])
 WORDS = st.sampled_from(["Never push.", "Fix it.", "Push.", "ok", "Ask me first.\n- never delete"])
 SPOKEN = st.tuples(
     st.sampled_from(["user.goal", "user.constraint", "user.message", "user.confirmation", "constraint.ended"]),
@@ -89,7 +89,8 @@ FOREIGN = st.tuples(
 @given(st.lists(st.one_of(SPOKEN, FOREIGN), max_size=12))
 def test_events_of_others_change_no_byte_of_what_instructs(said: list[tuple[Any, ...]]):
     events: list[dict[str, Any]] = []
-    for kind, subject, text, *other in said:
+    given_ = [("user.constraint", "c", "Never push."), ("user.message", None, "Ask me first.")]
+    for kind, subject, text, *other in [*given_, *said]:
         mine = not other
         payload = {"text": text} | ({"subject": subject} if subject else {})
         event = {
