@@ -46,7 +46,7 @@ from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the counterexample looked for
 
 SEARCH = settings(
-    max_examples=40,
+    max_examples=200,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
