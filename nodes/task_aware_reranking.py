@@ -21,6 +21,7 @@ from .columns.keys import (
     constants,
     first_of_runs,
     flat,
+    floats,
     gathered,
     gathered_columns,
     pair_codes,
@@ -123,11 +124,11 @@ def plain_terms(
     anchored = anchor_term(owner, rows, anchors, anchor_owner, contracts.num_rows)
     recorded = gathered(placements["recorded_time"], bounded_candidates["placement"])
     policy = _kind_policy(asked["purpose"], rows, kind_policies)
-    half_life = _floats(take_or(kind_policies["half_life_days"], policy, np.inf))
+    half_life = floats(take_or(kind_policies["half_life_days"], policy, np.inf))
     age, undated = age_in_days(rows["event_time"], recorded, asked["as_of"])
     recency = recency_term(age, half_life)
     authority = authority_term(rows)
-    reach = _floats(lane_scores["bm25_reach"])
+    reach = floats(lane_scores["bm25_reach"])
     role = asked["role"]
     by_role = role_terms(role, bounded_candidates["row"].to_numpy(), evidence, age, role_policies, role_rules)
     return SCORE_TERMS.build(
@@ -136,24 +137,24 @@ def plain_terms(
             "evidence_id": bounded_candidates["evidence_id"],
             "pool_rank": bounded_candidates["pool_rank"],
             "evidence_kind": rows["evidence_kind"],
-            "semantic": quantise(np.clip(_floats(lane_scores["cosine"]), 0.0, 1.0)),
-            "lexical": share_of(_floats(lane_scores["bm25"]), reach),
+            "semantic": quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0)),
+            "lexical": share_of(floats(lane_scores["bm25"]), reach),
             "lexical_feedback": feedback_scores["lexical"],
             "semantic_feedback": feedback_scores["semantic"],
             "anchor": anchored.value,
             "authority": authority,
             "recency": recency,
-            "actionability": quantise(_floats(take_or(kind_policies["actionability"], policy, 0.0))),
+            "actionability": quantise(floats(take_or(kind_policies["actionability"], policy, 0.0))),
             "scope": scope_term(owner, rows, asked, anchors, anchor_owner),
-            "turn_context": share_of(_floats(turn_scores["context"]), reach, least=-1.0),
-            "turn_answer": share_of(_floats(turn_scores["answer"]), reach),
-            "turn_session": share_of(_floats(turn_scores["session"]), _floats(turn_scores["session_reach"])),
+            "turn_context": share_of(floats(turn_scores["context"]), reach, least=-1.0),
+            "turn_answer": share_of(floats(turn_scores["answer"]), reach),
+            "turn_session": share_of(floats(turn_scores["session"]), floats(turn_scores["session_reach"])),
             "vocabulary": by_role.vocabulary,
             "metadata": by_role.metadata,
             "cross_encoder": np.zeros(bounded_candidates.num_rows),
-            "file": _floats(file_scores["file"]),
-            "passages": _floats(file_scores["passages"]),
-            "outlines": _floats(file_scores["outlines"]),
+            "file": floats(file_scores["file"]),
+            "passages": floats(file_scores["passages"]),
+            "outlines": floats(file_scores["outlines"]),
             "freshness": freshness(role, age, recency, undated, role_policies),
             "anchor_signal": anchored.signal,
             "source_signal": source_signal(rows, authority, recency),
@@ -179,7 +180,7 @@ def lane_scores(
     tables = recall_tables
     request = positions(bounded_candidates["request_id"], tables.contracts["request_id"])
     row = bounded_candidates["row"].to_numpy()
-    lexical, semantic = (_floats(bounded_candidates[name]).copy() for name in ("bm25_raw", "semantic_raw"))
+    lexical, semantic = (floats(bounded_candidates[name]).copy() for name in ("bm25_raw", "semantic_raw"))
     weights = TermWeights.concat(lexical_recall.weights)
     unread = np.flatnonzero(lexical <= 0)
     lexical[unread] = lexical_scores(Pairs(request[unread], row[unread]), weights, tables, postings, bm25)
@@ -206,8 +207,8 @@ def file_scores(
     """
     keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
-    lexical = share_of(_floats(lane_scores["bm25"]), _floats(lane_scores["bm25_reach"]))
-    semantic = quantise(np.clip(_floats(lane_scores["cosine"]), 0.0, 1.0))
+    lexical = share_of(floats(lane_scores["bm25"]), floats(lane_scores["bm25_reach"]))
+    semantic = quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
     best = file_recall.request, file_recall.row, file_recall.share
     terms = file_terms(owner, bounded_candidates["row"].to_numpy(), lexical, semantic, best, evidence)
     return FILE_SCORES.build({**keys, **terms._asdict()})
@@ -240,8 +241,8 @@ def cross_encoder_pool(
     before = ranked(plain_terms, rerank_weights)
     asked = positions(before["request_id"], contracts["request_id"])
     without = np.asarray(flat(contracts["mode"]).is_null())
-    most = np.where(without, _POOL_PER_ITEM * _floats(contracts["max_items"]), _floats(contracts["lane_k"]))
-    best = before.filter(pa.array(_floats(before["rank"]) <= most[asked]))
+    most = np.where(without, _POOL_PER_ITEM * floats(contracts["max_items"]), floats(contracts["lane_k"]))
+    best = before.filter(pa.array(floats(before["rank"]) <= most[asked]))
     own, read = pair_codes(*((table["request_id"], table["evidence_id"]) for table in (bounded_candidates, best)))
     return bounded_candidates.filter(pa.array(positions(own, read) >= 0))
 
@@ -251,7 +252,7 @@ def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScore
     own, scored = pair_codes(
         *((table["request_id"], table["evidence_id"]) for table in (plain_terms, cross_encoder_scores))
     )
-    score = _floats(take_or(cross_encoder_scores["score"], positions(own, scored), 0.0))
+    score = floats(take_or(cross_encoder_scores["score"], positions(own, scored), 0.0))
     at = SCORE_TERMS.schema.get_field_index("cross_encoder")
     return plain_terms.set_column(at, SCORE_TERMS.schema.field(at), pa.array(quantise(np.clip(score, 0.0, 1.0))))
 
@@ -274,7 +275,7 @@ def rerank_weights(
             share, of = _SHARES.get(name, (0.0, "lexical"))
             weights[name] = np.where(role >= 0, share * _at(role_policies[f"weight_{of}"], role), weights[name])
         if name in WEIGHED_TERMS and (said := flat(contracts[f"weight_{name}"])).null_count < len(said):
-            weights[name] = np.where(said.is_valid(), _floats(said.fill_null(0.0)), weights[name])
+            weights[name] = np.where(said.is_valid(), floats(said.fill_null(0.0)), weights[name])
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
 
@@ -286,7 +287,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     """
     weight = positions(score_terms["request_id"], rerank_weights["request_id"])
     contributions = {
-        name: quantise(_floats(rerank_weights[name])[weight] * _floats(score_terms[name]))
+        name: quantise(floats(rerank_weights[name])[weight] * floats(score_terms[name]))
         for name in CLASSES
         if name != "diversity"
     }
@@ -298,7 +299,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     best_first = order_by(weight, kind, -base, id_rank)
     first = np.zeros(len(base), dtype=bool)
     first[best_first[first_of_runs(weight[best_first], kind[best_first])]] = True
-    diversity = quantise(_floats(rerank_weights["diversity"])[weight]) * first
+    diversity = quantise(floats(rerank_weights["diversity"])[weight]) * first
     contributions["diversity"] = diversity
     final = base + diversity
     order = order_by(weight, -final, id_rank)
@@ -335,9 +336,5 @@ def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
 
 def _at(column: pa.ChunkedArray, index: Int) -> Float:
     """A column at `index`; 0 where the index is -1 and where the value is null."""
-    values = _floats(pc.fill_null(column, 0.0) if column.null_count else column)
+    values = floats(pc.fill_null(column, 0.0) if column.null_count else column)
     return np.concatenate((values, [0.0]))[index]
-
-
-def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
-    return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)

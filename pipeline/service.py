@@ -225,8 +225,8 @@ def last_of_session(settings: Settings, session: str | None) -> str | None:
 
     Damaged runs have none.
     """
-    for run_id in runs_of(settings).newest():
-        for _, rows in read_each(settings, [run_id], lambda run: readable_snapshots(settings, run))[0]:
+    for run in runs_of(settings).newest():
+        for _, rows in read_each(settings, [run], lambda each: readable_snapshots(settings, each))[0]:
             if named := [row["snapshot_id"] for row in rows if session in (None, row.get("session_id"))]:
                 return named[-1]
     return None

@@ -268,6 +268,11 @@ def integers(column: Column) -> NDArray[np.int64]:
     return flat(column).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
 
 
+def floats(column: Column) -> NDArray[np.float64]:
+    """A numeric column as float64[n]; null is NaN."""
+    return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
 def present(column: Column) -> NDArray[np.bool_]:
     """Where a column has a value."""
     missing = column.null_count

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import constants, flat, pair_keys, positions, truth
+from ..columns.keys import constants, flat, floats, pair_keys, positions, truth
 from ..columns.numbers import quantise
 from ..frames import MICROS_PER_DAY, OPEN_START, micros
 from ..vocabulary import AUTHORITY
@@ -39,10 +39,10 @@ def authority_term(rows: Rows) -> Float:
 
     A decision "do not edit generated files by hand" so beats the current generated file, and a verified rule a hunch.
     """
-    rank = _floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
+    rank = floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
     state = positions(pc.fill_null(rows["lifecycle"], "candidate"), constants(tuple(_LIFECYCLE_FACTOR)))
     factor = np.array([*_LIFECYCLE_FACTOR.values(), 0.0])[state]
-    confidence = 0.5 + 0.5 * np.clip(_floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
+    confidence = 0.5 + 0.5 * np.clip(floats(pc.fill_null(rows["confidence"], 1.0)), 0.0, 1.0)
     generated = np.where(truth(rows["generated"]), _GENERATED_FACTOR, 1.0)
     memory = np.asarray(pc.equal(rows["evidence_kind"], "memory"))
     sources = pc.fill_null(rows["source_refs"].value_lengths(), 0)
@@ -81,7 +81,3 @@ def scope_term(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_ow
     keys = pair_keys(pa.array(owner).cast(pa.string()), pc.fill_null(folder, "\n"))
     anchored = pair_keys(pa.array(anchor_owner[named]).cast(pa.string()), wanted.filter(pa.array(named)))
     return closeness + quantise(np.where(positions(keys, anchored) >= 0, _SCOPE_PARTS["directory"], 0.0))
-
-
-def _floats(column: pa.ChunkedArray | pa.Array) -> Float:
-    return np.asarray(flat(column).to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from ...nodes.columns.digests import text_sha256
 from ...nodes.errors import AccessError, InputError
 from ...nodes.tables import IMPORT_ROWS
+from ..context.door import expect_unicode
 from ..corpus.identity import evidence_ids
 from ..grants import load_grants
 from ..opening import corpus_of
@@ -77,7 +78,7 @@ def _row(row: Any, at: str) -> dict[str, Any]:
                 raise InputError.of_kind("a list of texts", value, f"{at}.{name}")
         elif not isinstance(value, str):
             raise InputError.of_kind("text", value, f"{at}.{name}")
-        _expect_unicode(value, f"{at}.{name}")
+        expect_unicode(value, f"{at}.{name}")
     if not str(row.get("text", "")).strip():
         raise InputError.described("a text", "none", f"{at}.text")
     kind, source = row.get("kind", "memory"), row.get("source", "appended")
@@ -88,13 +89,6 @@ def _row(row: Any, at: str) -> dict[str, Any]:
         raise InputError.described("1 to 200 printable characters", got, f"{at}.source")
     said = {name: value for name, value in row.items() if name not in ("kind", "source")}
     return {"origin_class": kind, "source_id": f"{kind}:{source}", **said}
-
-
-def _expect_unicode(value: str | list[str], at: str) -> None:
-    try:
-        "".join(value).encode()
-    except UnicodeEncodeError:
-        raise InputError(f"Expected Unicode text, got a lone surrogate - at {at}") from None
 
 
 def _table(rows: Sequence[Mapping[str, Any]], project: str, principal: str) -> pa.Table:

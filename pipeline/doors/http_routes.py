@@ -128,7 +128,7 @@ async def recall_xray(
 async def recall_explain(
     request: Request,
     session: Annotated[str | None, Query(description="of this session; default: of all")] = None,
-    format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002
+    format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
     """The last recall, of a session or of all, as its x-ray; nothing is asked anew."""
     _expect_parameters(request)
@@ -175,7 +175,7 @@ async def snapshots(
 async def snapshot(
     request: Request,
     snapshot_id: str,
-    format: Annotated[str, Query(json_schema_extra={"enum": list(FORMATS.values)})] = "json",  # noqa: A002
+    format: Annotated[str, Query(json_schema_extra={"enum": list(FORMATS.values)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
     """A stored snapshot; by default the x-ray of document 002."""
     _expect_parameters(request)

@@ -62,9 +62,9 @@ class ScoreDecomposition(_Part):
     vector: float | None = None
     bm25: float | None = None
     importance: float | None = None
-    mmrPenalty: float | None = None  # noqa: N815 - the document's name
-    tierPrior: float | None = None  # noqa: N815
-    reinforcementBoost: float | None = None  # noqa: N815
+    mmrPenalty: float | None = None
+    tierPrior: float | None = None
+    reinforcementBoost: float | None = None
     final: float
 
 
@@ -76,29 +76,29 @@ class Provenance(_Part):
     updated: str | None = None
     namespace: str | None = None
     scope: str
-    userContextScopes: list[str]  # noqa: N815
-    retrievalReason: str  # noqa: N815
+    userContextScopes: list[str]
+    retrievalReason: str
     confidence: float = Field(ge=0, le=1)
     stale: bool
     corrected: bool
-    correctionState: CorrectionState  # noqa: N815
-    safeToUse: bool  # noqa: N815
+    correctionState: CorrectionState
+    safeToUse: bool
     safety: Safety
-    safetyReasons: list[str]  # noqa: N815
+    safetyReasons: list[str]
 
 
 class Result(_Part):
     """Why one item is there."""
 
-    memoryId: str  # noqa: N815
+    memoryId: str
     path: str
-    servedBy: ServedBy  # noqa: N815
-    scoreDecomposition: ScoreDecomposition  # noqa: N815
-    graphPath: list[str] | None = None  # noqa: N815
-    graphEdgeConfidences: list[float] | None = None  # noqa: N815
-    auditEntryId: str | None = None  # noqa: N815
-    admittedBy: list[str]  # noqa: N815
-    rejectedBy: str | None = None  # noqa: N815
+    servedBy: ServedBy
+    scoreDecomposition: ScoreDecomposition
+    graphPath: list[str] | None = None
+    graphEdgeConfidences: list[float] | None = None
+    auditEntryId: str | None = None
+    admittedBy: list[str]
+    rejectedBy: str | None = None
     provenance: Provenance | None = None
 
 
@@ -107,27 +107,27 @@ class TierExplain(_Part):
 
     tier: Literal["direct-answer"]
     reason: str
-    candidatesConsidered: int  # noqa: N815
-    latencyMs: float | None = None  # noqa: N815
+    candidatesConsidered: int
+    latencyMs: float | None = None
     """No digest covers times, so a snapshot does not have it."""
-    filteredBy: list[str]  # noqa: N815
-    sourceAnchors: list[str]  # noqa: N815
+    filteredBy: list[str]
+    sourceAnchors: list[str]
 
 
 class RecallXraySnapshot(_Part):
     """The canonical shape of version 1."""
 
-    schemaVersion: Literal["1"]  # noqa: N815
+    schemaVersion: Literal["1"]
     query: str
-    snapshotId: str  # noqa: N815
-    capturedAt: int  # noqa: N815
-    tierExplain: TierExplain | None  # noqa: N815
+    snapshotId: str
+    capturedAt: int
+    tierExplain: TierExplain | None
     results: list[Result]
     filters: list[FilterTrace]
     budget: Budget
-    sessionKey: str | None = None  # noqa: N815
+    sessionKey: str | None = None
     namespace: str | None = None
-    traceId: str | None = None  # noqa: N815
+    traceId: str | None = None
 
 
 def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
