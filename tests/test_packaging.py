@@ -139,3 +139,13 @@ def test_constraints_keep_torch_plain_and_name_no_host():
     assert re.search(r"^torch==\d+\.\d+\.\d+$", text, re.MULTILINE)
     assert "://" not in text
     assert not re.search(r"^nvidia", text, re.MULTILINE)
+
+
+def test_the_changelog_has_a_page_per_version():
+    """For users: added, changed, fixed. The story of the making is in the Git history."""
+    versions = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    assert versions
+    for version in versions:
+        heads = [line for line in version.splitlines() if line.startswith("### ")]
+        assert [head for head in heads if "Upgrading" not in head] == ["### Added", "### Changed", "### Fixed"]
+        assert len(version.splitlines()) <= 100, "a page per version: shorten it, details belong in the commit"
