@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .blocks.token_counting import Counters
-from .columns.keys import among, constants, flat, integers, pair_positions, positions, truth
+from .columns.keys import among, constants, flat, integers, pair_positions, positions
 from .context_tables import (
     FITTED,
     ContextSources,
@@ -38,6 +38,7 @@ from .turns.filling import (
     fill,
     input_limits,
     part_limits,
+    required,
     tokens_of,
 )
 from .turns.frame import PLACE, counted
@@ -123,8 +124,7 @@ def _candidates(isolated: pa.Table, sources: pa.Table, turn: Int, turns: pa.Tabl
         flat(isolated["fallback"]).is_valid(), tokens_of(isolated["fallback"], turn, turns, counters), -1
     )
     part = np.asarray(pc.index_in(flat(sources["part"]), value_set=constants(PARTS.values))).astype(np.int64)
-    needed = among(sources["part"], REQUIRED_PARTS) & truth(sources["required"])
-    return Candidates(turn, integers(isolated["section"]), part, needed, body, fallback)
+    return Candidates(turn, integers(isolated["section"]), part, required(sources), body, fallback)
 
 
 def _carriers(isolated: pa.Table) -> Int:

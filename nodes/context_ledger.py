@@ -33,6 +33,7 @@ from .context_tables import (
 )
 from .turns.asof import HORIZON, Sessions, before
 from .turns.duties import TOPIC_WORDS, sentences
+from .turns.joining import joined
 from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
 
 Int = NDArray[np.int64]
@@ -190,10 +191,27 @@ def turn_warnings(
         {
             "input_id": flat(context_turns["input_id"]).take(pa.array(rows)),
             "condition": pa.array(names, pa.string()).take(pa.array(which)),
-            "message": pa.array([MESSAGES[name] for name in names], pa.string()).take(pa.array(which)),
+            "message": _messages(names, which, rows, model_inputs),
         }
     )
     return table.take(pa.array(np.lexsort((which, rows)))).combine_chunks()
+
+
+def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table) -> pa.Array:
+    """What each condition says; that of a failed turn, how long its required parts are and what the limit lacks."""
+    said = pa.array([MESSAGES[name] for name in names], pa.string()).take(pa.array(which))
+    if "over_budget" not in names:
+        return said
+    at = pa.array(rows)
+    tokens, limit = integers(inputs["tokens"])[rows], integers(inputs["input_limit"])[rows]
+    parts = flat(inputs["part_tokens"]).take(at)
+    parts = pc.replace_substring(pc.binary_join(parts, ", "), pattern="=", replacement=" ")
+    parts = pc.replace_substring_regex(parts, pattern=r"\b\w+ 0(?:, |$)", replacement="")
+    numbers = [pc.cast(pa.array(each), pa.string()) for each in (tokens, limit, tokens - limit)]
+    counted = joined(
+        said, ": ", numbers[0], " tokens (", parts, "), ", numbers[2], " more than the limit of ", numbers[1]
+    )
+    return pc.if_else(pa.array(which == names.index("over_budget")), counted, said)
 
 
 def _bound(decisions: pa.Table, turn: Int, count: int) -> Int:
@@ -204,7 +222,7 @@ def _bound(decisions: pa.Table, turn: Int, count: int) -> Int:
 
 MESSAGES = {
     "logs_crowd_out_rules": "more than four fifths of the input are logs and observations",
-    "over_budget": "rules, goal, state and constraints alone are over the budget: nothing is shown",
+    "over_budget": "nothing is shown, because rules, goal, state and constraints alone do not fit",
     "no_user_goal": "the session log has no goal of the user",
     "empty_session": "the session log has no event before this turn",
     "snapshot_missing": "a retrieval snapshot that the turn names was not found",

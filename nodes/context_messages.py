@@ -3,7 +3,8 @@
 Reads: fitted and isolated sources, their order, turns. Gives `model_inputs`, one row per turn.
 
 What one would otherwise get wrong: the digest covers the neutral form, messages and tools alike. Shapes of providers are made
-from the same texts and have no digest of their own.
+from the same texts and have no digest of their own. A turn that fails with `over_budget` has empty messages, and the token count of
+its required parts: what they need, and what the limit lacks.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .context_tables import (
     Ordering,
     RetrievedItems,
 )
-from .turns.filling import input_limits, tokens_of
+from .turns.filling import BODY, input_limits, required, tokens_of
 from .turns.frame import neutral, sealed
 from .turns.joining import joined
 from .turns.texts import texts_of
@@ -42,7 +43,7 @@ def model_inputs(
     retrieved_items: RetrievedItems,
     counters: Counters,
 ) -> ModelInputs:
-    """One model input per turn, in the order of the turns; that of a failed turn is empty."""
+    """One model input per turn, in the order of the turns; that of a failed turn is empty, and counts what it requires."""
     turns = context_turns.num_rows
     turn = positions(fitted["input_id"], context_turns["input_id"])
     at = pa.array(
@@ -54,9 +55,19 @@ def model_inputs(
     shown = np.asarray(pc.index_in(flat(fitted["shown"]), value_set=constants(("none", "body", "fallback")))).astype(
         np.int64
     )
-    system, user = sealed(*texts_of(shown, turn, integers(isolated["section"]), isolated, order, context_turns))
+    section = integers(isolated["section"])
+    system, user = sealed(*texts_of(shown, turn, section, isolated, order, context_turns))
     failed = np.zeros(turns, dtype=bool)
     failed[turn[among(fitted["bound_by"], ("over_budget",))]] = True
+    wanted = np.flatnonzero(failed[turn] & required(sources))
+    spent = integers(fitted["tokens"])
+    counted_texts = system, user
+    if failed.any():  # nothing of it is shown, and how long it is must be known
+        needed = shown.copy()
+        needed[wanted] = BODY
+        spent = spent.copy()
+        spent[wanted] = tokens_of(isolated["body"].take(pa.array(wanted)), turn[wanted], context_turns, counters)
+        counted_texts = sealed(*texts_of(needed, turn, section, isolated, order, context_turns))
     tool = np.flatnonzero(among(sources["source_kind"], ("tool_schema",)) & (shown > 0))
     tool = tool[np.lexsort((integers(order["place"])[tool], turn[tool]))]
     starts = starts_of(np.bincount(turn[tool], minlength=turns))
@@ -64,9 +75,7 @@ def model_inputs(
         pa.array(starts, pa.int32()), flat(sources["heading"]).take(pa.array(tool)).cast(pa.string())
     )
     lists = pa.LargeListArray.from_arrays(pa.array(starts), flat(sources["text"]).take(pa.array(tool)))
-    frame = tokens_of(system, np.arange(turns), context_turns, counters) + tokens_of(
-        user, np.arange(turns), context_turns, counters
-    )
+    first, second = (tokens_of(text, np.arange(turns), context_turns, counters) for text in counted_texts)
     schema = joined(flat(sources["text"]).take(pa.array(tool)), "\n")
     schemas = np.bincount(
         turn[tool], weights=tokens_of(schema, turn[tool], context_turns, counters), minlength=turns
@@ -82,8 +91,8 @@ def model_inputs(
             "tool_schemas": pc.binary_join(lists, pa.scalar("\n", pa.large_string())),
             "input_sha256": text_sha256(whole),
             "prefix_sha256": text_sha256(system),
-            "tokens": frame + schemas,
-            "part_tokens": _part_tokens(fitted, sources, turn, frame + schemas),
+            "tokens": first + second + schemas,
+            "part_tokens": _part_tokens(spent, sources, turn, first + second + schemas),
             "tokenizer": context_turns["tokenizer"],
             "upper_bound": pc.equal(context_turns["tokenizer"], BASE),
             "input_limit": input_limits(context_turns),
@@ -92,13 +101,11 @@ def model_inputs(
     )
 
 
-def _part_tokens(fitted: pa.Table, sources: pa.Table, turn: np.ndarray, whole: np.ndarray) -> pa.Array:
+def _part_tokens(spent: np.ndarray, sources: pa.Table, turn: np.ndarray, whole: np.ndarray) -> pa.Array:
     """`part=tokens` of every turn; what the parts leave is the frame's."""
     part = np.asarray(pc.index_in(flat(sources["part"]), value_set=constants(PARTS.values))).astype(np.int64)
     width = len(PARTS.values)
-    sums = np.bincount(turn * width + part, weights=integers(fitted["tokens"]), minlength=len(whole) * width).astype(
-        np.int64
-    )
+    sums = np.bincount(turn * width + part, weights=spent, minlength=len(whole) * width).astype(np.int64)
     sums = sums.reshape(-1, width)
     table = np.column_stack([sums, whole - sums.sum(axis=1)]).reshape(-1)
     names = constants((*PARTS.values, "frame")).take(pa.array(np.tile(np.arange(width + 1), len(whole))))

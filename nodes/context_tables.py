@@ -226,8 +226,10 @@ MODEL_INPUTS = table(
     tool_schemas=text("their schemas, one JSON object per line"),
     input_sha256=string("SHA-256 of the neutral form as UTF-8; empty inputs have one as well"),
     prefix_sha256=string("SHA-256 of the first message"),
-    tokens=int64("tokens of both messages and the schemas"),
-    part_tokens=strings("`part=tokens` for the eight parts, fences and headings in `frame`"),
+    tokens=int64(
+        "tokens of both messages and the schemas; of a failed turn, of all that it requires, which is over the limit"
+    ),
+    part_tokens=strings("`part=tokens` of the same for the eight parts, fences and headings in `frame`"),
     tokenizer=string("name of the counter"),
     upper_bound=boolean("the counter estimates the model's: the count is an upper bound"),
     input_limit=int64("tokens that the input may have"),

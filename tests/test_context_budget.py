@@ -54,12 +54,13 @@ def test_eight_parts_are_counted_and_nothing_else():
 @pytest.mark.parametrize("limit", [0, 1, 20, 60, 100, 130, 150, 200, 300, 400, 600, 800, 1200, 2000])
 def test_no_input_is_over_its_limit(limit: int):
     seen = projected(**crowded(), budget={"maxTokens": limit, "reservedOutputTokens": 0})
-    assert seen.estimated_tokens <= limit
     if seen.status == "ok":
+        assert seen.estimated_tokens <= limit
         kinds = {row["source_kind"] for row in seen.decisions if row["mode"] != "none"}
         assert {"system_rules", "user_goal", "state_summary", "active_constraint"} <= kinds
     else:
-        assert (seen.text(), seen.estimated_tokens, seen.conditions) == ("", 0, ["over_budget"])
+        assert (seen.text(), seen.tool_schemas, seen.conditions) == ("", [], ["over_budget"])
+        assert seen.estimated_tokens > limit
         assert set(reasons(seen).values()) >= {"over_budget"}
         assert all(row["mode"] == "none" for row in seen.decisions)
 
@@ -74,13 +75,46 @@ def test_no_limit_from_zero_up_is_passed_by_a_token():
         turns=turns, events=world["session"].events, snapshots=world["snapshots"], memories=world["memories"]
     )
     tokens, status = (made.tables["model_inputs"][name].to_pylist() for name in ("tokens", "status"))
-    assert [limit for limit, used in enumerate(tokens) if used > limit] == []
     first = status.index("ok")
     assert set(status[:first]) == {"over_budget"} and set(status[first:]) == {"ok"}
-    assert tokens[first] == first, "the least limit is what the required parts take"
+    assert [limit for limit, used in enumerate(tokens) if used > limit and limit >= first] == []
+    assert tokens[: first + 1] == [first] * (first + 1), "the least limit is what the required parts take"
     rows = made.tables["context_decisions"].to_pylist()
     absent = {row["input_id"] for row in rows if row["mode"] == "none" and row["source_kind"] in ALWAYS}
     assert absent == {str(limit) for limit in range(first)}, "in every other input all of it stands"
+
+
+def test_a_failed_turn_says_which_parts_are_too_long_and_by_how_much():
+    given = {"session": Session("Fix it."), "rules": ["Never publish a package. " * 40]}
+    enough = projected(**given)
+    needed = {part: enough.part_tokens[part] for part in REQUIRED_PARTS}
+    seen = projected(**given, budget={"maxTokens": 100, "reservedOutputTokens": 40})
+    assert seen.status == "over_budget" and seen.text() == ""
+    assert {part: count for part, count in seen.part_tokens.items() if count and part != "frame"} == needed
+    assert sum(seen.part_tokens.values()) == seen.estimated_tokens == seen.ledger()["estimatedTokens"]
+    parts = ", ".join(f"{part} {count}" for part, count in seen.part_tokens.items() if count)
+    assert seen.warnings[0]["message"] == (
+        "nothing is shown, because rules, goal, state and constraints alone do not fit: "
+        f"{seen.estimated_tokens} tokens ({parts}), {seen.estimated_tokens - 60} more than the limit of 60"
+    )
+    room = {"maxTokens": seen.estimated_tokens + 40, "reservedOutputTokens": 40}
+    assert projected(**given, budget=room).status == "ok", "the count is exact: with as much room it fits"
+
+
+@pytest.mark.parametrize("part", REQUIRED_PARTS)
+def test_a_limit_of_a_required_part_cuts_nothing_that_is_required(part: str):
+    rules = [
+        "Be careful.",
+        {"path": "AGENTS.md", "text": "## A\nThis folder holds the parser.\n## B\nNever edit dist."},
+    ]
+    free, capped = (
+        projected(**crowded(), rules=rules, budget={"maxTokens": 20_000, "reserved": reserved})
+        for reserved in ({}, {part: 1})
+    )
+    before, after = modes(free), modes(capped)
+    changed = {id_ for id_ in before if before[id_] != after[id_]}
+    assert (part == "rules") == bool(changed) and "Never edit dist." in capped.text()
+    assert all(after[id_] == "reference" and id_.startswith("rule:AGENTS.md") for id_ in changed)
 
 
 def test_the_reserved_output_is_kept_free():
@@ -290,6 +324,7 @@ def test_a_counter_that_does_not_add_up_is_obeyed_all_the_same():
         said = list(counter.encode([row["system_text"], row["user_text"]]))
         assert sum(said) <= limit
         assert not row["upper_bound"]
+        assert (row["tokens"] <= limit) == (row["status"] == "ok")
         ledger = found["context_decisions"].to_pylist()
         there = {each["source_kind"] for each in ledger if each["mode"] != "none"}
         assert set(ALWAYS) <= there if row["status"] == "ok" else (there == set() and row["system_text"] == "")

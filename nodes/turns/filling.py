@@ -1,6 +1,6 @@
 """What fits into an input: many turns at once, one source of each at a time.
 
-Gives: `input_limits`, `part_limits`, `tokens_of`, and `fill`, which takes whole bodies in the order of keeping, first within the
+Gives: `input_limits`, `part_limits`, `required`, `tokens_of`, and `fill`, which takes whole bodies in the order of keeping, first within the
 shares of the parts, then with what is left, and last the references of what had no room.
 
 What one would otherwise get wrong: a heading and a fence cost tokens too, and only the first source under them pays. A share is
@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..blocks.token_counting import Counters
-from ..columns.keys import flat, integers, rank_within
+from ..columns.keys import among, flat, integers, rank_within, truth
 from ..columns.ragged import Ragged
 from .frame import FENCES, GROUPS, PLACE, STYLES, counted, frame_costs
+from .words import REQUIRED_PARTS
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -32,6 +33,11 @@ _FENCE_OF = np.array([FENCES.index(g.fence) if g.fence else -1 for g in GROUPS])
 def input_limits(turns: pa.Table) -> Int:
     """Tokens that the input of each turn may have."""
     return np.maximum(integers(turns["max_tokens"]) - integers(turns["reserved_output_tokens"]), 0)
+
+
+def required(sources: pa.Table) -> Bool:
+    """The sources without which there is no input: rules, goal, state, constraints."""
+    return among(sources["part"], REQUIRED_PARTS) & truth(sources["required"])
 
 
 def part_limits(turns: pa.Table, part: str) -> Int:

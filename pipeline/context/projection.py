@@ -55,12 +55,14 @@ class Projection:
 
     @property
     def estimated_tokens(self) -> int:
-        """Tokens of messages and schemas under the named counter."""
+        """Tokens of messages and schemas under the named counter; where `status` is `over_budget`, those of the required parts, which are
+        more than the limit.
+        """
         return self.model_input["tokens"]
 
     @property
     def part_tokens(self) -> dict[str, int]:
-        """Tokens of the eight parts, fences and headings as `frame`."""
+        """`estimated_tokens` by part: the eight parts, fences and headings as `frame`."""
         return {
             name: int(count) for name, _, count in (each.partition("=") for each in self.model_input["part_tokens"])
         }

@@ -94,12 +94,16 @@ def given_with(session: Session, texts: list[str], limit: int, style: str = "tag
 LIMITS = st.integers(0, 900)
 
 
-@given(sessions(), st.lists(TEXTS, max_size=3), LIMITS, st.sampled_from(["tags", "lines"]))
+@given(sessions(), st.lists(TEXTS, max_size=3), LIMITS, st.integers(0, 300), st.sampled_from(["tags", "lines"]))
 def test_no_input_is_over_its_limit_and_every_source_has_one_row(
-    session: Session, texts: list[str], limit: int, style: str
+    session: Session, texts: list[str], limit: int, answer: int, style: str
 ):
-    seen = policy().project(**given_with(session, texts, limit, style), turn={"snapshotIds": ["snap-1"]})
-    assert seen.estimated_tokens <= limit and sum(seen.part_tokens.values()) == seen.estimated_tokens
+    given = given_with(session, texts, limit, style)
+    given["budget"] |= {"reservedOutputTokens": answer}
+    seen = policy().project(**given, turn={"snapshotIds": ["snap-1"]})
+    assert (seen.estimated_tokens + answer <= limit) == (seen.status == "ok") and sum(
+        seen.part_tokens.values()
+    ) == seen.estimated_tokens
     ids = [row["source_id"] for row in seen.decisions]
     assert len(ids) == len(set(ids)) and all(row["reason"] and row["reason_code"] for row in seen.decisions)
     assert {f"event:{event['id']}" for event in session.events} <= set(ids)
