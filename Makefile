@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-context bench-page golden mutants release-check surfaces adapters format clean
+.PHONY: help demo test test-full check bench bench-context bench-page docs golden mutants release-check surfaces adapters format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ mutants: $(STAMP)-dev ## faults planted one by one, and whether the tests notice
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement tests/mutants/tools.txt
 	$(BIN)/python tests/mutants/run.py $(MUTANTS_ARGS)
 
+docs: $(STAMP)-dev ## the documentation site, built into site/; broken links are errors
+	$(BIN)/zensical build --clean --strict
+
 golden: $(STAMP)-dev ## write the golden files anew; read the diff before you commit it
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --dist loadgroup tests -m golden
 
@@ -89,4 +92,4 @@ format: $(STAMP)-dev ## format the code
 	$(BIN)/ruff check --fix .
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(BENCH) $(ADAPTERS) .bench .demo build dist .pytest_cache .ruff_cache .hypothesis .basedpyright
+	rm -rf $(VENV) $(BENCH) $(ADAPTERS) .bench .demo build dist site .cache .pytest_cache .ruff_cache .hypothesis .basedpyright
