@@ -308,23 +308,28 @@ def _audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
 
 
 def readable_snapshots(
-    settings: Settings, run: Any, *, status: str | None = None, last: int | None = None
+    settings: Settings, run: Any, *, status: str | None = None, session: str | None = None, last: int | None = None
 ) -> list[dict[str, Any]]:
     """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
 
-    Of a row that was refused at the door, what of it could be read. `status` keeps those of it, `last` so many of the last.
+    Of a row that was refused at the door, what of it could be read. `status` and `session` keep those of it, `last` so many
+    of the last.
 
     Raises:
         StoreError: the run is damaged.
     """
-    return _readable(settings, run, _in_force(settings), status, last)
+    return _readable(settings, run, _in_force(settings), {"status": status, "session_id": session}, last)
 
 
 def _readable(
-    settings: Settings, run: Any, grants: pa.Table | None, status: str | None = None, last: int | None = None
+    settings: Settings,
+    run: Any,
+    grants: pa.Table | None,
+    wanted: Mapping[str, str | None] | None = None,
+    last: int | None = None,
 ) -> list[dict[str, Any]]:
     with as_damage(run.run_id):
-        return _rows_for(settings, run, grants, status, last)
+        return _rows_for(settings, run, grants, wanted or {}, last)
 
 
 @contextmanager
@@ -377,12 +382,13 @@ def _summary(run: Any, viewer: _Viewer) -> RunSummary:
 
 
 def _rows_for(
-    settings: Settings, run: Any, grants: pa.Table | None, status: str | None, last: int | None
+    settings: Settings, run: Any, grants: pa.Table | None, wanted: Mapping[str, str | None], last: int | None
 ) -> list[dict[str, Any]]:
     table, audiences, of = _judged(run, _Viewer(settings.principal, _grants_for(run, grants)))
     mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
-    if status is not None:
-        mask &= np.asarray(pc.equal(table["status"], status))
+    for column, value in wanted.items():
+        if value is not None:
+            mask &= np.asarray(pc.fill_null(pc.equal(table[column], value), False))
     kept = mask.nonzero()[0]
     kept = kept if last is None else kept[max(0, len(kept) - last) :]
     told = table.drop_columns(["principal", "asked_by", "reached"]).take(pa.array(kept)).to_pylist()

@@ -223,13 +223,17 @@ def snapshot_named(settings: Settings, name: str) -> str:
 def last_of_session(settings: Settings, session: str | None) -> str | None:
     """The last snapshot that the principal may read, of a session or of all; None where there is none.
 
+    The last one is the one captured last, whichever run it is in: a run that began earlier may still be written to.
     Damaged runs have none.
     """
-    for run in runs_of(settings).newest():
-        for _, rows in read_each(settings, [run], lambda each: readable_snapshots(settings, each))[0]:
-            if named := [row["snapshot_id"] for row in rows if session in (None, row.get("session_id"))]:
-                return named[-1]
-    return None
+
+    def read_last(run: Any) -> list[dict[str, Any]]:
+        # Snapshots of a batch run are in the order of its shards, which several workers may have answered.
+        return readable_snapshots(settings, run, session=session, last=1 if run.live else None)
+
+    read, _ = read_each(settings, runs_of(settings).newest(), read_last)
+    found = [(row["created_at"], row["snapshot_id"]) for _, rows in read for row in rows]
+    return max(found)[1] if found else None
 
 
 def replayed(settings: Settings, snapshot_id: str) -> Any:

@@ -107,7 +107,7 @@ def test_the_saved_file_ranks_as_the_sliders_did(asked, reweighing, tmp_path):
     (purpose,) = (row for row in policies.purpose_policies.to_pylist() if row["purpose"] == "answer-question")
     assert (purpose["weight_lexical"], purpose["weight_recency"]) == (0.9, 0.0)
     assert purpose["weight_authority"] == reweighing.weights["authority"]
-    assert "measure others before" in (tmp_path / "mine.yaml").read_text()
+    assert "measure on other requests before" in (tmp_path / "mine.yaml").read_text()
 
 
 def test_a_widget_moves_the_weights_and_its_page_needs_none(reweighing):
@@ -122,6 +122,22 @@ def test_a_widget_moves_the_weights_and_its_page_needs_none(reweighing):
     assert sliders.html() != before
     assert reweighing.figures({"lexical": 0.9}).equals(sliders.figures)
     assert "<script" not in sliders.html()
+
+
+def test_sliders_take_the_same_weights_with_and_without_widgets(reweighing):
+    pytest.importorskip("ipywidgets", reason="needs the extra `notebook`")
+    plain, shown = reweighing.sliders(), reweighing.sliders()
+    shown._repr_mimebundle_()
+    for weights in ({"lexical": 3.0}, {"recency": 0.1234567}, {"lexical": 0.5, "authority": 0.0}):
+        assert plain.move(**weights).weights == shown.move(**weights).weights
+        assert plain.figures.equals(shown.figures)
+        assert {term: shown.controls[term].value for term in weights} == {t: shown.weights[t] for t in weights}
+        assert shown._shown.value == shown.html()
+    for sliders in (plain, shown):
+        before = dict(sliders.weights)
+        with pytest.raises(InputError, match=r"at weights\.lexical"):
+            sliders.move(recency=0.5, lexical=-1.0)
+        assert sliders.weights == before
 
 
 def test_places_move_with_the_order(reweighing):

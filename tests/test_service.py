@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -57,6 +57,24 @@ def test_a_replay_shows_a_caller_what_the_retrieval_showed_and_an_auditor_every_
     whole = replayed(settings, found.snapshot_id)
     assert whole.citations.column_names == TABLES["citations"].names()
     assert whole.decisions.num_rows > 0
+
+
+def test_the_last_recall_of_a_session_is_the_one_captured_last_whichever_run_began_first(settings: Settings):
+    minutes = iter(range(60))
+
+    def asking() -> Retriever:
+        clock = lambda: NOON + timedelta(minutes=next(minutes))  # noqa: E731
+        return Retriever.open(settings["corpus"], principal="ana", runs=settings["runs"], lanes=LEXICAL, clock=clock)
+
+    with asking() as first, asking() as second:
+        first.retrieve(ASKED, session_id="s-1")
+        second.retrieve(ASKED, session_id="s-1")
+        last = first.retrieve(ASKED, session_id="s-1").snapshot_id
+        other = second.retrieve(ASKED, session_id="s-2").snapshot_id
+        assert service.last_of_session(settings, "s-1") == last
+        assert service.last_of_session(settings, "s-2") == other == service.last_of_session(settings, None)
+    assert service.last_of_session(settings, "s-1") == last  # compacted, too
+    assert service.last_of_session(settings, "s-3") is None
 
 
 def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_reached(settings: Settings):

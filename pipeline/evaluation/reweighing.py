@@ -1,10 +1,10 @@
-"""What other weights would do to the requests of a run, on its frozen score terms: figures, deltas, moved places.
+"""The requests of a run ranked again under other weights, from its frozen score terms: measures, deltas, changed ranks.
 
-Reads: a run, judgements of its requests. Gives: `Reweighing`. No lane runs, no corpus is opened; the weights that are
-settled on are written as a weight file (`ask --weights FILE`).
+Reads: a run, judgements of its requests. Gives: `Reweighing`. No lane runs and no corpus is opened. `save` writes the chosen
+weights as a weight file (`ask --weights FILE`).
 
-What one would otherwise get wrong: the order of rows is what changes here, and a measure of that order. What a block would
-show is asked with `what-if`, which packs and trims again; both rank the same.
+What one would otherwise get wrong: only the ranking is computed again, and the measures of that ranking. To see which block
+other weights would give, use `what-if`, which also packs and trims again; both rank the same way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Weights = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Reweighing:
-    """The judged requests of one purpose of a run, and what weights make of them."""
+    """The judged requests of one purpose of a run, ranked again under other weights."""
 
     run_id: str
     purpose: str
@@ -56,9 +56,10 @@ class Reweighing:
 
         Args:
             run: a finished run, such as `retriever.runs.open(summary.run_id)`.
-            qrels: query_id (the request), doc_id, relevance; rows with a relevance above 0 count.
-            documents: what `doc_id` names: `evidence_id`, `path`, or a document for each evidence id.
-            purpose: which of the run's purposes; weights belong to a purpose.
+            qrels: columns query_id (the request), doc_id and relevance; rows with a relevance above 0 count as relevant.
+            documents: what `doc_id` holds, `evidence_id` or `path`; or a mapping from evidence ids to document ids.
+            purpose: the purpose whose requests are measured, since weights belong to a purpose; needed where the judged
+                requests have several.
 
         Raises:
             InputError: no request is judged, or the judged ones have several purposes and none is named.
@@ -86,19 +87,19 @@ class Reweighing:
 
     @cached_property
     def weights(self) -> dict[str, float]:
-        """The weights of the run, of terms that differ between candidates of some request; the mean over requests."""
+        """The run's weights, averaged over requests, of the terms that differ between the candidates of at least one request."""
         return {term: round(float(self.terms.weights[term].mean()), 6) for term in self._adjustable}
 
     def values(self, measure: str, weights: Weights | None = None) -> pd.Series:
-        """The measure of every request; without `weights`, as the run ranked them."""
+        """The measure of every request under `weights`; without them, of the ranking of the run."""
         given = dict(weights or {})
         if unknown := sorted(set(given) - set(WEIGHED_TERMS)):
             raise InputError.one_of(WEIGHED_TERMS, unknown[0], "weights")
         return pd.Series(self.terms.values(measure, given or None), index=list(self.terms.queries), name=measure)
 
     def figures(self, weights: Weights) -> pd.DataFrame:
-        """One row per measure: the mean as run and changed, the difference with its interval (95 %), both of a paired
-        t-test with its p, and how many requests gain, lose and stay."""
+        """One row per measure: the means as run and changed; their difference with its 95 % confidence interval and the p
+        value of a paired t-test; and how many requests gain, lose and stay."""
         found = []
         for measure in self.measures:
             before, after = self._as_run[measure], self.values(measure, weights)
@@ -114,8 +115,8 @@ class Reweighing:
         return pd.DataFrame(found).set_index("measure")
 
     def deltas(self, weights: Weights, measure: str | None = None) -> pd.DataFrame:
-        """One row per request, the largest change first: the measure as run and changed, its delta, and the place of the
-        first relevant document as run and changed (0: none was recalled)."""
+        """One row per request, the largest change first: the measure as run and changed, the delta, and the rank of the first
+        relevant document as run and changed (0: none was recalled)."""
         measure = measure or self.measures[0]
         before, after = self._as_run[measure], self.values(measure, weights)
         found = pd.DataFrame(
@@ -128,7 +129,8 @@ class Reweighing:
         return found.iloc[order]
 
     def sweep(self, terms: Sequence[str] | None = None, steps: int = 11) -> pd.DataFrame:
-        """Each term at `steps` weights from 0 to 1, the others as run: term, weight, and a column per measure."""
+        """One row per term and weight, `steps` weights from 0 to 1 with the other terms as run: term, weight, and the mean
+        of each measure."""
         return pd.DataFrame(
             [
                 {"term": t, "weight": w, **{m: self.values(m, {t: w}).mean() for m in self.measures}}
@@ -138,7 +140,7 @@ class Reweighing:
         )
 
     def save(self, path: str | Path, weights: Weights) -> Path:
-        """Write the weights of the purpose as a weight file, with the figures that speak for them.
+        """Write the weights of the purpose as a weight file, with the figures measured under them.
 
         Raises:
             InputError: a term has no such name.
@@ -150,7 +152,7 @@ class Reweighing:
                 {"measure": m, AS_RUN: round(float(row[AS_RUN]), 4), CHANGED: round(float(row[CHANGED]), 4)}
                 for m, row in figures.iterrows()
             ],
-            "note": "chosen by hand on these requests: measure others before you rely on the figures",
+            "note": "chosen by hand on these requests: measure on other requests before you rely on the figures",
         }  # fmt: skip
         path = Path(path)
         kept = {term: float(value) for term, value in weights.items()}
@@ -158,7 +160,7 @@ class Reweighing:
         return path
 
     def sliders(self) -> Any:
-        """A `Sliders`: a slider per term in a notebook, and the same figures where there is no widget."""
+        """A `Sliders`: one slider per term in a notebook; where widgets cannot be shown, the same figures as HTML."""
         from .sliders import Sliders
 
         return Sliders(self)
@@ -178,10 +180,10 @@ class Reweighing:
 
 
 def documents_of(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, str]:
-    """The document of each evidence id that a run ranked, by what judgements name.
+    """The document id of each evidence id that a run ranked; `documents` as for `Reweighing.of`.
 
     Raises:
-        InputError: they name neither evidence ids nor paths.
+        InputError: `documents` is neither a mapping nor `evidence_id` or `path`.
     """
     if not isinstance(documents, str):
         return documents

@@ -14,12 +14,15 @@ import numpy as np
 import pandas as pd
 
 from ...nodes.errors import InputError
+from ..requests.fields import weight as request_weight
 from .reweighing import CHANGED, Reweighing
 
 __all__ = ["Sliders"]
 
 LISTED = 8
 _BINS = 20
+_DIGITS = 6
+"""Decimals of a weight."""
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -32,21 +35,27 @@ class Sliders:
         self.controls: dict[str, Any] = {}
         """An ipywidgets slider per term; empty without ipywidgets."""
         self._panel = self._shown = None
+        self._setting = False
         self._measured()
 
     def move(self, **weights: float) -> Sliders:
-        """Set weights by the names of their terms, as moving the sliders does.
+        """Set weights by the names of their terms, as moving the sliders does; a slider grows to a weight beyond its end.
 
         Raises:
-            InputError: there is no slider of that name.
+            InputError: there is no slider of that name, or the weight is not one that a request may name.
         """
-        for term, weight in weights.items():
+        for term in weights:
             if term not in self.weights:
                 raise InputError.one_of(tuple(self.weights), term, "weights")
-            if term in self.controls:
-                self.controls[term].value = weight
-            else:
-                self.weights[term] = float(weight)
+        checked = {term: round(request_weight(value, f"weights.{term}"), _DIGITS) for term, value in weights.items()}
+        self.weights |= checked
+        self._setting = True
+        try:
+            for term, control in self.controls.items():
+                control.max = max(control.max, self.weights[term])
+                control.value = self.weights[term]
+        finally:
+            self._setting = False
         self._measured()
         return self
 
@@ -72,6 +81,8 @@ class Sliders:
         changed = {t: w for t, w in self.weights.items() if w != self.reweighing.weights[t]}
         self.figures = self.reweighing.figures(changed)
         self.deltas = self.reweighing.deltas(changed)
+        if self._shown is not None:
+            self._shown.value = self.html()
 
     def _widgets(self) -> Any:
         """The panel, made once; None without ipywidgets."""
@@ -92,10 +103,10 @@ class Sliders:
         return self._panel
 
     def _moved(self, change: Any) -> None:
-        self.weights = {term: round(control.value, 6) for term, control in self.controls.items()}
+        if self._setting:  # `move` measures once, when all are set
+            return
+        self.weights = {term: round(control.value, _DIGITS) for term, control in self.controls.items()}
         self._measured()
-        if self._shown is not None:
-            self._shown.value = self.html()
 
 
 def _safe(text: object) -> str:

@@ -151,7 +151,7 @@ class LiveRun:
         """Leave nothing of a snapshot where this raises."""
         try:
             yield
-        except Exception:
+        except Exception:  # whatever it was: the caller is told that there is no snapshot
             with suppress(OSError):
                 self._take_back(path)
             raise

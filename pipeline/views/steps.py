@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Node", "Passed", "Step", "depths", "passed", "steps_of"]
+__all__ = ["Node", "Passed", "Step", "passed", "steps_of"]
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,8 @@ def steps_of(
         rows: rows by name of table.
         seconds: seconds by name of node.
     """
-    made_of: dict[str, list[str]] = {}
-    for source, target in lineage["edges"]:
-        made_of.setdefault(target, []).append(source)
-    depth = depths(lineage)
+    made_of = _made_of(lineage)
+    depth = _depths(lineage, made_of)
     steps: dict[str, list[Mapping[str, Any]]] = {}
     for node in lineage["nodes"]:
         if node["step"]:
@@ -124,11 +122,16 @@ def passed(steps: list[Step]) -> list[Passed]:
     ]  # fmt: skip
 
 
-def depths(lineage: Mapping[str, Any]) -> dict[str, int]:
-    """The longest way to each node from an input."""
+def _made_of(lineage: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The nodes and inputs that each node reads; a name that nothing feeds is left out."""
     made_of: dict[str, list[str]] = {}
     for source, target in lineage["edges"]:
         made_of.setdefault(target, []).append(source)
+    return made_of
+
+
+def _depths(lineage: Mapping[str, Any], made_of: Mapping[str, list[str]]) -> dict[str, int]:
+    """The longest way to each node from an input."""
     depth: dict[str, int] = {}
 
     def of(name: str) -> int:
