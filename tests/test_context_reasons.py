@@ -225,9 +225,10 @@ def test_nothing_is_no_question(nothing: str):
         why(projected(), nothing)
 
 
-def test_of_a_record_an_event_before_its_horizon_is_part_of_the_reference_to_the_log(tmp_path: Any):
+def test_of_a_record_every_early_event_has_its_row_once_its_log_is_given(tmp_path: Any):
     session = Session()
-    for number in range(1, 60):
+    session.add("file.read", turn=0, path="src/early.ts", version="1", text="export const early = 1;")
+    for number in range(2, 60):
         session.failing(f"src/a.ts:{number} error", turn=number)
     items = [item(f"code#{n}", f"src/f{n}.ts", f"unique{n:02} words") for n in range(14)]
     made = policy().project_turns(
@@ -235,7 +236,31 @@ def test_of_a_record_an_event_before_its_horizon_is_part_of_the_reference_to_the
     )
     store = ContextStore(tmp_path, principal="ana")
     seen = store.replay(store.record(made)).projection
-    for asked in ("event:e5", "e5", "src/a.ts:5 error"):
-        assert [each["source_id"] for each in why(seen, asked, events=rows(session))["sources"]] == ["older"], asked
-    assert why(seen, "event:e5")["layer"] is None, "the log is not at hand"
+    for asked, source in (
+        ("event:e5", "event:e5"), ("e5", "event:e5"), ("src/a.ts:5 error", "event:e5"),
+        ("src/early.ts", "event:e1"), ("early.ts", "event:e1"), ("const early", "event:e1"),
+    ):  # fmt: skip
+        found, live = (why(each, asked, events=rows(session)) for each in (seen, made[0]))
+        assert found["sources"] == live["sources"], "the same row as before it was recorded"
+        (row,) = found["sources"]
+        assert (row["source_id"], row["decided_by"], row["reason_code"]) == (source, "worth", "before_horizon"), asked
+        assert found["answer"] == f"{live['answer']} (the record has one row for events 0 to 11, `older`)"
+        unknown = why(seen, asked)
+        assert unknown["layer"] is None and "events 0 to 11 have one row together, `older`" in unknown["answer"], asked
+    assert why(seen, "src/late.ts", events=rows(session))["layer"] == "retrieval_not_recalled"
     assert why(seen, "unique13", events=rows(session))["layer"] is None, "its text is in no record"
+
+
+def test_a_record_has_one_row_for_every_event_alone_or_in_the_reference_to_the_log(tmp_path: Any):
+    session = Session()
+    for number in range(1, 130):
+        session.failing(f"src/a.ts:{number} error", turn=number)
+    made = policy().project_turns(turns=[{"asOfSeq": n, "inputId": str(n)} for n in (0, 1, 47, 48, 49, 130)], events=session.events)
+    store = ContextStore(tmp_path, principal="ana")
+    store.record(made)
+    for end in (0, 1, 47, 48, 49, 130):
+        decisions = store.replay(str(end)).projection.decisions
+        alone = [int(row["source_id"].removeprefix("event:e")) for row in decisions if row["source_id"].startswith("event:")]
+        together = [row["reference"].removeprefix("log:").split("-") for row in decisions if row["source_id"] == "older"]
+        early = [number for low, high in together for number in range(int(low), int(high) + 1)]
+        assert sorted([*alone, *early]) == list(range(end))

@@ -1,7 +1,8 @@
 """Rows of the ledger for what a turn does not look at one by one: events before its horizon, what they recalled, and snapshots
 that were retrieved for other turns.
 
-Gives `Beyond`, which has the tables that a projection was made from, and `Decisions`, the rows of a turn with these behind them.
+Gives `Beyond`, which has the tables that a projection was made from, `Decisions`, the rows of a turn with these behind them, and
+`early_rows`, which makes those of events for a record whose log is at hand.
 
 What one would otherwise get wrong: the line makes no row per turn and old event, so that its cost does not grow with the session.
 The rows are made here, when somebody reads that far; of a log folder the lines before its checkpoint are then read. A recorded
@@ -20,9 +21,10 @@ import pyarrow.compute as pc
 
 from ...nodes.context_tables import CONTEXT_DECISIONS
 from ...nodes.turns.words import DECISION_TRUST, REASONS
+from .door import from_folder
 from .events import LogTables
 
-__all__ = ["Beyond", "Decisions"]
+__all__ = ["Beyond", "Decisions", "early_rows"]
 
 Row = Mapping[str, Any]
 
@@ -72,15 +74,8 @@ class Beyond:
         made: list[dict[str, Any]] = []
         events = self.whole.events.filter(self._of(self.whole.events, session, "seq", end))
         for event in events.select(["event_id", "actor", "path", "characters", "masked", "visibility"]).to_pylist():
-            id_ = f"event:{event['event_id']}"
-            if id_ in known:
-                continue
-            standing = {"user": "history", "system": "history", "model": "hint"}.get(event["actor"], "untrusted")
-            made.append(
-                {"source_id": id_, "source_kind": "recent_tail", "part": "recent_tail", "standing": standing, "path": event["path"], "reference": id_,
-                 "reason_code": "before_horizon", "decided_by": "worth", "characters": event["characters"], "masked": event["masked"],
-                 "content_class": {"user-only": "ui_only", "model-visible": "fact"}.get(event["visibility"], "audit_only")}
-            )  # fmt: skip
+            if f"event:{event['event_id']}" not in known:
+                made.append(_of_event(event))
         memories = self.whole.memories.filter(self._of(self.whole.memories, session, "from_seq", end))
         for memory in memories.select(["memory_id", "text"]).to_pylist():
             id_ = f"memory:{memory['memory_id']}"
@@ -101,6 +96,30 @@ class Beyond:
     @staticmethod
     def _of(table: pa.Table, session: str, column: str, end: int) -> pa.Array:
         return pc.fill_null(pc.and_(pc.equal(table["session_id"], session), pc.less(table[column], end)), False)
+
+
+def early_rows(turn: Row, near: Sequence[Row], events: Sequence[Row]) -> list[Row]:
+    """The rows of events (of LOG_EVENTS) that lie before a turn and that its ledger has no row for, as a record has none of those
+    before the horizon.
+    """
+    known, root = {row["source_id"] for row in near}, turn["working_directory"]
+    made = [
+        _of_event(event) | {"path": from_folder(event["path"], root)}
+        for event in events
+        if event["seq"] < turn["as_of_seq"] and f"event:{event['event_id']}" not in known
+    ]
+    return [_whole(row, turn["input_id"], len(near) + place) for place, row in enumerate(made)]
+
+
+def _of_event(event: Row) -> dict[str, Any]:
+    """What the ledger says of an event before the horizon."""
+    id_ = f"event:{event['event_id']}"
+    standing = {"user": "history", "system": "history", "model": "hint"}.get(event["actor"], "untrusted")
+    return {
+        "source_id": id_, "source_kind": "recent_tail", "part": "recent_tail", "standing": standing, "path": event["path"], "reference": id_,
+        "reason_code": "before_horizon", "decided_by": "worth", "characters": event["characters"], "masked": event["masked"],
+        "content_class": {"user-only": "ui_only", "model-visible": "fact"}.get(event["visibility"], "audit_only"),
+    }  # fmt: skip
 
 
 def _whole(row: dict[str, Any], input_id: str, position: int) -> dict[str, Any]:

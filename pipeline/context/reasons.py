@@ -20,6 +20,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError
 from ...nodes.turns.scopes import checks
 from ...nodes.turns.words import LEVELS
+from .beyond import early_rows
 from .projection import Projection
 
 __all__ = ["difference", "why"]
@@ -81,7 +82,8 @@ def why(
     """
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
-    rows = _meant(seen, expected, events)
+    early = early_rows(seen.turn, seen.decisions, events)
+    rows = _meant(seen, expected, events, early)
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
     answer["sources"] = [
@@ -108,10 +110,14 @@ def why(
         if len(expected) > 3 and expected in seen.text():
             return answer | {"answer": "its words stand in the input"}
         found = _in_snapshots(answer, expected, snapshots or {})
-        if found["answer"] == SAYS["retrieval_not_recalled"] and (unread := _unread(seen, expected, events)):
-            return answer | {
-                "answer": f"no text at hand has it, and those of {unread} sources are not at hand: ask by path or id, or with the log"
-            }
+        if found["answer"] != SAYS["retrieval_not_recalled"]:
+            return found
+        if (span := _unlisted(seen)) and not events:
+            said = f"none of the rows at hand is it, and events {span} have one row together, `older`: ask with their log (`--log LOG`)"
+            return answer | {"answer": said}
+        if unread := _unread(seen, expected, events):
+            said = f"no text at hand has it, and those of {unread} sources are not at hand: ask by path or id, or with the log"
+            return answer | {"answer": said}
         return found
     row = min(
         rows,
@@ -140,6 +146,8 @@ def why(
         return _at(answer, "ordering_not_ranked", f"{SAYS['ordering_not_ranked']}: {row['reason']}")
     if row["action"] == "exclude":
         answer["answer"] = f"left out: {row['reason']}"
+        if row in early:
+            answer["answer"] += f" (the record has one row for events {_unlisted(seen)}, `older`)"
         return answer
     return _afterwards(answer, seen, row, events)
 
@@ -148,11 +156,20 @@ def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
     return answer | {"layer": layer, "answer": words}
 
 
-def _meant(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
+def _unlisted(seen: Projection) -> str | None:
+    """Which events have one row together: those before the horizon, in a record."""
+    row = next((row for row in seen.decisions if row["source_kind"] == "older_history"), None)
+    listed = row is None or any(row["reason_code"] == "before_horizon" for row in seen.decisions)
+    return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
+
+
+def _meant(seen: Projection, expected: str, events: Sequence[Row], early: Sequence[Row]) -> list[Row]:
     """The rows of the ledger that a name means: of an id its own, else of a path or the end of one those of that file, else of
     words every source that says them. Words of an event are the goal, a constraint or a summary as well, where it set one.
+    `early` are rows of events that the ledger has none for.
     """
-    named = [row for row in seen.decisions if expected in (row["source_id"], row["evidence_id"], row["path"])]
+    decisions = [*seen.decisions, *early]
+    named = [row for row in decisions if expected in (row["source_id"], row["evidence_id"], row["path"])]
     if named and any(expected == row["source_id"] for row in named):
         return [row for row in named if expected == row["source_id"]]
     said = set()
@@ -165,20 +182,15 @@ def _meant(seen: Projection, expected: str, events: Sequence[Row]) -> list[Row]:
         said |= {source for source, text in seen.texts.items() if expected in text}
     found = [
         row
-        for row in seen.decisions
+        for row in decisions
         if expected in (row["evidence_id"], row["path"])
         or (row["path"] or "").endswith(f"/{expected}")
         or row["source_id"] in said
     ]
-    if not found:
-        ledger = {row["source_id"] for row in seen.decisions}
-        early = {f"event:{event['event_id']}" for event in events if event["seq"] < seen.turn["as_of_seq"]} - ledger
-        if expected in early or f"event:{expected}" in early or said & early:
-            return [row for row in seen.decisions if row["source_id"] == "older"]
     if found:
         return found
     part = re.compile(rf"(?<![\w]){re.escape(expected)}(?![\w])")
-    return [row for row in seen.decisions if len(expected) > 1 and part.search(row["source_id"])]
+    return [row for row in decisions if len(expected) > 1 and part.search(row["source_id"])]
 
 
 def _unread(seen: Projection, expected: str, events: Sequence[Row]) -> int:
