@@ -166,6 +166,10 @@ RETRIEVED_ITEMS = table(
     doc="The selected items of retrieval snapshots with their citations. A snapshot without items has one row without a label.",
     snapshot_id=string("the snapshot"),
     given=boolean("for every turn that names no snapshots: the caller gave it, and no event names it"),
+    as_of=timestamp(
+        "it knows of changes up to this time; null = it does not say, and is taken as retrieved for its turn",
+        nullable=True,
+    ),
     block_ref=string("the reference that its block prints", nullable=True),
     label=string("label in that block", nullable=True),
     place=int32("place in that block, from 1"),

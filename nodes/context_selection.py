@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, codes_of, constants, flags_at, flat, take_or
+from .columns.keys import among, codes_of, constants, flags_at, flat, integers, take_or
 from .columns.ragged import Ragged
 from .context_tables import (
     SELECTION,
@@ -33,6 +33,7 @@ from .context_tables import (
 )
 from .frames import micros
 from .scope.selectors import matching_paths
+from .turns.asof import HORIZON, before, last_by
 from .turns.judging import known
 from .turns.scopes import (
     ALWAYS,
@@ -75,7 +76,7 @@ def selection(
     work = _Work(context_sources, context_turns, turn_states, state_facts, phase_policies)
     work.judge_rules(rule_texts)
     work.judge_constraints()
-    work.judge_files(log_matches, retrieved_items)
+    work.judge_files(log_matches, retrieved_items, log_events)
     work.judge_events(log_events)
     work.judge_memories(memory_records)
     work.judge_tools(tool_schemas)
@@ -155,7 +156,7 @@ class _Work(Worth):
 
     # --- files ------------------------------------------------------------------------------------------------------
 
-    def judge_files(self, matches: pa.Table, items: pa.Table) -> None:
+    def judge_files(self, matches: pa.Table, items: pa.Table, events: pa.Table) -> None:
         """Evidence about files: inside the package, not generated, as the file is now; and how near it is to the failure."""
         mine = self.of("file_content", "search_match", "retrieval_result") | (
             self.of("latest_observation") & among(self.sources["observation_class"], ("file_content",))
@@ -179,17 +180,34 @@ class _Work(Worth):
         here = self.of("latest_observation")[index]
         self.refuse_some("relevance", index, generated & ~here, "generated_file")
         self.refuse_some("relevance", index, ~inside & code & ~here & ~near, "outside_package")
-        shown = self.seq[index]
+        shown, dated = self._told_by(index, item, row, items, events)
         for slot, reason in (("modified", "stale_version"), ("read", "superseded")):
             owner, fact, seq = self.held(slot)
             last = value_at((turn, path), (owner, fact), seq)
             reading = among(self.kind.take(pa.array(index)), ("file_content", "latest_observation"))
-            stale = (last > shown) & (shown >= 0) & ((slot == "modified") | reading)
+            stale = (last > shown) & dated & ((slot == "modified") | reading)
             self.refuse_some("currency", index, stale, reason)
         missing = self.of("retrieval_result") & (self.row < 0)
         self.refuse("trust", missing, "snapshot_missing")
         empty = np.asarray(take_or(items["label"], row[item]).is_null()).astype(bool)
         self.refuse_some("worth", index[item], empty, "snapshot_empty")
+
+    def _told_by(self, index: Int, item: Bool, row: Int, items: pa.Table, events: pa.Table) -> tuple[Int, Bool]:
+        """The event up to which each text about a file knows of changes, and whether that is known: its own event; for items of a
+        snapshot that says its time, the last event of the horizon before that time, and none where all of them are later.
+        """
+        shown = self.seq[index].copy()
+        when = flat(items["as_of"]).take(pa.array(row[item]))
+        said = np.flatnonzero(item)[known(when)]
+        turn, event = before(self.sessions, self.sessions.codes(events["session_id"]), integers(events["seq"]), HORIZON)
+        created = micros(events["created_at"], 0)[event]
+        asked = self.turn[index[said]], micros(when.drop_null(), 0)
+        last = last_by(asked, turn, integers(events["seq"])[event], created)
+        own = shown[said]
+        shown[said] = np.where(own >= 0, np.minimum(own, last), last)
+        dated = shown >= 0
+        dated[said] = True
+        return shown, dated
 
     # --- events -----------------------------------------------------------------------------------------------------
 

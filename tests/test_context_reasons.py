@@ -255,12 +255,18 @@ def test_a_record_has_one_row_for_every_event_alone_or_in_the_reference_to_the_l
     session = Session()
     for number in range(1, 130):
         session.failing(f"src/a.ts:{number} error", turn=number)
-    made = policy().project_turns(turns=[{"asOfSeq": n, "inputId": str(n)} for n in (0, 1, 47, 48, 49, 130)], events=session.events)
+    made = policy().project_turns(
+        turns=[{"asOfSeq": n, "inputId": str(n)} for n in (0, 1, 47, 48, 49, 130)], events=session.events
+    )
     store = ContextStore(tmp_path, principal="ana")
     store.record(made)
     for end in (0, 1, 47, 48, 49, 130):
         decisions = store.replay(str(end)).projection.decisions
-        alone = [int(row["source_id"].removeprefix("event:e")) for row in decisions if row["source_id"].startswith("event:")]
-        together = [row["reference"].removeprefix("log:").split("-") for row in decisions if row["source_id"] == "older"]
+        alone = [
+            int(row["source_id"].removeprefix("event:e")) for row in decisions if row["source_id"].startswith("event:")
+        ]
+        together = [
+            row["reference"].removeprefix("log:").split("-") for row in decisions if row["source_id"] == "older"
+        ]
         early = [number for low, high in together for number in range(int(low), int(high) + 1)]
         assert sorted([*alone, *early]) == list(range(end))

@@ -83,6 +83,40 @@ def test_evidence_of_a_snapshot_is_stale_once_its_file_was_modified():
     assert reasons(projected(session, **given))["item:snap-1:code#1"] == "stale_version"
 
 
+@pytest.mark.parametrize("named", [{"snapshotIds": ["snap-1"]}, {}], ids=["by the turn", "given"])
+@pytest.mark.parametrize("later", [0, 60], ids=["within the horizon", "before it"])
+def test_evidence_of_a_snapshot_without_an_event_is_judged_by_the_time_of_the_snapshot(
+    named: dict[str, Any], later: int
+):
+    session = Session()
+    session.add("user.message", turn=1, text="Go on.")  # 08:01
+    session.add("file.modified", turn=2, path="src/a.ts", version="2", text="changed")  # 08:02
+    for _ in range(later):
+        session.add("command.finished", turn=3, command="ls", exitCode=0, stdout="x")
+
+    def reason(**said: Any) -> str:
+        given = snapshot(item(text="as it was")) | said
+        return reasons(projected(session, snapshots=[given], turn=named))["item:snap-1:code#1"]
+
+    assert reason(asOf="2026-05-20T08:01:30Z") == "stale_version"
+    assert reason(createdAt="2026-05-20T10:00:00+01:00") != "stale_version", "09:00, behind the change"
+    assert (reason(asOf="2026-05-20T08:03:30Z") == "stale_version") == bool(later), (
+        "older than all that the turn looks at"
+    )
+    assert reason(asOf="2026-05-21T00:00:00Z") != "stale_version"
+    assert reason(asOf="2026-05-19T00:00:00Z") == "stale_version", "before the session"
+    assert reason() != "stale_version", "what says no time was retrieved for its turn"
+
+
+def test_evidence_of_a_snapshot_that_knows_of_an_earlier_time_than_its_event_is_judged_by_it():
+    session = Session()
+    session.add("file.modified", turn=2, path="src/a.ts", version="2", text="changed")  # 08:01
+    session.add("retrieval.snapshot.created", turn=3, snapshotId="snap-1")
+    for as_of, stale in (("2026-05-20T08:00:30Z", True), ("2026-05-20T08:02:00Z", False)):
+        given = snapshot(item(text="as it was")) | {"asOf": as_of}
+        assert (reasons(projected(session, snapshots=[given]))["item:snap-1:code#1"] == "stale_version") == stale
+
+
 def test_a_relevant_file_that_the_model_may_not_see_stays_out():
     session = Session()
     session.add("file.read", turn=1, path="deploy/key.pem", version="1", text="BEGIN KEY", top={"zone": "restricted"})

@@ -81,6 +81,21 @@ def before(sessions: Sessions, session: Int, seq: Int, most: int) -> tuple[Int, 
     return turn, known[place]
 
 
+def last_by(asked: tuple[Int, Int], turn: Int, seq: Int, created: Int) -> Int:
+    """For each (turn, instant) pair the last event of the turn that was recorded at or before it, -1 for none. `turn`, `seq` and
+    `created` are of the events that the turns look at.
+    """
+    instants = np.unique(np.concatenate([created, asked[1]]))
+    width = len(instants) + 1
+    code = turn * width + instants.searchsorted(created)
+    order = np.argsort(code, kind="stable")
+    code, span = code[order], int(seq.max(initial=0)) + 2
+    so_far = np.maximum.accumulate(turn[order] * span + seq[order])
+    place = code.searchsorted(asked[0] * width + instants.searchsorted(asked[1]), side="right") - 1
+    found = np.append(so_far, -1)[place]
+    return np.where((place >= 0) & (found // span == asked[0]), found % span, -1)
+
+
 def last_per(group: Int, count: int, order: Int) -> Int:
     """For each of `count` groups the member with the greatest `order` (the last of equals), -1 for a group without members."""
     found = np.full(count, -1, dtype=np.int64)

@@ -71,11 +71,9 @@ class Beyond:
         known = {row["source_id"] for row in near}
         shown = {row["source_id"].split(":", 2)[1] for row in near if row["source_kind"] == "retrieval_result"}
         session, end = turn["session_id"], turn["as_of_seq"]
-        made: list[dict[str, Any]] = []
         events = self.whole.events.filter(self._of(self.whole.events, session, "seq", end))
-        for event in events.select(["event_id", "actor", "path", "characters", "masked", "visibility"]).to_pylist():
-            if f"event:{event['event_id']}" not in known:
-                made.append(_of_event(event))
+        rows = events.select(["event_id", "actor", "path", "characters", "masked", "visibility"]).to_pylist()
+        made = [_of_event(event) for event in rows if f"event:{event['event_id']}" not in known]
         memories = self.whole.memories.filter(self._of(self.whole.memories, session, "from_seq", end))
         for memory in memories.select(["memory_id", "text"]).to_pylist():
             id_ = f"memory:{memory['memory_id']}"

@@ -114,11 +114,13 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
         record = _record(value, f"{at}[{number}]")
         first = len(rows)
         name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
+        as_of = record.instant("asOf", "as_of", "createdAt", "created_at")
         given = record.value("items", "citations") or []
         if not given:
             rows.append(
                 {
                     "snapshot_id": name,
+                    "as_of": as_of,
                     "block_ref": ref or name,
                     "place": 0,
                     "standing": "evidence",
@@ -138,7 +140,7 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
             locator = item.text("locator") or (path or "") + (span or (f"#{section}" if section else ""))
             rows.append(
                 {
-                    "snapshot_id": name, "block_ref": ref or name, "label": item.required("label"), "place": place + 1,
+                    "snapshot_id": name, "as_of": as_of, "block_ref": ref or name, "label": item.required("label"), "place": place + 1,
                     "evidence_id": item.text("evidence_id", "evidenceId", "id") or f"{name}:{item.required('label')}",
                     "evidence_kind": item.text("evidence_kind", "kind") or "doc", "path": path, "locator": locator,
                     "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
@@ -165,7 +167,7 @@ def items_of_replay(replay: Any) -> list[dict[str, Any]]:
         path = citation["path"]
         rows.append(
             {
-                "snapshot_id": replay.snapshot_id, "block_ref": replay.block_ref, "label": citation["label"], "place": len(rows) + 1,
+                "snapshot_id": replay.snapshot_id, "as_of": replay.request.get("as_of"), "block_ref": replay.block_ref, "label": citation["label"], "place": len(rows) + 1,
                 "evidence_id": citation["evidence_id"], "evidence_kind": citation["evidence_kind"], "path": path,
                 "locator": citation["locator"], "standing": citation["standing"],
                 "generated": bool(path and _GENERATED.search(path)), "public_api": bool(path and _PUBLIC.search(path)),
