@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -43,7 +44,11 @@ ITEMS = st.lists(
             "lifecycle": st.sampled_from(["verified", "candidate"]),
             "section": st.sampled_from([None, "Intro", "节"]),
             "semantic_raw": st.sampled_from([0.1, 0.4, 0.7]),
-        }
+        },
+        optional={
+            "path": st.just("notes.jsonl"),
+            "event_time": st.sampled_from([datetime(2025, 5, 1, tzinfo=UTC), datetime(2025, 5, 2, tzinfo=UTC)]),
+        },
     ),
     min_size=1,
     max_size=7,

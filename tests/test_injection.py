@@ -59,12 +59,22 @@ def spellings(text: str) -> list[str]:
     ]
 
 
-def escapes(strings: Sequence[str], shape: str = "context-block") -> list[tuple[int, str, str]]:
-    """(number of the string, where it was planted, what was wrong) for each block that is not what it should be."""
+def escapes(
+    strings: Sequence[str], shape: str = "context-block", shared: dict[str, Any] | None = None
+) -> list[tuple[int, str, str]]:
+    """(number of the string, where it was planted, what was wrong) for each block that is not what it should be.
+
+    `shared` are columns of rows that share their fences.
+    """
     rows: list[dict[str, Any]] = []
     for number, text in enumerate(strings):
         for place in PLACES:
-            planted = {"text": f"carrier {number} {place}", "evidence_kind": "doc", place: text or "x"}
+            planted = {
+                "text": f"carrier {number} {place}",
+                "evidence_kind": "doc",
+                **(shared or {}),
+                place: text or "x",
+            }
             rows.append(planted | ({"path": None} if place == "title" else {}))
     pool = {f"r{number:05d}": range(4 * number, 4 * number + 4) for number in range(len(strings))}
     limits = {"max_tokens": 10**6, "max_chars": 10**6, "max_chunk_tokens": 10**6, "max_items_per_source": 9}
@@ -79,8 +89,10 @@ def escapes(strings: Sequence[str], shape: str = "context-block") -> list[tuple[
         request = block["request_id"]
         try:
             items = strict_items(block["text"])
-            expected = [(c["label"], c["locator"]) for c in cited[request]]
-            assert [(item.label, item.locator) for item in items] == expected, "labels are the citations"
+            assert [item.label for item in items] == [c["label"] for c in cited[request]], "labels are the citations"
+            assert all(i.stands_at(c["locator"]) for i, c in zip(items, cited[request], strict=True)), (
+                "and so are places"
+            )
             for item in items:
                 if shape == "context-block":
                     shown = escape(visible[request, item.label]).splitlines()
@@ -98,6 +110,12 @@ def test_no_spelling_of_the_frame_escapes(shape: str) -> None:
     assert escapes(strings, shape) == []
 
 
+@pytest.mark.parametrize("shape", ["context-block", "model-brief"])
+def test_no_spelling_of_the_frame_escapes_from_a_shared_fence(shape: str) -> None:
+    strings = [b + s for text in frame_strings() for s in spellings(text) for b in BREAKS[::3]]
+    assert escapes(strings, shape, {"evidence_kind": "memory", "path": "notes.jsonl"}) == []
+
+
 def test_strings_of_the_data_do_not_escape() -> None:
     root = os.environ.get("SCOPED_RETRIEVAL_EVAL_DATA")
     if not root or not (folder := Path(root) / "injection").is_dir():
@@ -108,6 +126,7 @@ def test_strings_of_the_data_do_not_escape() -> None:
         strings = [text for text in file.read()["text"].to_pylist() if text]
     assert len(strings) > 1000
     assert escapes(strings) == []
+    assert escapes(strings, shared={"evidence_kind": "memory", "path": "notes.jsonl"}) == []
 
 
 def test_the_parser_finds_an_escape() -> None:

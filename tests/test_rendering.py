@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -178,3 +179,56 @@ def test_the_bytes_that_are_looked_for_begin_every_such_character() -> None:
     ]
     assert escaped(pa.array(every, pa.large_string())).to_pylist() == [escape(one) for one in every]
     assert all(escape(one).isprintable() for one in every)
+
+
+NOTE = {"evidence_kind": "memory", "path": "notes/ana.jsonl", "event_time": datetime(2026, 3, 1, tzinfo=UTC)}
+
+
+def notes(*rows: dict[str, Any], **contract: Any) -> list[str]:
+    """The lines of a block of these notes, in this order, without header and closing line, and `~` for the nonce."""
+    made = [NOTE | {"semantic_raw": 0.9 - n / 10, "line_start": 10 + n} | row for n, row in enumerate(rows)]
+    contract |= {"as_of": datetime(2026, 6, 1, tzinfo=UTC), "max_items_per_source": 9}
+    block = line(made, requests={"r1": contract}).block()
+    nonce = re.search(r"<<([a-z]{7}) ", block)
+    assert nonce
+    return block.replace(nonce[1], "~").splitlines()[1:-1]
+
+
+def test_short_rows_of_one_source_share_a_fence_and_keep_label_line_and_day() -> None:
+    later = datetime(2026, 4, 12, tzinfo=UTC)
+    assert notes(
+        {"text": "Ana moved."}, {"text": "She\nrents."}, {"text": "A cat.", "event_time": later, "section": "Pets"}
+    ) == [
+        "[memory#1] notes/ana.jsonl#10",
+        "<<~ medium authority, evidence, 2026-03-01",
+        "| Ana moved.",
+        "[memory#2] #11",
+        "| She",
+        "| rents.",
+        "[memory#3] #12 (Pets), 2026-04-12",
+        "| A cat.",
+        "~>>",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"path": "notes/bo.jsonl"}, {"evidence_kind": "session-event"}, {"authority": 3}, {"standing": "untrusted"},
+        {"conflict_set": "city"}, {"event_time": None},
+    ],
+    ids=lambda other: next(iter(other)),
+)  # fmt: skip
+def test_a_fence_is_shared_by_rows_that_say_the_same_of_themselves(other: dict[str, Any]) -> None:
+    shown = notes({"text": "Ana moved."}, {"text": "She rents."} | other)
+    assert shown.count("~>>") == 2
+    assert sum(one.startswith("<<~ ") for one in shown) == 2
+
+
+def test_rows_of_code_have_fences_of_their_own() -> None:
+    assert notes(*({"text": f"x = {n}", "evidence_kind": "code"} for n in range(2))).count("~>>") == 2
+
+
+def test_what_a_request_has_masked_is_masked_in_a_shared_fence() -> None:
+    shown = notes({"text": "Ana moved."}, {"text": "She rents.", "section": "of bo@example.com"}, mask=["email"])
+    assert shown[3] == "[memory#2] #11 (of [email*******])"

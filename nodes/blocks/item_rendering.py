@@ -13,14 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import constants, flat, gathered, gathered_columns, literal, objects
-from ..rendering import GROUPS, Blocks, Pieces, assemble, authority_words, labels, locators, pieces, shows_text
+from ..columns.keys import among, constants, flat, gathered, gathered_columns, literal, objects
+from ..rendering import (
+    GROUPS,
+    Blocks,
+    Pieces,
+    assemble,
+    authority_words,
+    labels,
+    locators,
+    pieces,
+    shows_text,
+)
 from .masking import masked
 
 Int = NDArray[np.int64]
 
 _STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
 """What is printed of a stored row beside its text."""
+SHORT_KINDS = ("memory", "session-event")
+"""Kinds of which many short rows come from one source: neighbors of one kind and source may share a fence."""
 _GROUP_LINES = constants(tuple(f"{name}\n" for name in GROUPS.values()), pa.large_string())
 
 
@@ -63,9 +75,10 @@ class Items:
         return Items(**parts)
 
 
-def printed(items: Items, evidence: pa.Table) -> Pieces:
-    """The pieces of each item."""
+def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> Pieces:
+    """The pieces of each item: each alone, or, where they stand `beside` each other, those of short rows in shared fences."""
     stored = gathered_columns(evidence, _STORED, items.row)
+    joins, place = _joins(items, stored) if beside else (None, None)
     return pieces(
         label=labels(stored["evidence_kind"], items.number),
         locator=masked(
@@ -81,7 +94,24 @@ def printed(items: Items, evidence: pa.Table) -> Pieces:
         text_sha256=stored["text_sha256"],
         style=pa.array(items.style, pa.string()),
         fenced=fenced(items.shape),
+        joins=joins,
+        place=place,
     )
+
+
+def _joins(items: Items, stored: dict[str, pa.Array]) -> tuple[NDArray[np.bool_] | None, pa.Array | None]:
+    """Which items are short rows of the source and kind of the item before, and where each stands in it; None if none is."""
+    short = among(stored["evidence_kind"], SHORT_KINDS)
+    joins = np.zeros(len(short), dtype=bool)
+    joins[1:] = short[1:] & short[:-1] & (items.owner[1:] == items.owner[:-1])
+    if not joins.any():
+        return None, None
+    nothing = pa.nulls(len(short), pa.string())
+    source = locators(stored["path"], stored["title"], stored["source_id"], nothing, nothing)
+    for column in (source, stored["evidence_kind"]):
+        joins[1:] &= np.asarray(pc.equal(column[1:], column[:-1]))
+    place = locators(nothing, nothing, pa.repeat(literal(" "), len(short)), items.line, items.section)
+    return joins, masked(place, items.mask)
 
 
 def fenced(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -108,4 +138,5 @@ def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Arr
 def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> Blocks:
     """`count` blocks; `texts` are the visible texts of the items."""
     kinds = gathered(evidence["evidence_kind"], items.row)
-    return assemble(items.owner, headings(items.owner, kinds, items.shape), printed(items, evidence), texts, count)
+    beside = printed(items, evidence, beside=True)
+    return assemble(items.owner, headings(items.owner, kinds, items.shape), beside, texts, count)

@@ -17,15 +17,27 @@ OPENING = re.compile(
     r"unverified hint|untrusted text)(?:, (?:excerpt|summary|recorded fact|conflicting claim|weak signal))?"
     r"(?:, a competing claim may exist)?(?:, \d{4}-\d{2}-\d{2})?"
 )
+WITHIN = re.compile(
+    rf"\[(?P<label>(?:{KIND})#\d+)\](?P<place>(?: (?:#\d+)?(?: ?\(.*\))?)?)(?:, \d{{4}}-\d{{2}}-\d{{2}})?"
+)
 CITED = re.compile(r"  (?:high|medium|low) authority, [^;]*; [^;]*; sha256 [0-9a-f]{16}")
 FORGED = re.compile(rf"(?i)\[\s*(?:{KIND})\s*#|evidence package snapshot|use these as evidence|<<|>>")
 
 
 @dataclass(frozen=True)
 class Item:
+    """An item as it stands; in a fence that others opened, `locator` is "..." and what follows the name of the source."""
+
     label: str
     locator: str
     text: str
+
+    def stands_at(self, locator: str) -> bool:
+        return (
+            locator.endswith(self.locator.removeprefix("..."))
+            if self.locator.startswith("...")
+            else locator == self.locator
+        )
 
 
 def strict_items(block: str) -> list[Item]:
@@ -35,7 +47,7 @@ def strict_items(block: str) -> list[Item]:
     lines = block.splitlines()
     assert re.fullmatch(re.escape(HEADER) + "[0-9a-f]{16}", lines[0]), "the first line is the header"
     assert lines[-1] == CLOSING, "the last line closes"
-    items, nonces, at = [], set(), 1
+    items, nonces, fences, at = [], set(), 0, 1
     while at < len(lines) - 1:
         at += lines[at] in GROUPS.values()
         head = HEAD.fullmatch(lines[at])
@@ -49,15 +61,24 @@ def strict_items(block: str) -> list[Item]:
         opening = OPENING.fullmatch(lines[at])
         assert opening, "a fence follows its label"
         nonces.add(opening["nonce"])
-        start = at = at + 1
-        while lines[at].startswith("| "):
-            at += 1
-        assert at > start and lines[at] == f"{opening['nonce']}>>", "text stands behind the margin until its fence"
-        items.append(Item(head["label"], head["locator"], "\n".join(line[2:] for line in lines[start:at])))
+        fences += 1
+        label, place = head["label"], head["locator"]
+        while True:
+            start = at = at + 1
+            while lines[at].startswith("| "):
+                at += 1
+            assert at > start, "text stands behind the margin"
+            items.append(Item(label, place, "\n".join(line[2:] for line in lines[start:at])))
+            within = WITHIN.fullmatch(lines[at])
+            if not within:
+                break
+            assert not FORGED.search(as_read(within["place"])), "a section says nothing of the frame"
+            label, place = within["label"], f"...{within['place'].strip()}"
+        assert lines[at] == f"{opening['nonce']}>>", "a fence ends with its nonce"
         at += 1
     assert len(nonces) <= 1
     for nonce in nonces:
-        assert block.lower().count(nonce) == 2 * len(items), "the nonce stands on fences alone"
+        assert block.lower().count(nonce) == 2 * fences, "the nonce stands on fences alone"
     labels = [item.label for item in items]
     assert len(set(labels)) == len(labels), "a label stands once"
     return items
