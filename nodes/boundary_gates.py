@@ -53,11 +53,11 @@ from .walls.gate_predicates import (
     CONTRACT_COLUMNS,
     LAST_ACCESS,
     LAST_VISIBILITY,
-    SegmentColumns,
     columns_of_frame,
     first_stops,
 )
 from .walls.gates import GATES, NUMBER
+from .walls.segment_columns import SegmentColumns
 from .walls.time_gates import time_grid
 
 _TIMELESS = [gate.number for gate in GATES if gate.gate_class != "time"]

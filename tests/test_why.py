@@ -210,10 +210,10 @@ def _after(module, contract, bounds, frame, position, steps) -> str | None:
     row_ = frame.evidence.slice(position, 1).to_pylist()[0]
     first, last = frame.row_index.placement_starts[position : position + 2]
     placed = frame.placements.slice(first, last - first).to_pylist()
-    case = module._Case(copy.deepcopy(contract), copy.deepcopy(bounds), row_, placed)
+    case = module.Case(copy.deepcopy(contract), copy.deepcopy(bounds), row_, placed)
     for _ in range(steps):
-        gate = module._stopped_by(case, frame, position)
-        module._OPEN[gate](case)
+        stopped_by = module._stopped_by(case, frame, position)
+        next(gate for gate in GATES if gate.name == stopped_by).remedy(case)
     return module._stopped_by(case, frame, position)
 
 

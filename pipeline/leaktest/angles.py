@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,11 @@ import pyarrow.compute as pc
 
 from ...nodes.tables import MODE_POLICIES, ROLE_POLICIES
 from ...nodes.vocabulary import FEEDBACK_TERMS, TURN_TERMS
-from ...nodes.walls.gate_predicates import ACCEPTED_ORIGINS
+from ...nodes.walls.gates import GATES
+from ...nodes.walls.gates.gate import ANGLES, BOUNDED, GUIDED, OPEN, Canary, Ground
+from ...nodes.walls.gates.names import ROOT
+from ...nodes.walls.gates.trust import LEAK_TEST
+from ...nodes.walls.gates.zones import LEFT_OUT
 from ..policies.roles import Roles
 from ..policies.tables import Policies
 
@@ -31,34 +35,15 @@ __all__ = [
 
 Row = dict[str, Any]
 
-LEAK_TEST = "leak-test"
 SESSION = "leak-test-session"
-ROOT = "/leak-test/tree"
 MODE = "review"
 """The mode whose preset the test replaces by its own."""
-OPEN, BOUNDED, GUIDED = "open", "bounded", "guided"
-ANGLES = (OPEN, BOUNDED, GUIDED)
-"""Without bounds; with those that a request can name; under a mode and a role, whose links are all followed."""
-LEFT_OUT = "left-out zone"
-"""The reason of rows in a zone that the mode leaves out."""
-NO_PATH = "no path"
-"""The reason of rows without a path where the request denies a folder: nobody can say that they are not of it."""
 ENDED = ("superseded", "deleted")
-_SOURCES = 50
-"""Sources of a tenant that a bounded request names."""
-_FAR = timedelta(days=36_500)
 _FEEDBACK = 0.1
 """Weight of feedback in a purpose that gives it less."""
 
-GATE_OF = {
-    "nobody": "principals",
-    "revoked": "lifecycle",
-    LEFT_OUT: "zone",
-    "uncommitted": "workspace",
-    "unsearched path": "path_allow",
-    NO_PATH: "path_deny",
-}
-"""The gate behind a reason that does not have its name."""
+GATE_OF = {canary.reason: gate.name for gate in GATES for canary in gate.canaries}
+"""The gate behind each reason."""
 
 
 @dataclass(frozen=True)
@@ -106,86 +91,27 @@ def angle(
         sources: the sources of the tenant's rows.
         as_of: the instant of the probes.
     """
-    session = {"session_id": seen.get("session_id") or SESSION, "weights": dict.fromkeys(TURN_TERMS, 0.2)}
-    everywhere = _everywhere(who, others, as_of)
-    if name == OPEN:
-        return Angle(name, session, everywhere | {"uncommitted": {"workspace_root": f"{ROOT}-elsewhere"}})
-    if name == BOUNDED:
-        asked, shut = _bounded(seen, folder, sources, as_of)
-        return Angle(name, session | asked, everywhere | shut, ROOT)
-    shut = {
-        "unsearched path": {"path": f"{folder}leak-test-unsearched/{{token}}"},
-        "level": {"level": "task"},
-        "role_source": {"source_id": "leak-test:forbidden"},
-        "role": {"excluded_roles": [LEAK_TEST]},
-    }
-    if who[2] != "public":
-        shut[LEFT_OUT] = {"zone": "public"}
-    return Angle(name, session | {"mode": MODE, "role": LEAK_TEST, "recall_effort": "graph"}, everywhere | shut)
+    principal, project, zone = who
+    ground = Ground(seen, folder, principal, project, zone, others.principal, others.project, sources, as_of)
+    planted = {canary: row for canary in _canaries(name) if (row := canary.row(ground)) is not None}
+    asked = {"session_id": seen.get("session_id") or SESSION, "weights": dict.fromkeys(TURN_TERMS, 0.2)}
+    for canary in planted:
+        asked |= canary.asked(ground)
+    if name == GUIDED:
+        asked |= {"mode": MODE, "role": LEAK_TEST, "recall_effort": "graph"}
+    shut = {canary.reason: row for canary, row in planted.items()}
+    return Angle(name, asked, shut, ROOT if name == BOUNDED else None)
+
+
+def _canaries(name: str) -> list[Canary]:
+    """The canaries of an angle: first those of every angle, then its own, each in the order of the gates."""
+    own = [canary for gate in GATES for canary in gate.canaries if name in canary.angles]
+    return sorted(own, key=lambda canary: canary.angles != ANGLES)
 
 
 def gate_of(reason: str) -> str:
     """The gate that shuts a row out for a reason."""
     return GATE_OF.get(reason, reason)
-
-
-def _everywhere(who: tuple[str, str, str], others: Others, as_of: datetime) -> dict[str, Row]:
-    """What shuts a row out of every request of a tenant, whatever it asks."""
-    principal, project, zone = who
-    day = timedelta(days=1)
-    shut: dict[str, Row] = {
-        "project": {"owner_project": others.project, "owner_user": principal},
-        "owner": {"owner_project": project, "owner_user": others.principal},
-        "principals": {"principals": [others.principal]},
-        "nobody": {"principals": []},
-        "zone": {"zone": "restricted"},
-        "visibility": {"declared_visibility": "runtime-only"},
-        "revoked": {"lifecycle": "revoked"},
-        "safety": {"declared_safety": "blocked"},
-        "recorded": {"recorded_time": as_of + day},
-        "superseded": {"superseded_at": as_of - day},
-        "deleted": {"deleted_at": as_of - day},
-        "valid_from": {"valid_from": as_of + day},
-        "valid_until": {"valid_until": as_of - day},
-    }
-    return {name: row for name, row in shut.items() if name != "zone" or zone != "restricted"}
-
-
-def _bounded(seen: Row, folder: str, sources: Sequence[str], as_of: datetime) -> tuple[Row, dict[str, Row]]:
-    """Request fields that leave the tenant's rows in as far as they can, and what they shut out."""
-    named = {name: seen.get(name) or f"leak-test-{name}" for name in ("namespace", "branch", "test_suite")}
-    start, end = as_of - _FAR, as_of - timedelta(hours=3)
-    allowed = sorted({seen["source_id"], *sorted(sources)[:_SOURCES]})
-    asked: Row = named | {
-        "workspace_root": ROOT,
-        "allowed_sources": [*(_literal(source) for source in allowed), "leak-test:denied"],
-        "denied_sources": ["leak-test:denied"],
-        "denied_paths": [f"path:{_literal(folder)}leak-test-denied/"],
-        "min_authority": 1,
-        "time": {"include_after": start.isoformat(), "exclude_after": end.isoformat()},
-    }
-    shut: dict[str, Row] = {name: {name: "leak-test-elsewhere"} for name in named} | {
-        "workspace": {"workspace_root": f"{ROOT}-elsewhere"},
-        "source_allow": {"source_id": "leak-test:unlisted"},
-        "source_deny": {"source_id": "leak-test:denied"},
-        "path_deny": {"path": f"{folder}leak-test-denied/{{token}}.md"},
-        "min_authority": {"authority": 0},
-        "window_start": {"event_time": start - timedelta(days=1)},
-        "window_end": {"event_time": end + timedelta(hours=1)},
-    }
-    if seen["path"]:
-        asked["denied_paths"].append(f"{_literal(folder)}leak-test-guarded/")
-        shut[NO_PATH] = {"path": None}
-    accepted = [name for name, origins in ACCEPTED_ORIGINS.items() if seen["origin_class"] in origins]
-    if accepted:
-        asked["accepted_authority"] = [*ACCEPTED_ORIGINS]
-        shut["accepted_authority"] = {"origin_class": "external"}
-    return asked, shut
-
-
-def _literal(text: str) -> str:
-    """A glob that matches the text alone."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
 def with_own_presets(policies: Policies) -> Policies:

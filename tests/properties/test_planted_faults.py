@@ -39,6 +39,7 @@ from scoped_retrieval.nodes.recall import group_scores, lane_recall, posting_rec
 from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
+from scoped_retrieval.nodes.walls.gates import paths as gate_paths
 from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
 from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
@@ -125,13 +126,8 @@ def post_filtering(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _without(gate: int) -> Plant:
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in ("_contract_stops", "_bound_stops"):
-            right = getattr(gate_predicates, name)
-            monkeypatch.setattr(
-                gate_predicates,
-                name,
-                lambda *args, right=right: ((number, stop) for number, stop in right(*args) if number != gate),
-            )
+        left = tuple(each for each in gate_predicates.GATES if each.number != gate)
+        monkeypatch.setattr(gate_predicates, "GATES", left)
         place = second_wall._first
         name_ = boundary_gates.GATES[gate - 1].name
         monkeypatch.setattr(
@@ -198,7 +194,7 @@ def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pathless_rows_under_no_denial(monkeypatch: pytest.MonkeyPatch) -> None:
     """A denied folder says nothing of rows without a path, in either wall."""
-    monkeypatch.setattr(gate_predicates, "denies_pathless", lambda globs: False)
+    monkeypatch.setattr(gate_paths, "denies_pathless", lambda globs: False)
     right = second_wall._pathless
     monkeypatch.setattr(
         second_wall, "_pathless",

@@ -1,0 +1,180 @@
+"""What a gate is: one rule of the boundary, with everything that belongs to it.
+
+Gives: `Gate`, and what its functions take and return. A gate of the package is an object in a file beside this one and a line
+in `GATES`; a gate of a plugin is the same object, see `docs/how-to-extend.md`.
+
+Note: the second wall is not here. `second_wall` judges the gates of the package again, from code written apart on purpose.
+A gate of a plugin brings its own second judgment, `removes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+GateClass = Literal["access", "visibility", "time"]
+"""Access gates leave no trace but a count for auditors; visibility and time gates record what they withhold."""
+
+Mask = NDArray[np.bool_]
+Row = dict[str, Any]
+Contract = Mapping[str, Any]
+Bounds = Sequence[Mapping[str, Any]]
+
+Rule = tuple[str, str]
+"""The deciding rule of a contract, and what it lets through, in words."""
+
+OPEN, BOUNDED, GUIDED = "open", "bounded", "guided"
+ANGLES = (OPEN, BOUNDED, GUIDED)
+"""How the leak test asks: without bounds; with those that a request can name; under a mode and a role, whose links are all followed."""
+
+
+class Segment(Protocol):
+    """The rows of one segment, as a gate reads them."""
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        ...
+
+    def column(self, name: str) -> pa.Array:
+        """A column of EVIDENCE that the gate declares."""
+        ...
+
+
+class Opening(NamedTuple):
+    """What would open a gate for a row: the rule that decides there, and what would have to be otherwise."""
+
+    rule: str
+    needed: str
+    possible: bool = True
+    """Whether a contract can open it; otherwise only the row itself could change."""
+
+
+@dataclass
+class Case:
+    """A contract, its bounds, a stored row and its placements. A remedy changes contract and bounds so that the gate opens."""
+
+    contract: dict[str, Any]
+    bounds: list[dict[str, Any]]
+    row: dict[str, Any]
+    placements: list[dict[str, Any]]
+
+    def here(self) -> list[dict[str, Any]]:
+        """The bounds of the row's project."""
+        return [bound for bound in self.bounds if bound["project"] == self.row["owner_project"]]
+
+    def rules(self) -> str:
+        """The grants that bound the row's project."""
+        return ", ".join(bound["rule_id"] for bound in self.here())
+
+    def mode(self, chosen: str) -> str:
+        """The mode as the rule that leaves something out."""
+        return f"mode {self.contract['mode']}: not {chosen}"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where the leak test plants a canary: a row that the tenant was shown, who asks, and who else there is."""
+
+    seen: Mapping[str, Any]
+    folder: str
+    """Where canaries stand, empty or with `/` at its end."""
+    principal: str
+    project: str
+    zone: str
+    """The highest zone of the tenant."""
+    other_principal: str
+    other_project: str
+    sources: Sequence[str]
+    as_of: datetime
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A row that the gate alone shuts out of every request of a tenant.
+
+    `row` gives the columns that do so, None where there can be no such row; `asked` the fields that every request has then.
+    """
+
+    reason: str
+    row: Callable[[Ground], Row | None]
+    asked: Callable[[Ground], Mapping[str, Any]] = lambda ground: {}
+    angles: tuple[str, ...] = ANGLES
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One rule of the boundary.
+
+    `stops` says which rows of a segment the gate stops where the contract alone decides, `bound_stops` where a grant does;
+    None stands for "none of them". Both read the contract columns that are declared: requests with equal values of these
+    are judged together.
+    """
+
+    name: str
+    gate_class: GateClass
+    reason_code: str
+    doc: str
+    """What holds of a row that passes: "its state is one the contract includes"."""
+    columns: tuple[str, ...] = ()
+    """The columns of EVIDENCE that the first wall reads."""
+    contract_columns: tuple[str, ...] = ()
+    """The columns of CONTRACTS that it reads."""
+    stops: Callable[[Any, Contract], Mask | None] | None = None
+    bound_stops: Callable[[Any, Mapping[str, Any]], Mask | None] | None = None
+    explain: Callable[[Contract, Bounds], Rule] | None = None
+    """The deciding rule of a contract, and what it lets through."""
+    remedy: Callable[[Case], Opening] | None = None
+    """What would admit a row that the gate stops."""
+    canaries: tuple[Canary, ...] = field(default=(), repr=False)
+    """Rows for the leak test that the gate alone shuts out."""
+    hides: bool = False
+    """Whether its rows end as `hidden` rather than `rejected`."""
+    number: int = 0
+    """Its place in `GATES`, from 1; 0 stands for "passed them all"."""
+
+
+def always(says: str) -> Callable[[Contract, Bounds], Rule]:
+    """An explanation that no contract changes."""
+    return lambda contract, bounds: ("", says)
+
+
+def row_of(**columns: Any) -> Callable[[Ground], Row]:
+    """A canary's columns that are the same wherever it is planted."""
+    return lambda ground: dict(columns)
+
+
+def asks(**fields: Any) -> Callable[[Ground], Mapping[str, Any]]:
+    """Request fields that are the same for every tenant."""
+    return lambda ground: fields
+
+
+def grants(bounds: Bounds) -> str:
+    """The rules of grants, in words."""
+    return ", ".join(bound["rule_id"] for bound in bounds)
+
+
+def by_mode(contract: Contract, chosen: Sequence[str] | None) -> list[str]:
+    """The mode as a rule, where it chose something."""
+    return [f"mode {contract['mode']}"] if chosen else []
+
+
+def listed(values: Sequence[str]) -> str:
+    """Values in words."""
+    return ", ".join(values) or "none"
+
+
+def literal(text: str) -> str:
+    """A glob that matches the text alone."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in text)
+
+
+def outside(codes: NDArray[np.int8], words: Sequence[str], included: Any) -> Mask:
+    """Rows whose word is none of those included."""
+    return np.array([word not in included for word in words])[codes]
