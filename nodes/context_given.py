@@ -46,7 +46,10 @@ LOG_EVENTS = table(
     path=string("file that it read or changed", nullable=True),
     version=string("version of that file: a hash, a commit or a number", nullable=True),
     subject=string("what it sets or ends: id of a constraint, memory or approval; the phase", nullable=True),
-    origin=string("who set a goal or a constraint: user, repository, global, model, tool", nullable=True),
+    origin=string(
+        "who set a goal or a constraint, or reports a verification, as the event names it: user, repository, global, model, tool",
+        nullable=True,
+    ),
     evidence_ids=strings("rows of evidence whose text its text carries", nullable=True),
     snapshot_ids=strings("retrieval snapshots that it created or refers to", nullable=True),
     suspicious=boolean("its text addresses the model with instructions"),

@@ -165,7 +165,7 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
     kind, failed = flat(events["kind"]), np.asarray(flat(events["failed"])).astype(bool)
     said = pc.coalesce(flat(events["summary"]), flat(events["text"]))
     named = pc.coalesce(flat(events["subject"]), flat(events["event_id"]))
-    command = flat(events["command"])
+    command, origin = flat(events["command"]), flat(events["origin"])
     path, version = flat(events["path"]), pc.coalesce(flat(events["version"]), flat(events["event_id"]))
     none = pa.nulls(events.num_rows, pa.large_string())
     told = ~among(events["actor"], ("model", "memory"))  # a model that says its tests passed ran none
@@ -181,9 +181,13 @@ def _assertions(events: pa.Table) -> list[pa.Table]:
         between=": ",
     )
     is_check = checked & checks(pc.coalesce(command, said))
+    reported = among(kind, ("verification.finished",)) & np.asarray(origin.is_valid()).astype(bool)
+    is_check &= failed | ~(
+        reported & among(events["actor"], ("tool",))
+    )  # a tool's word ends no failure, and may tell of one
     one = pa.nulls(events.num_rows, pa.string()).fill_null("")
     by_user = among(events["actor"], ("user",))
-    goals, origin = among(kind, ("user.goal",)), flat(events["origin"])
+    goals = among(kind, ("user.goal",))
     shared = by_user & among(events["visibility"], ("model-visible",)) & among(events["zone"], _SHARED)
     message = among(kind, ("user.message", "user.confirmation")) & shared
     binds = np.asarray(flat(events["binding"]).is_valid()) & (message | (goals & by_user))

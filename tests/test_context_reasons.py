@@ -152,6 +152,14 @@ def test_layer_8_no_check_ran_after_the_change():
     assert afterwards(*edit)["layer"] == "verification_missing"
     checked = afterwards(*edit, ("command.finished", {"command": "pnpm test", "exitCode": 0, "stdout": "ok"}))
     assert checked["layer"] is None and checked["answer"].startswith("it stands in the input (full)")
+    for origin, layer in (
+        (None, None),
+        ("user", None),
+        ("model", "verification_missing"),
+        ("mcp", "verification_missing"),
+    ):
+        said = {"command": "pnpm test", "text": "ok"} | ({"origin": origin} if origin else {})
+        assert afterwards(*edit, ("verification.finished", said))["layer"] == layer, origin
 
 
 def test_what_was_omitted_says_for_what():

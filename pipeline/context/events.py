@@ -244,7 +244,7 @@ class LogReader:
             "path": one_path(payload.text("path", "file", "filePath", "file_path")),
             "version": payload.identifier("version", "hash", "sha256"),
             "subject": subject,
-            "origin": origin if kind in ("user.constraint", "user.goal") else None,
+            "origin": origin if kind in ("user.constraint", "user.goal", "verification.finished") else None,
             "evidence_ids": payload.strings("evidenceIds", "evidence_ids", "shown"),
             "snapshot_ids": payload.strings(
                 "retrievalSnapshotIds",

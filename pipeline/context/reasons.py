@@ -266,7 +266,8 @@ def _modified(events: Iterable[Row]) -> list[Row]:
 def _is_check(event: Row) -> bool:
     if event["kind"] == "command.finished":
         return bool(checks(pa.array([event["command"] or ""]))[0])
-    return event["kind"] == "verification.finished"
+    reported = event["actor"] in ("model", "memory") or (event["actor"] == "tool" and event["origin"])
+    return event["kind"] == "verification.finished" and not reported
 
 
 def _unfenced(rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
