@@ -110,7 +110,7 @@ def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int
     allowed[tail & ~said & ~spoken & (lines > 1)] = -1  # the tail has no room for the output of tools
     observed = among(kind, ("latest_observation",))
     allowed[observed] = most[observed]
-    file = among(kind, ("file_content",))
+    file = among(kind, ("file_content", "pasted_text"))
     read = file | (observed & among(sources["observation_class"], ("file_content",)))
     allowed[read] = most[read] * FILE_SHARE
     form = np.where(size <= allowed, _FULL, _SUMMARY)

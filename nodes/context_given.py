@@ -37,6 +37,7 @@ LOG_EVENTS = table(
     cut=boolean("`text` is not all of it; `ref` leads to the rest"),
     masked=int32("masks of secrets in all of its text and in its command"),
     binding=text("of the user's words what forbids, asks for an approval or a check, in whole sections", nullable=True),
+    pasted=text("of the user's words what is pasted: code, quotations, logs; it binds nothing", nullable=True),
     summary=text("its key fragment in one line", nullable=True),
     excerpt=text("the lines around what failed", nullable=True),
     ref=string("artifact that has the full text", nullable=True),

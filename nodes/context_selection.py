@@ -217,6 +217,7 @@ class _Work(Worth):
         key = flags_at(events["key_event"], self.row[of_event])
         tail = self.of("recent_tail")[of_event]
         self.refuse_some("relevance", of_event, tail & ~key, "not_key_event")
+        self.refuse("trust", self.of("pasted_text") & (self.row >= 0), "pasted_text")
         content = flat(self.sources["content_class"])
         self.refuse("permission", among(content, ("ui_only",)), "ui_only")
         self.refuse("permission", among(content, ("audit_only",)), "audit_only")

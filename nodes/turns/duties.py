@@ -1,7 +1,7 @@
 """Duties in rules and in the words of the user: prohibitions, approvals and checks, which no compaction may lose (S3.30).
 
 Gives: `is_duty` and `binds` (whether a rule text, or what a user says, forbids, asks for an approval or asks for a check),
-`binding` (the sections of a message that do), `sections` and `sentences` of a text, and `lost` (how many sentences of an
+`binding` (the sections of a message that do), `apart` (what of a message is pasted), `sections` and `sentences` of a text, and `lost` (how many sentences of an
 original its shown form lacks).
 
 What one would otherwise get wrong: no pattern knows every prohibition, so none decides about sentences. Whole sections are kept
@@ -11,13 +11,14 @@ or left to a reference, and `lost` compares what is shown with the original, wor
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["TOPIC_WORDS", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
+__all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
 _NEGATED = (
     r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|never|not\s+(?:be\s+)?"
@@ -68,7 +69,7 @@ _SOFT = (
 _DUTY = re.compile(f"(?im){_SOFT}")
 """More words of duty, for rules: in a rule file, whatever may be meant as one counts."""
 LONG_MESSAGE = 1_200
-"""Longest message that binds as a whole; of a longer one its sections that bind."""
+"""Longest message whose own words bind as a whole; of a longer one its sections that bind."""
 LONG_SECTION = 600
 """Longest section or sentence of a long message that binds; of a longer section its sentences do."""
 BOUND = 4_800
@@ -178,9 +179,10 @@ def is_duty(text: str) -> bool:
 
 
 def binding(said: str) -> str | None:
-    """Of a message what binds beyond its round: all of it, of a long one the sections that bind, of long sections their sentences;
-    None where nothing does. What reads as pasted (code, logs, traces) is no instruction; the same words stand once.
+    """Of a message what binds beyond its round: all that the user says in it, of a long one the sections that bind, of long sections
+    their sentences; None where nothing does. What is pasted binds nothing; the same words stand once.
     """
+    said = apart(said)[0]
     if len(said) <= LONG_MESSAGE:
         return said if binds(said) else None
     kept: dict[str, None] = {}
@@ -197,14 +199,59 @@ def binding(said: str) -> str | None:
     return "\n\n".join(parts) or None
 
 
+def apart(said: str) -> tuple[str, str | None]:
+    """What a user says, with a mark in place of each pasted part, and these parts: blocks of code, quotations, several lines of a log or a
+    trace. A short part stays where a line that binds announces it (`Never run:`), because it says what the line is about.
+    """
+    own, pasted = list[str](), list[str]()
+    for lines, foreign in _runs(said.splitlines()):
+        text, before = "\n".join(lines), next((line for line in reversed(own) if line.strip()), "")
+        named = before.rstrip(" *_").endswith(":") and binds(before) and len(text) <= LONG_SECTION
+        if foreign and not named:
+            pasted.append(text)
+            own.append(f"[pasted, {len(lines)} line{'s' * (len(lines) > 1)}]")
+        else:
+            own += lines
+    return ("\n".join(own).strip(), "\n\n".join(pasted)) if pasted else (said, None)
+
+
+def _runs(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
+    """Lines in runs, and whether each run is pasted: a fenced block, lines of a quotation, several lines of a log, other lines."""
+    at = 0
+    while at < len(lines):
+        kind, end = _kind(lines[at]), at + 1
+        if kind == "fence":
+            mark = lines[at].lstrip()
+            closed = mark[:3] in mark[3:]
+            while not closed and end < len(lines):
+                closed, end = lines[end].lstrip().startswith(mark[:3]), end + 1
+        else:  # below a line of a log, what is indented belongs to it
+            while end < len(lines) and (_kind(lines[end]) == kind or (kind == "log" and lines[end][:1] in (" ", "\t"))):
+                end += 1
+        yield lines[at:end], kind in ("fence", "quotation") or (kind == "log" and end - at > 1)
+        at = end
+
+
+def _kind(line: str) -> str:
+    """How a line begins: as a fence, a quotation, a line of a log, or anything else."""
+    mark = line.lstrip()
+    if mark.startswith(_FENCES):
+        return "fence"
+    return "quotation" if mark.startswith(">") else "log" if _LOGGED.match(line) else ""
+
+
+def _logged(lines: list[str]) -> int:
+    """How many lines begin as those of logs do."""
+    return sum(bool(_LOGGED.match(line)) for line in lines)
+
+
 def is_pasted(section: str) -> bool:
     """Whether a section reads as something pasted: a block of code, a log, a trace, or lines without an end."""
     if section.startswith(_FENCES):
         return True
     lines = section.splitlines()
-    logged = sum(bool(_LOGGED.match(line)) for line in lines)
     plain = sum(not _ITEM.match(line) for line in lines)
-    return 2 * logged > len(lines) or plain > PASTED_LINES
+    return 2 * _logged(lines) > len(lines) or plain > PASTED_LINES
 
 
 def _short(part: str) -> str:

@@ -76,7 +76,12 @@ class Worth(Judgment):
         """Events whose whole text stands under the goal or the constraints."""
         rule = np.flatnonzero(self.of("user_goal", "active_constraint"))
         event = pc.replace_substring_regex(flat(self.sources["reference"]).take(pa.array(rule)), r"^event:", "")
-        whole = joined(event, flat(self.sources["text"]).take(pa.array(rule)), between="\n")
+        said = flat(self.sources["text"]).take(pa.array(rule))
+        goal = flat(self.states["user_goal"]).take(
+            pa.array(self.turn[rule])
+        )  # what is pasted into it stands there as well
+        said = pc.if_else(pa.array(self.of("user_goal")[rule]), goal, said)
+        whole = joined(event, said, between="\n")
         mine = flat(self.sources["source_id"]).take(pa.array(tail))
         mine = joined(
             pc.replace_substring_regex(mine, r"^event:", ""),

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from ...nodes.context_tables import LOG_EVENTS, LOG_MATCHES, MEMORY_RECORDS
 from ...nodes.errors import InputError
-from ...nodes.turns.duties import LONG_MESSAGE, binding, sections
+from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
 from ...nodes.turns.words import EVENT_ACTORS, EVENT_KINDS, PHASES
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES
 from ..quoting import canonical
@@ -235,6 +235,7 @@ class LogReader:
             "cut": whole > LONG and actor != "user",
             "masked": masked,
             "binding": binding(text) if speaks and text else None,
+            "pasted": apart(text)[1] if speaks and text else None,
             "summary": summary,
             "excerpt": visible_excerpt or excerpt,
             "ref": ref,

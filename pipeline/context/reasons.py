@@ -35,12 +35,19 @@ _OMITTED = {
     "low relevance": ("out_of_task_scope", "outside_package", "not_key_event", "generated_file", "wrong_scope", "phase_hidden_tool", "on_demand",
                       "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "before_horizon",
                       "other_turn"),
-    "doubtful source": ("ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
+    "doubtful source": ("pasted_text", "ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
 _RANKED_OUT = ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence")
 _NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
 """Paths and ids: the ledger has them, whatever became of their texts."""
-_WORDED = ("system_rules", "repository_instructions", "memory_candidate", "retrieval_result", "search_match")
+_WORDED = (
+    "system_rules",
+    "repository_instructions",
+    "memory_candidate",
+    "retrieval_result",
+    "search_match",
+    "pasted_text",
+)
 _EVENTS = ("recent_tail", "latest_observation", "user_message", "file_content", "older_history")
 _SNAPSHOT_LAYER = {
     "rank": "ordering_not_ranked",
@@ -176,9 +183,9 @@ def _meant(seen: Projection, expected: str, events: Sequence[Row], early: Sequen
     if len(expected) > 3:
         for event in events:
             if expected in (event["text"] or ""):
-                said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "constraint", "history")}
+                said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
         if expected in (seen.state["user_goal"] or ""):
-            said.add(f"goal:{seen.state['goal_event']}")
+            said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
         said |= {source for source, text in seen.texts.items() if expected in text}
     found = [
         row

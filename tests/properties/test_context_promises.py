@@ -44,6 +44,8 @@ def sessions(draw: st.DrawFn) -> Session:
                     "error",
                     "constraint",
                     "mine",
+                    "pasted",
+                    "pasted goal",
                     "request",
                 ]
             )
@@ -76,6 +78,10 @@ def sessions(draw: st.DrawFn) -> Session:
             session.add("user.constraint", turn=turn, text=text, origin="model")
         elif kind == "mine":
             session.add("user.constraint", turn=turn, text=f"Keep promise {number}.")
+        elif kind.startswith("pasted"):
+            quoted = "\n".join(f"> {line}" for line in text.splitlines())
+            asked = "user.goal" if kind == "pasted goal" else "user.message"
+            session.add(asked, turn=turn, text=f"Never break promise {number}. I was told this.\n{quoted}\nWhat now?")
         else:
             session.add("model.request", turn=turn, evidenceIds=["ev-1"])
     return session
