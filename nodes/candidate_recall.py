@@ -151,26 +151,22 @@ def recent_hits(lanes: tuple, recall_tables: RecallTables) -> Hits:
     return hit_table(recall_tables, "recent", recall_newest(recall_tables) if "recent" in lanes else _nothing())
 
 
+def direct_hits(
+    lexical_hits: Hits, semantic_hits: Hits, symbol_hits: Hits, file_hits: Hits, recent_hits: Hits, exact_hits: Hits
+) -> Hits:
+    """The hits of the lanes that look at queries alone, lane after lane: what expansion and walks begin with."""
+    return pa.concat_tables([lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits])
+
+
 def expansion_hits(
-    lanes: tuple,
-    recall_tables: RecallTables,
-    placements: Placements,
-    postings: PostingIndex,
-    lexical_hits: Hits,
-    semantic_hits: Hits,
-    symbol_hits: Hits,
-    file_hits: Hits,
-    recent_hits: Hits,
-    exact_hits: Hits,
+    lanes: tuple, recall_tables: RecallTables, placements: Placements, postings: PostingIndex, direct_hits: Hits
 ) -> Hits:
     """What the best hits lead to, by sub-query and rank: neighbours, parents, children, conflict partners, superseding
     records, cited documents and structured records that are named.
     """
     if "expansion" not in lanes:
         return hit_table(recall_tables, "expansion", _nothing())
-    known, rank = _all_found(
-        recall_tables.sub_queries, [lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits]
-    )
+    known, rank = _all_found(recall_tables.sub_queries, [direct_hits])
     seeds, seed_rank = _seeds(recall_tables, known, rank)
     return hit_table(
         recall_tables, "expansion", recall_expansion(recall_tables, seeds, seed_rank, known, postings, placements)
@@ -182,12 +178,7 @@ def graph_hits(
     recall_tables: RecallTables,
     placements: Placements,
     postings: PostingIndex,
-    lexical_hits: Hits,
-    semantic_hits: Hits,
-    symbol_hits: Hits,
-    file_hits: Hits,
-    recent_hits: Hits,
-    exact_hits: Hits,
+    direct_hits: Hits,
     expansion_hits: Hits,
 ) -> Hits:
     """What a walk from the best hits over links, imports, calls and common changes reaches, by sub-query and rank; `via`
@@ -195,26 +186,15 @@ def graph_hits(
     """
     if "graph" not in lanes or not recall_tables.uses("graph").any():
         return hit_table(recall_tables, "graph", _nothing())
-    direct = [lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits]
-    seeds, seed_rank = _seeds(recall_tables, *_all_found(recall_tables.sub_queries, direct), "graph")
-    known, _ = _all_found(recall_tables.sub_queries, [*direct, expansion_hits])
+    seeds, seed_rank = _seeds(recall_tables, *_all_found(recall_tables.sub_queries, [direct_hits]), "graph")
+    known, _ = _all_found(recall_tables.sub_queries, [direct_hits, expansion_hits])
     walked = recall_graph(recall_tables, seeds, seed_rank, known, postings, placements)
     return hit_table(recall_tables, "graph", walked.found, walked.said(recall_tables.evidence))
 
 
-def hits(
-    sub_queries: SubQueries,
-    lexical_hits: Hits,
-    semantic_hits: Hits,
-    symbol_hits: Hits,
-    file_hits: Hits,
-    recent_hits: Hits,
-    exact_hits: Hits,
-    expansion_hits: Hits,
-    graph_hits: Hits,
-) -> Hits:
+def hits(sub_queries: SubQueries, direct_hits: Hits, expansion_hits: Hits, graph_hits: Hits) -> Hits:
     """The hits of all lanes, by request, sub-query, lane and rank."""
-    parts = [exact_hits, expansion_hits, file_hits, graph_hits, lexical_hits, recent_hits, semantic_hits, symbol_hits]
+    parts = [direct_hits, expansion_hits, graph_hits]
     place = sub_query_order(sub_queries)
     at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
     table = pa.concat_tables(parts).combine_chunks()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .lanes import LANE_NAMES
 from .schema import (
     Table,
     boolean,
@@ -26,6 +27,7 @@ from .schema import (
     texts,
     timestamp,
 )
+from .score_terms import SCORED, TERMS
 from .vocabulary import WEIGHED_TERMS
 
 # --- the corpus -----------------------------------------------------------------------------------------------------
@@ -280,25 +282,7 @@ PURPOSE_POLICIES = table(
     withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),
     instruction_sources=strings("path globs whose text may have standing instruction (C16)"),
     mask=strings("what is masked at projection: email, absolute-path; null = nothing", nullable=True),
-    weight_semantic=float64("weight of the semantic term"),
-    weight_lexical=float64("weight of the lexical term"),
-    weight_lexical_feedback=float64("weight of the lexical feedback; 0 = it is not worked out"),
-    weight_semantic_feedback=float64("weight of the semantic feedback; 0 = it is not worked out"),
-    weight_anchor=float64("weight of the anchor term"),
-    weight_authority=float64("weight of the authority term"),
-    weight_recency=float64("weight of the recency term"),
-    weight_actionability=float64("weight of the actionability term"),
-    weight_diversity=float64("weight of the diversity term"),
-    weight_scope=float64("weight of the scope term"),
-    weight_turn_context=float64("weight of the turn_context term"),
-    weight_turn_answer=float64("weight of the turn_answer term"),
-    weight_turn_session=float64("weight of the turn_session term"),
-    weight_cross_encoder=float64(
-        "weight of the cross-encoder term, under a role as well; without a cross-encoder the term is 0"
-    ),
-    weight_file=float64("weight of the file term, under a role as well; of rows that are no source code the term is 0"),
-    weight_passages=float64("weight of the passages term, under a role as well; 0 where the file term is"),
-    weight_outlines=float64("weight of the outlines term, under a role as well; without vectors the term is 0"),
+    **{f"weight_{term.name}": float64(term.weight_doc) for term in TERMS if term.family != "role"},
 )
 
 MODE_POLICIES = table(
@@ -821,7 +805,7 @@ HITS = table(
     doc="Rows the lanes recalled, best first within a lane.",
     request_id=string("the request", digest=False),
     sub_query_id=string("the sub-query that asked"),
-    lane=string("lexical, semantic, symbol, file, recent, exact, expansion or graph"),
+    lane=string(f"{', '.join(LANE_NAMES[:-1])} or {LANE_NAMES[-1]}"),
     evidence_id=string("the row"),
     row=int64("its frame row; envelope", digest=False),
     rank=int32("1 is best, dense within request, sub-query and lane"),
@@ -974,24 +958,7 @@ SCORE_TERMS = table(
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),
     evidence_kind=string("its kind, for the diversity term"),
-    semantic=float64("cosine, clipped at 0"),
-    lexical=float64("BM25 as a share of the most that the request's terms could give"),
-    lexical_feedback=float64("BM25 of the feedback terms as a share of the most that they could give; 0 = no feedback"),
-    semantic_feedback=float64("mean cosine with the best feedback rows, clipped at 0; 0 = no feedback"),
-    anchor=float64("0 without a hit; else 0.6 of the strongest anchor hit, and the share of all anchors on top"),
-    authority=float64("authority rank, lifecycle and confidence"),
-    recency=float64("2 ** (-age at as_of / half-life of its kind)"),
-    actionability=float64("how far its kind supports the purpose's next action"),
-    scope=float64("closeness inside the scope: project, branch, session, test suite, directory"),
-    turn_context=float64("what the turns beside it add to its share of BM25, or take from it; 0 of what is no turn"),
-    turn_answer=float64("the share of BM25 of a question just before it"),
-    turn_session=float64("BM25 of its session as a share of the most that the terms could give one"),
-    vocabulary=float64("how far it speaks the role's words, -1 to 1; 0 without a role"),
-    metadata=float64("the role's boosts less its penalties, -1 to 1; 0 without a role"),
-    cross_encoder=float64("what the cross-encoder says of question and text; 0 outside its pool, and where it is off"),
-    file=float64("how well its file answers as a whole; 0 for rows that are no source code"),
-    passages=float64("how well the three best candidates of its file answer; 0 for rows that are no source code"),
-    outlines=float64("how near the three nearest candidates of its file are; 0 for rows that are no source code"),
+    **{term.name: float64(term.doc) for term in SCORED},
     freshness=string("fresh, aging, stale or undated, at as_of (C25)"),
     anchor_signal=string("the strongest anchor it hits, in words; null = none", nullable=True),
     source_signal=string("what kind of source it is, in words"),
@@ -1006,25 +973,7 @@ RERANK_WEIGHTS = table(
     persist=True,
     doc="The weights of the score terms per request, resolved from purpose and role; override it to try others.",
     request_id=string("the request", digest=False),
-    semantic=float64("weight, 0 or more"),
-    lexical=float64("weight, 0 or more"),
-    lexical_feedback=float64("weight, 0 or more"),
-    semantic_feedback=float64("weight, 0 or more"),
-    anchor=float64("weight, 0 or more"),
-    authority=float64("weight, 0 or more"),
-    recency=float64("weight, 0 or more"),
-    actionability=float64("weight, 0 or more"),
-    diversity=float64("weight, 0 or more"),
-    scope=float64("weight, 0 or more"),
-    turn_context=float64("weight, 0 or more"),
-    turn_answer=float64("weight, 0 or more"),
-    turn_session=float64("weight, 0 or more"),
-    vocabulary=float64("weight, 0 or more"),
-    metadata=float64("weight, 0 or more"),
-    cross_encoder=float64("weight, 0 or more"),
-    file=float64("weight, 0 or more"),
-    passages=float64("weight, 0 or more"),
-    outlines=float64("weight, 0 or more"),
+    **{term.name: float64("weight, 0 or more") for term in TERMS},
 )
 
 RANKED = table(
@@ -1037,25 +986,7 @@ RANKED = table(
     evidence_id=string("the row"),
     rank=int32("1 is best"),
     final=float64("sum of the contributions"),
-    semantic=float64("contribution: weight times term, a multiple of 2**-30"),
-    lexical=float64("contribution"),
-    lexical_feedback=float64("contribution"),
-    semantic_feedback=float64("contribution"),
-    anchor=float64("contribution"),
-    authority=float64("contribution"),
-    recency=float64("contribution"),
-    actionability=float64("contribution"),
-    diversity=float64("contribution: for a kind not chosen before it (greedy)"),
-    scope=float64("contribution"),
-    turn_context=float64("contribution; negative where the turns beside it say less of the words"),
-    turn_answer=float64("contribution"),
-    turn_session=float64("contribution"),
-    vocabulary=float64("contribution; negative where the row speaks of what the role avoids"),
-    metadata=float64("contribution; negative where penalties outweigh boosts"),
-    cross_encoder=float64("contribution; 0 where no cross-encoder is set"),
-    file=float64("contribution; the same for every row of a file"),
-    passages=float64("contribution; the same for every row of a file"),
-    outlines=float64("contribution; the same for every row of a file"),
+    **{term.name: float64(term.contribution) for term in TERMS},
     selected_reason=caller(string("short reason, from its strongest signal (S0.60)")),
 )
 

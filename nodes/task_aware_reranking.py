@@ -43,6 +43,7 @@ from .reranking.file_terms import file_terms
 from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
 from .reranking.row_terms import age_in_days, authority_term, recency_term, scope_term
+from .score_terms import TERMS
 from .tables import (
     FILE_SCORES,
     LANE_SCORES,
@@ -75,12 +76,9 @@ from .vocabulary import SCORE_TERMS as CLASSES
 
 _POOL_PER_ITEM = 3
 """Candidates that a cross-encoder reads per item of the block, where no mode says `k_in`."""
-_SHARES = {
-    "semantic": (1.0, "semantic"), "lexical": (0.5, "lexical"), "anchor": (0.5, "lexical"),
-    "metadata": (0.5, "metadata"), "authority": (0.25, "metadata"), "recency": (0.25, "metadata"),
-    "vocabulary": (0.75, "rerank"), "actionability": (0.25, "rerank"),
-}  # fmt: skip
-"""What part of which of a role's four weights (S4.16) each class has; the parts of one weight add up to it."""
+_NO_SHARE = (0.0, "lexical")
+_SHARES = {term.name: term.share or _NO_SHARE for term in TERMS}
+"""What part of which of a role's four weights (S4.16) each class has."""
 
 _ASKED = ("purpose", "as_of", "role", "project", "branch", "session_id", "test_suite")
 """What is read of each candidate's contract."""
@@ -272,7 +270,7 @@ def rerank_weights(
         if name not in ROLE_TERMS:
             weights[name] = _at(purpose_policies[f"weight_{name}"], policy)
         if known and name not in PURPOSE_TERMS:
-            share, of = _SHARES.get(name, (0.0, "lexical"))
+            share, of = _SHARES[name]
             weights[name] = np.where(role >= 0, share * _at(role_policies[f"weight_{of}"], role), weights[name])
         if name in WEIGHED_TERMS and (said := flat(contracts[f"weight_{name}"])).null_count < len(said):
             weights[name] = np.where(said.is_valid(), floats(said.fill_null(0.0)), weights[name])

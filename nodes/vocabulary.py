@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import InputError, SchemaError
+from .lanes import LANE_NAMES
+from .score_terms import named
 
 __all__ = [
     "AUTHORITY",
@@ -172,7 +174,7 @@ AUTHORITY = Vocabulary("authority", ("untrusted", "general", "preferred", "autho
 """Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` reads as 2, at least (C3)."""
 INTENT_SOURCES = Vocabulary("intent_source", ("model", "policy", "runtime"))
 RECALL_EFFORTS = Vocabulary("recall_effort", ("none", "minimal", "full", "graph"), {"no_recall": "none"})
-LANES = Vocabulary("lane", ("lexical", "semantic", "symbol", "file", "graph", "recent", "exact", "expansion"))
+LANES = Vocabulary("lane", LANE_NAMES)
 OUTCOMES = Vocabulary("outcome", ("selected", "hidden", "rejected"))
 FORMS = Vocabulary(
     "form",
@@ -269,32 +271,18 @@ CITATION_STYLES = Vocabulary("citation_style", ("inline", "footnote", "bundle_on
 FRESHNESS = Vocabulary("freshness", ("fresh", "aging", "stale", "undated"))
 AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
 """Conditions that speak of withheld rows: no caller learns of them."""
-ROLE_TERMS = ("vocabulary", "metadata")
+ROLE_TERMS = named("role")
 """The score classes of a role; without one they weigh nothing."""
-TURN_TERMS = ("turn_context", "turn_answer", "turn_session")
+TURN_TERMS = named("turn")
 """The score classes of turns of a conversation; of any other row they are 0."""
-FILE_TERMS = ("file", "passages", "outlines")
+FILE_TERMS = named("file")
 """The score classes of a file of source code: the same for each of its rows, and 0 of any other row."""
-FEEDBACK_TERMS = ("lexical_feedback", "semantic_feedback")
+FEEDBACK_TERMS = named("feedback")
 """The score classes of relevance feedback: what a request's best rows say of the others."""
-SCORE_TERMS = (
-    "semantic",
-    "lexical",
-    "anchor",
-    "authority",
-    "recency",
-    "actionability",
-    "diversity",
-    "scope",
-    *TURN_TERMS,
-    *ROLE_TERMS,
-    "cross_encoder",
-    *FILE_TERMS,
-    *FEEDBACK_TERMS,
-)
+SCORE_TERMS = (*named("plain", "turn", "role", "cross_encoder", "file"), *FEEDBACK_TERMS)
 """The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's, the three of a file and the two of feedback,
 in the order they are added."""
-PURPOSE_TERMS = (*TURN_TERMS, "cross_encoder", *FILE_TERMS)
+PURPOSE_TERMS = named("turn", "cross_encoder", "file")
 """Score classes that only a purpose weighs, under a role as well."""
 OPTIONAL_TERMS = (*PURPOSE_TERMS, *FEEDBACK_TERMS)
 """Score classes that a policy may leave out, and then weighs 0. Feedback has no share of a role's four weights (S4.16)."""

@@ -1,6 +1,6 @@
 """Every setting: name, kind, default, what it is, and whether a project file may choose it.
 
-The lists of choices are said again here, as what has them loads Arrow, and settings are read for every command.
+Lists of choices whose owners load Arrow are said again here, as settings are read for every command.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..nodes.lanes import LANE_NAMES as LANES
+from .weight_sets import WEIGHT_SETS
+
 __all__ = ["BM25_VARIANTS", "ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
 
-LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion", "graph")
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
-WEIGHT_SETS = ("document-000",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ SETTINGS: Mapping[str, Setting] = {
             "weights",
             None,
             "weight file, as `tune` writes it, or document-000, the formula of document 000; unset = the weights of the policies",
-            WEIGHT_SETS,
+            tuple(WEIGHT_SETS),
         ),
         Setting("project", "text", None, "project that commands speak of"),
         Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),

@@ -23,6 +23,7 @@ from ..nodes.blocks.token_counting import Counters
 from ..nodes.columns.keys import flat, pair_codes
 from ..nodes.columns.list_columns import holds
 from ..nodes.errors import ScopedRetrievalError
+from ..nodes.lanes import LANE_NAMES as LANES
 from ..nodes.recall.bm25 import Bm25
 from ..nodes.recall.file_recall import FileRecall
 from ..nodes.recall.recall_entries import Weighed
@@ -50,9 +51,6 @@ STEPS = (
     "audit_snapshot",
 )
 """The step modules in the order of the line."""
-
-LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion", "graph")
-"""The lanes that exist, in the order of their nodes."""
 
 SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")
 """Nodes that need no corpus: they run first, and say which part of it is opened."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..nodes.vocabulary import WEIGHED_TERMS
+from ..nodes.score_terms import TERMS
 
 __all__ = ["WEIGHT_SETS"]
 
 WEIGHT_SETS: Mapping[str, Mapping[str, float]] = {
-    "document-000": dict.fromkeys(WEIGHED_TERMS, 0.0)
+    "document-000": {term.name: 0.0 for term in TERMS if term.family != "role"}
     | {
         "semantic": 0.20, "lexical": 0.10, "anchor": 0.10, "authority": 0.20, "recency": 0.15, "actionability": 0.15,
         "diversity": 0.10,

@@ -164,7 +164,7 @@ def test_an_empty_folder_changes_nothing(folder):
         ({"plan__0__lanes": ["bm25"]}, r"Expected one of lexical, .*, got 'bm25' - at .*: plan\[0\].lanes\[0\]"),
         (
             {"plan__0__lanes": ["lexical", "graphs"]},
-            r"Expected one of lexical, semantic, symbol, file, graph, recent, exact, expansion, got 'graphs' - at .*lanes\[1\]",
+            r"Expected one of lexical, semantic, symbol, file, recent, exact, expansion, graph, got 'graphs' - at .*lanes\[1\]",
         ),
         ({"plan__0__parts": []}, r"Expected at least one word, got a list of 0 - at .*: plan\[0\].parts"),
         ({"plan__0__min_authority": 4}, r"Expected a whole number from 0 to 3, got 4 - at"),

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
+from ...nodes.score_terms import TERMS
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
 from .masked_places import masked_places
@@ -68,13 +69,9 @@ _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
 """What the states call for that do not call for a warning."""
 
 _CLASSES = {
-    "lexical": (
-        "lexical", "lexical_feedback", "anchor", "file", "passages", "turn_context", "turn_answer", "turn_session",
-    ),
-    "semantic": ("semantic", "semantic_feedback", "outlines"),
-    "metadata": ("metadata", "authority", "recency", "scope"),
-    "rerank": ("vocabulary", "actionability", "diversity", "cross_encoder"),
-}  # fmt: skip
+    group: tuple(term.name for term in TERMS if term.group == group)
+    for group in ("lexical", "semantic", "metadata", "rerank")
+}
 _CONTENT = {"code": "code", "test-log": "excerpt", "tool-output": "excerpt"}
 _CONTENT_TYPES = ("paragraph", "table", "list", "code", "excerpt")
 _HIGH_TRUST = ("authoritative", "preferred")

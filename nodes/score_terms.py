@@ -1,0 +1,162 @@
+"""The score terms: what may count for a row, each declared once with its columns, its part of a role's weights and its docs.
+
+`TERMS` is the one list; the tables of scores, weights and policies take their columns from it. What a term's value is,
+`task_aware_reranking.plain_terms` works out. A term of a plugin is a `ScoreTerm` with a `value` of its own and a weight, see
+`docs/how-to-extend.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Family = Literal["plain", "turn", "role", "cross_encoder", "file", "feedback"]
+Group = Literal["lexical", "semantic", "metadata", "rerank"]
+
+
+@dataclass(frozen=True)
+class ScoreTerm:
+    """One class of score.
+
+    Its contribution to `final` is weight times value, a multiple of 2**-30.
+    """
+
+    name: str
+    doc: str
+    """What its value is."""
+    family: Family = "plain"
+    group: Group = "rerank"
+    """Which of the four scores of document 004 it counts towards."""
+    share: tuple[float, str] | None = None
+    """What part of which of a role's four weights (S4.16) it has; the parts of one weight add up to it."""
+    contribution: str = "contribution"
+    weighed: str = ""
+    """What its weight in a purpose is, where there is more to say."""
+    weight: float = 0.0
+    """Of a plugin's term: its weight in every request."""
+    columns: tuple[str, ...] = ()
+    """Of a plugin's term: the columns of EVIDENCE that `value` reads."""
+    value: Callable[[Any, Any], Any] | None = None
+    """Of a plugin's term: its value of every candidate, 0 to 1, from stored rows and from what is asked."""
+
+    @property
+    def weight_doc(self) -> str:
+        """What its weight in a purpose is."""
+        return self.weighed or f"weight of the {self.name} term"
+
+
+_NO_CODE = "0 for rows that are no source code"
+_OF_FILE = "contribution; the same for every row of a file"
+_NO_FEEDBACK = "0 = it is not worked out"
+
+TERMS = (
+    ScoreTerm(
+        "semantic",
+        "cosine, clipped at 0",
+        group="semantic",
+        share=(1.0, "semantic"),
+        contribution="contribution: weight times term, a multiple of 2**-30",
+    ),
+    ScoreTerm(
+        "lexical",
+        "BM25 as a share of the most that the request's terms could give",
+        group="lexical",
+        share=(0.5, "lexical"),
+    ),
+    ScoreTerm(
+        "lexical_feedback",
+        "BM25 of the feedback terms as a share of the most that they could give; 0 = no feedback",
+        "feedback",
+        "lexical",
+        weighed=f"weight of the lexical feedback; {_NO_FEEDBACK}",
+    ),
+    ScoreTerm(
+        "semantic_feedback",
+        "mean cosine with the best feedback rows, clipped at 0; 0 = no feedback",
+        "feedback",
+        "semantic",
+        weighed=f"weight of the semantic feedback; {_NO_FEEDBACK}",
+    ),
+    ScoreTerm(
+        "anchor",
+        "0 without a hit; else 0.6 of the strongest anchor hit, and the share of all anchors on top",
+        group="lexical",
+        share=(0.5, "lexical"),
+    ),
+    ScoreTerm("authority", "authority rank, lifecycle and confidence", group="metadata", share=(0.25, "metadata")),
+    ScoreTerm("recency", "2 ** (-age at as_of / half-life of its kind)", group="metadata", share=(0.25, "metadata")),
+    ScoreTerm("actionability", "how far its kind supports the purpose's next action", share=(0.25, "rerank")),
+    ScoreTerm(
+        "diversity",
+        "1 for the best row of a kind, else 0",
+        contribution="contribution: for a kind not chosen before it (greedy)",
+    ),
+    ScoreTerm("scope", "closeness inside the scope: project, branch, session, test suite, directory", group="metadata"),
+    ScoreTerm(
+        "turn_context",
+        "what the turns beside it add to its share of BM25, or take from it; 0 of what is no turn",
+        "turn",
+        "lexical",
+        contribution="contribution; negative where the turns beside it say less of the words",
+    ),
+    ScoreTerm("turn_answer", "the share of BM25 of a question just before it", "turn", "lexical"),
+    ScoreTerm(
+        "turn_session", "BM25 of its session as a share of the most that the terms could give one", "turn", "lexical"
+    ),
+    ScoreTerm(
+        "vocabulary",
+        "how far it speaks the role's words, -1 to 1; 0 without a role",
+        "role",
+        share=(0.75, "rerank"),
+        contribution="contribution; negative where the row speaks of what the role avoids",
+    ),
+    ScoreTerm(
+        "metadata",
+        "the role's boosts less its penalties, -1 to 1; 0 without a role",
+        "role",
+        "metadata",
+        share=(0.5, "metadata"),
+        contribution="contribution; negative where penalties outweigh boosts",
+    ),
+    ScoreTerm(
+        "cross_encoder",
+        "what the cross-encoder says of question and text; 0 outside its pool, and where it is off",
+        "cross_encoder",
+        contribution="contribution; 0 where no cross-encoder is set",
+        weighed="weight of the cross-encoder term, under a role as well; without a cross-encoder the term is 0",
+    ),
+    ScoreTerm(
+        "file",
+        f"how well its file answers as a whole; {_NO_CODE}",
+        "file",
+        "lexical",
+        contribution=_OF_FILE,
+        weighed="weight of the file term, under a role as well; of rows that are no source code the term is 0",
+    ),
+    ScoreTerm(
+        "passages",
+        f"how well the three best candidates of its file answer; {_NO_CODE}",
+        "file",
+        "lexical",
+        contribution=_OF_FILE,
+        weighed="weight of the passages term, under a role as well; 0 where the file term is",
+    ),
+    ScoreTerm(
+        "outlines",
+        f"how near the three nearest candidates of its file are; {_NO_CODE}",
+        "file",
+        "semantic",
+        contribution=_OF_FILE,
+        weighed="weight of the outlines term, under a role as well; without vectors the term is 0",
+    ),
+)
+"""Every score term, in the order of their columns."""
+
+SCORED = tuple(term for term in TERMS if term.name != "diversity")
+"""Those that a row has by itself; diversity depends on what was chosen before."""
+
+
+def named(*families: Family) -> tuple[str, ...]:
+    """The names of the terms of some families."""
+    return tuple(term.name for term in TERMS if term.family in families)

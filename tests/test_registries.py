@@ -1,0 +1,47 @@
+"""Lanes and score terms are listed once, and everything that names them reads the one list."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from scoped_retrieval.nodes import candidate_recall, vocabulary
+from scoped_retrieval.nodes.lanes import LANE_NAMES, LANES
+from scoped_retrieval.nodes.score_terms import SCORED, TERMS
+from scoped_retrieval.nodes.tables import PURPOSE_POLICIES, RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.pipeline import driver
+from scoped_retrieval.pipeline.declared_settings import SETTINGS
+from scoped_retrieval.pipeline.weight_sets import WEIGHT_SETS
+
+
+def test_every_lane_has_a_node_and_stands_in_settings_vocabulary_and_driver():
+    assert all(hasattr(candidate_recall, f"{name}_hits") for name in LANE_NAMES)
+    assert LANE_NAMES == driver.LANES == vocabulary.LANES.values == SETTINGS["lanes"].choices
+    assert all(lane.doc and lane.recall is None for lane in LANES)
+
+
+def test_tables_of_scores_have_a_column_for_every_term_and_no_other():
+    names = [term.name for term in TERMS]
+    assert [name for name in RERANK_WEIGHTS.columns if name != "request_id"] == names
+    assert [name for name in RANKED.columns if name in names] == names
+    assert [name for name in SCORE_TERMS.columns if name in names] == [term.name for term in SCORED]
+    assert sorted(vocabulary.SCORE_TERMS) == sorted(names)
+
+
+def test_every_term_but_a_role_s_is_weighed_by_purposes_and_weight_sets():
+    weighed = [term.name for term in TERMS if term.family != "role"]
+    assert [name.removeprefix("weight_") for name in PURPOSE_POLICIES.columns if name.startswith("weight_")] == weighed
+    assert all(sorted(weights) == sorted(weighed) for weights in WEIGHT_SETS.values())
+
+
+def test_the_shares_of_a_role_s_weight_add_up_to_it():
+    shares: dict[str, float] = {}
+    for term in TERMS:
+        if term.share:
+            shares[term.share[1]] = shares.get(term.share[1], 0.0) + term.share[0]
+    assert shares == {"semantic": 1.0, "lexical": 1.0, "metadata": 1.0, "rerank": 1.0}
+
+
+def test_declared_settings_load_nothing_of_the_data_stack():
+    code = "import sys, scoped_retrieval.pipeline.declared_settings; print({'numpy', 'pyarrow'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
