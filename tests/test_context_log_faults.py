@@ -122,6 +122,27 @@ def test_an_event_that_was_rewritten_is_noticed(folder: Path, place: int):
     ), "the log as it now is; no checkpoint of other lines was used"
 
 
+@pytest.mark.parametrize("place", [0, 1, 70, len(EVENTS) - 2])
+def test_one_line_that_is_gone_is_noticed_wherever_it_stood(folder: Path, place: int):
+    file = folder / "events.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([*lines[:place], *lines[place + 1 :]]))
+    log = SessionLog.open(folder)
+    for asked in (log.view, log.count, log.compact, lambda: log.append([EVENTS[0]])):
+        with pytest.raises(StoreError, match=rf"Expected the {len(EVENTS)} events that were written, got {len(EVENTS) - 1}"):
+            asked()
+
+
+def test_a_lost_last_line_does_not_excuse_one_that_was_rewritten(folder: Path):
+    file = folder / "events.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    assert '"createdAt":"2026' in lines[3]
+    lines[3] = lines[3].replace('"createdAt":"2026', '"createdAt":"2025')
+    file.write_text("".join(lines[:-1]))
+    with pytest.raises(StoreError, match=rf"Expected the {len(EVENTS)} events that were written, got {len(EVENTS) - 1}"):
+        SessionLog.open(folder).view()
+
+
 def test_events_that_are_gone_are_noticed(folder: Path):
     file = folder / "events.jsonl"
     file.write_text("".join(f"{line}\n" for line in file.read_text().splitlines()[:-3]))

@@ -284,7 +284,7 @@ class SessionLog:
             for folder in (self.path, self.path / "artifacts", self.path / "checkpoints", self.path / "parts"):
                 remove_leftovers(folder)
             with suppress(OSError):  # without it every line is read once more
-                self._lines.record(end.checked.events, end.checked.chain)
+                self._lines.record(end.checked)
         return count
 
     def _at_end(self) -> _End:
@@ -351,14 +351,14 @@ class SessionLog:
 
     def _publish(self, end: _End, reader: LogReader, events: pa.Table, lines: list[bytes]) -> None:
         """Write the checkpoints that new events passed, and what stands in the log now. The events are safe already."""
-        chain, size, starts = end.checked.chain, end.checked.size, list[int]()
+        before, chain, size, starts = end.checked.before, end.checked.chain, end.checked.size, list[int]()
         for line in lines:
             starts.append(size)
-            chain, size = chained(chain, line), size + len(line) + 1
-        checked = Checked(end.checked.events + len(lines), chain, end.checked.base, size, trusted=True)
+            before, chain, size = chain, chained(chain, line), size + len(line) + 1
+        checked = Checked(end.checked.events + len(lines), chain, end.checked.base, size, trusted=True, before=before)
         end = self._fold(replace(end, checked=checked, reader=reader), events, lines, starts)
         try:
-            self._lines.record(checked.events, chain)
+            self._lines.record(checked)
         except OSError as error:
             self.told.append(f"head.json could not be written ({error.strerror}); the events are safe")
         with self._lines.opened() as now:
@@ -379,7 +379,7 @@ class SessionLog:
                 checked = self._lines.checked(lines, whole=True)
                 self._checkpoints.drop(checked.marks)
                 self._folded(lines, checked, {})
-                self._lines.record(checked.events, checked.chain)
+                self._lines.record(checked)
 
 
 def _offset(mark: Checkpoint, lines: Lines) -> int | None:

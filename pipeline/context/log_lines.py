@@ -62,7 +62,9 @@ class Checked:
     marks: Mapping[int, bytes] = field(default_factory=dict)
     trusted: bool = False
     lost: bool = False
-    """The last event that was written is not there, or not whole."""
+    """The last event that was written is not there, or not whole; all before it are those that were written."""
+    before: bytes = START
+    """The chain without the last event."""
 
 
 class LogLines:
@@ -130,31 +132,32 @@ class LogLines:
         """
         head = self._head()
         if head is not None and not whole and not lines.torn and head["files"] == lines.stats() and self._later(lines):
-            return Checked(head["events"], bytes.fromhex(head["chain"]), lines.base, lines.size, trusted=True)
+            chain, before = bytes.fromhex(head["chain"]), bytes.fromhex(head["before"])
+            return Checked(head["events"], chain, lines.base, lines.size, trusted=True, before=before)
         wanted = head["events"] if head is not None else 0
-        chain, count, marks = START, 0, dict[int, bytes]()
+        chain, before, count, marks = START, START, 0, dict[int, bytes]()
         at_head = chain if wanted == 0 else None
         for _, line in lines.read():
-            chain, count = chained(chain, line), count + 1
+            before, chain, count = chain, chained(chain, line), count + 1
             if count % EVERY == 0:
                 marks[count] = chain
             if count == wanted:
                 at_head = chain
-        lost = count == wanted - 1
-        if lost:  # the last event lost its end: that is told, and is no reason to stop
+        lost = head is not None and count == wanted - 1 and chain.hex() == head["before"]
+        if lost:  # only the last event is gone: that is told, and is no reason to stop
             if error := _damaged(lines):
                 raise error
         elif head is not None and (at_head is None or at_head.hex() != head["chain"]):
             raise _changed(lines, wanted, count, marks, known())
-        return Checked(count, chain, lines.base, lines.size, marks, lost=lost)
+        return Checked(count, chain, lines.base, lines.size, marks, lost=lost, before=before)
 
     def _head(self) -> dict[str, Any] | None:
         """What `head.json` says; None where there is none, or one that is damaged: it is a copy."""
         try:
             found = json.loads(read_whole(self.head))
-            bytes.fromhex(found["chain"])
+            bytes.fromhex(found["chain"]), bytes.fromhex(found["before"])
             return found if isinstance(found["events"], int) and isinstance(found["files"], dict) else None
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def _later(self, lines: Lines) -> bool:
@@ -217,14 +220,16 @@ class LogLines:
                 ) from error
             raise
 
-    def record(self, events: int, chain: bytes) -> None:
+    def record(self, checked: Checked) -> None:
         """Write `head.json`: what stands in the log now.
 
         Raises:
             OSError: the disk does not take it; the log is sound without it.
         """
         with self.opened() as lines:
-            head = {"events": events, "chain": chain.hex(), "files": lines.stats()}
+            head = {
+                "events": checked.events, "chain": checked.chain.hex(), "before": checked.before.hex(), "files": lines.stats(),
+            }  # fmt: skip
         write_atomic(self.head, json.dumps(head).encode(), sync=False)
 
     def compact(self, known: Callable[[], Mapping[int, bytes]] = dict[int, bytes]) -> int:
