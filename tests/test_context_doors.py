@@ -12,6 +12,8 @@ from command_line import run
 from context_session import Session, instructing, item, memory, projected, snapshot
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.context.artifacts import artifact
+from scoped_retrieval.pipeline.context.door import masked_values
+from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog, open_reference
 
 MIDDLE = "the middle that matters"
@@ -123,10 +125,43 @@ def test_no_secret_of_an_event_reaches_an_input(kind: str):
     assert all(TOKEN not in opened for opened in seen.artifacts.values())
 
 
+@pytest.mark.parametrize(("kind", "fields"), [
+    ("tool.intent", {"tool": "deploy", "arguments": {"ref": TOKEN}}),
+    ("tool.intent", {"tool": "deploy", "arguments": {"source": {"id": [TOKEN]}}}),
+    ("tool.intent", {"tool": "deploy", "arguments": {TOKEN: 1}}),
+    ("tool.intent", {"tool": "deploy", "arguments": {"password": "hunter2-Sup3rS3cret!"}}),
+    ("command.finished", {"command": "x", "stdout": "ok", "ref": TOKEN}),
+    ("permission.denied", {"subject": TOKEN, "text": "not allowed"}),
+    ("user.message", {"text": "hello there", "turnId": TOKEN}),
+])  # fmt: skip
+def test_no_field_of_an_event_hides_a_secret_by_its_name(kind: str, fields: dict[str, Any]):
+    session = Session()
+    session.add(kind, turn=1, **fields)
+    seen = projected(session)
+    text = f"{seen.neutral()}{seen.openai()}{seen.decisions}"
+    assert TOKEN not in text and "hunter2" not in text
+
+
+def test_two_ids_that_hold_secrets_stay_two():
+    ids = [f"key {TOKEN}{end}" for end in "ab"]
+    (masked,) = masked_values([{"subject": ids[0], "other": {"ref": ids[1]}}], str)
+    assert TOKEN not in str(masked) and masked["subject"] != masked["other"]["ref"]
+    assert masked_values([masked], str) == [masked], "masking again changes nothing"
+
+
+def test_a_value_that_is_nested_without_end_is_refused():
+    value: list[Any] = []
+    for _ in range(6_000):
+        value = [value]
+    with pytest.raises(InputError, match=r"Expected at most 64 levels of nesting, got more - at events\[0\]"):
+        read_events([{"id": "1", "kind": "tool.intent", "arguments": value}])
+
+
 def test_no_secret_of_what_is_given_beside_the_log_reaches_an_input():
     given = {"memories": [memory(text=f"The token is {TOKEN}.")], "snapshots": [snapshot(item(text=f"key = {TOKEN}"))],
              "rules": [{"path": "AGENTS.md", "text": f"Use {TOKEN}."}], "state": {"userGoal": f"Use {TOKEN}.", "latestFailure": TOKEN},
-             "tools": [{"name": "read_file", "capability": "read", "description": f"with {TOKEN}"}]}  # fmt: skip
+             "tools": [{"name": "read_file", "capability": "read", "description": f"with {TOKEN}",
+                        "parameters": {"type": "object", "properties": {"status": {"default": TOKEN}, "source": {"const": TOKEN}}}}]}  # fmt: skip
     seen = projected(Session(None), **given)
     assert TOKEN not in seen.neutral() and seen.neutral().count("[REDACTED:") >= 5
     assert seen.decision("memory:m1")["masked"] == 1 and "secrets_masked" in seen.conditions

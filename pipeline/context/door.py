@@ -4,7 +4,7 @@ Gives: `masked_values` (events with the secrets of their free texts masked, all 
 `masked_reference` (a text that a tool opens), `one_path`, and `from_folder`, which names a path from the working directory.
 
 What one would otherwise get wrong: a text is looked through as a whole, before anything is cut from it, so that no cut hides half
-a secret. Ids, versions and references stay as they are: masks are alike, and ids are compared.
+a secret. Masks are alike and ids are compared: an id that holds a secret keeps a digest behind its mask.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import pyarrow as pa
@@ -43,10 +44,12 @@ _IDS = frozenset((
     "source_refs", "evidence", "lastVerifiedAt", "last_verified_at", "expiresAt", "expires_at", "contextHash",
     "modelInputRef", "visibleToolSet", "evidence_id", "evidenceId", "label", "block_ref", "blockRef",
 ))  # fmt: skip
-"""Fields that hold ids, words of closed lists and references."""
+"""Fields that hold ids, words of closed lists and references: they are compared, so two of them must not become one."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
+_TELLING = re.compile(r"(?i)pass|secret|token|key|credential|auth")
+"""Names of fields whose value may be a secret because of the name."""
 _SHORTEST = 12
-_DEEPEST = 32
+_DEEPEST = 64
 
 
 def expect_unicode(value: Any, at: str) -> None:
@@ -60,42 +63,65 @@ def expect_unicode(value: Any, at: str) -> None:
 
 
 def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:
-    """The values with the secrets of their free texts masked; `at` says where each stands.
+    """The values with their secrets masked, names of fields included; `at` says where each stands.
+
+    What a name says is a secret (`"password": …`) is looked at together with its name, as it is shown. An id that holds a secret
+    keeps a digest behind the mask, so that two of them stay two.
 
     Raises:
-        InputError: a text has half of a character.
+        InputError: a text has half of a character, or a value is nested too deeply.
     """
-    for number, value in enumerate(values):
-        expect_unicode(value, at(number))
     texts: dict[str, None] = {}
-    for value in values:
-        _collect(value, texts, 0)
+    for number, value in enumerate(values):
+        _collect(value, texts, at(number), 0)
+        expect_unicode(value, at(number))
     masks = dict(zip(texts, redact_texts(list(texts)), strict=True))
     changed = {text: masked for text, masked in masks.items() if text != masked}
-    return [_replaced(value, changed, 0) for value in values] if changed else list(values)
+    return [_replaced(value, changed) for value in values] if changed else list(values)
 
 
-def _collect(value: Any, texts: dict[str, None], depth: int) -> None:
+def _collect(value: Any, texts: dict[str, None], at: str, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise InputError.described(f"at most {_DEEPEST} levels of nesting", "more", at)
     if isinstance(value, str):
         if len(value) >= _SHORTEST:
             texts[value] = None
-    elif depth < _DEEPEST and isinstance(value, dict):
+    elif isinstance(value, dict):
         for name, each in value.items():
-            if name not in _IDS:
-                _collect(each, texts, depth + 1)
-    elif depth < _DEEPEST and isinstance(value, list):
+            _collect(name, texts, at, depth)
+            _collect(each, texts, at, depth + 1)
+            if isinstance(each, str) and _TELLING.search(str(name)):
+                texts[_stated(name, each)] = None
+    elif isinstance(value, list):
         for each in value:
-            _collect(each, texts, depth + 1)
+            _collect(each, texts, at, depth + 1)
 
 
-def _replaced(value: Any, masks: dict[str, str], depth: int) -> Any:
+def _replaced(value: Any, masks: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         return masks.get(value, value)
-    if depth < _DEEPEST and isinstance(value, dict):
-        return {name: each if name in _IDS else _replaced(each, masks, depth + 1) for name, each in value.items()}
-    if depth < _DEEPEST and isinstance(value, list):
-        return [_replaced(each, masks, depth + 1) for each in value]
+    if isinstance(value, dict):
+        return {masks.get(name, name): _field(name, each, masks) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each, masks) for each in value]
     return value
+
+
+def _field(name: Any, value: Any, masks: Mapping[str, str]) -> Any:
+    if not isinstance(value, str):
+        return _replaced(value, masks)
+    masked = masks.get(value, value)
+    if masked != value:
+        return f"{masked}~{sha256(value.encode()).hexdigest()[:8]}" if name in _IDS else masked
+    stated = masks.get(_stated(name, value)) if _TELLING.search(str(name)) else None
+    if stated is None:
+        return value
+    return stated.removeprefix(_stated(name, "")[:-1]).removesuffix('"')
+
+
+def _stated(name: Any, value: str) -> str:
+    """A field as a text that a detector of assigned secrets reads."""
+    return f'{name}: "{value}"'
 
 
 def masked_reference(reference: str, text: str) -> str:
