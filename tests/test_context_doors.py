@@ -15,6 +15,7 @@ from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.door import masked_values
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog, open_reference
+from scoped_retrieval.pipeline.context.policy import ContextPolicy
 
 MIDDLE = "the middle that matters"
 LONG = "begin\n" + "noise\n" * 900 + MIDDLE + "\n" + "noise\n" * 900 + "end"
@@ -147,6 +148,31 @@ def test_two_ids_that_hold_secrets_stay_two():
     (masked,) = masked_values([{"subject": ids[0], "other": {"ref": ids[1]}}], str)
     assert TOKEN not in str(masked) and masked["subject"] != masked["other"]["ref"]
     assert masked_values([masked], str) == [masked], "masking again changes nothing"
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"rules": "Never push."}, "Expected a list of rules, got text - at rules"),
+    ({"tools": "read"}, "Expected a list of tools, got text - at tools"),
+    ({"memories": 5}, "Expected a list of memories, got a number - at memories"),
+    ({"memories": None}, "Expected a list of memories, got nothing - at memories"),
+    ({"events": None}, "Expected a list of events, got nothing - at events"),
+    ({"snapshots": 5}, "Expected a list of snapshots, got a number - at snapshots"),
+    ({"snapshots": ["nope"]}, "Expected an object, got text - at snapshots[0]"),
+    ({"snapshots": [{"id": "s", "items": 5}]}, "Expected a list of items, got a number - at snapshots[0].items"),
+    ({"snapshots": [{"id": "s", "items": [{"label": "a", "line": float("nan")}]}]}, "Expected a line number from 1, got nan - at snapshots[0].items[0].line"),
+])  # fmt: skip
+def test_what_is_no_list_or_no_line_is_told_where_it_stands(given: dict[str, Any], message: str):
+    with pytest.raises(InputError) as caught:
+        ContextPolicy(rules=given.pop("rules", ()), tools=given.pop("tools", ())).project(**{"events": [], **given})
+    assert caught.value.message == message
+
+
+def test_a_log_without_requests_to_the_model_has_no_input_for_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    session, log = Session(), tmp_path / "s.jsonl"
+    session.add("command.finished", turn=1, command="ls", stdout="a.py")
+    log.write_text("".join(json.dumps(event) + "\n" for event in session.events))
+    code, _, err = run("context", "project", str(log), "--all", "--no-record", capsys=capsys)
+    assert code == 2 and "Expected a `model.request` event for every input, got none" in err
 
 
 def test_a_value_that_is_nested_without_end_is_refused():

@@ -129,7 +129,9 @@ def test_one_line_that_is_gone_is_noticed_wherever_it_stood(folder: Path, place:
     file.write_text("".join([*lines[:place], *lines[place + 1 :]]))
     log = SessionLog.open(folder)
     for asked in (log.view, log.count, log.compact, lambda: log.append([EVENTS[0]])):
-        with pytest.raises(StoreError, match=rf"Expected the {len(EVENTS)} events that were written, got {len(EVENTS) - 1}"):
+        with pytest.raises(
+            StoreError, match=rf"Expected the {len(EVENTS)} events that were written, got {len(EVENTS) - 1}"
+        ):
             asked()
 
 
@@ -139,7 +141,9 @@ def test_a_lost_last_line_does_not_excuse_one_that_was_rewritten(folder: Path):
     assert '"createdAt":"2026' in lines[3]
     lines[3] = lines[3].replace('"createdAt":"2026', '"createdAt":"2025')
     file.write_text("".join(lines[:-1]))
-    with pytest.raises(StoreError, match=rf"Expected the {len(EVENTS)} events that were written, got {len(EVENTS) - 1}"):
+    with pytest.raises(
+        StoreError, match=rf"Expected the {len(EVENTS)} events that were written, got {len(EVENTS) - 1}"
+    ):
         SessionLog.open(folder).view()
 
 

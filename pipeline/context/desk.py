@@ -18,6 +18,7 @@ from ...nodes.turns.words import PHASES
 from ..quoting import canonical
 from ..settings import Settings
 from ..yaml_files import parse
+from .door import listed
 from .events import LogTables
 from .inputs import rule_files
 from .log import LogView, SessionLog, read_session
@@ -61,13 +62,16 @@ def project_log(
     turns = [turn | ({"asOfSeq": at} if at is not None else {})]
     if every:
         asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
+        if asked.num_rows == 0:
+            raise InputError.described("a `model.request` event for every input", "none", f"--all of {log}",
+                                       hint="without --all the input after the last event is projected, with --at N the one before event N.")  # fmt: skip
         turns = [
             turn | {"asOfSeq": seq, "turnId": name or str(seq), "inputId": f"{session_id}/{seq}"}
             for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
         ]
-    snapshots = [*(given.get("snapshots") or []), *_own_snapshots(settings, view.tables, turns)]
+    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view.tables, turns)]
     found = policy_of(given, rules).project_turns(
-        turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=given.get("memories") or [],
+        turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
     # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` stands for them.
@@ -77,8 +81,13 @@ def project_log(
 def policy_of(given: Mapping[str, Any], rules: Path | None = None) -> ContextPolicy:
     """The policy that an input file describes; rule files of a work tree come on top."""
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
-    found = [*(given.get("rules") or []), *(rule_files(rules) if rules else [])]
-    return ContextPolicy(rules=found, tools=given.get("tools") or [], phases=given.get("phases"), defaults=defaults)
+    found = [*_given(given, "rules"), *(rule_files(rules) if rules else [])]
+    return ContextPolicy(rules=found, tools=_given(given, "tools"), phases=given.get("phases"), defaults=defaults)
+
+
+def _given(given: Mapping[str, Any], name: str) -> list[Any]:
+    """A list of an input file; a name with nothing behind it is an empty one."""
+    return [] if given.get(name) is None else listed(given[name], name, name)
 
 
 def _read(inputs: Path | None) -> dict[str, Any]:
@@ -176,6 +185,6 @@ def demonstration() -> Projection:
         given = _read(place / "inputs.yaml")
         session_id, view = read_session(place / "session.jsonl", "round-9")
     return policy_of(given).project(
-        events=view.tables, budget=given.get("budget"), memories=given.get("memories") or [], snapshots=given.get("snapshots") or [],
+        events=view.tables, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
         turn=given.get("turn"), session_id=session_id,
     )  # fmt: skip

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ __all__ = [
     "expect_unicode",
     "from_folder",
     "is_absolute",
+    "listed",
     "masked_reference",
     "masked_values",
     "one_path",
@@ -50,6 +51,17 @@ _TELLING = re.compile(r"(?i)pass|secret|token|key|credential|auth")
 """Names of fields whose value may be a secret because of the name."""
 _SHORTEST = 12
 _DEEPEST = 64
+
+
+def listed(values: Any, what: str, at: str) -> list[Any]:
+    """Values that a caller gives as a list. A text is none, though its letters could be read one by one.
+
+    Raises:
+        InputError: they are something else.
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError.of_kind(f"a list of {what}", values, at)
+    return list(cast("Iterable[Any]", values))
 
 
 def expect_unicode(value: Any, at: str) -> None:

@@ -28,7 +28,7 @@ from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES
 from ..quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
-from .door import masked_values, one_path
+from .door import listed, masked_values, one_path
 from .observations import addresses_the_model, observed
 
 __all__ = ["LogReader", "LogTables", "identity_of", "long_text", "read_events"]
@@ -336,7 +336,7 @@ def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
 
 def read_events(values: Iterable[Any], session_id: str = "session") -> LogTables:
     """The rows of all events of a session; their long texts stay at hand."""
-    held, given = Artifacts(), list(values)
+    held, given = Artifacts(), listed(values, "events", "events")
     reader = LogReader(session_id, keep=held.keep)
     tables = reader.read(given)
     held.events = [given[place] for place in reader.taken]

@@ -27,7 +27,7 @@ from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
 from ..quoting import canonical
 from ..sources.jsonl import Record
-from .door import from_folder, is_absolute, masked_values, one_path
+from .door import from_folder, is_absolute, listed, masked_values, one_path
 from .events import memory_row
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
 
@@ -61,7 +61,7 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
     """
     rows = [
         memory_row(_record(value, f"{at}[{number}]"), session_id=None, from_seq=0)
-        for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]"))
+        for number, value in enumerate(masked_values(listed(values, "memories", at), lambda n: f"{at}[{n}]"))
     ]
     if len(rows) > MOST_MEMORIES:
         raise InputError.described(f"at most {MOST_MEMORIES} memories", str(len(rows)), at,
@@ -89,7 +89,7 @@ _CAPABILITY = (
 def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
     """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed by the name where it is not given."""
     rows = []
-    for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]")):
+    for number, value in enumerate(masked_values(listed(values, "tools", at), lambda n: f"{at}[{n}]")):
         record = _record({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
         inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
         name = inner.required("name")
@@ -110,12 +110,13 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
     """Rows of RETRIEVED_ITEMS from snapshots as JSON: `snapshot_id`, `block_ref`, `items` with label, path, text and so on."""
     rows: list[dict[str, Any]] = []
     names: list[str] = []
-    for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]")):
+    for number, value in enumerate(masked_values(listed(values, "snapshots", at), lambda n: f"{at}[{n}]")):
         record = _record(value, f"{at}[{number}]")
         first = len(rows)
         name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
         as_of = record.instant("asOf", "as_of", "createdAt", "created_at")
-        given = record.value("items", "citations") or []
+        given = record.value("items", "citations")
+        given = [] if given is None else listed(given, "items", record.place("items", "citations"))
         if not given:
             rows.append(
                 {
@@ -132,11 +133,11 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
             item = _record(each, f"{record.at}.items[{place}]")
             path, line, section = (
                 one_path(item.text("path")),
-                item.number("line", "line_start", "lineStart"),
+                _line(item, "line", "line_start", "lineStart"),
                 item.text("section"),
             )
-            end = item.number("line_end", "lineEnd")
-            span = "" if line is None else f":{int(line)}" + (f"-{int(end)}" if end is not None and end != line else "")
+            end = _line(item, "line_end", "lineEnd")
+            span = "" if line is None else f":{line}" + (f"-{end}" if end is not None and end != line else "")
             locator = item.text("locator") or (path or "") + (span or (f"#{section}" if section else ""))
             rows.append(
                 {
@@ -154,6 +155,13 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
         )
     _expect_once("snapshot", names, at)
     return rows
+
+
+def _line(item: Record, *names: str) -> int | None:
+    value = item.number(*names)
+    if value is not None and (value != value // 1 or not 0 < value < 2**31):  # infinity and NaN are no whole numbers
+        raise InputError.expected("a line number from 1", value, item.place(*names))
+    return None if value is None else int(value)
 
 
 def items_of_replay(replay: Any) -> list[dict[str, Any]]:

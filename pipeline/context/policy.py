@@ -24,7 +24,7 @@ from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
 from ..tokenizers import load_counters
 from .beyond import Beyond
-from .door import column_from_folder, expect_unicode, is_absolute
+from .door import column_from_folder, expect_unicode, is_absolute, listed
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -133,11 +133,10 @@ class ContextPolicy:
             log, events=named_from(log.events), matches=named_from(log.matches), before=_then(log.before, named_from)
         )
         given = [seed_facts(state, session_id), facts if facts is not None else STATE_FACTS.empty()]
-        items: list[Mapping[str, Any]] = []
-        given_snapshots = list(snapshots)
-        items += read_snapshots(each for each in given_snapshots if isinstance(each, Mapping))
+        given_snapshots = listed(snapshots, "snapshots", "snapshots")
+        items: list[Mapping[str, Any]] = [*read_snapshots(each for each in given_snapshots if not _is_replay(each))]
         for each in given_snapshots:
-            items += [] if isinstance(each, Mapping) else items_of_replay(each)
+            items += items_of_replay(each) if _is_replay(each) else []
         named = {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
         inputs = ContextInputs(
             turns=table,
@@ -170,6 +169,8 @@ class ContextPolicy:
         first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
         rounds, times, names = (events[name] for name in ("turn", "created_at", "turn_id"))
         shared = budget_fields(budget)
+        if not listed(turns, "turns", "turns"):
+            raise InputError.described("at least one turn", "none", "turns")
         rows = []
         for number, value in enumerate(turns):
             at = f"turns[{number}]"
@@ -202,6 +203,10 @@ class ContextPolicy:
                 "an id of its own for every turn", "two turns with one", "turns", hint="`inputId` names a turn."
             )
         return table
+
+
+def _is_replay(snapshot: Any) -> bool:
+    return hasattr(snapshot, "citations")
 
 
 def _root(turns: pa.Table) -> str | None:

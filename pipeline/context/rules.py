@@ -21,7 +21,7 @@ from ...nodes.errors import InputError
 from ...nodes.turns.duties import is_duty
 from ...nodes.turns.scopes import TOPICS, topics_in
 from ..sources.jsonl import Record
-from .door import masked_values, one_path
+from .door import listed, masked_values, one_path
 
 __all__ = ["INSTRUCTION_FILES", "read_rules", "rule_files"]
 
@@ -38,7 +38,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
     `topics`, `folder`.
     """
     rows: list[dict[str, Any]] = []
-    for number, value in enumerate(masked_values(list(values), lambda n: f"{at}[{n}]")):
+    for number, value in enumerate(masked_values(listed(values, "rules", at), lambda n: f"{at}[{n}]")):
         place = f"{at}[{number}]"
         if isinstance(value, str):
             rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
