@@ -6,7 +6,7 @@ Its parts rest on each other in one direction, which the import rules of the pro
 - `contracts`: looked at before anything is asked, and asked why afterwards
 - `context`: what a model sees of a session this round
 - `service`: what doors share; `access`: who may look at what was written
-- asking: `retriever`, `session`, `resuming`, over `engines`, `requests`, `policies`, `grants`, `tokenizers`, `lanes`;
+- asking: `retriever`, `session`, `resuming`, `run_events` and `telemetry` for those who ask, over `engines`, `requests`, `policies`, `grants`, `tokenizers`, `lanes`;
   `retrieval`: what comes back; `grouping`: calls of many threads
 - the corpus: `opening`, `indexing` and `index_report`, `sources`, `redaction`, `corpus`, `encoders`
 - the line: `driver`, on a `planned_driver`; `code_digest` and `provenance`: what it rested on

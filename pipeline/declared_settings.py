@@ -17,6 +17,7 @@ __all__ = ["BM25_VARIANTS", "ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTING
 PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
 ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
 ENGINES = ("local", "ray")
+TELEMETRY = ("off", "spans", "content")
 BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 
@@ -151,6 +152,14 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
         Setting("serve_threads", "integer", 32, "requests that the servers answer at the same time"),
         Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
+        Setting(
+            "telemetry",
+            "choice",
+            "off",
+            "OpenTelemetry spans of retrievals and runs (extra `otel`): off, spans, or content: questions and texts as well",
+            TELEMETRY,
+            project_file=False,
+        ),
         Setting("eval_data", "path", None, "folder of the evaluation collections"),
     )
 }

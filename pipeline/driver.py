@@ -31,7 +31,7 @@ from ..nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
 from .encoders.unit_vectors import Encoder, encoded
 from .lanes import Silent, known_and_lost, lane_states
-from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node
+from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
 
 STEPS = (
     "mode_presets",
@@ -68,6 +68,9 @@ texts are scored. All of them passed both walls."""
 
 VECTORS_KEPT = 1 << 15
 """Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
+
+ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
+"""Inputs that are worked out between nodes; their times are told beside those of nodes."""
 
 PROBE = "a"
 """What an encoder is asked that failed on the texts of a shard."""
@@ -275,9 +278,10 @@ def _execute(
     inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any, line: Line, broken: Mapping[str, str]
 ) -> dict[str, pa.Table]:
     _plan(inputs, planned, frame)
-    inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
-        planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
-    )
+    with timed(ENCODING):
+        inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
+            planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
+        )
     naming = line.policies["mode_policies"] if line.pairs.model is None else None
     inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent, naming)
     overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken if lane in LANES}
@@ -286,7 +290,8 @@ def _execute(
     inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
     if line.pairs.model is not None and CROSS_ENCODER not in broken:
         overrides |= build_driver().execute(list(_before_pool()), inputs=inputs, overrides=overrides)
-        pairs = score_table(overrides[POOL], inputs["requests"], frame.evidence, line.pairs)
+        with timed(RESCORING):
+            pairs = score_table(overrides[POOL], inputs["requests"], frame.evidence, line.pairs)
         inputs["cross_encoder_scores"] = pairs
     return _outputs(inputs, planned, overrides)
 

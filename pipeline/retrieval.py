@@ -12,6 +12,7 @@ from ..nodes.columns.digests import EMPTY_SHA256
 from ..nodes.tables import TABLES
 from ..nodes.vocabulary import ACTIONS
 from .places import Place
+from .planned_driver import Timing
 from .views import harness_forms
 
 
@@ -34,6 +35,10 @@ class Retrieval:
     """Greatest age of a fresh row under the role, where it has one."""
     not_captured: str | None = None
     """Why the capture of what was withheld, which an auditor asked for, could not be kept."""
+    timings: tuple[Timing, ...] = ()
+    """When each node ran, in the pass that answered this request and those asked at the same time; and `WRITING`."""
+    together: int = 1
+    """How many requests this pass answered."""
 
     @property
     def bundle(self) -> dict[str, Any]:
@@ -129,15 +134,19 @@ def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
     )
 
 
+WRITING = "snapshot_file"
+"""What is timed beside the nodes of the line: making the snapshot durable."""
+_SAME = ("request_id", "intent_id", "tables", "latency_ms", "max_age_days", "timings", "together")
+"""What an answer keeps whose snapshot could not be written."""
+
+
 def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrieval:
     """The answer when its snapshot could not be written: nothing of it leaves if a snapshot is required."""
     action = "block" if required else "degrade"
     condition = {"condition": "snapshot_missing", "subject": "", "action": action, "message": reason}
     worst = max(found.action, action, key=ACTIONS.values.index)
     kept = tuple(c for c in found.conditions if c["condition"] != "healthy")
-    same: dict[str, Any] = {
-        name: getattr(found, name) for name in ("request_id", "intent_id", "tables", "latency_ms", "max_age_days")
-    }
+    same: dict[str, Any] = {name: getattr(found, name) for name in _SAME}
     if required:
         return Retrieval(
             **same, snapshot_id=None, status="failed", action=worst, block="", block_ref=None,

@@ -38,7 +38,7 @@ from .engines.shards import Engine, ShardJob, in_this_process, resumable, shards
 from .grants import GrantsFile, WatchedGrants
 from .grouping import Grouped
 from .lanes import lanes_off
-from .out_of_scope import expect_auditor
+from .out_of_scope import audited, expect_auditor
 from .places import ObjectPlace, Place
 from .policies.tables import Policies, load_policies
 from .progress import Say, quiet
@@ -49,9 +49,11 @@ from .requests.files import Row
 from .requests.presets import Preset, load_preset
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
+from .run_events import Emit, observed
 from .runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
 from .runs.listing import listed
 from .session import Asked, Session
+from .telemetry import Telemetry
 from .tokenizers import registered
 
 SHARD_REQUESTS = 512
@@ -81,7 +83,9 @@ class Retriever(Questions):
         work_trees: Collection[str | Path] = (),
         tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
+        self._telemetry = telemetry
         self.corpus = corpus = corpus.view()
         self.principal = principal
         self._watched = WatchedGrants(grants)
@@ -153,6 +157,7 @@ class Retriever(Questions):
         work_trees: Collection[str | Path] = (),
         tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | str | Path | None = None,
+        telemetry: Telemetry | None = None,
     ) -> Retriever:
         """A retriever over a corpus in a folder or at a URL, or an open one, at its generation of this moment.
 
@@ -167,6 +172,7 @@ class Retriever(Questions):
         count with, by path, are `tokenizers`.
         `cross_encoder`, the folder of a model, `rerank:URL#MODEL` or one that is loaded, rereads each request's best candidates: as many as
         its mode's `k_in`, without a mode three times its `max_items`.
+        With `telemetry`, every retrieval and every run leaves OpenTelemetry spans.
 
         Raises:
             AccessError: what is withheld shall be captured, and the principal audits nothing.
@@ -202,6 +208,7 @@ class Retriever(Questions):
             cross_encoder=load_cross_encoder(cross_encoder)
             if isinstance(cross_encoder, (str, Path))
             else cross_encoder,
+            telemetry=telemetry,
         )
 
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
@@ -222,7 +229,12 @@ class Retriever(Questions):
         if not isinstance(request, str | Mapping):
             raise InputError.of_kind("a question or a mapping of request fields", request, "request")
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
-        return self._grouped(Asked(row, time.perf_counter()))
+        if self._telemetry is None:
+            return self._grouped(Asked(row, time.perf_counter()))
+        with self._telemetry.retrieval(self._audited()) as answered:
+            found = self._grouped(Asked(row, time.perf_counter()))
+            answered(found)
+        return found
 
     def run(
         self,
@@ -233,13 +245,15 @@ class Retriever(Questions):
         progress: bool = False,
         say: Say = quiet,
         engine: Engine = in_this_process,
+        emit: Emit | None = None,
     ) -> RunSummary:
         """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one, at its generation.
 
         Where that generation is gone, `resume` ends the run: what was answered stays, and every other request fails.
 
         A row that names no project asks in `project`, by default in the principal's only one. The `engine` says where
-        shards are run; the result is the same. With `progress`, a bar is shown; `say` is given lines instead.
+        shards are run; the result is the same. With `progress`, a bar is shown; `say` is given lines instead. `emit` is given
+        OpenLineage events: START, then COMPLETE or FAIL.
 
         A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
 
@@ -262,7 +276,11 @@ class Retriever(Questions):
         engine, doing, told = (
             (without_generation, "ending the run without", quiet) if gone else (engine, "answering", say)
         )
-        with staged.lock(), resumable(staged, self.corpus.path):
+        with (
+            observed(staged, self._telemetry, emit, self._clock, self._audited) as finished,
+            staged.lock(),
+            resumable(staged, self.corpus.path),
+        ):
             shards = staged.pending()
             say(staged.told(shards, doing))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
@@ -271,6 +289,7 @@ class Retriever(Questions):
                 for _ in with_progress(done, len(shards), progress, told):
                     pass
             run = staged.finish()
+            finished(run)
         seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
 
@@ -326,6 +345,10 @@ class Retriever(Questions):
     def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
         self._look_at_grants()
         yield from self._session.answers(group)
+
+    def _audited(self) -> Collection[str]:
+        """The projects that the principal audits now."""
+        return audited(self.grants.table, self.principal, self._clock())
 
     def _look_at_grants(self) -> None:
         """Go on under the grants as they are now: under others the session writes another run.

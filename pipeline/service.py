@@ -126,6 +126,7 @@ def open_retriever(
     from .opening import corpus_of
     from .policies.tables import load_policies
     from .retriever import Retriever
+    from .telemetry import telemetry_of
 
     corpus = corpus_of(settings) if models is None else models.corpus
     _expect_indexed(settings, corpus)
@@ -144,6 +145,7 @@ def open_retriever(
         work_trees=work_trees,
         tokenizers=settings["tokenizers"],
         cross_encoder=settings.loaded_cross_encoder() if models is None else models.cross_encoder,
+        telemetry=telemetry_of(settings["telemetry"]),
     )
     try:
         yield retriever
@@ -394,9 +396,18 @@ def report_of(settings: Settings, name: str, quality: Callable[[Any, list[str]],
     tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
     audit = all("recalled" in row for row in snapshots)
     judged = quality(run, asked.to_pylist()) if quality and audit else None
-    seconds = run.node_seconds if audits_whole(settings, run) else {}
+    whole = audits_whole(settings, run)
+    mine = {row["snapshot_id"] for row in snapshots}
     return run_report(
-        run.run_id, snapshots, tables, audit=audit, settings=run.settings, seconds=seconds, quality=judged
+        run.run_id,
+        snapshots,
+        tables,
+        audit=audit,
+        settings=run.settings,
+        seconds=run.node_seconds if whole else {},
+        took={name: took for name, took in run.request_seconds.items() if name in mine},
+        shards=[(f"shard {shard}", *spent) for shard, *spent in run.shard_seconds] if whole else (),
+        quality=judged,
     )
 
 

@@ -25,9 +25,10 @@ from ..nodes.tables import CAPTURES, FAILURES, REQUESTS
 from .driver import Line, failed_line, run_line
 from .engines.shards import by_request, with_counters
 from .out_of_scope import capture
+from .planned_driver import Timing, timings
 from .requests.fields import readable_columns
-from .retrieval import Retrieval, retrieval_of, without_snapshot
-from .runs import LiveRun, RunTakenError
+from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
+from .runs import LiveRun, RunTakenError, Took
 from .runs.ids import new_run_id, snapshot_id
 from .runs.parts import Vectors
 
@@ -47,6 +48,20 @@ class Asked:
         with suppress(RecursionError):  # what nests too deep is refused when it is resolved
             return readable_columns(self.row).get("request_id")
         return None
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """When each node ran for a group of requests that were answered together."""
+
+    timings: tuple[Timing, ...]
+    requests: int
+
+    @property
+    def seconds(self) -> float:
+        """From the first node to the last, to the microsecond."""
+        ended = max((timing.ended for timing in self.timings), default=0)
+        return round((ended - min((timing.began for timing in self.timings), default=0)) / 1e9, 6)
 
 
 @dataclass
@@ -93,7 +108,9 @@ class Session:
         captures = CAPTURES.build({"request_id": ids, "snapshot_id": names, "created_at": [now] * len(ids)})
         captures = captures.sort_by("request_id") if len(ids) > 1 else captures
         self.line = with_counters(self.line, requests)
-        tables = run_line(requests, FAILURES.empty(), captures, self.line)
+        with timings() as timed:
+            tables = run_line(requests, FAILURES.empty(), captures, self.line)
+        passed = _Pass(tuple(timed), len(valid))
         of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
         left = list(zip(ids, names, strict=True))
         for one, asked in zip(resolved, group, strict=True):
@@ -104,7 +121,7 @@ class Session:
             if self.begin is not None and (self.live is None or self.live.next_id() != name):
                 yield from self._again(asked)
                 continue
-            yield from self._kept(of_request(request_id), name, asked)
+            yield from self._kept(of_request(request_id), name, asked, passed)
 
     def _open(self, group: Sequence[Asked], now: datetime) -> None:
         """Have a run to write into: another one where a session before this one asked what is named here."""
@@ -174,7 +191,9 @@ class Session:
             number += 1
         return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
 
-    def _kept(self, tables: Mapping[str, pa.Table], name: str, asked: Asked) -> Iterator[Retrieval | Exception]:
+    def _kept(
+        self, tables: Mapping[str, pa.Table], name: str, asked: Asked, passed: _Pass
+    ) -> Iterator[Retrieval | Exception]:
         """The answer, once its snapshot is durable; where it could not be written, the answer says so.
 
         Where the snapshot stands and the thread is interrupted, the answer comes first, and then the interrupt.
@@ -185,6 +204,8 @@ class Session:
             retrieval_of(tables),
             latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
             max_age_days=self.max_age_days(request["role"]),
+            timings=passed.timings,
+            together=passed.requests,
         )
         if live is None:
             self.expect_unerased()
@@ -193,12 +214,15 @@ class Session:
         number = live.number
         try:
             try:
-                self._write(live, tables, self.line.vectors.used(tables))
+                began = time.perf_counter_ns()
+                self._write(live, tables, self.line.vectors.used(tables), passed)
             except VerificationError as error:  # its record does not add up: nothing of it leaves or is kept
                 tables, required = self._failed(tables["requests"], name, error), True
                 found = retrieval_of(tables)
                 self._write(live, tables)
             else:
+                wrote = Timing(WRITING, began, time.perf_counter_ns())
+                found = replace(found, timings=(*passed.timings, wrote))
                 found = self._captured(found, live, name, tables)
         except RunTakenError:  # somebody else has the run: this one and those after it are asked in another
             self._leave()
@@ -219,11 +243,18 @@ class Session:
             raise
         yield found
 
-    def _write(self, live: LiveRun, tables: Mapping[str, pa.Table], vectors: Vectors | None = None) -> None:
+    def _write(
+        self,
+        live: LiveRun,
+        tables: Mapping[str, pa.Table],
+        vectors: Vectors | None = None,
+        passed: _Pass | None = None,
+    ) -> None:
         """Make the snapshot durable. Where it keeps its number, its request has been asked, whatever is raised."""
         number = live.number
         try:
-            live.write(tables, vectors, self.expect_unerased)
+            took = Took(passed.seconds, passed.requests) if passed else None
+            live.write(tables, vectors, self.expect_unerased, took)
         finally:
             if live.number > number:
                 self.used.add(tables["snapshots"]["request_id"][0].as_py())

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from audited_runs import SAYS, audited, settings_of
+from audited_runs import ASKED, SAYS, audited, settings_of
 from command_line import run as command
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import AccessError
@@ -139,6 +139,59 @@ def test_a_run_counts_statuses_budgets_and_losses(world):
         assert f">{heading}</h2>" in text
     assert "3 ok" in text
     assert "trim: budget_items" in text
+
+
+IN_A_TABLE = ASKED | {"purpose": "answer-question"}
+
+
+def shown_times(text: str) -> list[tuple[str, float]]:
+    """Names and milliseconds of the slowest requests."""
+    part = text.split(">Slowest requests</h2>", 1)[1].split("</section>", 1)[0]
+    rows = re.findall(r'<th scope="row">(.*?)</th><td class="number">([0-9.,]+)</td>', part)
+    return [(name, float(value.replace(",", ""))) for name, value in rows]
+
+
+def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not(world, tmp_path):
+    runs = tmp_path / "runs"
+    settings = settings_of(world.folder, runs=runs)
+    with world.story.open(runs=runs) as retriever:
+        names = [retriever.retrieve(ASKED).snapshot_id for _ in range(3)]
+        live = retriever.runs.open(names[0])
+        before = dict(live.request_seconds)
+        text = report_of(settings, live.run_id)
+        assert set(before) == set(names)
+        assert all(took.seconds > 0 and took.requests == 1 for took in before.values())
+        shown = shown_times(text)
+        assert [name.rpartition("(")[2].rstrip(")") for name, _ in shown] == sorted(
+            names, key=lambda name: (-before[name].seconds, name)
+        )
+        assert [value for _, value in shown] == sorted((v for _, v in shown), reverse=True)
+        rows = [IN_A_TABLE | {"request_id": f"r{n}"} for n in range(3)]
+        batch = retriever.run(rows).run_id
+    with world.story.open(runs=runs, shard_requests=1) as retriever:
+        each = retriever.run([row | {"request_id": f"{row['request_id']}-1"} for row in rows]).run_id
+    compacted = open_run(settings, live.run_id)
+    assert not compacted.live and compacted.request_seconds == before
+    assert [name for name, _ in shown_times(report_of(settings, live.run_id))] == [name for name, _ in shown]
+
+    text = report_of(settings, batch)
+    assert [name for name, _ in shown_times(text)] == ["shard 0: 3 requests"]
+    assert "none has a time of its own" in text
+    (shard,) = open_run(settings, batch).shard_seconds
+    assert shown_times(text)[0][1] == pytest.approx(1_000 * shard[2] / 3, abs=0.001)
+    assert "Slowest requests" not in report_of(
+        settings_of(world.folder, "bob", runs=runs), world_run_of_bob(world, runs)
+    )
+
+    measured = open_run(settings, each)
+    assert set(measured.request_seconds) == set(measured.snapshots["snapshot_id"].to_pylist())
+    assert len(shown_times(report_of(settings, each))) == 3
+
+
+def world_run_of_bob(world, runs) -> str:
+    """A batch of somebody who does not audit it."""
+    with world.story.open(principal="bob", runs=runs) as retriever:
+        return retriever.run([IN_A_TABLE | {"request_id": f"bob-{n}"} for n in range(2)]).run_id
 
 
 def test_a_run_says_how_long_its_nodes_took_and_how_well_its_judged_requests_found(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,6 +63,9 @@ def run(
         str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The cluster; default: one started here.")
     ] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Finish this interrupted run.")] = None,
+    openlineage: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append OpenLineage events: START, then COMPLETE or FAIL.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Run a table of requests; the result is a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
@@ -103,7 +108,7 @@ def run(
             summary = retriever.run(
                 rows, project=settings["project"] if preset is None or _given(settings, "project") else None,
                 resume=resume, progress=bars, say=note if settings["progress"] and not bars else quiet,
-                engine=ready,
+                engine=ready, emit=None if openlineage is None else _appended_to(openlineage),
             )  # fmt: skip
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
@@ -138,6 +143,28 @@ def run(
     if len(failed) > FAILURES_SHOWN:
         note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {summary.run_id} --status failed` lists them")
     return exit_code_of(result["statuses"])
+
+
+def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
+    """Append each event to a file as a line of JSON.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    from ...nodes.errors import InputError
+    from ..places import at_home
+
+    file = at_home(file, "--openlineage")
+
+    def append(line: str) -> None:
+        try:
+            with file.open("a", encoding="utf-8") as events:
+                events.write(line)
+        except OSError as error:
+            raise InputError(f"Expected a file to append to, got {error.strerror} - at --openlineage {file}") from error
+
+    append("")
+    return lambda event: append(json.dumps(event, sort_keys=True) + "\n")
 
 
 def _unfinished(settings: Any) -> set[str]:

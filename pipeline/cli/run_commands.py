@@ -371,13 +371,9 @@ def lineage(
         # Rows of whole tables tell how much was withheld, from others' requests too.
         counted = opened.rows if audits_whole(settings, opened) else {}
         if format_ == "openlineage":
-            from importlib.metadata import version
+            from ..views.openlineage import complete_event
 
-            from ..views.openlineage import run_event
-
-            event = run_event(
-                opened.run_id, opened.manifest, opened.lineage, counted or None, version=version("scoped-retrieval")
-            )
+            event = complete_event(opened.run_id, opened.manifest, opened.lineage, counted or None)
             data = (to_json(event, sort_keys=True) + "\n").encode()
         else:
             data = drawn(opened.lineage, format_, of, title=f"Run {run}", rows=counted, seconds=opened.node_seconds)

@@ -34,6 +34,7 @@ from .compacting import compact
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .going_on import left_open
 from .live import LiveRun, RunTakenError
+from .live_files import Took
 from .replay import Replay, replay
 from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun
@@ -50,6 +51,7 @@ __all__ = [
     "RunTakenError",
     "RunsErased",
     "StagedRun",
+    "Took",
     "Unheld",
     "VerifyReport",
     "compact",

@@ -64,7 +64,9 @@ def _write(folder: Place) -> None:
     created = read_live(folder / "live" / files[0])["snapshots"]["created_at"][0].as_py().isoformat()
     plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": run.settings}
     compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
-    more = {"upgraded_from": {"format": run.format or _OLDER_LIVE}} if run.older else {}
+    took = {name: list(spent) for name, spent in run.request_seconds.items()}
+    more: dict[str, Any] = {"request_seconds": took} if took else {}
+    more |= {"upgraded_from": {"format": run.format or _OLDER_LIVE}} if run.older else {}
     write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted, **more)
 
 

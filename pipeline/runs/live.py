@@ -27,7 +27,7 @@ from ..places import Place
 from .files import locked, write_json
 from .going_on import Left
 from .ids import new_run_id, snapshot_id
-from .live_files import live_file, write_live
+from .live_files import Took, live_file, write_live
 from .log import LineInDoubtError, files_named
 from .parts import PER_REQUEST, PER_RUN, Vectors, check_conservation, stored_tables, texts_of
 from .store import RunStore
@@ -93,8 +93,9 @@ class LiveRun:
         tables: Mapping[str, pa.Table],
         vectors: Vectors | None = None,
         confirmed: Callable[[], None] = lambda: None,
+        took: Took | None = None,
     ) -> None:
-        """Make one snapshot durable.
+        """Make one snapshot durable. How long its line `took` stands beside its tables, and in no digest.
 
         `confirmed` is called when the run is held and its folder stands, and no word of the snapshot does: where that
         raises, none is left behind.
@@ -116,9 +117,9 @@ class LiveRun:
                 raise RunTakenError(f"Expected an open run, got one that was compacted - at {self.run_id}")
             if self._in_doubt:
                 self._settle()
-            self._write(stored | {"texts": texts}, confirmed)
+            self._write(stored | {"texts": texts}, confirmed, took)
 
-    def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None]) -> None:
+    def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None], took: Took | None) -> None:
         file = live_file(self.number + 1)
         path = self.folder / "live" / file
         if not self._marked and isinstance(self.folder, Path):
@@ -132,7 +133,7 @@ class LiveRun:
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
             confirmed()  # whoever erases from now on sees the run, and waits for its lock
-            sha256 = write_live(path, stored, None if self.number else self._settings)
+            sha256 = write_live(path, stored, None if self.number else self._settings, took)
         self._confirm()
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **told(stored)}
         line |= {"started_by": self._settings.get("principal")}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -25,7 +25,15 @@ SUFFIX = ".arrow.lz4"
 OLDER_SUFFIX = ".arrow"
 """Ending of the files of versions 1 to 4, which are not compressed as a whole."""
 _SETTINGS = "settings"
+_TOOK = "took"
 _FORMAT = "format"
+
+
+class Took(NamedTuple):
+    """How long the line took: the seconds of a pass, and how many requests it answered together."""
+
+    seconds: float
+    requests: int = 1
 
 
 def live_file(number: int) -> str:
@@ -63,7 +71,12 @@ def unlogged(files: Sequence[str], logged: Collection[str]) -> list[str]:
     return [file for number, file in rest if file in names_of(number)]
 
 
-def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[str, Any] | None = None) -> str:
+def write_live(
+    path: Place,
+    stored: Mapping[str, pa.Table],
+    settings: Mapping[str, Any] | None = None,
+    took: Took | None = None,
+) -> str:
     """Write tables in stored form as one file, and bring it and its name to disk; returns its SHA-256."""
     fields, arrays = [], []
     for name, table in stored.items():
@@ -74,6 +87,7 @@ def write_live(path: Place, stored: Mapping[str, pa.Table], settings: Mapping[st
         arrays.append(pa.ListArray.from_arrays(pa.array([0, table.num_rows], pa.int32()), struct))
         fields.append(pa.field(name, arrays[-1].type, False))
     said = {_FORMAT: FORMAT} | ({_SETTINGS: json.dumps(settings, sort_keys=True)} if settings is not None else {})
+    said |= {_TOOK: json.dumps(took)} if took is not None else {}
     schema = pa.schema(fields, said)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -94,6 +108,23 @@ def read_settings(path: Place) -> dict[str, Any]:
     except ScopedRetrievalError:
         raise
     except (pa.ArrowException, OSError, ValueError):
+        raise _damaged(path) from None
+
+
+def read_took(path: Place) -> Took | None:
+    """How long the line took for the snapshot of an interactive file; None where that was not measured.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    try:
+        metadata = _opened(path).schema.metadata or {}
+        _check_version(metadata, path)
+        said = json.loads(metadata.get(_TOOK.encode(), b"null"))
+        return None if said is None else Took(float(said[0]), int(said[1]))
+    except ScopedRetrievalError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError):
         raise _damaged(path) from None
 
 

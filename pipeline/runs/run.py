@@ -20,7 +20,7 @@ from ..places import Place
 from .files import read_json, read_parquet, read_parquet_as_is
 from .formats import FORMAT, adapted, check_format, inline_texts, version_of
 from .ids import SNAPSHOT_ID
-from .live_files import live_file, live_files, live_format, read_live, read_settings
+from .live_files import Took, live_file, live_files, live_format, read_live, read_settings, read_took
 from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 
 JOINED = 128
@@ -134,6 +134,34 @@ class Run:
     def node_seconds(self) -> dict[str, float]:
         """How long each node took, all shards together; empty where that was not measured, as one by one."""
         return {} if self.live else self.manifest.get("node_seconds", {})
+
+    @cached_property
+    def request_seconds(self) -> dict[str, Took]:
+        """By snapshot, how long the line took for it and those that it answered together.
+
+        Of an interactive run, and of a batch whose shards have one request each. Snapshots of earlier versions, which did not
+        measure it, are left out.
+        """
+        if not self.live:
+            found = {
+                name: Took(float(spent[0]), int(spent[1]))
+                for name, spent in self.manifest.get("request_seconds", {}).items()
+            }
+            shards = self.shard_seconds
+            if shards and all(requests == 1 for _, requests, _ in shards):
+                paths = {path.rpartition("/")[2]: path for path in self._parts("snapshots")}
+                for shard, _, seconds in shards:
+                    if path := paths.get(f"part-{shard:05d}.parquet"):
+                        found[self.part("snapshots", path)["snapshot_id"][0].as_py()] = Took(seconds)
+            return found
+        took = {file: read_took(self.folder / "live" / file) for file in self._files}
+        return {self._ids(file)[0].as_py(): spent for file, spent in took.items() if spent is not None}
+
+    @property
+    def shard_seconds(self) -> list[tuple[int, int, float]]:
+        """Each shard of a batch with its requests and the seconds of its nodes; empty where that was not measured."""
+        found = [] if self.live else self.manifest.get("shard_seconds", [])
+        return [(int(shard), int(requests), float(seconds)) for shard, requests, seconds in found]
 
     def _repr_html_(self) -> str:
         from ..views.notebook import run_html

@@ -106,9 +106,12 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
     tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
     statuses: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
+    shards = []
     for receipt in receipts:
         statuses.update(receipt["statuses"])
-        seconds.update(receipt.get("seconds", {}))
+        seconds.update(spent := receipt.get("seconds", {}))
+        if spent:
+            shards.append([receipt["shard"], sum(receipt["statuses"].values()), round(sum(spent.values()), 6)])
         for part in receipt["parts"]:
             entry = tables[part["table"]]
             entry["rows"] += part["rows"]
@@ -125,6 +128,7 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
         "lineage_sha256": sha256_of(folder / "lineage.json"),
         "tables": tables,
         **({"node_seconds": {node: round(spent, 6) for node, spent in sorted(seconds.items())}} if seconds else {}),
+        **({"shard_seconds": sorted(shards)} if shards else {}),
     }
     parts = [folder / part["path"] for receipt in receipts for part in receipt["parts"]]
     sync_all([*parts, folder / "lineage.json"], folder)

@@ -21,9 +21,10 @@ LISTED = 500
 """Requests in the table, those that need a look first."""
 _SLOWEST = 12
 _FIFTHS = ("up to a fifth", "up to two fifths", "up to three fifths", "up to four fifths", "up to the whole")
+_TIME = {"name": "ms", "number": True}
 _COLUMNS = (
     {"name": "request"}, {"name": "status"}, {"name": "question"}, {"name": "items", "number": True},
-    {"name": "tokens", "number": True}, {"name": "bound by"}, {"name": "snapshot"},
+    {"name": "tokens", "number": True}, _TIME, {"name": "bound by"}, {"name": "snapshot"},
 )  # fmt: skip
 
 
@@ -35,6 +36,8 @@ def run_report(
     audit: bool,
     settings: Mapping[str, Any],
     seconds: Mapping[str, float] | None = None,
+    took: Mapping[str, tuple[float, int]] | None = None,
+    shards: Sequence[tuple[str, int, float]] = (),
     quality: Any = None,
 ) -> str:
     """The report of a run.
@@ -44,7 +47,10 @@ def run_report(
         tables: those of `TABLES_READ`, restricted to these snapshots.
         audit: whether the reader audits all of them; else nothing is said of rows that were not shown.
         settings: what the manifest says of the settings.
-        seconds: how long each node took, where that was measured: requests of a batch run together, so none has a time.
+        seconds: how long each node took, where that was measured.
+        took: by snapshot, the seconds of its line and how many requests shared them, where each was measured.
+        shards: of a batch, the name of each shard, its requests and its seconds: its requests run together, so none has a
+            time of its own.
         quality: figures of judged requests (`evaluation.run_quality`), which then come first in the table.
     """
     statuses = _counted([row["status"] for row in snapshots])
@@ -73,6 +79,7 @@ def run_report(
         note = f"{total:.2f} s in all nodes, {1_000 * total / max(1, len(snapshots)):.2f} ms per request; the slowest nodes"
         parts.append({"title": "Time", "note": note, "caption": "Seconds of all requests together", "what": "node",
                       "counted": "seconds", "rows": slowest})  # fmt: skip
+    parts += _slowest(snapshots, took or {}, shards)
     if audit:
         parts.append(
             {"title": "Losses", "note": "Candidates that were not shown, of all requests", "caption": "Where candidates were lost",
@@ -87,7 +94,8 @@ def run_report(
     )  # fmt: skip
     rows = [
         [row["request_id"], row["status"], _short(row.get("question")), items.get(row["request_id"], 0),
-         row.get("estimated_tokens"), row.get("bound_by"), row["snapshot_id"]]
+         row.get("estimated_tokens"), *([_milliseconds((took or {}).get(row["snapshot_id"]))] if took else []),
+         row.get("bound_by"), row["snapshot_id"]]
         for row in listed[:LISTED]
     ]  # fmt: skip
     more = f", the first {LISTED:,} of them" if len(listed) > LISTED else ""
@@ -104,11 +112,47 @@ def run_report(
         parts,
         {
             "caption": f"Requests{more}: what failed, found or shows least comes first",
-            "columns": _COLUMNS,
+            "columns": _COLUMNS if took else [column for column in _COLUMNS if column is not _TIME],
             "rows": rows,
         },
         ", ".join(f"{count:,} {status}" for status, count in statuses),
     )
+
+
+def _slowest(
+    snapshots: Sequence[Mapping[str, Any]],
+    took: Mapping[str, tuple[float, int]],
+    shards: Sequence[tuple[str, int, float]],
+) -> list[dict[str, Any]]:
+    """The requests that took longest where each was measured, else the shards whose requests did."""
+    if took:
+        asked = {row["snapshot_id"]: row for row in snapshots if row["snapshot_id"] in took}
+        slowest = sorted(asked, key=lambda name: (-took[name][0], name))[:_SLOWEST]
+        together = sum(took[name][1] > 1 for name in asked)
+        note = "Time from the first node to the last; writing the snapshot is not in it"
+        if together:
+            note += f"; {together:,} were answered in one pass with others, whose time each shows"
+        rows = [
+            (f"{_short(asked[name].get('question'))} ({name})", round(1_000 * took[name][0], 3)) for name in slowest
+        ]
+        return [{"title": "Slowest requests", "note": note, "caption": "Requests that took longest", "what": "request",
+                 "counted": "ms", "rows": rows}]  # fmt: skip
+    if not shards:
+        return []
+    slowest_shards = sorted(shards, key=lambda one: (-one[2] / max(1, one[1]), one[0]))[:_SLOWEST]
+    note = (
+        "Requests of a shard run together, so none has a time of its own: a shard's seconds over its requests. "
+        "`run --shard-requests 1` measures each"
+    )
+    mean = [
+        (f"{name}: {requests:,} requests", 1_000 * spent / max(1, requests)) for name, requests, spent in slowest_shards
+    ]
+    return [{"title": "Slowest requests", "note": note, "caption": "Shards whose requests took longest", "what": "shard",
+             "counted": "ms per request", "rows": mean}]  # fmt: skip
+
+
+def _milliseconds(took: tuple[float, int] | None) -> str | None:
+    return None if took is None else f"{1_000 * took[0]:.1f}"
 
 
 def _counted(values: Sequence[str]) -> list[tuple[str, int]]:

@@ -1,0 +1,224 @@
+"""Spans of retrievals and runs: names of both conventions, one child per step, no content and no withheld count unasked."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from audited_runs import ASKED, PEOPLE, SAYS, audited, settings_of
+from scoped_retrieval.nodes.errors import InputError, ModelError
+from scoped_retrieval.pipeline.driver import STEPS
+from scoped_retrieval.pipeline.telemetry import Telemetry, telemetry_of
+
+pytest.importorskip("opentelemetry.sdk", reason="needs the extra `otel`")
+
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("telemetry"))
+
+
+@pytest.fixture(name="spans")
+def spans_fixture():
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return SimpleNamespace(exporter=exporter, provider=provider, tracer=provider.get_tracer("test"))
+
+
+def asked(world, spans, who: str = "ana", fields: dict[str, Any] | None = None, **telemetry: Any):
+    """The answer, the span of the retrieval and those of its steps."""
+    traced = Telemetry.of(spans.provider, **telemetry)
+    with world.story.open(principal=who, runs=world.folder / "runs", telemetry=traced) as retriever:
+        found = retriever.retrieve({**ASKED, **(fields or {})})
+    finished = spans.exporter.get_finished_spans()
+    root = next(span for span in finished if span.name.startswith("retrieval"))
+    return found, root, [s for s in finished if s.parent and s.parent.span_id == root.context.span_id]
+
+
+def test_a_retrieval_is_a_span_by_the_names_of_both_conventions(world, spans):
+    found, root, _ = asked(world, spans, fields={"session_id": "s-1"})
+    said = dict(root.attributes)
+    assert root.name == "retrieval shop"
+    assert root.status.status_code is StatusCode.UNSET
+    expected = {
+        "openinference.span.kind": "RETRIEVER",
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.provider.name": "scoped_retrieval",
+        "gen_ai.data_source.id": "shop",
+        "gen_ai.conversation.id": "s-1",
+        "session.id": "s-1",
+        "scoped_retrieval.snapshot.id": found.snapshot_id,
+        "scoped_retrieval.status": "ok",
+        "scoped_retrieval.count.shown": len(found.citations),
+        "scoped_retrieval.tokens.used": found.tables["blocks"]["tokens"][0].as_py(),
+        "scoped_retrieval.requests_together": 1,
+    }
+    assert {name: said.get(name) for name in expected} == expected
+    scores = dict(zip(*(found.tables["ranked"][n].to_pylist() for n in ("evidence_id", "final")), strict=True))
+    for place, citation in enumerate(found.citations):
+        assert said[f"retrieval.documents.{place}.document.id"] == citation["evidence_id"]
+        assert said[f"retrieval.documents.{place}.document.score"] == scores[citation["evidence_id"]]
+
+
+def test_attribute_names_are_those_of_the_official_package():
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as official
+
+    assert official.GEN_AI_OPERATION_NAME == "gen_ai.operation.name"
+    assert official.GenAiOperationNameValues.RETRIEVAL.value == "retrieval"
+    assert official.GEN_AI_DATA_SOURCE_ID == "gen_ai.data_source.id"
+    assert official.GEN_AI_CONVERSATION_ID == "gen_ai.conversation.id"
+    assert official.GEN_AI_PROVIDER_NAME == "gen_ai.provider.name"
+    assert official.GEN_AI_RETRIEVAL_QUERY_TEXT == "gen_ai.retrieval.query.text"
+    assert official.GEN_AI_RETRIEVAL_DOCUMENTS == "gen_ai.retrieval.documents"
+
+
+def test_every_step_that_ran_is_a_child_inside_its_retrieval(world, spans):
+    found, root, steps = asked(world, spans)
+    names = [span.name for span in steps]
+    assert len(names) == len(set(names))
+    assert set(names) <= {*STEPS, "encoding", "writing", "cross_encoder"}
+    assert {"scope_resolution", "candidate_recall", "task_aware_reranking", "budget_trimming", "writing"} <= set(names)
+    of = {span.name: dict(span.attributes) for span in steps}
+    assert of["task_aware_reranking"]["openinference.span.kind"] == "RERANKER"
+    assert of["candidate_recall"]["scoped_retrieval.rows.candidates"] == found.tables["candidates"].num_rows > 0
+    timed = {node for said in of.values() for node in said["scoped_retrieval.nodes"]}
+    assert timed == {timing.node for timing in found.timings}
+    for span in steps:
+        assert root.start_time <= span.start_time <= span.end_time <= root.end_time
+        taken = (span.end_time - span.start_time) / 1e6
+        assert 0 <= span.attributes["scoped_retrieval.busy_ms"] <= taken + 0.001
+
+
+def test_no_content_leaves_unless_it_is_asked_for(world, spans):
+    found, *_ = asked(world, spans)
+    told = "".join(span.to_json() for span in spans.exporter.get_finished_spans())
+    secrets = [SAYS, ASKED["question"], "src/retry.py", "docs/retry.md", '"ana"']
+    assert [text for text in secrets if text in told] == []
+    spans.exporter.clear()
+    found, root, _ = asked(world, spans, content=True)
+    said = dict(root.attributes)
+    assert said["input.value"] == said["gen_ai.retrieval.query.text"] == ASKED["question"]
+    assert said["output.value"] == found.block
+    assert said["user.id"] == "ana"
+    shown = json.loads(said["gen_ai.retrieval.documents"])
+    assert [one["id"] for one in shown] == [citation["evidence_id"] for citation in found.citations]
+    assert said["retrieval.documents.0.document.content"] in found.block
+    assert json.loads(said["retrieval.documents.0.document.metadata"])["label"] == found.citations[0]["label"]
+
+
+def test_counts_of_what_was_not_shown_are_an_auditor_s(world, spans):
+    def counts() -> set[str]:
+        attributes = [dict(span.attributes) for span in spans.exporter.get_finished_spans()]
+        spans.exporter.clear()
+        told = {name for said in attributes for name in said}
+        return {name for name in told if ".rows." in name or (".count." in name and not name.endswith(".shown"))}
+
+    assert PEOPLE["ana"]["audit"] and not PEOPLE["bob"].get("audit")
+    asked(world, spans, "bob")
+    assert counts() == set()
+    asked(world, spans, "ana")
+    for_ana = counts()
+    assert {"scoped_retrieval.count.recalled", "scoped_retrieval.rows.hits"} <= for_ana
+    asked(world, spans, "bob", audit=True)
+    assert counts() == for_ana
+
+
+def test_an_error_leaves_its_type_and_no_message(world, spans):
+    with (
+        world.story.open(telemetry=Telemetry.of(spans.provider)) as retriever,
+        pytest.raises(InputError),
+    ):
+        retriever.retrieve(SAYS, purpose="mischief")
+    (span,) = spans.exporter.get_finished_spans()
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes["error.type"] == "InputError"
+    assert (span.events, span.status.description) == ((), None)
+    assert "mischief" not in span.to_json() and SAYS not in span.to_json()
+
+
+def test_a_retrieval_is_a_child_of_the_span_in_which_it_was_asked(world, spans):
+    with spans.tracer.start_as_current_span("turn") as turn:
+        _, root, _ = asked(world, spans)
+    assert root.parent.span_id == turn.get_span_context().span_id
+    assert root.context.trace_id == turn.get_span_context().trace_id
+
+
+def test_spans_change_no_answer(world, spans):
+    with world.story.open(runs=world.folder / "runs") as retriever:
+        plain = retriever.retrieve(ASKED)
+    traced, *_ = asked(world, spans, content=True)
+    assert traced.block == plain.block
+    digests = [one.tables["snapshots"]["snapshot_digest"].to_pylist() for one in (plain, traced)]
+    assert digests[0] == digests[1]
+
+
+def test_a_run_is_one_span_with_the_seconds_of_its_steps(world, spans):
+    with world.story.open(runs=world.folder / "runs", telemetry=Telemetry.of(spans.provider)) as retriever:
+        summary = retriever.run([ASKED | {"request_id": f"t-{n}", "purpose": "answer-question"} for n in range(3)])
+    (span,) = spans.exporter.get_finished_spans()
+    said = dict(span.attributes)
+    assert span.name == "scoped_retrieval run"
+    assert (said["scoped_retrieval.run.id"], said["scoped_retrieval.status.ok"]) == (summary.run_id, 3)
+    assert said["scoped_retrieval.step.candidate_recall.seconds"] > 0
+    assert SAYS not in span.to_json()
+
+
+def test_the_setting_sends_spans_to_standard_error_as_opentelemetry_is_told(world, tmp_path):
+    ask = ["ask", ASKED["question"], "--project", "shop"]
+    code = f"import sys; from scoped_retrieval.pipeline.cli import main; sys.exit(main({ask!r}))"
+    flags = {"CORPUS": world.folder / "corpus", "GRANTS": world.folder / "grants.yaml", "RUNS": tmp_path / "runs"}
+    environ = {f"SCOPED_RETRIEVAL_{name}": str(value) for name, value in flags.items()}
+    environ |= {"SCOPED_RETRIEVAL_PRINCIPAL": "bob", "SCOPED_RETRIEVAL_TELEMETRY": "spans", "HOME": str(tmp_path)}
+    environ |= {"OTEL_TRACES_EXPORTER": "console", "PATH": "/usr/bin:/bin", "SCOPED_RETRIEVAL_LANES": "lexical"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"name": "retrieval shop"' in done.stderr
+    assert '"service.name": "scoped-retrieval"' in done.stderr
+    assert SAYS in done.stdout and SAYS not in done.stderr.replace(ASKED["question"], "")
+    environ["OTEL_TRACES_EXPORTER"] = "smoke"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environ,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 2
+    assert "Expected one of otlp, console, none, got 'smoke' - at environment OTEL_TRACES_EXPORTER" in done.stderr
+
+
+def test_a_repository_must_not_turn_spans_on(tmp_path):
+    (tmp_path / "scoped-retrieval.toml").write_text('telemetry = "content"\n')
+    from scoped_retrieval.pipeline.settings import load_settings
+
+    with pytest.raises(InputError, match="Expected no telemetry in a project file"):
+        load_settings(cwd=tmp_path, environ={}, user=Path(tmp_path / "none.toml"))
+    assert settings_of(tmp_path)["telemetry"] == "off"
+
+
+def test_off_is_nothing_and_a_missing_extra_is_named(monkeypatch):
+    assert telemetry_of("off") is None
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(ModelError, match=r"scoped-retrieval\[otel\]"):
+        telemetry_of("spans")
