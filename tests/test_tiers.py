@@ -55,7 +55,22 @@ def tiers(snapshot: dict) -> set[str]:
 def test_words_alone_serve_a_hybrid_item(xray):
     snapshot = xray("Which token?", "lexical", weights={"authority": 0.0})
     assert "hybrid" in tiers(snapshot) <= {"hybrid", "procedural"}
-    assert all("bm25" in r["scoreDecomposition"] for r in snapshot["results"] if r["servedBy"] == "hybrid")
+    for result in snapshot["results"]:
+        if result["servedBy"] == "hybrid":
+            assert set(result["scoreDecomposition"]) == {"vector", "bm25", "mmrPenalty", "final"}
+
+
+def test_the_penalty_of_a_hybrid_item_is_what_variety_costs_it(xray):
+    plain, varied = (
+        xray("What is the default role?", "lexical", weights={"diversity": weight}) for weight in (0.0, 0.25)
+    )
+    assert {r["scoreDecomposition"]["mmrPenalty"] for r in plain["results"] if r["servedBy"] == "hybrid"} == {0.0}
+    hybrid = [r for r in varied["results"] if r["servedBy"] == "hybrid"]
+    kinds = {0.0: 0, 0.25: 0}
+    for result in hybrid:
+        kinds[result["scoreDecomposition"]["mmrPenalty"]] += 1
+    assert kinds[0.25] > 0
+    assert "mmr_penalty=0.2500" in render_recall(varied)
 
 
 def test_an_id_alone_serves_a_direct_answer_and_explains_its_tier(folder, xray):

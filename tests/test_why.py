@@ -6,13 +6,20 @@ import shutil
 from datetime import timedelta
 from types import SimpleNamespace
 
+import pyarrow.compute as pc
 import pytest
 import yaml
-from scoped_retrieval.nodes.errors import AccessError, StoreError
+from command_line import run
+from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.contracts.remedies import remedies
+from scoped_retrieval.pipeline.contracts.trail import audit_trail
 from scoped_retrieval.pipeline.contracts.why import why_not
+from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.renderings import xray_of
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.service import open_run
 from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.views.refusal import refusals
 from small_corpus import NOON, Story, days_ago, row
@@ -107,6 +114,37 @@ def test_an_auditor_learns_gate_rule_and_remedy_of_a_row_that_a_gate_stopped(wor
     assert told["reason_code"] == next(each.reason_code for each in GATES if each.name == gate)
     assert told["rules"][0] == f"{gate}: {rule}"
     assert told["would_admit"][0] == remedy
+
+
+def test_an_audit_entry_leads_to_its_decision_its_line_in_the_log_and_the_row_as_it_was_stored(
+    world, monkeypatch, capsys
+):
+    settings = settings_of(world, "ana")
+    (result,) = xray_of(settings, world.ana)["results"]
+    found = audit_trail(settings, result["auditEntryId"])
+    assert found["decision"]["outcome"] == "selected"
+    assert found["decision"]["evidence_id"] == result["memoryId"]
+    lines = {line.sequence: line for line in RunStore(world.folder / "runs").log.lines()}
+    line = lines[found["log"]["sequence"]]
+    assert (line.hash, line.run_id) == (found["log"]["hash"], open_run(settings, world.ana).run_id)
+    evidence = Corpus.open(world.folder / "corpus").frame(["shop"]).evidence
+    stored = evidence.filter(pc.equal(evidence["evidence_id"], result["memoryId"])).to_pylist()[0]
+    assert found["stored"]["text_sha256"] == stored["text_sha256"]
+    assert found["stored"]["source_id"] == stored["source_id"] == result["provenance"]["source"]
+    assert found["stored"]["generation"] == Corpus.open(world.folder / "corpus").generation
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    where = [f"--{name}={world.folder / file}" for name, file in
+             (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
+    code, out, _ = run("why", result["auditEntryId"], *where, capsys=capsys)
+    assert code == 0
+    assert f"  log: line {line.sequence} ({line.kind}), hash {line.hash}\n" in out
+
+    (own,) = xray_of(settings_of(world, "bob"), world.bob)["results"]
+    assert set(audit_trail(settings_of(world, "bob"), own["auditEntryId"])) == {"audit_entry", "decision"}
+    with pytest.raises(AccessError):
+        audit_trail(settings_of(world, "eve"), own["auditEntryId"])
+    with pytest.raises(InputError, match="Expected an audit entry"):
+        audit_trail(settings, world.ana)
 
 
 def test_a_row_of_another_user_needs_a_grant_for_them(world):

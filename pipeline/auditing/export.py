@@ -121,18 +121,20 @@ def _packed(table: pa.Table) -> str:
 
 
 def _log(lines: Sequence[Line], run: Any, digest: str) -> dict[str, Any]:
-    """The lines of the log from the snapshot's own to the head.
-
-    Its own is the one that names its digest, else the first that names the manifest of its run.
-    """
-    mine = [line for line in lines if line.run_id == run.run_id]
-    own = next((line for line in mine if line.kind == "live" and line.body.get("snapshot_digest") == digest), None)
-    own = own or next((line for line in mine if line.kind in ("run", "upgrade")), None)
+    """The lines of the log from the snapshot's own to the head."""
+    own = own_line(lines, run, digest)
     if own is None:
         return {"lines": [], "head": lines[-1].hash if lines else ""}
     after = [line for line in lines if line.sequence >= own.sequence]
     kept = after if len(after) <= MOST_LINES else after[:1]
     return {"lines": [f"{line.hash} {line.text}" for line in kept], "head": lines[-1].hash}
+
+
+def own_line(lines: Sequence[Line], run: Any, digest: str) -> Line | None:
+    """The line that made a snapshot durable: the one that names its digest, else the first that names its run's manifest."""
+    mine = [line for line in lines if line.run_id == run.run_id]
+    live = (line for line in mine if line.kind == "live" and line.body.get("snapshot_digest") == digest)
+    return next(live, None) or next((line for line in mine if line.kind in ("run", "upgrade")), None)
 
 
 def _manifest(run: Any, snapshot_id: str) -> dict[str, Any]:

@@ -169,7 +169,12 @@ def delegate(
 
 
 def why(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot id; with --gold a run, too.")],
+    snapshot: Annotated[
+        str,
+        typer.Argument(
+            metavar="SNAPSHOT", help="A snapshot id, or an audit entry of an x-ray; with --gold a run, too."
+        ),
+    ],
     evidence: Annotated[
         str | None,
         typer.Argument(metavar="EVIDENCE", help="An evidence id, or path[#line]; none: what --capture-withheld kept."),
@@ -191,6 +196,7 @@ def why(
 ) -> int:
     """Say where a row was lost, which rule decided, and what would admit it; callers learn of rows they may see."""
     from ...nodes.errors import InputError
+    from ..contracts.trail import audit_trail, is_audit_entry
     from ..contracts.why import captured, why_not
     from ..service import snapshot_named
 
@@ -201,6 +207,10 @@ def why(
         from .gold_output import show_lost_gold
 
         return show_lost_gold(settings, snapshot, gold, system=system, picture=picture, as_json=as_json)
+    if evidence is None and is_audit_entry(snapshot):
+        trail = audit_trail(settings, snapshot)
+        emit(trail, as_json=as_json, text=_told_of_trail(trail))
+        return EXIT["ok"]
     snapshot = snapshot_named(settings, snapshot)
     if evidence is None:
         kept = captured(settings, snapshot)
@@ -223,6 +233,19 @@ def _told(row: dict[str, Any]) -> str:
     ]
     lines += [f"  rule: {rule}" for rule in row["rules"]]
     lines += [f"  to admit it: {remedy}" for remedy in row["would_admit"]]
+    return "\n".join(lines) + "\n"
+
+
+def _told_of_trail(trail: dict[str, Any]) -> str:
+    """An audit entry and what it leads to, in lines."""
+    lines = [_told(trail["decision"]).rstrip("\n")]
+    if log := trail.get("log"):
+        lines.append(f"  log: line {log['sequence']} ({log['kind']}), hash {log['hash']}")
+    if stored := trail.get("stored"):
+        taken = stored["captured_time"]
+        when = f", taken in at {taken.isoformat()}" if taken else ""
+        lines.append(f"  stored: {stored['source_id']} version {stored['version'] or '-'}{when}")
+        lines.append(f"  generation: {stored['generation']}, text SHA-256 {stored['text_sha256']}")
     return "\n".join(lines) + "\n"
 
 

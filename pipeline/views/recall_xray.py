@@ -22,7 +22,7 @@ from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
 
 __all__ = ["TABLES_READ", "RecallXraySnapshot", "envelope", "recall_xray", "render_markdown"]
 
-TABLES_READ = ("hits", "item_details", "score_terms")
+TABLES_READ = ("hits", "item_details", "rerank_weights", "score_terms")
 """What is read beside the tables of an x-ray."""
 
 ServedBy = Literal["direct-answer", "hybrid", "graph", "recent-scan", "procedural", "review-context"]
@@ -57,7 +57,12 @@ class FilterTrace(_Part):
 
 
 class ScoreDecomposition(_Part):
-    """Terms of the score, `final` always there: cosine, BM25 as a share of its reach, confidence, authority."""
+    """Terms of the score as each tier reports them (S2.28), `final` always there.
+
+    `vector` is the cosine, `bm25` BM25 as a share of its reach, `importance` how far the item's kind supports what the purpose does
+    next, `tierPrior` its authority. `mmrPenalty` is what the score lacks because a better item is of the same kind: the weight of
+    diversity, which the best item of a kind gets. No score term counts confirmations, so `reinforcementBoost` is absent.
+    """
 
     vector: float | None = None
     bm25: float | None = None
@@ -144,6 +149,7 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     """
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())}
     terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
+    weights = one_of(rows, "rerank_weights")
     found = {row["evidence_id"]: row for row in rows.get("candidates", ())}
     decisions = {row["evidence_id"]: row for row in rows.get("decisions", ())}
     shown = rows if audit else caller_rows(rows)
@@ -163,7 +169,7 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
                 memoryId=id_,
                 path=line_of(citation["locator"]),
                 servedBy=served,
-                scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {})),
+                scoreDecomposition=_decomposed(served, scores.get(id_, {}), terms.get(id_, {}), weights),
                 graphPath=path or None,
                 graphEdgeConfidences=confidences or None,
                 auditEntryId=f"{snapshot.get('snapshot_id')}/{id_}",
@@ -236,12 +242,13 @@ def _served_by(candidate: Row, citation: Row, contract: Row) -> ServedBy:
     return "recent-scan"
 
 
-def _decomposed(served: ServedBy, ranked: Row, terms: Row) -> ScoreDecomposition:
+def _decomposed(served: ServedBy, ranked: Row, terms: Row, weights: Row) -> ScoreDecomposition:
     """The terms that a tier reports (S2.28), and the final score, which holds for every tier."""
     final = ranked.get("final", 0.0)
     if served == "direct-answer":
         return ScoreDecomposition(importance=terms.get("actionability"), tierPrior=terms.get("authority"), final=final)
-    return ScoreDecomposition(vector=terms.get("semantic"), bm25=terms.get("lexical"), final=final)
+    penalty = (0.0 if ranked["diversity"] else weights["diversity"]) if weights and ranked else None
+    return ScoreDecomposition(vector=terms.get("semantic"), bm25=terms.get("lexical"), mmrPenalty=penalty, final=final)
 
 
 def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Row, candidate: Row) -> Provenance:

@@ -31,6 +31,7 @@ ROWS = {
         {"evidence_id": "e1", "lanes": ["lexical", "symbol"], "via": None},
         {"evidence_id": "e2", "lanes": ["expansion"], "via": "neighbour"},
     ],
+    "rerank_weights": [{"request_id": "r1", "diversity": 0.25}],
     "ranked": [
         {"evidence_id": "e1", "rank": 1, "final": 0.75, "semantic": 0.0, "lexical": 0.25, "anchor": 0.25, "authority": 0.25,
          "recency": 0.0, "actionability": 0.0, "diversity": 0.0, "scope": 0.0, "selected_reason": "matched failing test name"},

@@ -1,0 +1,59 @@
+"""From an `auditEntryId` of an x-ray to the decision that it names, its line in the log, and how the row was stored (S2.40).
+
+Reads: a snapshot, the log of its folder. Gives: `audit_trail`. Whoever does not audit the snapshot gets the decision alone, as `why`
+gives it: places in the log tell how much others asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...nodes.errors import InputError
+from ..auditing.export import own_line
+from ..opening import runs_of
+from ..runs import replay
+from ..service import audience_of, open_run
+from ..settings import Settings
+from .why import why_not
+
+__all__ = ["audit_trail", "is_audit_entry"]
+
+_STORED = (
+    "source_id",
+    "version",
+    "captured_time",
+    "path",
+    "line_start",
+    "line_end",
+    "byte_start",
+    "byte_end",
+    "text_sha256",
+)
+
+
+def is_audit_entry(name: str) -> bool:
+    """Whether a name has the form of an audit entry, `SNAPSHOT/EVIDENCE`."""
+    return name.startswith("retr-snap-") and "/" in name
+
+
+def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
+    """What an audit entry leads to: `decision`, and for auditors `log` and `stored`, the row as the corpus took it in.
+
+    Raises:
+        AccessError: the snapshot is not the principal's to read, or the row is none that they may ask about.
+        InputError: it is no audit entry.
+    """
+    if not is_audit_entry(entry):
+        raise InputError.expected("an audit entry, SNAPSHOT/EVIDENCE", entry, "AUDIT_ENTRY")
+    snapshot_id, _, evidence = entry.partition("/")
+    (decision,) = why_not(settings, snapshot_id, evidence)
+    run = open_run(settings, snapshot_id)
+    found: dict[str, Any] = {"audit_entry": entry, "decision": decision}
+    if audience_of(settings, run, snapshot_id) != "audit":
+        return found
+    kept = replay(run, snapshot_id)
+    line = own_line(runs_of(settings).log.lines(), run, kept.snapshot["snapshot_digest"])
+    log = {"sequence": line.sequence, "kind": line.kind, "hash": line.hash} if line else None
+    cited = next((row for row in kept.citations.to_pylist() if row["evidence_id"] == evidence), None)
+    stored = cited and {name: cited[name] for name in _STORED} | {"generation": run.settings.get("generation")}
+    return found | {"log": log, "stored": stored}

@@ -1,0 +1,123 @@
+"""The rules that document 002 names by their numbers (S2.42), each held by a test of its own."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from pathlib import Path
+
+import pytest
+from audited_runs import ASKED, SAYS, audited, settings_of
+from command_line import run
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline import renderings
+from scoped_retrieval.pipeline.grouping import Grouped
+from scoped_retrieval.pipeline.views import recall_text, recall_xray
+from small_corpus import row
+
+
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("rules"))
+
+
+@pytest.fixture(name="flags")
+def flags_fixture(world, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    where = {"corpus": world.folder / "corpus", "grants": world.folder / "grants.yaml", "runs": tmp_path / "runs"}
+    return [*(f"--{name}={path}" for name, path in where.items()), "--project=shop"]
+
+
+@pytest.mark.parametrize("flag", ["--format", "--budget", "--namespace", "--out"])
+def test_rule_14_a_flag_without_its_value_is_an_error(flag, flags, capsys):
+    code, out, err = run("xray", ASKED["question"], *flags, flag, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert f"Option '{flag}' requires an argument" in err
+
+
+def test_rule_17_a_path_may_begin_with_a_tilde(flags, tmp_path, capsys):
+    assert run("xray", ASKED["question"], *flags, "--out", "~/x.md", "--format", "markdown", capsys=capsys)[0] == 0
+    assert (tmp_path / "x.md").read_text(encoding="utf-8").startswith("## Recall X-ray")
+    assert not Path("~").exists()
+
+
+def test_rule_22_every_door_and_explain_share_one_renderer():
+    makers = inspect.getsource(renderings)
+    assert makers.count("render_recall(") == makers.count("render_markdown(") == 1
+    sources = Path(recall_xray.__file__).parents[1].rglob("*.py")
+    using = {
+        f.relative_to(f.parents[1]).as_posix() for f in sources if "render_recall" in f.read_text(encoding="utf-8")
+    }
+    assert using == {f"{Path(renderings.__file__).parent.name}/renderings.py", "views/recall_text.py"}
+    assert recall_text.render_recall.__module__ == recall_text.__name__
+
+
+def test_rule_40_a_call_that_fails_stops_none_of_those_behind_it():
+    entered, go = threading.Event(), threading.Event()
+
+    def answers(group):
+        for asked in group:
+            entered.set()
+            go.wait(30)
+            if asked == "bad":
+                raise ValueError(asked)
+            yield asked.upper()
+
+    grouped: Grouped[str, str] = Grouped(answers, 8)
+    found: dict[str, str] = {}
+
+    def ask(text: str) -> None:
+        try:
+            found[text] = grouped(text)
+        except ValueError as error:
+            found[text] = repr(error)
+
+    threads = [threading.Thread(target=ask, args=(text,)) for text in ("bad", "good", "better")]
+    threads[0].start()
+    assert entered.wait(30)
+    for thread in threads[1:]:
+        thread.start()
+    while grouped.waiting() < 3:
+        pass
+    go.set()
+    for thread in threads:
+        thread.join(30)
+    assert found == {"bad": "ValueError('bad')", "good": "GOOD", "better": "BETTER"}
+    assert grouped("later") == "LATER"
+
+
+def test_rule_42_a_namespace_that_was_written_is_the_one_that_is_read(world):
+    for name in ("team-a", "team-b"):
+        world.story.tell(row("project-doc", f"{name}.md", f"{SAYS} of {name}", evidence_kind="doc", namespace=name))
+    shown = {}
+    for name in ("team-a", "team-b", "team-c"):
+        with world.story.open() as retriever:
+            found = retriever.retrieve(ASKED, namespace=name)
+        assert found.tables["contracts"]["namespace"].to_pylist() == [name]
+        shown[name] = {citation["path"] for citation in found.citations} & {"team-a.md", "team-b.md"}
+    assert shown == {"team-a": {"team-a.md"}, "team-b": {"team-b.md"}, "team-c": set()}
+
+
+def test_rule_47_sessions_share_no_state(world, tmp_path):
+    with world.story.open(runs=tmp_path / "runs") as first, world.story.open(runs=tmp_path / "runs") as second:
+        one = first.retrieve(ASKED, session_id="s-1", request_id="same")
+        two = second.retrieve(ASKED | {"question": f"where is {SAYS} read?"}, session_id="s-2", request_id="same")
+        assert one.snapshot_id != two.snapshot_id
+        assert first.retrieve(ASKED, session_id="s-1").block == one.block
+    settings = settings_of(world.folder, runs=tmp_path / "runs")
+    assert [renderings.xray_of(settings, found.snapshot_id)["sessionKey"] for found in (one, two)] == ["s-1", "s-2"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"budget": {"max_chars": 0}}, "max_chars"),
+        ({"namespace": 7}, "namespace"),
+        ({"purpose": "mischief"}, "Expected one of fix-test"),
+        ({"question": ""}, "question"),
+    ],
+)
+def test_rule_51_what_is_not_valid_is_refused_and_never_replaced_by_a_default(world, fields, said):
+    with world.story.open() as retriever, pytest.raises(InputError, match=said):
+        retriever.retrieve({**ASKED, **fields})
