@@ -11,6 +11,7 @@ passage lies in the row that was ranked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +19,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
-from ..columns.keys import first_of_runs, flat, positions
-from ..columns.ragged import Ragged, expand_ranges, starts_of
+from ..columns.keys import distinct_rows, first_of_runs, flat, positions
+from ..columns.ragged import Ragged, expand_ranges, spread, starts_of
+from ..kernels.compiled import kernels
 from .line_units import Units
 
 __all__ = ["NO_TERMS", "Terms", "adds_terms", "best_windows", "context", "reach", "said_terms"]
@@ -84,17 +86,21 @@ class Terms:
         order = order[request[order] >= 0]
         return cls(distinct, codes[order], weight[order])
 
+    @cached_property
+    def likely(self) -> Bool:
+        """Which slots some key has."""
+        found = np.zeros(_SLOTS, dtype=np.bool_)
+        found[_slots(self.keys)] = True
+        return found
+
 
 NO_TERMS = Terms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 def said_terms(texts: pa.LargeStringArray, asking: Int, terms: Terms) -> tuple[Int, Int]:
     """Each distinct pair of a text and a term of its request that it says: the numbers of both, ascending."""
-    bounds, data = offsets_and_bytes(texts)
-    data = data[: bounds[-1]]
-    start, length = _words(data, bounds[:-1])
-    text = np.arange(len(texts)).repeat(np.diff(start.searchsorted(bounds)))
-    hit, found = _asked(_keys(data, start, length), asking[text], terms)
+    text, _, key = _keyed(*offsets_and_bytes(texts), terms)
+    hit, found = _asked(key, asking[text], terms)
     return np.divmod(np.unique(text[hit] * len(terms.codes) + found), max(len(terms.codes), 1))
 
 
@@ -166,34 +172,51 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
 
 def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Float:
     """Of each item the weights of the terms said before each of its units and before its end, one item after the other."""
-    counts = closing - opening
-    bounds, data = offsets_and_bytes(units.every.take(pa.array(expand_ranges(opening, counts))))
-    data = data[: bounds[-1]]
+    # A text that answers several requests is read once.
+    one, text = distinct_rows(opening, closing)
+    counts = closing[one] - opening[one]
+    bounds, data = offsets_and_bytes(units.every.take(pa.array(expand_ranges(opening[one], counts))))
     edges = starts_of(counts)
-    start, length = _words(data, bounds[edges[:-1]])
-    item = np.arange(len(counts)).repeat(np.diff(start.searchsorted(bounds[edges])))
-    hit, found = _asked(_keys(data, start, length), asking[item], terms)
-    unit = bounds.searchsorted(start[hit], side="right") - 1 - edges[item[hit]]
-    cells = starts_of(counts + 1)
-    cell = cells[item[hit]] + unit
+    of_text, start, key = _keyed(bounds[edges], data, terms)
+    unit = bounds.searchsorted(start, side="right") - 1 - edges[of_text]
+    words = of_text.searchsorted(np.arange(len(one) + 1))
+    item, at = spread(words[text], np.diff(words)[text])
+    hit, found = _asked(key[at], asking[item], terms)
+    cells = starts_of(closing - opening + 1)
+    cell = cells[item[hit]] + unit[at[hit]]
     distinct = np.unique(cell * len(terms.codes) + found)  # a term counts once in a line
     weight = terms.weights[distinct % len(terms.codes)]
     per = np.bincount(distinct // len(terms.codes), weights=weight, minlength=cells[-1] + 1)
     return np.asarray(per.cumsum() - per, dtype=np.float64)
 
 
-def _asked(keys: Int, asking: Int, terms: Terms) -> tuple[Int, Int]:
-    """Which of some words are asked for by the request beside each, and the place of each such term in `terms.codes`."""
-    likely = np.zeros(_SLOTS, dtype=np.bool_)
-    likely[_slots(terms.keys)] = True
-    hit = np.flatnonzero(likely[_slots(keys)])
-    at = np.minimum(terms.keys.searchsorted(keys[hit]), len(terms.keys) - 1)
-    same = terms.keys[at] == keys[hit]
-    hit, at = hit[same], at[same]
-    code = asking[hit] * len(terms.keys) + at
+def _keyed(bounds: Int, data: NDArray[np.uint8], terms: Terms) -> tuple[Int, Int, Int]:
+    """The words of texts whose keys some request asks for: text, ascending, where the word starts, and place of the key.
+
+    Text `i` is `data[bounds[i]:bounds[i + 1]]`.
+    """
+    data = data[: bounds[-1]]
+    if (loops := kernels(0)) is not None:
+        found = np.empty((3, len(data) // 2 + len(bounds)), dtype=np.int64)  # a word and what parts it from the next
+        size = loops.texts.keyed(data, bounds, _KIND, _SMALL, terms.likely, terms.keys, *found)
+        text, start, key = found[:, :size]
+        return text, start, key
+    start, length = _words(data, bounds)
+    key = _keys(data, start, length)
+    hit = np.flatnonzero(terms.likely[_slots(key)])
+    key, start = key[hit], start[hit]
+    place = np.minimum(terms.keys.searchsorted(key), len(terms.keys) - 1)
+    same = terms.keys[place] == key
+    start, place = start[same], place[same]
+    return bounds.searchsorted(start, side="right") - 1, start, place
+
+
+def _asked(key: Int, asking: Int, terms: Terms) -> tuple[Int, Int]:
+    """Which of some keys the request beside each asks for, and the place of each such term in `terms.codes`."""
+    code = asking * len(terms.keys) + key
     found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)
-    asked = terms.codes[found] == code
-    return hit[asked], found[asked]
+    hit = np.flatnonzero(terms.codes[found] == code)
+    return hit, found[hit]
 
 
 def _slots(keys: Int) -> NDArray[np.uint64]:
@@ -201,12 +224,12 @@ def _slots(keys: Int) -> NDArray[np.uint64]:
     return (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
 
 
-def _words(data: NDArray[np.uint8], edges: Int) -> tuple[Int, Int]:
-    """Where words and humps of identifiers start, and how much of each is compared; none crosses one of `edges`."""
+def _words(data: NDArray[np.uint8], bounds: Int) -> tuple[Int, Int]:
+    """Where words and humps of identifiers start, and how much of each is compared; none crosses one of `bounds`."""
     kind = _KIND[data]
     starts = kind > 0
     starts[1:] &= (kind[:-1] == _SEPARATOR) | ((kind[1:] == _UPPER) & (kind[:-1] != _UPPER)) | (kind[1:] == _MARK)
-    inside = edges[edges < len(data)]
+    inside = bounds[bounds < len(data)]
     starts[inside] = kind[inside] > 0
     stops = starts.copy()
     stops[1:] |= (kind[1:] == _SEPARATOR) & (kind[:-1] > 0)
@@ -214,8 +237,12 @@ def _words(data: NDArray[np.uint8], edges: Int) -> tuple[Int, Int]:
     first = np.flatnonzero(starts[ends])
     begin = ends[first]
     length = np.append(ends, len(data))[first + 1] - begin
-    pair = kind[begin] == _MARK
-    return begin, np.where(pair, np.minimum(_IDEOGRAPH, len(data) - begin), np.minimum(length, PREFIX))
+    length = np.minimum(length, PREFIX)
+    pair = np.flatnonzero(kind[begin] == _MARK)
+    if len(pair):
+        left = bounds[bounds.searchsorted(begin[pair], "right")] - begin[pair]
+        length[pair] = np.minimum(_IDEOGRAPH, left)
+    return begin, length
 
 
 def _keys(data: NDArray[np.uint8], start: Int, length: Int) -> Int:

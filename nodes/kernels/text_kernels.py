@@ -1,13 +1,13 @@
-"""Compiled loops over the bytes of texts: the tokens of their units, and what tells texts apart.
+"""Compiled loops over the bytes of texts: the tokens of their units, what tells texts apart, and which of some words they say.
 
-Fills the arrays that `byte_runs` and `evidence_packing` prepare. Needs numba; see `compiled.kernels`.
+Fills the arrays that `byte_runs`, `same_texts` and `passages` prepare. Needs numba; see `compiled.kernels`.
 """
 
 from __future__ import annotations
 
 from numba import types  # pyright: ignore[reportMissingImports]
 
-from .selection_kernels import filled, given, index, loop
+from .selection_kernels import filled, first_from, given, index, loop
 
 _I8, _U1, _U2, _U4, _B = types.int64, types.uint8, types.uint16, types.uint32, types.boolean
 _ALONE, _BEHIND_MARGIN = 14 * 16, 12 * 16 + 1
@@ -38,3 +38,48 @@ def sums(data, offsets, weights, totals) -> None:
         for at in range(offsets[text], offsets[text + 1]):
             total += weights[data[index(at)]]
         totals[text] = types.int64(types.uint32(total))
+
+
+_UPPER, _MARK, _PREFIX, _IDEOGRAPH = 2, 4, 5, 6
+"""As in `passages`."""
+
+
+@loop(
+    given(_U1), given(_I8), given(_U1), given(_U1), given(_B), given(_I8), filled(_I8), filled(_I8), filled(_I8), gives=_I8
+)  # fmt: skip
+def keyed(data, bounds, kinds, small, likely, keys, text_of, start, place) -> int:
+    """Writes the words of texts whose key is known, and gives how many: `passages._keyed`, word by word."""
+    size = 0
+    for text in range(len(bounds) - 1):
+        end = bounds[text + 1]
+        before = types.uint8(0)
+        for at in range(bounds[text], end):
+            kind = kinds[data[index(at)]]
+            starts = kind > 0 and (before == 0 or kind == _MARK or (kind == _UPPER and before != _UPPER))
+            before = kind
+            if not starts:
+                continue
+            key = types.int64(small[data[index(at)]])
+            other = at + 1
+            if kind == _MARK:
+                while other < min(end, at + _IDEOGRAPH):
+                    key = key << 8 | small[data[index(other)]]
+                    other += 1
+            else:
+                last = kind
+                while other < min(end, at + _PREFIX):
+                    next_ = kinds[data[index(other)]]
+                    if next_ == 0 or next_ == _MARK or (next_ == _UPPER and last != _UPPER):
+                        break
+                    last = next_
+                    key = key << 8 | small[data[index(other)]]
+                    other += 1
+            if not likely[
+                index(types.uint64(types.uint64(key) * types.uint64(0x9E3779B97F4A7C15)) >> types.uint64(48))
+            ]:
+                continue
+            found = first_from(keys, key, 0, len(keys))
+            if found < len(keys) and keys[found] == key:
+                text_of[size], start[size], place[size] = text, at, found
+                size += 1
+    return size

@@ -1,0 +1,62 @@
+"""Words that texts say and their requests ask for: the arrays and the compiled loop find the same, text by text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scoped_retrieval.nodes.blocks import passages
+from scoped_retrieval.nodes.blocks.passages import Terms, said_terms
+from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.nodes.tables import MATCH_TERMS
+
+LOOPS = compiled.kernels(compiled.PAYS_FROM)
+WORDS = st.sampled_from(
+    ["port", "export", "Ports", "a", "aB", "HTTPServer", "2024", "2a", "café", "你好", "你", "好吗", "\U0001f600"]
+)
+TEXTS = st.lists(WORDS | st.sampled_from([" ", "_", "\n", ".", "", "é"]), max_size=8).map("".join)
+
+
+@pytest.fixture(scope="module", params=["arrays", "compiled"], autouse=True)
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.param == "compiled" and LOOPS is None:
+        pytest.skip("needs the extra fast")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passages, "kernels", lambda visits: LOOPS if request.param == "compiled" else None)
+        yield
+
+
+def terms_of(*asked: tuple[str, str]) -> Terms:
+    owners, terms = [owner for owner, _ in asked], [term for _, term in asked]
+    table = MATCH_TERMS.build({"request_id": owners, "term": terms, "weight": [1.0] * len(terms)})
+    return Terms.of(table, pa.array(["r1", "r2"]))
+
+
+def said(texts: list[str], asking: list[int], terms: Terms) -> set[tuple[int, int]]:
+    pairs = said_terms(pa.array(texts, pa.large_string()), np.array(asking, np.int64), terms)
+    return set(zip(*(one.tolist() for one in pairs), strict=True))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(TEXTS, st.integers(0, 1)), min_size=1, max_size=6),
+    st.lists(st.tuples(st.sampled_from(["r1", "r2"]), WORDS), min_size=1, max_size=6),
+)
+def test_each_text_says_what_it_says_alone(texts: list[tuple[str, int]], asked: list[tuple[str, str]]) -> None:
+    terms = terms_of(*asked)
+    alone = {(number, term) for number, (text, owner) in enumerate(texts) for _, term in said([text], [owner], terms)}
+    together = said([text for text, _ in texts], [owner for _, owner in texts], terms)
+    assert together == alone
+    if LOOPS is not None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(passages, "kernels", lambda visits: None)
+            assert said([text for text, _ in texts], [owner for _, owner in texts], terms) == together
+
+
+def test_no_pair_of_ideographs_crosses_the_end_of_its_text() -> None:
+    terms = terms_of(("r1", "你好"))
+    assert said(["说你", "好", "说你好"], [0, 0, 0], terms) == {(2, 0)}
