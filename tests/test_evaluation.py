@@ -132,6 +132,14 @@ def test_the_block_is_measured_under_its_own_budget(tmp_path: Path, documents: P
     assert GOLD_PER_1000 not in found["full"]
 
 
+def test_every_query_is_asked_with_the_effort_that_is_named(tmp_path: Path, code: Path) -> None:
+    work = tmp_path / "work"
+    done = evaluate([open_collection(code)], work=work, semantic=False, metrics=["R@5"], effort="graph")
+    asked = RunStore(work / "runs").open(done.run_id).table("contracts")["recall_effort"].to_pylist()
+    assert set(asked) == {"graph"}
+    assert "graph" in done.scores[0].metrics
+
+
 def test_collections_that_stand_in_the_corpus_are_not_read_again(tmp_path: Path, documents: Path) -> None:
     class Unread(Collection):
         def rows(self) -> Iterator[pa.Table]:

@@ -31,6 +31,9 @@ def evaluate(
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
     split: Annotated[str, typer.Option(help="Of BEIR folders, the judgements qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
+    effort: Annotated[
+        str | None, typer.Option(metavar="EFFORT", help="Recall effort of every request, e.g. graph.")
+    ] = None,
     block: Annotated[
         list[int] | None,
         typer.Option(min=1, metavar="TOKENS", help="Measure blocks of this budget; default: 900, 2000 and 4000."),
@@ -77,6 +80,7 @@ def evaluate(
         baselines=baselines,
         limit=limit,
         purpose=purpose,
+        effort=effort,
         blocks=block or BLOCKS,
         without=without or (),
         against=against,

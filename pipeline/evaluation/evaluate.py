@@ -44,7 +44,8 @@ from .report import DOCUMENTS, TOKENS, Evaluation, Scores
 EVALUATION_PRINCIPAL = "evaluation"
 RECALL_LANES = ("lexical", "semantic", "symbol")
 OTHER_LANES = ("file", "recent", "exact", "expansion")
-"""Lanes that are on and of which no ranking is measured."""
+"""Lanes that are on and of which no ranking is measured; `graph` is one more where the effort is `graph`."""
+GRAPH = "graph"
 INDEXED = "indexed.json"
 """What stands in which corpus, in the work folder."""
 NO_ENCODER = "none"
@@ -138,6 +139,7 @@ def ask(
     encoder: EncoderChoice | str = NAME,
     limit: int | None = None,
     purpose: str | None = None,
+    effort: str | None = None,
     blocks: Sequence[int] | None = (),
     run_id: str | None = None,
     policies: Policies | None = None,
@@ -146,6 +148,7 @@ def ask(
     """Index collections and ask their queries in one run, deep enough for rankings and once per budget of blocks.
 
     Args:
+        effort: `recall_effort` of every request; default: that of its purpose.
         blocks: budgets in tokens of which the block is measured, beside that of the purpose; None = no block at all.
         run_id: a run of `work` whose tables are taken, in place of asking anew.
     """
@@ -171,16 +174,17 @@ def ask(
         runs=work / "runs",
         grants=grants,
         policies=policies,
-        lanes=(*lanes, *OTHER_LANES),
+        lanes=(*lanes, *other_lanes(effort)),
         encoder=encoder,
     )
+    efforts = {} if effort is None else {"recall_effort": effort}
     asked_under = {FULL: DEEP}
     if blocks is not None:
         asked_under |= {BLOCK: {}} | {f"{BLOCK}@{tokens}": {"max_tokens": tokens} for tokens in blocks}
     progress(f"asking {sum(map(len, requests.values()))} queries under {len(asked_under)} budgets")
     summary = retriever.run(
         [
-            request | {"request_id": under(request["request_id"], system), "budget": budget}
+            request | efforts | {"request_id": under(request["request_id"], system), "budget": budget}
             for system, budget in asked_under.items()
             for asked in requests.values()
             for request in asked
@@ -190,6 +194,11 @@ def ask(
     run = RunStore(work / "runs").open(summary.run_id)
     seconds = round(indexed - started, 2), round(finished - indexed, 2)
     return Asked(corpus, run, queries, lanes, tuple(asked_under), *seconds)
+
+
+def other_lanes(effort: str | None) -> tuple[str, ...]:
+    """The lanes that are on and of which no ranking is measured."""
+    return (*OTHER_LANES, GRAPH) if effort == GRAPH else OTHER_LANES
 
 
 def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:
@@ -223,6 +232,7 @@ def evaluate(
     baselines: bool = False,
     limit: int | None = None,
     purpose: str | None = None,
+    effort: str | None = None,
     blocks: Sequence[int] = (),
     without: Sequence[str] = (),
     against: str = FULL,
@@ -235,6 +245,7 @@ def evaluate(
     Args:
         encoder: makes the vectors of the collections and of the questions, where `semantic` wants any.
         limit: at most this many queries of each collection.
+        effort: `recall_effort` of every request; default: that of its purpose.
         blocks: budgets in tokens of which the block is measured, beside that of the purpose.
         without: score terms; the line without each of them is a system of its own. `each` is every term with a weight.
         against: the system that the others are compared with.
@@ -255,8 +266,8 @@ def evaluate(
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measure(collections[0].qrels.head(1), collections[0].qrels.assign(score=1.0).head(1), metrics)
     asked = ask(
-        collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, blocks=blocks,
-        run_id=run_id, policies=policies, progress=progress,
+        collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, effort=effort,
+        blocks=blocks, run_id=run_id, policies=policies, progress=progress,
     )  # fmt: skip
     result = Evaluation(
         asked.run.run_id, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),
@@ -296,7 +307,7 @@ def evaluate(
                 }
         block = blocks_shown.get(BLOCK, rankings[FULL].head(0))
         scores.gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
-        for lane, shares in lane_shares(scores.gold, [*asked.lanes, *OTHER_LANES]).items():
+        for lane, shares in lane_shares(scores.gold, [*asked.lanes, *other_lanes(effort)]).items():
             scores.metrics[lane] = scores.metrics.get(lane, {}) | shares
         result.scores.append(scores)
     if against not in (known := {system for one in result.scores for system in one.metrics}):
