@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from scoped_retrieval.pipeline.context.observations import addresses_the_model, observed
+from context_session import Session, projected
+from scoped_retrieval.pipeline.context.observations import EXCERPT, SUMMARY_CHARACTERS, addresses_the_model, observed
 
 JUNIT = """<?xml version="1.0"?>
 <testsuites><testsuite name="s" tests="2" failures="1">
@@ -136,3 +139,48 @@ def test_tap_of_every_version_is_read_and_nothing_is_printed(version: str, capfd
 )
 def test_a_report_that_its_parser_does_not_take_is_a_log_like_any_other(text: str):
     assert observed(text, failed=True).kind == "stdout"
+
+
+PATCH = "*** Update File: src/a.ts\n@@ export\n export const x = 0;\n-export const a = 1;\n+export const a = 2;\n export const z = 9;"
+UNIFIED = "diff --git a/q b/q\n--- a/q\n+++ b/q\n@@ -1,2 +1,2 @@\n keep\n--- drop\n+++ take"
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        (PATCH, "1 line added, 1 line removed: -export const a = 1; | +export const a = 2;"),
+        ("*** Add File: n.ts\n+one\n+two", "2 lines added, 0 lines removed: +one | +two"),
+        (UNIFIED, "1 line added, 1 line removed: --- drop | +++ take"),
+    ],
+)
+def test_a_diff_is_summed_up_by_its_changed_lines(text: str, summary: str):
+    assert observed(text).summary == summary
+
+
+def test_what_is_left_out_of_a_long_diff_is_counted():
+    lines = [f"{sign}{'value ' * 4}{number}" for number in range(200) for sign in "-+"]
+    found = observed("*** Update File: src/a.ts\n" + "\n context\n".join(lines))
+    assert found.summary is not None and found.excerpt is not None and len(found.summary) <= SUMMARY_CHARACTERS
+    shown, left = re.findall(r"[+-]value", found.summary), re.search(r"and (\d+) more$", found.summary)
+    assert left is not None and len(shown) + int(left[1]) == 400
+    kept, more = found.excerpt.splitlines()[:-1], found.excerpt.splitlines()[-1]
+    assert kept[0] == "*** Update File: src/a.ts" and kept[1:] == lines[: len(kept) - 1]
+    assert more == f"[{400 - len(kept) + 1} lines more changed]" and len(found.excerpt) < EXCERPT + 40
+
+
+@pytest.mark.parametrize("text", ["- one\n- two", "+1 555 0100", "total 3\n-rw-r--r-- a"])
+def test_lists_and_numbers_are_no_diffs(text: str):
+    assert observed(text).summary == text.splitlines()[0]
+
+
+def test_the_tail_has_the_changed_lines_of_a_patch():
+    session = Session()
+    session.add("file.modified", turn=1, path="src/a.ts", version="2", text=PATCH + "\n context" * 400)
+    assert "+export const a = 2;" in projected(session).text(), "as the latest observation"
+    for number in range(3):
+        session.add("command.finished", turn=2 + number, command=f"ls {number}", exitCode=0, stdout="x")
+    tail = projected(session).text().split("Recent tail:")[1]
+    assert (
+        "src/a.ts: 1 line added, 1 line removed: -export const a = 1; | +export const a = 2; (full text: event:e1)"
+        in tail
+    )

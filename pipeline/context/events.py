@@ -29,14 +29,12 @@ from ..quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
 from .door import listed, masked_values, one_path
-from .observations import addresses_the_model, observed
+from .observations import EXCERPT, addresses_the_model, observed
 
 __all__ = ["LogReader", "LogTables", "identity_of", "long_text", "read_events"]
 
 LONG = 6_000
 """Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
-EXCERPT = 1_000
-"""Characters of the excerpt of a long text of a tool in which nothing reads as a failure: its beginning and its end."""
 _MASK = "[REDACTED:"
 _SPEAKERS = {"user": "user", "model": "model", "system": "system", "repository": "system", "global": "system",
              "memory": "memory"}  # fmt: skip
@@ -185,9 +183,9 @@ class LogReader:
             class_, excerpt, suspicious = seen.kind, seen.excerpt, seen.suspicious
             summary = summary or seen.summary
         elif text and EVENT_ACTORS[kind] == "tool":
-            seen = observed(text, failed=failed)
+            seen = observed(text, failed=failed, diff=kind == "file.modified")
             suspicious = seen.suspicious
-            summary, excerpt = summary or seen.summary, seen.excerpt if failed else None
+            summary, excerpt = summary or seen.summary, seen.excerpt if failed or kind == "file.modified" else None
         elif text:
             suspicious = actor != "user" and addresses_the_model(text)
             if actor == "user":

@@ -2,7 +2,7 @@
 
 Reads the outputs of a command or a tool. Gives an `Observation`: its class, a summary of one line, an excerpt of the lines
 that matter, and whether its text addresses the model. JUnit XML and TAP are read by maintained parsers, pytest by the
-lines of its own summary; of any other log, the blocks around what reads as a failure.
+lines of its own summary, diffs by their changed lines; of any other log, the blocks around what reads as a failure.
 
 What one would otherwise get wrong: nothing here decides what a model sees. The full text stays an artifact; this is what a
 projection chooses from.
@@ -14,10 +14,14 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from .diffs import in_short
+
 __all__ = ["Observation", "addresses_the_model", "observed"]
 
 SUMMARY_CHARACTERS = 300
 EXCERPT_LINES = 24
+EXCERPT = 1_000
+"""Characters of the excerpt of a long text of a tool in which nothing reads as a failure."""
 AROUND = 3
 """Lines shown around a line that reads as a failure."""
 LARGEST = 4_000_000
@@ -53,12 +57,20 @@ class Observation:
 
 
 def observed(
-    text: str, *, command: str | None = None, failed: bool = False, stream: str = "stdout", timed_out: bool = False
+    text: str,
+    *,
+    command: str | None = None,
+    failed: bool = False,
+    stream: str = "stdout",
+    timed_out: bool = False,
+    diff: bool = False,
 ) -> Observation:
-    """An output as an observation."""
+    """An output as an observation. `diff`: it is one, though no line of it may name a file."""
     plain = _ESCAPES.sub("", text).replace("\r\n", "\n")
     suspicious = addresses_the_model(plain)
     found = _parsed(plain, command)
+    if found is None and not failed:
+        found = in_short(plain, summary=SUMMARY_CHARACTERS, excerpt=EXCERPT, marked=not diff)
     lines = plain.splitlines()
     places = [number for number, line in enumerate(lines) if _FAILURE.search(line) and not _NOISE.match(line)]
     if found is None and (failed or places) and places:
