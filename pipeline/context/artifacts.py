@@ -23,9 +23,9 @@ def artifact(text: str) -> str:
     return f"artifact:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-class Artifacts(Mapping[str, str]):
-    """The long texts of events at hand, by reference, and behind `event:ID` and `log:FIRST-LAST` the events themselves; secrets are
-    masked when a text is opened.
+class Artifacts:
+    """What references of events at hand open: `artifact:ID` the long texts, `event:ID` and `log:FIRST-LAST` the events themselves.
+    Secrets are masked when a text is opened.
     """
 
     def __init__(self) -> None:
@@ -39,8 +39,13 @@ class Artifacts(Mapping[str, str]):
         self._texts[reference] = text
         return reference
 
-    def __getitem__(self, reference: str) -> str:
-        """The text behind a reference.
+    @property
+    def kept(self) -> list[str]:
+        """The references of the long texts."""
+        return list(self._texts)
+
+    def open(self, reference: str, at: str = "reference") -> str:
+        """The text behind a reference; `at` says whose it is, for messages.
 
         Raises:
             InputError: no event at hand has it.
@@ -48,7 +53,7 @@ class Artifacts(Mapping[str, str]):
         if reference in self._texts:
             return redact_text(self._texts[reference])
         if not (found := self._events(reference)):
-            raise InputError.expected(REFERENCES, reference, "reference")
+            raise InputError.expected(REFERENCES, reference, at)
         indent, separators = (1, None) if reference.startswith("event:") else (None, (",", ":"))
         lines = [
             json.dumps(each, ensure_ascii=False, indent=indent, separators=separators, default=_plain) for each in found
@@ -68,16 +73,6 @@ class Artifacts(Mapping[str, str]):
         if kind == "log" and len(span) == 2 and all(part.isdecimal() for part in span):
             return self.events[int(span[0]) : int(span[1]) + 1]
         return ()
-
-    def __contains__(self, reference: object) -> bool:
-        """Whether a reference opens; that of Mapping expects KeyError."""
-        return reference in self._texts or (isinstance(reference, str) and bool(self._events(reference)))
-
-    def __iter__(self):
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
 
 
 def _plain(value: Any) -> Any:

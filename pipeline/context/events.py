@@ -60,8 +60,8 @@ class LogTables:
     events: pa.Table
     matches: pa.Table
     memories: pa.Table
-    artifacts: Mapping[str, str] = field(default_factory=Artifacts)
-    """The long texts behind references, where the events themselves are at hand."""
+    artifacts: Artifacts = field(default_factory=Artifacts)
+    """What references to these events open, where the events themselves are at hand."""
     before: Callable[[], LogTables] | None = None
     """Reads the rows of the events before these, where these are the end of a log; the ledger has rows for them as well."""
 

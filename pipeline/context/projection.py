@@ -9,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError
 from . import shapes
-from .artifacts import REFERENCES
+from .artifacts import Artifacts
 from .beyond import Beyond, Decisions
 
 __all__ = ["Projection", "Projections"]
@@ -27,8 +26,8 @@ class Projection:
     """The rows of the ledger."""
     warnings: Sequence[Mapping[str, Any]]
     state: Mapping[str, Any]
-    artifacts: Mapping[str, str] = field(default_factory=dict)
-    """The long texts of the events at hand, by reference."""
+    artifacts: Artifacts = field(default_factory=Artifacts)
+    """What references to the events at hand open."""
     said: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
 
     @cached_property
@@ -86,9 +85,7 @@ class Projection:
         Raises:
             InputError: no event at hand has it.
         """
-        if reference not in self.artifacts:
-            raise InputError.expected(REFERENCES, reference, self.input_id)
-        return self.artifacts[reference]
+        return self.artifacts.open(reference, self.input_id)
 
     def neutral(self) -> str:
         """The neutral form, whose SHA-256 is `input_sha256`."""
@@ -161,7 +158,7 @@ class Projections:
 
     turns: pa.Table
     tables: Mapping[str, pa.Table]
-    artifacts: Mapping[str, str] = field(default_factory=dict)
+    artifacts: Artifacts = field(default_factory=Artifacts)
     beyond: Beyond | None = None
     """What the turns were made from: the ledger has a row for all of it."""
     said: Callable[[], Mapping[str, str]] = dict
