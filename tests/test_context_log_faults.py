@@ -216,16 +216,29 @@ def test_a_damaged_part_is_named(folder: Path):
         assert part.name in caught.value.message and "put the file back from a copy" in caught.value.hint
 
 
-def test_a_part_that_is_missing_is_named(tmp_path: Path):
+@pytest.fixture
+def parts(tmp_path: Path) -> list[Path]:
+    """A log of three parts."""
     log = SessionLog.open(tmp_path / "s", session_id="session")
     for start in (0, 100, 200):
         log.append(EVENTS[start : start + 100])
         log.compact()
-    sorted((tmp_path / "s" / "parts").iterdir())[1].unlink()
-    with pytest.raises(
-        StoreError, match="Expected a part that begins with event 100, got one that begins with event 200"
-    ):
-        log.view()
+    return sorted((tmp_path / "s" / "parts").iterdir())
+
+
+def test_a_part_that_is_missing_is_named(parts: list[Path]):
+    parts[1].unlink()
+    message = f"Expected a part that begins with event 100, got events 200 to {len(EVENTS[:300]) - 1} - at {parts[2]}"
+    with pytest.raises(StoreError, match="a part before it is missing: put the file back") as caught:
+        SessionLog.open(parts[0].parent.parent).view()
+    assert caught.value.message == message
+
+
+def test_parts_that_overlap_are_told_apart_from_one_that_is_missing(parts: list[Path]):
+    shutil.copy(parts[1], parts[1].with_name("000000000050-000000000150.parquet"))
+    with pytest.raises(StoreError, match="the part before it has the same events: move the one away") as caught:
+        SessionLog.open(parts[0].parent.parent).view()
+    assert "Expected a part that begins with event 100, got events 50 to 149" in caught.value.message
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "gone", "foreign"])

@@ -291,6 +291,14 @@ def test_a_subagent_of_claude_code_is_a_session_of_its_own(tmp_path: Path):
     assert (session_id, [each["kind"] for each in events], left_out) == ("s-1/a7", ["user.goal"], {})
 
 
+@pytest.mark.parametrize("said", [{}, {"isSidechain": None}, {"isSidechain": False}])
+def test_records_that_do_not_say_that_they_are_a_subagents_are_of_the_session(said: dict[str, Any], tmp_path: Path):
+    rows = claude({"type": "user", "message": {"content": "Look."}}, {"type": "summary", "summary": "Look"})
+    rows = [{name: value for name, value in row.items() if name != "isSidechain"} | said for row in rows]
+    session_id, events, _ = events_in(rows, tmp_path)
+    assert (session_id, [each["kind"] for each in events]) == ("s-1", ["user.goal"])
+
+
 def test_scripts_of_codex_are_the_commands_that_they_run(tmp_path: Path):
     def script(id_: str, text: str) -> dict[str, Any]:
         return called(id_, "exec", text, "custom_tool_call")

@@ -113,10 +113,7 @@ class LogLines:
                 found.append(Part(int(first), int(end), self.folder / "parts" / name))
         for part, start in zip(found, [0, *(part.end for part in found)], strict=False):
             if part.first != start or part.end <= part.first:
-                raise StoreError(
-                    f"Expected a part that begins with event {start}, got one that begins with event {part.first} - at {part.path}",
-                    hint=f"a part before it is missing: {_RESTORE}",
-                )
+                raise _misplaced(part, start)
         return found
 
     def checked(
@@ -351,6 +348,20 @@ def _rows(part: Part, first: int) -> Iterator[bytes]:
         raise StoreError(
             f"Expected a whole part of the log, got a damaged one - at {part.path}", hint=_RESTORE
         ) from error
+
+
+def _misplaced(part: Part, start: int) -> StoreError:
+    """What is wrong with a part that does not continue the one before it."""
+    missing = (
+        "a part before it is missing"
+        if part.first > start
+        else "the part before it has the same events: move the one away that is not of this log"
+    )
+    hint = "its name is wrong" if part.end <= part.first else missing
+    found = (
+        f"Expected a part that begins with event {start}, got events {part.first} to {part.end - 1} - at {part.path}"
+    )
+    return StoreError(found, hint=f"{hint}: {_RESTORE}" if part.first > start else f"{hint}, or {_RESTORE}")
 
 
 def _whole(file: BinaryIO) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 A response of the model is several records with one `message.id`, which is a round here. Results of tools come as messages of the
 user; what a tool did stands beside them in `toolUseResult`, as far as the version writes it. Attachments hold rules, files, and what
-the user typed while the model worked. Subagents (`isSidechain`) are sessions of their own: left out of others, read where a file
+the user typed while the model worked. Records of subagents say so (`isSidechain: true`); they are sessions of their own: left out of others, read where a file
 has nothing else.
 """
 
@@ -38,9 +38,8 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     """The events of a session; `name` is its id where no record has one."""
     named = next((record["sessionId"] for record in records if isinstance(record.get("sessionId"), str)), name)
     root = next((record["cwd"] for record in records if isinstance(record.get("cwd"), str)), "")
-    alone = bool(records) and all(
-        record.get("isSidechain", True) for record in records if record.get("type") in ("user", "assistant")
-    )
+    spoken = [record for record in records if record.get("type") in ("user", "assistant")]
+    alone = bool(spoken) and all(record.get("isSidechain") is True for record in spoken)
     agent = next((record["agentId"] for record in records if isinstance(record.get("agentId"), str)), name)
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
     calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
