@@ -6,7 +6,7 @@
   of tools, normalized and summarized; `diffs`: changed lines in short
 - `beyond`: rows of the ledger for what a turn does not look at
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
-- `log`: session logs on disk, over their `log_lines` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, and what differs; `desk`: what commands ask
+- `log`: session logs on disk, over their `log_lines`, `log_parts` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, and what differs; `desk`: what commands ask
 - `transcripts`: sessions of Claude Code and Codex CLI as session logs
 
 `ContextPolicy` is imported from here; it is loaded when it is first used.

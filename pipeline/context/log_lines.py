@@ -5,6 +5,7 @@ behind event N are then in `events-N.jsonl`. `head.json` records how many events
 
 - `LogLines.opened` gives the lines as they stand, `LogLines.checked` their number and chain.
 - `append`, `heal` and `compact` write; the caller holds the lock of the log.
+- `log_parts` has the lines themselves, at one moment.
 
 What one would otherwise get wrong: the name of the file says which event it begins with. A compaction that is killed at any step
 leaves a published part and a file that no longer counts, never the same lines twice. Bytes behind the last newline are an append
@@ -16,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +25,11 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from ...nodes.errors import InputError, StoreError
+from ...nodes.errors import StoreError
 from ..durable import names_in, read_whole, sync_path, write_atomic
 from ..file_access import open_new
 from ..runs.files import write_bytes
-from ..sources.jsonl import parse_json
+from .log_parts import RESTORE, ROWS, Lines, Part, damaged, misplaced
 
 __all__ = ["EVERY", "START", "Checked", "Lines", "LogLines", "chained", "unfinished"]
 
@@ -36,10 +37,7 @@ EVERY = 64
 """Events between two checkpoints; the chain of digests is known at each."""
 START = hashlib.sha256(b"").digest()
 """The chain of a log without events."""
-ROWS = 1024
-"""Lines of a part that are read together."""
 WINDOW = 1 << 16
-_RESTORE = "put the file back from a copy"
 _ACCEPT = "or remove head.json to take the log as it now is: checkpoints are made again"
 
 
@@ -113,7 +111,7 @@ class LogLines:
                 found.append(Part(int(first), int(end), self.folder / "parts" / name))
         for part, start in zip(found, [0, *(part.end for part in found)], strict=False):
             if part.first != start or part.end <= part.first:
-                raise _misplaced(part, start)
+                raise misplaced(part, start)
         return found
 
     def checked(
@@ -142,7 +140,7 @@ class LogLines:
                 at_head = chain
         lost = head is not None and count == wanted - 1 and chain.hex() == head["before"]
         if lost:  # only the last event is gone: that is told, and is no reason to stop
-            if error := _damaged(lines):
+            if error := damaged(lines):
                 raise error
         elif head is not None and (at_head is None or at_head.hex() != head["chain"]):
             raise _changed(lines, wanted, count, marks, known())
@@ -254,114 +252,12 @@ class LogLines:
         return len(found)
 
 
-@dataclass(frozen=True)
-class Part:
-    """Lines that were compacted: events `first` to `end - 1`."""
-
-    first: int
-    end: int
-    path: Path
-
-
-@dataclass(frozen=True)
-class Lines:
-    """The lines of a log at one moment: parts, and `size` bytes of the file at `path`; `torn` bytes behind them are unfinished."""
-
-    parts: Sequence[Part]
-    base: int
-    path: Path
-    file: BinaryIO | None
-    size: int
-    torn: int
-
-    def stats(self) -> dict[str, list[int]]:
-        """What tells that a file has changed: size, inode and times, by name."""
-        found = {part.path.name: part.path.stat() for part in self.parts}
-        if self.file is not None:
-            found[self.path.name] = os.fstat(self.file.fileno())
-        return {name: [s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns] for name, s in found.items()}
-
-    def where(self, event: int) -> str:
-        """The file and line of an event, for messages."""
-        part = next((part for part in self.parts if event < part.end), None)
-        return f"{self.path}:{event - self.base + 1}" if part is None else f"{part.path}: row {event - part.first + 1}"
-
-    def read(
-        self, first: int = 0, until: int | None = None, *, offset: int | None = None
-    ) -> Iterator[tuple[str, bytes]]:
-        """Lines from event `first` on, each with where it stands. `offset` is where its line begins in the file, if that is known.
-
-        Raises:
-            StoreError: a line is blank, or a part is damaged.
-        """
-        at = first
-        for part in self.parts:
-            if part.end <= at or (until is not None and until <= at):
-                continue
-            for line in _rows(part, at - part.first):
-                if until is not None and at >= until:
-                    return
-                yield f"{part.path}: row {at - part.first + 1}", line
-                at += 1
-        if self.file is None or (until is not None and at >= until):
-            return
-        number = at - self.base
-        if number and offset is None:
-            offset, skipped = 0, number
-        else:
-            offset, skipped = offset or 0, 0
-        number -= skipped
-        self.file.seek(offset)
-        while offset < self.size and (until is None or self.base + number < until):
-            line = self.file.readline()
-            offset, number = offset + len(line), number + 1
-            if not line.strip():
-                raise StoreError(f"Expected a JSON object, got a blank line - at {self.path}:{number}", hint=f"{_RESTORE}, or remove the line")  # fmt: skip
-            if skipped:
-                skipped -= 1
-                continue
-            yield f"{self.path}:{number}", line[:-1]
-
-
 def unfinished(lines: Lines, checked: Checked) -> list[str]:
     """What to tell about the end of a log."""
     if lines.torn:
         end = f"{lines.path.name} ends with {lines.torn} bytes of an append that is under way or was interrupted"
         return [f"{end}: they are left out, and the next append removes them"]
     return ["the last event that was written is gone: append it again"] if checked.lost else []
-
-
-def _rows(part: Part, first: int) -> Iterator[bytes]:
-    """The lines of a part from a row on, some at a time."""
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(part.path) as file:
-            if file.metadata.num_rows != part.end - part.first:
-                raise pa.ArrowInvalid("rows")
-            for group in range(first // ROWS, file.num_row_groups):
-                lines = file.read_row_group(group, columns=["line"], use_threads=False)["line"].to_pylist()
-                yield from lines[max(first - group * ROWS, 0) :]
-    except FileNotFoundError:
-        raise StoreError(f"Expected a part of the log, got none - at {part.path}", hint=_RESTORE) from None
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise StoreError(
-            f"Expected a whole part of the log, got a damaged one - at {part.path}", hint=_RESTORE
-        ) from error
-
-
-def _misplaced(part: Part, start: int) -> StoreError:
-    """What is wrong with a part that does not continue the one before it."""
-    missing = (
-        "a part before it is missing"
-        if part.first > start
-        else "the part before it has the same events: move the one away that is not of this log"
-    )
-    hint = "its name is wrong" if part.end <= part.first else missing
-    found = (
-        f"Expected a part that begins with event {start}, got events {part.first} to {part.end - 1} - at {part.path}"
-    )
-    return StoreError(found, hint=f"{hint}: {_RESTORE}" if part.first > start else f"{hint}, or {_RESTORE}")
 
 
 def _whole(file: BinaryIO) -> tuple[int, int]:
@@ -383,28 +279,18 @@ def _begins(name: str) -> int | None:
     return int(number) if name == f"events-{number}.jsonl" and number.isdigit() else None
 
 
-def _damaged(lines: Lines) -> StoreError | None:
-    """The first line that is no JSON object, as an error."""
-    for where, line in lines.read():
-        try:
-            parse_json(line, where)
-        except InputError as error:
-            return StoreError(error.message, hint=f"{_RESTORE}, or remove the line and head.json to go on without it")
-    return None
-
-
 def _changed(
     lines: Lines, wanted: int, count: int, marks: Mapping[int, bytes], known: Mapping[int, bytes]
 ) -> StoreError:
     """What is wrong with lines that are not those that were written: a damaged line, missing ones, or where others stand."""
-    if error := _damaged(lines):
+    if error := damaged(lines):
         return error
     if count < wanted:
         expected = f"the {wanted} events that were written, got {count}"
-        return StoreError(f"Expected {expected} - at {lines.path}", hint=f"{_RESTORE}, {_ACCEPT}")
+        return StoreError(f"Expected {expected} - at {lines.path}", hint=f"{RESTORE}, {_ACCEPT}")
     sound = max((mark for mark, chain in known.items() if marks.get(mark) == chain), default=0)
     end = min((mark for mark in known if mark > sound), default=wanted)
     return StoreError(
         f"Expected the events that were written, got others from event {sound} to {end - 1} - at {lines.where(sound)}",
-        hint=f"{_RESTORE}, {_ACCEPT}",
+        hint=f"{RESTORE}, {_ACCEPT}",
     )

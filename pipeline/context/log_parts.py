@@ -1,0 +1,136 @@
+"""The lines of a session log at one moment: parts that were compacted, and the file that grows.
+
+Gives `Part` and `Lines`, which reads lines from any event on and says where each stands, and what is wrong with lines that are
+damaged (`damaged`) and with parts that do not continue each other (`misplaced`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError, StoreError
+from ..sources.jsonl import parse_json
+
+__all__ = ["RESTORE", "ROWS", "Lines", "Part", "damaged", "misplaced"]
+
+ROWS = 1024
+"""Lines of a part that are read together."""
+RESTORE = "put the file back from a copy"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines that were compacted: events `first` to `end - 1`."""
+
+    first: int
+    end: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a log at one moment: parts, and `size` bytes of the file at `path`; `torn` bytes behind them are unfinished."""
+
+    parts: Sequence[Part]
+    base: int
+    path: Path
+    file: BinaryIO | None
+    size: int
+    torn: int
+
+    def stats(self) -> dict[str, list[int]]:
+        """What tells that a file has changed: size, inode and times, by name."""
+        found = {part.path.name: part.path.stat() for part in self.parts}
+        if self.file is not None:
+            found[self.path.name] = os.fstat(self.file.fileno())
+        return {name: [s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns] for name, s in found.items()}
+
+    def where(self, event: int) -> str:
+        """The file and line of an event, for messages."""
+        part = next((part for part in self.parts if event < part.end), None)
+        return f"{self.path}:{event - self.base + 1}" if part is None else f"{part.path}: row {event - part.first + 1}"
+
+    def read(
+        self, first: int = 0, until: int | None = None, *, offset: int | None = None
+    ) -> Iterator[tuple[str, bytes]]:
+        """Lines from event `first` on, each with where it stands. `offset` is where its line begins in the file, if that is known.
+
+        Raises:
+            StoreError: a line is blank, or a part is damaged.
+        """
+        at = first
+        for part in self.parts:
+            if part.end <= at or (until is not None and until <= at):
+                continue
+            for line in _rows(part, at - part.first):
+                if until is not None and at >= until:
+                    return
+                yield f"{part.path}: row {at - part.first + 1}", line
+                at += 1
+        if self.file is None or (until is not None and at >= until):
+            return
+        number = at - self.base
+        if number and offset is None:
+            offset, skipped = 0, number
+        else:
+            offset, skipped = offset or 0, 0
+        number -= skipped
+        self.file.seek(offset)
+        while offset < self.size and (until is None or self.base + number < until):
+            line = self.file.readline()
+            offset, number = offset + len(line), number + 1
+            if not line.strip():
+                raise StoreError(f"Expected a JSON object, got a blank line - at {self.path}:{number}", hint=f"{RESTORE}, or remove the line")  # fmt: skip
+            if skipped:
+                skipped -= 1
+                continue
+            yield f"{self.path}:{number}", line[:-1]
+
+
+def _rows(part: Part, first: int) -> Iterator[bytes]:
+    """The lines of a part from a row on, some at a time."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(part.path) as file:
+            if file.metadata.num_rows != part.end - part.first:
+                raise pa.ArrowInvalid("rows")
+            for group in range(first // ROWS, file.num_row_groups):
+                lines = file.read_row_group(group, columns=["line"], use_threads=False)["line"].to_pylist()
+                yield from lines[max(first - group * ROWS, 0) :]
+    except FileNotFoundError:
+        raise StoreError(f"Expected a part of the log, got none - at {part.path}", hint=RESTORE) from None
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise StoreError(
+            f"Expected a whole part of the log, got a damaged one - at {part.path}", hint=RESTORE
+        ) from error
+
+
+def misplaced(part: Part, start: int) -> StoreError:
+    """What is wrong with a part that does not continue the one before it."""
+    missing = (
+        "a part before it is missing"
+        if part.first > start
+        else "the part before it has the same events: move the one away that is not of this log"
+    )
+    hint = "its name is wrong" if part.end <= part.first else missing
+    found = (
+        f"Expected a part that begins with event {start}, got events {part.first} to {part.end - 1} - at {part.path}"
+    )
+    return StoreError(found, hint=f"{hint}: {RESTORE}" if part.first > start else f"{hint}, or {RESTORE}")
+
+
+def damaged(lines: Lines) -> StoreError | None:
+    """The first line that is no JSON object, as an error."""
+    for where, line in lines.read():
+        try:
+            parse_json(line, where)
+        except InputError as error:
+            return StoreError(error.message, hint=f"{RESTORE}, or remove the line and head.json to go on without it")
+    return None
