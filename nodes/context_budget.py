@@ -9,7 +9,7 @@ counted, and what is kept last is dropped until it fits.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +41,7 @@ from .turns.filling import (
     required,
     tokens_of,
 )
-from .turns.frame import PLACE, counted
+from .turns.frame import PLACE
 from .turns.joining import joined
 from .turns.texts import texts_of
 from .turns.words import PARTS, REQUIRED_PARTS
@@ -89,7 +89,8 @@ def fitted(
     shown = found.shown.copy()
     lost = carried & (shown != NOTHING) & (shown[carrier] != BODY)
     shown[lost] = NOTHING
-    shown, failed = _counted_whole(shown, some, isolated, ordering.take(at), keep, context_turns, limit, counters)
+    whole = _Whole(isolated, ordering.take(at), context_turns, counters)
+    shown, failed = _counted_whole(shown, some, whole, limit)
     late = carried & (shown != NOTHING) & (shown[carrier] != BODY)
     shown[late], lost = NOTHING, lost | late
     tokens = np.where(
@@ -168,35 +169,37 @@ def _part_limit(found: Filled, hard: Int, limit: Int, turn: Int, some: Candidate
     return np.minimum(share, hard[turn, some.part])
 
 
-def _counted_whole(
-    shown: Int,
-    some: Candidates,
-    isolated: pa.Table,
-    ordering: pa.Table,
-    keep: Int,
-    turns: pa.Table,
-    limit: Int,
-    counters: Counters,
-) -> tuple[Int, Bool]:
+@dataclass(frozen=True)
+class _Whole:
+    """What whole inputs are put together from, to be counted."""
+
+    isolated: pa.Table
+    ordering: pa.Table
+    turns: pa.Table
+    counters: Counters
+
+    def tokens(self, shown: Int, some: Candidates) -> Int:
+        """Tokens of both messages and of the schemas of each turn."""
+        texts = texts_of(shown, some.turn, some.group, self.isolated, self.ordering, self.turns)
+        turn = np.arange(self.turns.num_rows)
+        tool = (some.group == PLACE["tools"]) & (shown == BODY)
+        schemas = np.bincount(some.turn[tool], weights=some.body[tool], minlength=len(turn)).astype(np.int64)
+        return schemas + sum(tokens_of(text, turn, self.turns, self.counters) for text in texts)
+
+
+def _counted_whole(shown: Int, some: Candidates, whole: _Whole, limit: Int) -> tuple[Int, Bool]:
     """Drop what is kept last of every input that a counter which does not add up finds too long, until none is.
 
     Gives what is shown, and the turns that fail: what is required alone is over the limit under this counter.
     """
-    names = flat(turns["tokenizer"]).dictionary_encode()
-    additive = np.array([counters.get(name).additive for name in names.dictionary.to_pylist()], dtype=bool)
-    which = np.asarray(names.indices).astype(np.int64)
-    failed = np.zeros(len(limit), dtype=bool)
+    names = flat(whole.turns["tokenizer"]).dictionary_encode()
+    additive = np.array([whole.counters.get(name).additive for name in names.dictionary.to_pylist()], dtype=bool)
+    additive = additive[np.asarray(names.indices).astype(np.int64)]
     if additive.all():
-        return shown, failed
-    shown = shown.copy()
-    schemas = np.zeros(len(limit), dtype=np.int64)
+        return shown, np.zeros(len(limit), dtype=bool)
+    keep, shown = integers(whole.ordering["keep"]), shown.copy()
     while True:
-        system, user = texts_of(shown, some.turn, some.group, isolated, ordering, turns)
-        tokens = counters.count(counted(system), names.dictionary.to_pylist(), which)
-        tokens = tokens + counters.count(counted(user), names.dictionary.to_pylist(), which)
-        tool = (some.group == PLACE["tools"]) & (shown == BODY)
-        schemas = np.bincount(some.turn[tool], weights=some.body[tool], minlength=len(limit)).astype(np.int64)
-        over = (tokens + schemas > limit) & ~additive[which]
+        over = (whole.tokens(shown, some) > limit) & ~additive
         droppable = (shown != NOTHING) & ~some.required & over[some.turn]
         if not droppable.any():
             shown[over[some.turn]] = NOTHING

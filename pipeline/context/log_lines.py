@@ -200,7 +200,7 @@ class LogLines:
                 os.fsync(file.fileno())
             if new:
                 sync_path(path.parent)
-        except BaseException as error:
+        except BaseException as error:  # whatever stops it, an interrupt too, leaves the file as it was
             with suppress(
                 OSError
             ):  # what cannot be cut has no newline, or is what the caller wanted: it is read as such

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .writing import Transcript, matches_in, text_of, version_of
 
@@ -28,6 +28,17 @@ _OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
 _SEARCHES = re.compile(r"^\s*(?:rg|grep|git grep|fd|find)\b")
 _READS = re.compile(r"^\s*(?:cat|nl -ba|sed -n '?\d+,\d+p'?|head(?: -n? ?\d+)?)\s+(?P<path>[\w@+~./-]+)\s*$")
 Record = Mapping[str, Any]
+
+
+class _Call(NamedTuple):
+    """A tool that was called: its name, the command that it ran, and all that it was given."""
+
+    tool: str
+    command: str
+    given: str
+
+
+_UNKNOWN = _Call("tool", "", "")
 
 
 def events_of(records: Sequence[Record], name: str) -> Transcript:
@@ -86,9 +97,7 @@ def _begin(made: Transcript, id_: str, payload: Mapping[str, Any], *, first: boo
         made.add("rules.repository", id_, text=instructions)
 
 
-def _item(
-    made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[str, tuple[str, str, str]], ends: Sequence[int]
-) -> None:
+def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[str, _Call], ends: Sequence[int]) -> None:
     kind = str(payload.get("type"))
     if kind == "message":
         _messages(made, id_, payload)
@@ -96,11 +105,8 @@ def _item(
         tool = str(payload.get("name") or "shell")
         given = _arguments(payload)
         command = _command(given)
-        calls[str(payload.get("call_id"))] = (
-            tool,
-            command,
-            json.dumps(given, ensure_ascii=False) if not isinstance(given, str) else given,
-        )
+        words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        calls[str(payload.get("call_id"))] = _Call(tool, command, words)
         if tool == "update_plan" and isinstance(given, Mapping):
             steps = [each for each in given.get("plan") or [] if isinstance(each, Mapping)]
             made.add(
@@ -111,8 +117,7 @@ def _item(
         else:
             made.add("tool.intent", id_, tool=tool, text=command or tool)
     elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
-        call = calls.get(str(payload.get("call_id")), ("tool", "", ""))
-        _output(made, id_, *call, payload.get("output"), ends)
+        _output(made, id_, calls.get(str(payload.get("call_id")), _UNKNOWN), payload.get("output"), ends)
     elif kind == "web_search_call":
         action = payload.get("action")
         query = action.get("query") if isinstance(action, Mapping) else None
@@ -193,7 +198,8 @@ def _unquoted(literal: str) -> str:
         return literal[1:-1]
 
 
-def _output(made: Transcript, id_: str, tool: str, command: str, given: str, output: Any, ends: Sequence[int]) -> None:
+def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
+    tool, command, given = call
     text, code = _read_output(output)
     code = code or next((end for end in ends if end), 0)
     patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
