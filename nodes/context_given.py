@@ -208,11 +208,12 @@ STATE_FACTS = table(
     doc="The state of every session as of every event: each fact with the range of events over which it holds.",
     session_id=string("the session"),
     slot=string(
-        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, read, artifact, approval, verification, revoked, disclosed or history"
+        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, read, artifact, approval, verification, revoked, disclosed or history"
     ),
     fact=string("which fact of the slot: a path, an id; `` where a slot has one"),
     value=text("the fact", nullable=True),
     origin=string("who said so; of what the user said in passing, the kind of event", nullable=True),
+    zone=string("zone of the event that set it: a turn that may not see it is not told"),
     event_id=string("the event that set it"),
     from_seq=int64("the event that set it"),
     until_seq=int64("the event that ended or replaced it; null = it holds", nullable=True),

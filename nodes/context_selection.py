@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, codes_of, constants, flags_at, flat, integers, take_or
+from .columns.keys import among, codes_of, constants, flags_at, flat, integers, pair_positions, take_or
 from .columns.ragged import Ragged
 from .context_tables import (
     SELECTION,
@@ -43,6 +43,7 @@ from .turns.scopes import (
     Paths,
     folders_above,
     in_pairs,
+    permitted,
     tiers,
     topic_matrix,
     topics_in,
@@ -77,8 +78,8 @@ def selection(
     work.judge_rules(rule_texts)
     work.judge_constraints()
     work.judge_files(log_matches, retrieved_items, log_events)
-    work.judge_events(log_events)
-    work.judge_memories(memory_records)
+    work.judge_events(log_events, log_matches)
+    work.judge_memories(memory_records, log_events)
     work.judge_tools(tool_schemas)
     work.judge_worth(log_events)
     return SELECTION.build(
@@ -121,7 +122,9 @@ class _Work(Worth):
         self.refuse_some("trust", mine, ~self._named(turn, self.path.take(pa.array(mine))), "unnamed_instructions")
 
     def judge_constraints(self) -> None:
-        """Constraints that are said again in the same words stand once."""
+        """What the state keeps of the user's words and of earlier rounds: in zones of the turn, and in the same words once."""
+        kept = np.flatnonzero(self.of("active_constraint", "history_summary", "user_message"))
+        self.refuse_some("permission", kept, ~self.zone(kept, self.facts), "zone_denied")
         mine = np.flatnonzero(self.of("active_constraint"))
         words = codes_of([flat(self.sources[name]).take(pa.array(mine)) for name in ("heading", "text")])
         first = np.unique(np.stack([self.turn[mine], words], axis=1), axis=0, return_index=True)[1]
@@ -181,11 +184,11 @@ class _Work(Worth):
         self.refuse_some("relevance", index, generated & ~here, "generated_file")
         self.refuse_some("relevance", index, ~inside & code & ~here & ~near, "outside_package")
         shown, dated = self._told_by(index, item, row, items, events)
-        for slot, reason in (("modified", "stale_version"), ("read", "superseded")):
+        for slot, reason in (("modified", "stale_version"), ("changed", "stale_version"), ("read", "superseded")):
             owner, fact, seq = self.held(slot)
             last = value_at((turn, path), (owner, fact), seq)
             reading = among(self.kind.take(pa.array(index)), ("file_content", "latest_observation"))
-            stale = (last > shown) & dated & ((slot == "modified") | reading)
+            stale = (last > shown) & dated & ((slot != "read") | reading)
             self.refuse_some("currency", index, stale, reason)
         missing = self.of("retrieval_result") & (self.row < 0)
         self.refuse("trust", missing, "snapshot_missing")
@@ -211,7 +214,7 @@ class _Work(Worth):
 
     # --- events -----------------------------------------------------------------------------------------------------
 
-    def judge_events(self, events: pa.Table) -> None:
+    def judge_events(self, events: pa.Table, matches: pa.Table) -> None:
         """Events: key ones, of kinds and zones that the model may see."""
         of_event = np.flatnonzero(self.of("recent_tail", "latest_observation", "file_content"))
         key = flags_at(events["key_event"], self.row[of_event])
@@ -222,10 +225,28 @@ class _Work(Worth):
         self.refuse("permission", among(content, ("ui_only",)), "ui_only")
         self.refuse("permission", among(content, ("audit_only",)), "audit_only")
         self.refuse_some("permission", of_event, ~self.zone(of_event, events), "zone_denied")
+        found = np.flatnonzero(self.of("search_match"))
+        self._as_its_event(found, matches["session_id"], matches["seq"], events)
+
+    def _as_its_event(self, index: Int, session: pa.ChunkedArray, seq: pa.ChunkedArray, events: pa.Table) -> None:
+        """What an event brought, by the row of each source, is shown where the event itself may be."""
+        at, row = pa.array(self.row[index]), np.full(len(index), -1, dtype=np.int64)
+        asked = (flat(session).take(at), flat(seq).take(at).cast(pa.string()))
+        given = np.flatnonzero(known(asked[0]))
+        row[given] = pair_positions(
+            tuple(each.take(pa.array(given)) for each in asked), (events["session_id"], events["seq"].cast(pa.string()))
+        )
+        index, row = index[row >= 0], row[row >= 0]
+        at = pa.array(row)
+        sight = flat(events["visibility"]).take(at)
+        zone = permitted(self.turn[index], flat(events["zone"]).take(at), self.turns["zones"])
+        self.refuse_some("permission", index, among(sight, ("user-only",)), "ui_only")
+        self.refuse_some("permission", index, among(sight, ("runtime-only", "denied")), "audit_only")
+        self.refuse_some("permission", index, ~zone, "zone_denied")
 
     # --- memories ---------------------------------------------------------------------------------------------------
 
-    def judge_memories(self, memories: pa.Table) -> None:
+    def judge_memories(self, memories: pa.Table, events: pa.Table) -> None:
         """Memories: governed, in scope, verified lately, not ended; whoever lacks metadata is a candidate and no memory (S3.54)."""
         mine = np.flatnonzero(self.of("memory_candidate"))
         row, turn = self.row[mine], self.turn[mine]
@@ -258,6 +279,7 @@ class _Work(Worth):
         self.refuse_some("trust", mine, guess & ~among(state, ("verified",)), "model_guess")
         self.refuse_some("trust", mine, ~governed, "ungoverned_memory")
         self.refuse_some("permission", mine, ~self.zone(mine, memories), "zone_denied")
+        self._as_its_event(mine, memories["session_id"], memories["from_seq"], events)
         confidence = flat(memories["confidence"]).take(at).fill_null(0.0).to_numpy(zero_copy_only=False)
         self.refuse_some("worth", mine, confidence < self.allowed("memory_confidence")[mine], "low_confidence")
         order = np.lexsort((row, -micros(checked, 0), -confidence, turn))

@@ -308,7 +308,8 @@ def _listed(lists: Any, count: Int) -> pa.Array:
 
 def _said(sessions: Sessions, facts: pa.Table, turn: Int, event: Int, events: pa.Table) -> pa.Table:
     """The last messages of the user that lie before the horizon; those within it are events."""
-    some = facts.take(pa.array(np.flatnonzero(among(facts["slot"], ("said",)))))
+    wanted = np.flatnonzero(among(facts["slot"], ("said",)))
+    some = facts.take(pa.array(wanted))
     seq = integers(some["from_seq"])
     until = integers(pc.fill_null(some["until_seq"], FOREVER))
     fact, owner = holding(sessions, sessions.codes(some["session_id"]), seq, until)
@@ -328,7 +329,7 @@ def _said(sessions: Sessions, facts: pa.Table, turn: Int, event: Int, events: pa
         text=flat(some["value"]).take(at),
         reference=id_,
         seq=seq[fact],
-        row=-1,
+        row=wanted[fact],
     )
 
 

@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import among, constants, flat, integers, objects, positions, rank_within
-from ..columns.ragged import Ragged
 from .asof import FOREVER, Sessions, holding
 from .joining import joined
-from .scopes import Paths, in_pairs
+from .scopes import Paths, permitted
 from .words import GATES
 
 Int = NDArray[np.int64]
@@ -47,6 +46,8 @@ class Judgment:
             constants(tuple(SHOWN_FOR.values())).take(pc.index_in(self.kind, value_set=constants(kinds)))
         )
         self.referenced = self.of("older_history")
+        self.hidden = np.zeros(rows, dtype=bool)
+        """What the permission gate refuses, whichever gate refused it first: not even its name may be told."""
         self.tier = np.zeros(rows, dtype=np.int64)
         self.rank = np.zeros(rows, dtype=np.int64)
         self.carrier = pa.nulls(rows, pa.string())
@@ -63,6 +64,8 @@ class Judgment:
     def refuse(self, gate: str, mask: Bool, reason: str) -> None:
         """Refuse what no earlier gate refused, nor an earlier rule of this one."""
         place = GATES.values.index(gate)
+        if gate == "permission":
+            self.hidden |= mask
         mine = mask & (self.gate > place)
         self.gate[mine] = place
         self.reason[mine] = reason
@@ -89,9 +92,7 @@ class Judgment:
 
     def zone(self, index: Int, table: pa.Table) -> Bool:
         """Whether the turn may see the zone of each source."""
-        zones = Ragged.of(self.turns["zones"])
-        held = (zones.rows, zones.vocabulary.take(pa.array(zones.codes)))
-        return in_pairs((self.turn[index], flat(table["zone"]).take(pa.array(self.row[index]))), held)
+        return permitted(self.turn[index], flat(table["zone"]).take(pa.array(self.row[index])), self.turns["zones"])
 
     def passed(self) -> Bool:
         return self.gate == len(GATES.values)

@@ -142,6 +142,12 @@ def in_pairs(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array]) -> Bool:
     return np.isin(code[:split], code[split:]) & np.asarray(asked[1].is_valid()).astype(bool)
 
 
+def permitted(turn: Int, zone: pa.Array, zones: pa.ChunkedArray) -> Bool:
+    """Whether the turn of each row may see its zone; `zones` are those of every turn."""
+    held = Ragged.of(flat(zones))
+    return in_pairs((turn, zone), (held.rows, held.vocabulary.take(pa.array(held.codes))))
+
+
 def tiers(owner: Int, path: pa.Array, public: Bool, failing: Paths, modified: Paths, cases: Paths) -> Int:
     """How near each file is to the failure of its turn (S3.22), 1 to 5; `cases` are files whose folders the failing case lies in."""
     tier = np.full(len(owner), TIERS, dtype=np.int64)

@@ -139,7 +139,7 @@ class Worth(Judgment):
 
     def _noticed(self) -> None:
         """Files that are left out and that the model should know of: it learns why, and none of their text."""
-        told = np.isin(self.reason.astype(str), NOTICED) & ~self.passed() & known(self.path)
+        told = np.isin(self.reason.astype(str), NOTICED) & ~self.passed() & ~self.hidden & known(self.path)
         told &= self.of("file_content", "search_match", "retrieval_result")
         mine = np.flatnonzero(told)
         code = positions(self.path, pc.unique(self.path))[mine]

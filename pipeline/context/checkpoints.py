@@ -31,8 +31,10 @@ from .log_lines import EVERY, START, Lines, chained
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 3
+FORMAT = 4
 SUFFIX = ".checkpoint"
+LEVEL = 6
+"""Of compression: higher ones take longer and save next to nothing."""
 _DAMAGED = (ValueError, KeyError, TypeError, OSError, pa.ArrowException)
 """What reading a damaged file raises."""
 _OTHERS = "it was made from other lines"
@@ -67,7 +69,7 @@ class Checkpoint:
             "last": self.last and self.last.isoformat(), "base": self.base, "start": self.start, "offset": self.offset,
         }  # fmt: skip
         sink = pa.BufferOutputStream()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=LEVEL))
         with pa.ipc.new_stream(sink, self.facts.schema, options=options) as writer:
             writer.write_table(self.facts.combine_chunks())
         data = json.dumps(about).encode() + b"\n" + sink.getvalue().to_pybytes()

@@ -24,7 +24,7 @@ from ...nodes.context_tables import LOG_EVENTS, LOG_MATCHES, MEMORY_RECORDS
 from ...nodes.errors import InputError
 from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
 from ...nodes.turns.words import EVENT_ACTORS, EVENT_KINDS, PHASES
-from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES
+from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
 from ..quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
@@ -226,8 +226,8 @@ class LogReader:
             "actor": actor,
             "key_event": key if isinstance(key, bool) else kind in KEY_KINDS,
             "observation_class": class_,
-            "visibility": record.word(VISIBILITIES, "visibility") or "model-visible",
-            "zone": record.word(ZONES, "zone", "sensitivity") or "internal",
+            "visibility": _narrowest(VISIBILITIES, record, payload, "visibility") or "model-visible",
+            "zone": _narrowest(ZONES, record, payload, "zone", "sensitivity") or "internal",
             "text": text,
             "characters": whole,
             "cut": whole > LONG and actor != "user",
@@ -300,6 +300,12 @@ def _origin(record: Record, payload: Record) -> str | None:
         if each
     ]
     return next((each for each in said if _SPEAKERS.get(each) != "user"), said[0] if said else None)
+
+
+def _narrowest(words: Vocabulary, record: Record, payload: Record, *names: str) -> str | None:
+    """The last word of a list from open to closed that an event or its payload says."""
+    said = [word for each in (record, payload) if (word := each.word(words, *names))]
+    return max(said, key=words.values.index, default=None)
 
 
 def _cut(text: str, most: int = LONG) -> str:

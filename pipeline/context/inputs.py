@@ -280,7 +280,7 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
     if unknown := sorted(record.unread()):
         raise InputError.one_of(sorted(name for name in record.used if "_" not in name), unknown[0], at)
     rows = [
-        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "event_id": fact if fact == "state-goal" else f"state-{slot}{'-' + fact if fact else ''}",
+        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "zone": "internal", "event_id": fact if fact == "state-goal" else f"state-{slot}{'-' + fact if fact else ''}",
          "from_seq": -1}
         for slot, fact, value, origin in facts
     ]  # fmt: skip

@@ -1,0 +1,184 @@
+"""What the events of a session assert: the facts that `context_state` folds into the state of the agent.
+
+Gives `assertions`: a table of facts for every slot. A fact without a value ends what was asserted before.
+
+What one would otherwise get wrong: the words of an event enter the state only where the event itself may be shown, and each fact
+carries the zone of its event. Of other events the state keeps what they end and that a file changed, in no words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import among, constants, flat, integers
+from ..columns.ragged import Ragged
+from ..context_tables import STATE_FACTS
+from .joining import joined
+from .scopes import checks
+
+__all__ = ["RING", "assertions"]
+
+Bool = NDArray[np.bool_]
+
+RING = 64
+"""Artifacts that a state remembers at most."""
+OTHERS = ("system", "global", "repository", "model", "memory", "tool")
+"""Standings besides the user's: what one of them says replaces its own facts alone. Whoever is not named is a tool."""
+SHARED = ("public", "internal")
+"""Zones whose words a state keeps; those of others stand in their event alone."""
+_DENIED_CHARACTERS = 80
+"""Of a command that was denied, the characters that the state keeps."""
+_TEXT = pa.large_string()
+
+
+def assertions(events: pa.Table) -> list[pa.Table]:
+    """The facts that events assert, slot by slot; a value of null ends the fact."""
+    of = _Events(events)
+    parts = (_goals(of), _constraints(of), _results(of), _files(of), _permissions(of), _told(of), _disclosed(of))
+    return [made for part in parts for made in part if made.num_rows]
+
+
+class _Events:
+    """Events, and who speaks in them."""
+
+    def __init__(self, events: pa.Table) -> None:
+        self.table = events
+        self.none = pa.nulls(events.num_rows, _TEXT)
+        self.one = pa.repeat("", events.num_rows)
+        """The name of the fact in a slot of one."""
+        self.id = self.column("event_id")
+        self.named = pc.coalesce(self.column("subject"), self.id)
+        self.by_user = self.by("user")
+        self.by_harness = self.by("user", "system")
+        self.shown = among(events["visibility"], ("model-visible",)) & among(events["zone"], SHARED)
+        """Whose words the state may keep."""
+        self.failed = np.asarray(self.column("failed")).astype(bool)
+
+    def column(self, name: str) -> pa.Array:
+        return flat(self.table[name])
+
+    def kind(self, *names: str) -> Bool:
+        return among(self.table["kind"], names)
+
+    def by(self, *actors: str) -> Bool:
+        return among(self.table["actor"], actors)
+
+    def has(self, name: str) -> Bool:
+        return np.asarray(self.column(name).is_valid()).astype(bool)
+
+    def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:
+        """STATE_FACTS of the events of a mask; `origin` is who speaks in the event, unless it is named."""
+        index = pa.array(np.flatnonzero(mask))
+        speaker: pa.Array = self.column("actor") if origin is None else origin
+        return STATE_FACTS.build(
+            {
+                "session_id": self.column("session_id").take(index),
+                "slot": pa.repeat(slot, len(index)),
+                "fact": fact.take(index).cast(pa.string()),
+                "value": value.take(index).cast(_TEXT),
+                "origin": speaker.take(index).cast(pa.string()),
+                "zone": self.column("zone").take(index),
+                "event_id": self.id.take(index),
+                "from_seq": self.column("seq").take(index),
+                "until_seq": pa.nulls(len(index), pa.int64()),
+            }
+        )
+
+
+def _goals(of: _Events) -> Iterator[pa.Table]:
+    """The goal in the user's words; what binds in it, and in messages, stays when another goal comes."""
+    goal = of.kind("user.goal") & of.shown
+    message = of.kind("user.message", "user.confirmation") & of.by_user & of.shown
+    binds = of.has("binding") & (message | (goal & of.by_user))
+    yield of.facts("goal", goal & of.by_user, of.one, of.column("text"))
+    yield of.facts("constraint", binds, of.id, of.column("binding"), of.column("kind"))
+    yield of.facts("said", message, of.one, of.column("text"), of.column("kind"))
+
+
+def _constraints(of: _Events) -> Iterator[pa.Table]:
+    """Constraints by who sets them. What others propose has a name of its own, so that it replaces nothing of the user's."""
+    told = pc.coalesce(of.column("origin"), of.column("actor"))
+    posing = ~of.by_user & np.asarray(pc.starts_with(told, pattern="user")).astype(bool)
+    speaker = pc.if_else(pa.array(of.by_user), "user", pc.if_else(pa.array(posing), OTHERS[-1], told))
+    standing = pc.if_else(pc.is_in(speaker, value_set=constants(OTHERS)), speaker, OTHERS[-1])
+    name = pc.if_else(pa.array(of.by_user), of.named, _of_others(standing, of.named))
+    proposed = of.kind("user.goal") & ~of.by_user & of.shown
+    ends = of.kind("constraint.ended") & of.by_user
+    yield of.facts("constraint", proposed, _of_others("goal", name), of.column("text"), joined("goal by ", speaker))
+    yield of.facts("constraint", of.kind("user.constraint") & of.shown, name, of.column("text"), speaker)
+    yield of.facts("constraint", ends, of.named, of.none)
+    for each in OTHERS:
+        yield of.facts("constraint", ends, _of_others(each, of.named), of.none)
+        yield of.facts("constraint", ends, _of_others("goal", _of_others(each, of.named)), of.none)
+
+
+def _of_others(standing: pa.Array | str, name: pa.Array) -> pa.Array:
+    """The name of a fact of somebody else: it never takes the place of one of the user, whatever it is called."""
+    return joined("\x1f", standing, "\x1f", name)
+
+
+def _results(of: _Events) -> Iterator[pa.Table]:
+    """What ran, what fails, what was verified. A model that says that its tests passed ran none."""
+    told = ~of.by("model", "memory")
+    ran, verified = of.kind("command.finished") & told, of.kind("verification.finished") & told
+    command, said = of.column("command"), pc.coalesce(of.column("summary"), of.column("text"))
+    named = pc.coalesce(command.cast(_TEXT), said.cast(_TEXT))
+    check = (ran | verified) & checks(named)
+    # A tool's word ends no failure, and may tell of one.
+    check &= of.failed | ~(of.kind("verification.finished") & of.has("origin") & of.by("tool"))
+    ended = pc.if_else(pa.array(of.failed), "failed", "passed")
+    yield of.facts("command", ran & of.has("command") & of.shown, of.one, command)
+    yield of.facts("failure", check & of.shown, of.one, pc.if_else(pa.array(of.failed), said, of.none))
+    yield of.facts("verification", check & of.shown, of.one, joined(named, ": ", ended))
+    yield of.facts("verification", check & ~of.shown, of.one, of.none)
+    yield of.facts("artifact", of.has("ref") & of.shown, _ring(of), of.column("ref"))
+
+
+def _files(of: _Events) -> Iterator[pa.Table]:
+    """Versions of files: the state names those that it may, and takes older contents of the others for stale as well."""
+    on_file, path = of.has("path"), of.column("path")
+    version = pc.coalesce(of.column("version"), of.id)
+    modified = of.kind("file.modified")
+    yield of.facts("modified", modified & on_file & of.shown, path, version)
+    yield of.facts("changed", modified & on_file & ~of.shown, path, of.id)
+    yield of.facts("read", of.kind("file.read") & on_file & of.shown, path, version)
+    yield of.facts("verification", modified, of.one, of.none)
+
+
+def _permissions(of: _Events) -> Iterator[pa.Table]:
+    granted = of.kind("permission.granted") & of.by_harness | of.kind("user.confirmation") & of.by_user
+    command = joined(" (", pc.utf8_slice_codeunits(of.column("command"), 0, _DENIED_CHARACTERS), ")")
+    denied = joined(of.named, command, skip_nulls=True)
+    yield of.facts("approval", of.kind("permission.denied") & of.shown, of.named, denied)
+    yield of.facts("approval", granted, of.named, of.none)
+
+
+def _told(of: _Events) -> Iterator[pa.Table]:
+    """The phase, memories that were revoked, and in the model's own words its plan and its summary of earlier rounds."""
+    planned = of.kind("plan.updated") & of.shown
+    revoked = of.kind("memory.revoked") & (of.by_harness | of.by("memory"))
+    yield of.facts("phase", of.kind("phase.changed") & of.by_harness, of.one, of.column("subject"))
+    yield of.facts("revoked", revoked, of.named, of.named)
+    yield of.facts("plan", planned, of.one, of.column("text"))
+    yield of.facts("interpretation", planned & of.has("excerpt"), of.one, of.column("excerpt"))
+    yield of.facts("history", of.kind("history.summarized") & of.shown, of.one, of.column("text"))
+
+
+def _ring(of: _Events) -> pa.Array:
+    """Places for artifacts: a later one takes the place of one that is `RING` events older, so that a state does not grow with its log."""
+    return pc.cast(pa.array(integers(of.table["seq"]) % RING), pa.string())
+
+
+def _disclosed(of: _Events) -> Iterator[pa.Table]:
+    """What earlier inputs of the session showed: evidence ids, and memories as `memory:<id>`."""
+    requests = np.flatnonzero(of.kind("model.request"))
+    shown = Ragged.of(of.column("evidence_ids").take(pa.array(requests)))
+    if len(shown.codes):
+        each = _Events(of.table.take(pa.array(requests[shown.rows])))
+        ids = shown.vocabulary.take(pa.array(shown.codes)).cast(pa.string())
+        yield each.facts("disclosed", np.ones(len(ids), dtype=bool), ids, ids)
