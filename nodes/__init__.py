@@ -31,7 +31,7 @@ After the line: `answers`, which hold what a model said against what it was show
 What all of them rest on:
 
 - declarations: `schema` (how a table is declared), `tables` (every table), `vocabulary` (closed lists), `errors`
-- what there is of each kind: `lanes`, `score_terms`; the gates are in `walls`
+- what there is of each kind: `lanes`, `score_terms`; the gates are in `walls`; `plugins`: what other packages add
 - `frames`: the corpus as arrays
 - `rendering`: every byte of a block
 - `columns`: look-ups, groups, exact numbers and identity

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .columns.keys import among, constants, flat, gathered_columns
 from .errors import SchemaError
+from .plugins import NO_PLUGINS, Plugins
 from .scope.selectors import glob_mask
 from .tables import (
     VERDICTS,
@@ -33,13 +34,11 @@ _JUDGED = ("source_id", "origin_class", "evidence_kind", "path", "event_time", "
            "owner_project", "owner_user", "namespace", "workspace_root", "branch", "test_suite", "principals", "zone",
            "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing",
            "excluded_roles")  # fmt: skip
-_FIRST_VISIBILITY = NUMBER["visibility"]
+_VISIBILITY = NUMBER["visibility"]
 _OF_HISTORY = np.zeros(len(GATES) + 1, dtype=bool)
 _OF_HISTORY[[NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"]]] = True
 """The gates by number of which a text that they stop is history."""
 
-_NAMES, _REASONS = (tuple(getattr(gate, name) for gate in GATES) for name in ("name", "reason_code"))
-_PREFIXES = (" ".join(_NAMES), *(" ".join(_NAMES[:count]) for count in range(len(_NAMES))))
 _HISTORICAL = ("deprecated", "expired")
 _ASKED = ["project", "as_of", "window_start", "window_end", "include_deleted", "instruction_sources"]
 """What is read of each candidate's contract, its place apart."""
@@ -56,6 +55,7 @@ def verdicts(
     contract_bounds: ContractBounds,
     evidence: Evidence,
     placements: Placements,
+    plugins: Plugins = NO_PLUGINS,
 ) -> Verdicts:
     """The second wall's judgment of every candidate, in recall order, with the first gate that removed it.
 
@@ -64,7 +64,9 @@ def verdicts(
     order = pc.index_in(flat(candidates["request_id"]), flat(contracts["request_id"])).to_numpy()
     rows = pa.table(gathered_columns(evidence, _JUDGED, candidates["row"]))
     asked = pa.table(gathered_columns(contracts, _ASKED, order))
+    gates = plugins.order
     place = place_stops(rows, order, contracts, contract_bounds)
+    place = gates.removed(place, evidence, candidates["row"], contracts, order)
     moment, ended = time_stops(candidates["row"].to_numpy(), rows, asked, placements)
     removed_by = np.where(place > 0, place, moment)
     admitted = removed_by == 0
@@ -74,11 +76,11 @@ def verdicts(
             "evidence_id": candidates["evidence_id"],
             "pool_rank": candidates["pool_rank"],
             "admitted": admitted,
-            "source_access": (place == 0) | (place >= _FIRST_VISIBILITY),
-            "model_visibility": _model_visibility(rows, place),
-            "admitted_by": _gates_passed(removed_by),
-            "decided_by": _by_gate(_NAMES, removed_by),
-            "reason_code": _by_gate(_REASONS, removed_by),
+            "source_access": gates.opens[place],
+            "model_visibility": _model_visibility(rows, place, gates.opens[place]),
+            "admitted_by": constants(gates.passed).take(pa.array(removed_by)),
+            "decided_by": _by_gate(gates.names, removed_by),
+            "reason_code": _by_gate(gates.reasons, removed_by),
             "would_reject_by": _would_reject_by(rows, admitted),
             "standing": _standing(rows, asked, _OF_HISTORY[moment] | ended),
             "validity": _validity(rows, asked),
@@ -101,22 +103,17 @@ def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates
     return candidates.filter(pc.and_(verdicts["admitted"], undisputed))
 
 
-def _gates_passed(removed_by: NDArray[np.int64]) -> pa.Array:
-    """Names of the gates before the one that removed each row; all of them where none did."""
-    return constants(_PREFIXES).take(pa.array(removed_by))
-
-
 def _by_gate(words: tuple[str, ...], removed_by: NDArray[np.int64]) -> pa.Array:
     return constants((None, *words)).take(pa.array(removed_by))
 
 
-def _model_visibility(rows: pa.Table, place: NDArray[np.int64]) -> pa.Array:
+def _model_visibility(rows: pa.Table, place: NDArray[np.int64], readable: Mask) -> pa.Array:
     """The declared visibility, once the system may read the row; runtime-only where a later visibility gate stops it."""
     declared = pc.if_else(
         pc.is_in(rows["declared_visibility"], constants(_VISIBLE)), rows["declared_visibility"], "denied"
     )
-    later = pc.if_else(pa.array(place > _FIRST_VISIBILITY), "runtime-only", flat(declared))
-    return pc.if_else(pa.array((place > 0) & (place < _FIRST_VISIBILITY)), "denied", later)
+    later = pc.if_else(pa.array(place > _VISIBILITY), "runtime-only", flat(declared))
+    return pc.if_else(pa.array(readable), later, "denied")
 
 
 def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:

@@ -27,6 +27,7 @@ from .columns.kept import OfTable
 from .columns.keys import distinct_rows, flat, gathered, positions
 from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
+from .plugins import NO_PLUGINS, Plugins
 from .schema import TIMESTAMP
 from .scope.selectors import SourcePairs, selected_pairs, source_pairs
 from .tables import (
@@ -51,8 +52,6 @@ from .tables import (
 )
 from .walls.gate_predicates import (
     CONTRACT_COLUMNS,
-    LAST_ACCESS,
-    LAST_VISIBILITY,
     columns_of_frame,
     first_stops,
 )
@@ -60,7 +59,6 @@ from .walls.gates import GATES, NUMBER
 from .walls.segment_columns import SegmentColumns
 from .walls.time_gates import time_grid
 
-_TIMELESS = [gate.number for gate in GATES if gate.gate_class != "time"]
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _PAIRS_AT_ONCE = 1 << 20
 """(instant, row) pairs judged together: about 60 MB."""
@@ -76,6 +74,7 @@ def gated_rows(
     evidence: Evidence,
     segments: Segments,
     row_index: RowIndex,
+    plugins: Plugins = NO_PLUGINS,
 ) -> GatedRows:
     """Every segment each scope group reads, by group and row, with the first gate, time apart, that stops each row.
 
@@ -90,7 +89,8 @@ def gated_rows(
             if not (opening := [bound for bound in bounds if _opens(bound, span)]):
                 continue
             start, segment = span["row_start"], columns.of(span["row_start"], span["row_end"])
-            parts.append((start, segment, first_stops(segment, contract, opening)))
+            codes = first_stops(segment, contract, opening)
+            parts.append((start, segment, plugins.order.stopped(codes, evidence, start, contract)))
         _shadow(parts, contract, row_index)
         outcome = tuple((start, hashlib.sha256(codes).digest()) for start, _, codes in parts)
         alike = first.setdefault(outcome, group)
@@ -126,31 +126,32 @@ def row_groups(scope_groups: ScopeGroups, gated_rows: GatedRows) -> ScopeGroups:
     )
 
 
-def reachable(gated_rows: GatedRows) -> Reachable:
+def reachable(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> Reachable:
     """The rows that pass every access gate, by row group and row, with the visibility gate that withholds each."""
-    count = int(sum(np.count_nonzero(_passes_access(codes)) for _, _, codes in _listed(gated_rows)))
+    opens = plugins.order.opens
+    count = int(sum(np.count_nonzero(opens[codes]) for _, _, codes in _listed(gated_rows)))
     group, row, withheld = (np.empty(count, dtype=dtype) for dtype in (np.int32, np.int64, np.int32))
     low = 0
     for number, start, codes in _listed(gated_rows):
-        local = np.flatnonzero(_passes_access(codes))
+        local = np.flatnonzero(opens[codes])
         part = slice(low, low + len(local))
         group[part], row[part], withheld[part] = number, local + start, codes[local]
         low += len(local)
     return REACHABLE.build({"scope_group": group, "row": row, "withheld_by": withheld})
 
 
-def group_ladder(gated_rows: GatedRows) -> GroupLadder:
+def group_ladder(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> GroupLadder:
     """Rows considered and admitted by each access and visibility gate, by row group and gate."""
-    count = len(_row_groups(gated_rows)[0])
-    stopped = np.zeros((count, LAST_VISIBILITY + 1), dtype=np.int64)
+    count, timeless = len(_row_groups(gated_rows)[0]), plugins.order.timeless
+    stopped = np.zeros((count, plugins.order.most + 1), dtype=np.int64)
     for number, _, codes in _listed(gated_rows):
-        stopped[number] += np.bincount(codes, minlength=LAST_VISIBILITY + 1)
-    admitted = stopped.sum(axis=1, keepdims=True) - np.cumsum(stopped[:, _TIMELESS], axis=1)
+        stopped[number] += np.bincount(codes, minlength=stopped.shape[1])
+    admitted = stopped.sum(axis=1, keepdims=True) - np.cumsum(stopped[:, timeless], axis=1)
     return GROUP_LADDER.build(
         {
-            "scope_group": np.repeat(np.arange(count, dtype=np.int32), len(_TIMELESS)),
-            "gate": np.tile(np.array(_TIMELESS, dtype=np.int32), count),
-            "considered": (admitted + stopped[:, _TIMELESS]).ravel(),
+            "scope_group": np.repeat(np.arange(count, dtype=np.int32), len(timeless)),
+            "gate": np.tile(np.array(timeless, dtype=np.int32), count),
+            "considered": (admitted + stopped[:, timeless]).ravel(),
             "admitted": admitted.ravel(),
         }
     )
@@ -240,24 +241,29 @@ def admissible(
 
 
 def filter_ladder(
-    contracts: Contracts, row_groups: ScopeGroups, scope_times: ScopeTimes, group_ladder: GroupLadder
+    contracts: Contracts,
+    row_groups: ScopeGroups,
+    scope_times: ScopeTimes,
+    group_ladder: GroupLadder,
+    plugins: Plugins = NO_PLUGINS,
 ) -> FilterLadder:
     """Rows considered and admitted by every gate, by request id and gate order; a denied request has no ladder."""
+    gates, timed = plugins.order.gates, len(plugins.order.timeless)
     _, moment = _instants(contracts, row_groups)
     open_ = np.flatnonzero(moment >= 0)
     group = row_groups["scope_group"].to_numpy()[open_]
-    timeless = [group_ladder[n].to_numpy().reshape(-1, len(_TIMELESS))[group] for n in ("considered", "admitted")]
+    timeless = [group_ladder[n].to_numpy().reshape(-1, timed)[group] for n in ("considered", "admitted")]
     stopped = flat(scope_times["stopped"]).flatten().to_numpy().reshape(-1, len(_TIME))[moment[open_]]
     after = timeless[1][:, -1:] - np.cumsum(stopped, axis=1)
     return FILTER_LADDER.build(
         {
-            "request_id": contracts["request_id"].take(pa.array(np.repeat(open_, len(GATES)))),
-            "ordinal": np.tile(np.arange(1, len(GATES) + 1, dtype=np.int32), len(open_)),
-            "gate": [gate.name for gate in GATES] * len(open_),
-            "gate_class": [gate.gate_class for gate in GATES] * len(open_),
+            "request_id": contracts["request_id"].take(pa.array(np.repeat(open_, len(gates)))),
+            "ordinal": np.tile(np.arange(1, len(gates) + 1, dtype=np.int32), len(open_)),
+            "gate": [gate.name for gate in gates] * len(open_),
+            "gate_class": [gate.gate_class for gate in gates] * len(open_),
             "considered": np.hstack([timeless[0], after + stopped]).ravel(),
             "admitted": np.hstack([timeless[1], after]).ravel(),
-            "reason_code": [gate.reason_code for gate in GATES] * len(open_),
+            "reason_code": [gate.reason_code for gate in gates] * len(open_),
         }
     )
 
@@ -398,10 +404,6 @@ def _listed(gated_rows: pa.Table) -> Iterator[tuple[int, int, NDArray[np.int8]]]
     for place in np.flatnonzero(np.diff(offsets)):
         number = int(np.searchsorted(spoken, group[place]))
         yield number, int(start[place]), codes[offsets[place] : offsets[place + 1]]
-
-
-def _passes_access(codes: NDArray[np.int8]) -> NDArray[np.bool_]:
-    return (codes == 0) | (codes > LAST_ACCESS)
 
 
 def _group_count(scope_groups: pa.Table) -> int:

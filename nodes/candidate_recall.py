@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from .columns.keys import constants, first_of_runs, gathered, gathered_columns, integers, positions, rank_within
 from .columns.orders import order_by
 from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
+from .plugins import NO_PLUGINS, Plugins
 from .recall.bm25 import Bm25
 from .recall.candidate_merge import (
     Fusion,
     column_codes,
     lane_codes,
-    lanes_in_order,
     merged_order,
     policies_of,
 )
@@ -29,6 +29,7 @@ from .recall.expansion_recall import recall_expansion
 from .recall.file_recall import FileRecall, recall_files
 from .recall.graph_recall import recall_graph
 from .recall.lane_recall import recall_newest, recall_symbols, recall_terms
+from .recall.plugin_recall import recall_by_plugin
 from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import Int, RecallTables, sub_query_of
 from .recall.recall_selection import VIA, Found, hit_table, sub_query_order
@@ -151,11 +152,23 @@ def recent_hits(lanes: tuple, recall_tables: RecallTables) -> Hits:
     return hit_table(recall_tables, "recent", recall_newest(recall_tables) if "recent" in lanes else _nothing())
 
 
+def plugin_hits(recall_tables: RecallTables, plugins: Plugins = NO_PLUGINS) -> Hits:
+    """The hits of the lanes of plugins, lane after lane, by sub-query and rank."""
+    found = [hit_table(recall_tables, lane.name, recall_by_plugin(recall_tables, lane)) for lane in plugins.lanes]
+    return pa.concat_tables(found) if found else HITS.empty()
+
+
 def direct_hits(
-    lexical_hits: Hits, semantic_hits: Hits, symbol_hits: Hits, file_hits: Hits, recent_hits: Hits, exact_hits: Hits
+    lexical_hits: Hits,
+    semantic_hits: Hits,
+    symbol_hits: Hits,
+    file_hits: Hits,
+    recent_hits: Hits,
+    exact_hits: Hits,
+    plugin_hits: Hits,
 ) -> Hits:
     """The hits of the lanes that look at queries alone, lane after lane: what expansion and walks begin with."""
-    return pa.concat_tables([lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits])
+    return pa.concat_tables([lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits, plugin_hits])
 
 
 def expansion_hits(
@@ -198,7 +211,7 @@ def hits(sub_queries: SubQueries, direct_hits: Hits, expansion_hits: Hits, graph
     place = sub_query_order(sub_queries)
     at = np.concatenate([place[sub_query_of(sub_queries, part)] for part in parts])
     table = pa.concat_tables(parts).combine_chunks()
-    order = order_by(at, lane_codes(table), integers(table["rank"]))
+    order = order_by(at, lane_codes(table)[0], integers(table["rank"]))
     return HITS.build(gathered_columns(table, HITS.columns, order))
 
 
@@ -215,7 +228,7 @@ def candidates(
     fusion = Fusion.of(request, integers(hits["row"]), integers(hits["rank"]))
     first = fusion.order[fusion.starts[:-1]]
     withheld = np.asarray(hits["withheld"])[first]
-    lane, score = lane_codes(hits), hits["score"].to_numpy()
+    (lane, lanes), score = lane_codes(hits), hits["score"].to_numpy()
     order, place = merged_order(
         fusion,
         withheld,
@@ -231,7 +244,7 @@ def candidates(
     _, placement = clocks(contracts).judge(row_index, owner, row)
     at = pa.array(order)
     raw = {
-        f"{name}_raw": fusion.best(score, lane == lanes_in_order().index(known))[order]
+        f"{name}_raw": fusion.best(score, lane == lanes.index(known))[order]
         for name, known in (("bm25", "lexical"), ("semantic", "semantic"), ("symbol", "symbol"))
     }
     intent = positions(sub_queries["intent"], constants(_INTENTS))[sub]
@@ -243,7 +256,7 @@ def candidates(
             "placement": placement,
             "pool_rank": (rank_within(owner) + 1).astype(np.int32),
             "merge_score": fusion.score[order],
-            "lanes": fusion.any_of(lane, lanes_in_order()).take(at),
+            "lanes": fusion.any_of(lane, lanes).take(at),
             "intents": fusion.any_of(intent, _INTENTS).take(at),
             **raw,
             "via": fusion.links(positions(_links_of(hits["via"]), constants(VIA))).take(at),

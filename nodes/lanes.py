@@ -1,7 +1,7 @@
 """The lanes: every way of finding rows, by name and in the order of their nodes.
 
 `LANES` is the one list; settings, vocabulary, driver and tables read it. A lane of the package is a line here and a node
-`NAME_hits` in `candidate_recall`. A lane of a plugin is a `Lane` with a `recall` of its own, see `docs/how-to-extend.md`.
+`NAME_hits` in `candidate_recall`. A lane of a plugin is a `Lane` with a `recall` of its own, see `docs/how-to/extend.md`.
 
 Note: nothing of the data stack is imported here, because settings are read for every command.
 """

@@ -6,7 +6,7 @@ declaration; `nodes/tables.py` holds the declarations themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -49,6 +49,8 @@ class Table:
     order: tuple[str, ...]
     persist: bool
     columns: Mapping[str, Column]
+    extra: Column | None = None
+    """Of tables that plugins widen: what each further column is. Its name has a dot in it, and no declared one has."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -93,7 +95,8 @@ class Table:
         Raises:
             SchemaError: a required column is missing, a name is unknown, or a value has the wrong type.
         """
-        if unknown := sorted(set(columns) - set(self.columns)):
+        further = [name for name in columns if self._is_extra(name)]
+        if unknown := sorted(set(columns) - set(self.columns) - set(further)):
             raise SchemaError(f"Expected the columns of {self.name}, got also {', '.join(unknown)} - at {self.name}")
         if rows is None:
             rows = len(next(iter(columns.values()))) if columns else 0
@@ -107,7 +110,10 @@ class Table:
             else:
                 raise SchemaError(f"Expected column {name}, got none - at {self.name}")
         try:
-            return pa.Table.from_arrays(arrays, schema=self.schema)
+            built = pa.Table.from_arrays(arrays, schema=self.schema)
+            for name in further:
+                built = built.append_column(self.extra_field(name), pa.array(columns[name]))
+            return built
         except _NOT_CONVERTED:
             for array, (name, column) in zip(arrays, self.columns.items(), strict=True):
                 _as_array(array, column.type, self.name, name)  # raises, and names the column
@@ -122,6 +128,8 @@ class Table:
         if not isinstance(table, pa.Table):
             raise SchemaError(f"Expected a pyarrow Table, got {type(table).__name__} - at {self.name}")
         expected, got = self.schema, table.schema
+        if not got.equals(expected) and self.extra is not None:
+            expected = self.widened(expected, got.names)
         if not got.equals(expected):
             if expected.names != got.names:
                 raise SchemaError(
@@ -130,10 +138,24 @@ class Table:
             for field, given in zip(expected, got, strict=True):
                 if given.type != field.type:
                     raise SchemaError(f"Expected {field.type}, got {given.type} - at {self.name}.{field.name}")
-        for place in self._required:
-            if table.column(place).null_count:
+        for place in self._required if len(expected) == len(self.columns) else range(len(expected)):
+            if not expected.field(place).nullable and table.column(place).null_count:
                 raise SchemaError(f"Expected a value in every row, got nulls - at {self.name}.{expected.names[place]}")
         return table
+
+    def widened(self, schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
+        """The schema with those further columns among some names that plugins may add."""
+        for name in names if self.extra is not None else ():
+            schema = schema.append(self.extra_field(name)) if self._is_extra(name) else schema
+        return schema
+
+    def extra_field(self, name: str) -> pa.Field:
+        """A further column."""
+        assert self.extra is not None
+        return pa.field(name, self.extra.type, self.extra.nullable)
+
+    def _is_extra(self, name: str) -> bool:
+        return self.extra is not None and "." in name
 
     @cached_property
     def _required(self) -> tuple[int, ...]:
@@ -141,9 +163,21 @@ class Table:
         return tuple(place for place, column in enumerate(self.columns.values()) if not column.nullable)
 
 
-def table(name: str, *, key: Sequence[str], order: Sequence[str], persist: bool, doc: str, **columns: Column) -> Table:
-    """Declare a table: `key` identifies a row, `order` is how rows are sorted, `persist` whether a run stores it."""
-    return Table(name, doc, tuple(key), tuple(order), persist, dict(columns))
+def table(
+    name: str,
+    *,
+    key: Sequence[str],
+    order: Sequence[str],
+    persist: bool,
+    doc: str,
+    extra: Column | None = None,
+    **columns: Column,
+) -> Table:
+    """Declare a table: `key` identifies a row, `order` is how rows are sorted, `persist` whether a run stores it.
+
+    `extra` is what each column of a plugin is, of tables that plugins widen.
+    """
+    return Table(name, doc, tuple(key), tuple(order), persist, dict(columns), extra)
 
 
 def string(doc: str, **kind: Any) -> Column:

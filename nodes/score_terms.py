@@ -2,12 +2,12 @@
 
 `TERMS` is the one list; the tables of scores, weights and policies take their columns from it. What a term's value is,
 `task_aware_reranking.plain_terms` works out. A term of a plugin is a `ScoreTerm` with a `value` of its own and a weight, see
-`docs/how-to-extend.md`.
+`docs/how-to/extend.md`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -160,3 +160,10 @@ SCORED = tuple(term for term in TERMS if term.name != "diversity")
 def named(*families: Family) -> tuple[str, ...]:
     """The names of the terms of some families."""
     return tuple(term.name for term in TERMS if term.family in families)
+
+
+def terms_of(columns: Iterable[str]) -> tuple[str, ...]:
+    """The score terms among the columns of a table of scores, those of plugins, which have a dot in their names, last."""
+    given = list(columns)
+    own = {term.name for term in TERMS}
+    return (*(name for name in given if name in own), *(name for name in given if "." in name))

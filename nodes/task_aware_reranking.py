@@ -32,6 +32,7 @@ from .columns.keys import (
 from .columns.numbers import quantise, share_of
 from .columns.orders import order_by
 from .frames import PostingIndex, VectorIndex
+from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25
 from .recall.file_recall import FileRecall
 from .recall.pair_scores import Pairs, lexical_scores, reach_of, semantic_scores
@@ -43,7 +44,7 @@ from .reranking.file_terms import file_terms
 from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
 from .reranking.row_terms import age_in_days, authority_term, recency_term, scope_term
-from .score_terms import TERMS
+from .score_terms import SCORED, TERMS, terms_of
 from .tables import (
     FILE_SCORES,
     LANE_SCORES,
@@ -102,6 +103,7 @@ def plain_terms(
     kind_policies: KindPolicies,
     role_policies: RolePolicies,
     role_rules: RoleRules,
+    plugins: Plugins = NO_PLUGINS,
 ) -> ScoreTerms:
     """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
@@ -158,8 +160,20 @@ def plain_terms(
             "source_signal": source_signal(rows, authority, recency),
             "role_signal": by_role.signal,
             "feedback_rank": feedback_scores["rank"],
+            **_of_plugins(plugins, bounded_candidates, contracts, owner, evidence),
         }
     )
+
+
+def _of_plugins(
+    plugins: Plugins, candidates: pa.Table, contracts: pa.Table, owner: Int, evidence: pa.Table
+) -> dict[str, Float]:
+    """The terms of plugins, by name."""
+    if not plugins.score_terms:
+        return {}
+    asked = pa.table(gathered_columns(contracts, ASKED, owner))
+    found = values_of(plugins.score_terms, evidence, candidates["row"], asked)
+    return {name: quantise(values) for name, values in found.items()}
 
 
 def lane_scores(
@@ -256,11 +270,14 @@ def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScore
 
 
 def rerank_weights(
-    contracts: Contracts, purpose_policies: PurposePolicies, role_policies: RolePolicies
+    contracts: Contracts,
+    purpose_policies: PurposePolicies,
+    role_policies: RolePolicies,
+    plugins: Plugins = NO_PLUGINS,
 ) -> RerankWeights:
     """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
 
-    A role has no weight for a cross-encoder, a file or a turn: the purpose's hold under it.
+    A role has no weight for a cross-encoder, a file or a turn: the purpose's hold under it. A term of a plugin has its own.
     """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
@@ -274,6 +291,8 @@ def rerank_weights(
             weights[name] = np.where(role >= 0, share * _at(role_policies[f"weight_{of}"], role), weights[name])
         if name in WEIGHED_TERMS and (said := flat(contracts[f"weight_{name}"])).null_count < len(said):
             weights[name] = np.where(said.is_valid(), floats(said.fill_null(0.0)), weights[name])
+    for term in plugins.score_terms:
+        weights[term.name] = np.full(len(role), term.weight)
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
 
@@ -286,7 +305,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     weight = positions(score_terms["request_id"], rerank_weights["request_id"])
     contributions = {
         name: quantise(floats(rerank_weights[name])[weight] * floats(score_terms[name]))
-        for name in CLASSES
+        for name in (*CLASSES, *terms_of(score_terms.column_names)[len(SCORED) :])
         if name != "diversity"
     }
     base = sum(contributions.values(), np.zeros(score_terms.num_rows))

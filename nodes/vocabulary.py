@@ -247,6 +247,7 @@ REASON_CODES = Vocabulary(
         "role_mismatch",
         "forbidden_source",
         "safety_blocked",
+        "stopped_by_plugin",
         "stale",
         "duplicate",
         "near_duplicate",

@@ -26,7 +26,7 @@ class Setting:
     """One declared setting.
 
     `kind` is place (a path or URL), path, paths, text, prompt (text as it stands), choice, list, integer, number, flag,
-    encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable (the name of one of the
+    names (words), encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable (the name of one of the
     environment).
     """
 
@@ -151,6 +151,13 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute"),
         Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
         Setting("serve_threads", "integer", 32, "requests that the servers answer at the same time"),
+        Setting(
+            "plugins",
+            "names",
+            (),
+            "plugins whose gates, lanes, score terms and readers are used, by the part of their names before the dot",
+            project_file=False,
+        ),
         Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
         Setting(
             "telemetry",

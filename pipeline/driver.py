@@ -24,6 +24,7 @@ from ..nodes.columns.keys import flat, pair_codes
 from ..nodes.columns.list_columns import holds
 from ..nodes.errors import ScopedRetrievalError
 from ..nodes.lanes import LANE_NAMES as LANES
+from ..nodes.plugins import NO_PLUGINS, Plugins
 from ..nodes.recall.bm25 import Bm25
 from ..nodes.recall.file_recall import FileRecall
 from ..nodes.recall.recall_entries import Weighed
@@ -153,6 +154,8 @@ class Line:
     counters: Counters = field(default_factory=Counters)
     pairs: PairScores = field(default_factory=lambda: PairScores(None))
     """Scores of the cross-encoder, if one is set; `provenance` says which."""
+    plugins: Plugins = NO_PLUGINS
+    """Gates, lanes and score terms of plugins; the code in `provenance` is theirs as well."""
 
 
 @lru_cache(maxsize=1)
@@ -182,7 +185,13 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
         parts.append(_failed(REQUESTS.empty(), failures, captures, line))
     if len(parts) == 1:
         return parts[0]
-    return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in parts[0]}
+    return {name: _together([part[name] for part in parts]) for name in parts[0]}
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Parts of a table as one; those of requests that failed have no rows, and no columns of plugins."""
+    filled = [table for table in tables if table.num_rows] or tables[:1]
+    return pa.concat_tables(filled).combine_chunks()
 
 
 def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
@@ -269,6 +278,7 @@ def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[st
         "bm25": line.bm25,
         "counters": line.counters,
         "provenance": line.provenance,
+        "plugins": line.plugins,
         "captures": _captures_of(requests["request_id"], captures),
     }
     return inputs, build_driver().execute(list(SCOPED), inputs=inputs)

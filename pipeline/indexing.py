@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ from .encoders.encoder import encoder_available, is_bundled, load_encoder
 from .grants import load_grants, write_starter_grants
 from .index_report import IndexReport
 from .opening import corpus_of, head_file, made_or_opened
+from .plugins import installed
 from .progress import Say, Tenths, quiet, taking
 from .redaction.masking import REDACTOR
 from .settings import Settings
@@ -41,6 +42,7 @@ from .sources.jsonl import is_unicode
 from .sources.mcp_resources import named_server, read_mcp_resources
 from .sources.reader_digest import reader_digest
 from .sources.rereading import Rereadings, UnusableError
+from .sources.source_reader import SourceReader, languages
 from .sources.structured import files_named, with_schemas
 
 __all__ = ["IndexReport", "IndexRequest", "index_into"]
@@ -48,20 +50,8 @@ __all__ = ["IndexReport", "IndexRequest", "index_into"]
 Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
 
-RECORDS: dict[str, Callable[..., Iterator[pa.Table]]] = {
-    "sessions": records.read_sessions,
-    "memory": records.read_memory,
-    "artifacts": records.read_artifacts,
-    "decisions": records.read_decisions,
-    "preferences": records.read_preferences,
-    "standards": records.read_standards,
-    "external": records.read_external,
-    "sot": records.read_sot,
-    "logs": records.read_logs,
-}
+RECORDS = {reader.name: reader for reader in records.READERS}
 """Readers of records by the flag that names their files."""
-PLACED = {"sot": (".csv", ".yaml", ".yml"), "logs": (".csv",)}
-"""Those whose paths are relative to the indexed trees, which then leave these kinds of files to them."""
 _KINDS = ("paths", "evidence", *RECORDS)
 """The fields of a request that name files and folders."""
 LONG_SECONDS = 60
@@ -84,6 +74,8 @@ class IndexRequest:
     sot: Paths = ()
     logs: Paths = ()
     evidence: Paths = ()
+    read: tuple[tuple[str, Path], ...] = ()
+    """Names of readers, those of plugins among them, each with a file or folder."""
     mcp: tuple[str, ...] = ()
     """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
     source: str | None = None
@@ -93,7 +85,8 @@ class IndexRequest:
     @property
     def empty(self) -> bool:
         """Nothing is named."""
-        return not (self.paths or self.evidence or self.mcp or any(getattr(self, kind) for kind in RECORDS))
+        given = (self.paths, self.evidence, self.mcp, self.read, *(getattr(self, kind) for kind in RECORDS))
+        return not any(given)
 
 
 def index_into(
@@ -142,13 +135,19 @@ def index_into(
         load_grants(settings.grants_path)  # what is not a grants file ends this now, not when all is published
     expect_writable(settings["corpus"])
     say(f"reading for {project}")
-    known = _known(settings, request)
-    try:
-        told = _Import(settings, request, now, known, progress, say)
-        published = told.publish()
-    except (UnusableError, MovedOnError):
-        told = _Import(settings, request, now, None, progress, say)
-        published = told.publish()
+    plugins = installed(settings["plugins"])
+    readers = {**RECORDS, **{reader.name: reader for reader in plugins.readers if reader.read is not None}}
+    for name, _ in request.read:
+        if name not in readers:
+            raise InputError.one_of(readers, name, "--read")
+    known = _known(settings, request, plugins.digest)
+    with languages(plugins.readers):
+        try:
+            told = _Import(settings, request, now, known, progress, say, readers)
+            published = told.publish()
+        except (UnusableError, MovedOnError):
+            told = _Import(settings, request, now, None, progress, say, readers)
+            published = told.publish()
     report = told.report
     if grant:
         _grant(settings, report)
@@ -168,6 +167,7 @@ class _Import:
     """What the corpus knows of the sources from the last time; None where everything is read."""
     progress: bool
     say: Say
+    readers: Mapping[str, SourceReader]
     report: IndexReport = field(init=False)
     read: int = field(init=False, default=0)
     """Rows of evidence that were read: what stands unread is in the report, and not here."""
@@ -214,7 +214,7 @@ class _Import:
                     ids[kind].append(found_ids)
                     if self.known is not None:
                         self.known.count(rows, found_ids)
-                        if kind in RECORDS or kind in ("evidence", "mcp"):
+                        if kind in self.readers or kind in ("evidence", "mcp"):
                             self.known.share(rows["source_id"].unique().to_pylist())
                     tables.append(rows)
                     bar.update(rows.num_rows)
@@ -245,10 +245,7 @@ class _Import:
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
         again = {"name": request.source, "rereadings": self.known}
         placed = with_schemas(
-            file
-            for kind, suffixes in PLACED.items()
-            for path in getattr(request, kind)
-            for file in files_named(path, suffixes)
+            file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)
         )
         for path in request.paths:
             if request.git:
@@ -256,13 +253,20 @@ class _Import:
                 yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
             else:
                 yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
-        for kind, reader in RECORDS.items():
-            for path in getattr(request, kind):
-                yield kind, reader(path, **common, **({"roots": request.paths} if kind in PLACED else {}))
+        for reader, path in self._named():
+            assert reader.read is not None
+            yield reader.name, reader.read(path, **common, **({"roots": request.paths} if reader.placed else {}))
         for server in request.mcp:
             yield "mcp", read_mcp_resources(server, **common)
         for path in request.evidence:
             yield "evidence", [read_evidence(path, report=self.report.sources)]
+
+    def _named(self) -> Iterator[tuple[SourceReader, Path]]:
+        """Every file or folder of records with its reader, in the order in which they are read."""
+        for kind, reader in self.readers.items():
+            given = getattr(self.request, kind) if kind in RECORDS else ()
+            yield from ((reader, path) for path in given)
+            yield from ((reader, path) for name, path in self.request.read if name == kind)
 
     def _encoder(self, rows: pa.Table) -> Any:
         """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
@@ -320,14 +324,14 @@ def _expect_names(paths: Paths) -> None:
                 raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
 
 
-def _known(settings: Settings, request: IndexRequest) -> Rereadings | None:
+def _known(settings: Settings, request: IndexRequest, plugins: str) -> Rereadings | None:
     """What the corpus knows of the sources from the last time they were read; None where they name no paths."""
     if not request.paths:
         return None
     corpus = corpus_of(settings) if stands(head_file(settings)) else None
     wanted = request.semantic and "semantic" in settings["lanes"]
     encoder = [settings["encoder"], encoder_available()[0]] if wanted else None
-    rules = (reader_digest(vectors=wanted), settings.principal, encoder)
+    rules = (reader_digest(vectors=wanted) + plugins, settings.principal, encoder)
     return Rereadings(settings["project"], corpus, rules, named=request.source is not None)
 
 

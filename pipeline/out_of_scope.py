@@ -69,6 +69,7 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
         **frame.inputs(),
         "lanes": tuple(lane for lane in _LANES if lane in line.lanes),
         "bm25": line.bm25,
+        "plugins": line.plugins,
         "vectors": None,
         "query_vectors": QUERY_VECTORS.empty(),
     }

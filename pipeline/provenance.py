@@ -32,14 +32,16 @@ def provenance(
     encoder: str | None,
     settings: Mapping[str, object],
     cross_encoder: str | None = None,
+    plugins: str = "",
 ) -> pa.Table:
-    """PROVENANCE of a run, by part. `policies` and `grants` are digests of the files that were read.
+    """PROVENANCE of a run, by part. `policies` and `grants` are digests of the files that were read; `plugins` is that of
+    the code of plugins, which with the package's own is the code of the run.
 
     Without a cross-encoder there is no part of that name.
     """
     parts = {
         "analyzers": ",".join(sorted(ANALYZERS)),
-        "code": code_digest(),
+        "code": named_digest({"package": code_digest(), "plugins": plugins}) if plugins else code_digest(),
         **({"cross_encoder": cross_encoder} if cross_encoder is not None else {}),
         "digest": FORM,
         "encoder": encoder or "none",

@@ -40,6 +40,7 @@ from .grouping import Grouped
 from .lanes import lanes_off
 from .out_of_scope import audited, expect_auditor
 from .places import ObjectPlace, Place
+from .plugins import NO_PLUGINS, Plugins, installed, with_digest
 from .policies.tables import Policies, load_policies
 from .progress import Say, quiet
 from .provenance import package_versions, provenance, with_part
@@ -84,6 +85,7 @@ class Retriever(Questions):
         tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | None = None,
         telemetry: Telemetry | None = None,
+        plugins: Plugins = NO_PLUGINS,
     ) -> None:
         self._telemetry = telemetry
         self.corpus = corpus = corpus.view()
@@ -106,6 +108,8 @@ class Retriever(Questions):
             "lanes": ",".join(lanes_known(lanes)),
             "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}",
         }
+        if plugins:
+            self._settings["plugins"] = ",".join(plugins.names)
         off = lanes_off(lanes, corpus.encoder_profile, encoder, cross_encoder)
         cross_encoder = None if CROSS_ENCODER in off else cross_encoder
         self._line = Line(
@@ -119,12 +123,14 @@ class Retriever(Questions):
                 encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
                 settings=self._settings,
                 cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
+                plugins=plugins.digest,
             ),
             lanes=lanes_known(lanes),
             bm25=bm25,
             vectors=QueryVectors(encoder),
             lanes_off=off,
             pairs=PairScores(cross_encoder),
+            plugins=plugins,
         )
         self._session = Session(
             line=self._line,
@@ -158,6 +164,7 @@ class Retriever(Questions):
         tokenizers: Collection[str | Path] = (),
         cross_encoder: PairReader | str | Path | None = None,
         telemetry: Telemetry | None = None,
+        plugins: Plugins | Collection[str] = (),
     ) -> Retriever:
         """A retriever over a corpus in a folder or at a URL, or an open one, at its generation of this moment.
 
@@ -173,6 +180,7 @@ class Retriever(Questions):
         `cross_encoder`, the folder of a model, `rerank:URL#MODEL` or one that is loaded, rereads each request's best candidates: as many as
         its mode's `k_in`, without a mode three times its `max_items`.
         With `telemetry`, every retrieval and every run leaves OpenTelemetry spans.
+        `plugins` are gates, lanes and score terms, or the names of plugins that are installed.
 
         Raises:
             AccessError: what is withheld shall be captured, and the principal audits nothing.
@@ -209,6 +217,7 @@ class Retriever(Questions):
             if isinstance(cross_encoder, (str, Path))
             else cross_encoder,
             telemetry=telemetry,
+            plugins=with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line,
         )
 
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:

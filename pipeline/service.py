@@ -146,6 +146,7 @@ def open_retriever(
         tokenizers=settings["tokenizers"],
         cross_encoder=settings.loaded_cross_encoder() if models is None else models.cross_encoder,
         telemetry=telemetry_of(settings["telemetry"]),
+        plugins=settings["plugins"],
     )
     try:
         yield retriever

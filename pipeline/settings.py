@@ -247,6 +247,9 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
         case "paths" if isinstance(given, (str, list, tuple)):
             items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
             return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")
+        case "names" if isinstance(given, (str, list, tuple)):
+            items = given.split(",") if isinstance(given, str) else given
+            return tuple(dict.fromkeys(str(item).strip() for item in items if str(item).strip()))
         case "text" if isinstance(given, str) and given.strip():
             return given.strip()
         case "prompt" if isinstance(given, str):

@@ -13,6 +13,7 @@ from ..columns.keys import codes_of, distinct_rows, flags_at, flat, pair_codes, 
 from ..columns.list_columns import flattened
 from ..vocabulary import OUTCOMES, REASON_CODES, STAGES
 from ..walls.gates import GATES, HIDING
+from ..walls.gates.gate import PLUGIN_REASON
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -50,6 +51,7 @@ WORDS = {
     "conflict_downrank": "a competing claim has no room beside it, and neither is shown alone",
     "citation_unresolved": "its citation does not resolve",
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
+    PLUGIN_REASON: "a gate of a plugin stops it, the one that decided",
 }
 REASON_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES} | WORDS
 """Reasons in words: the rule that a row did not meet."""

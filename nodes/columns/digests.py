@@ -227,6 +227,10 @@ def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, lis
         columns.append((array, nullable))
     if as_declared:
         return _declared_heading(declared), columns
+    further = declared.widened(pa.schema([]), table.column_names) if declared.extra is not None else ()
+    if further:
+        covered = (*covered, *((-1, field.name, field.nullable, False) for field in further))
+        columns += [(plain(table[field.name]), field.nullable) for field in further]
     forms = [(name, array.type, nullable) for (_, name, nullable, _), (array, _) in zip(covered, columns, strict=True)]
     return _heading(declared.name, forms), columns
 

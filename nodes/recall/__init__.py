@@ -2,7 +2,8 @@
 
 - `recall_scope`: the rows, clocks and sub-queries of a scope group
 - the lanes: `lane_recall` (lexical, symbol, exact, recent), `vector_recall` (semantic), `file_recall` (whole files of
-  code), `expansion_recall` (links), `graph_recall` (walks);
+  code), `expansion_recall` (links), `graph_recall` (walks),
+  `plugin_recall` (lanes of plugins);
   `recall_entries`: the keys they look up
 - `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
 - `compiled_recall`: the same numbers through `kernels`, over `graded_lists`

@@ -73,14 +73,13 @@ class Fusion:
         return constants(VIA).take(pa.array(first, mask=plain))
 
 
-def lane_codes(hits: pa.Table) -> Int:
-    """The place of each hit's lane among the lanes in alphabetical order."""
-    return positions(hits["lane"], constants(_LANES))
-
-
-def lanes_in_order() -> tuple[str, ...]:
-    """Every lane, alphabetically."""
-    return _LANES
+def lane_codes(hits: pa.Table) -> tuple[Int, tuple[str, ...]]:
+    """The place of each hit's lane among the lanes in alphabetical order, and these lanes; plugins have their own."""
+    codes = positions(hits["lane"], constants(_LANES))
+    if not (codes < 0).any():
+        return codes, _LANES
+    names = tuple(sorted({*_LANES, *pc.unique(hits["lane"]).to_pylist()}))
+    return positions(hits["lane"], pa.array(names)), names
 
 
 def merged_order(

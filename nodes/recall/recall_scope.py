@@ -135,11 +135,11 @@ class RecallTables:
         """Those of the lexical lane, which feedback reads again."""
         return tuple(self.scopes("lexical"))
 
-    def scopes(self, lane: str) -> Iterator[Scope]:
-        """The scope groups with at least one sub-query for this lane, in group order."""
+    def scopes(self, lane: str | None) -> Iterator[Scope]:
+        """The scope groups with at least one sub-query for this lane, or with any, in group order."""
         request = self.sub_request
         group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
-        use = self.uses(lane) & (group >= 0)
+        use = group >= 0 if lane is None else self.uses(lane) & (group >= 0)
         groups = integers(self.reachable["scope_group"])
         rows, withheld = integers(self.reachable["row"]), integers(self.reachable["withheld_by"])
         starts, ends = integers(self.segments["row_start"]), integers(self.segments["row_end"])

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from ...nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from ...nodes.columns.digests import text_sha256
 from ...nodes.errors import InputError, VerificationError
+from ...nodes.schema import Table
 from ..corpus.trust import Trust
 from ..runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
@@ -114,7 +115,7 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
 def _tables(statement: Mapping[str, Any]) -> Iterator[str]:
     """The snapshot digest follows from the tables, each text from its hash, the block and what is readable from both."""
     predicate = statement["predicate"]
-    stored = {table.name: _unpacked(predicate["tables"][table.name], table.stored_schema) for table in COVERED}
+    stored = {table.name: _unpacked(predicate["tables"][table.name], table) for table in COVERED}
     subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
     request = stored["snapshots"]["request_id"]
     (digest,) = snapshot_digests(stored, _unpacked(predicate["provenance"], None), request.combine_chunks())
@@ -207,8 +208,8 @@ def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
         yield "Expected the part to name the snapshot with its digest, got another"
 
 
-def _unpacked(text: str, schema: pa.Schema | None) -> pa.Table:
+def _unpacked(text: str, declared: Table | None) -> pa.Table:
     table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
-    if schema is not None and not table.schema.equals(schema):
+    if declared is not None and not table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
         raise ValueError("another schema")
     return table

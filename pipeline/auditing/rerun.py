@@ -25,6 +25,7 @@ from ..encoders.cross_encoder import PairScores
 from ..encoders.encoder import encoder_of
 from ..engines.shards import with_counters
 from ..lanes import MODEL_FAULTS, lanes_off
+from ..plugins import installed
 from ..policies.tables import load_policies
 from ..provenance import provenance
 from ..settings import Settings
@@ -111,7 +112,8 @@ def line_of(
     off = lanes_off(lanes, corpus.encoder_profile, encoder) if models or parts.get("encoder") == "none" else {}
     used = "semantic" in lanes and "semantic" not in off
     off |= _faults(run)
-    known = {name: recorded[name] for name in ("lanes", "bm25")}
+    known = {name: recorded[name] for name in ("lanes", "bm25", "plugins") if name in recorded}
+    plugins = installed(recorded["plugins"].split(",") if "plugins" in recorded else ()).line
     line = Line(
         corpus=corpus,
         policies=policies.inputs() if policies else {name: run.stored(name) for name in POLICIES},
@@ -123,12 +125,14 @@ def line_of(
             encoder=corpus.encoder_profile if used else None,
             settings=known,
             cross_encoder=reader.profile if reader is not None else None if models else parts.get("cross_encoder"),
+            plugins=plugins.digest,
         ),
         lanes=lanes,
         bm25=bm25,
         vectors=QueryVectors(encoder),
         lanes_off=off,
         pairs=PairScores(reader),
+        plugins=plugins,
     )
     return with_counters(line, run.stored("requests"))
 

@@ -32,6 +32,16 @@ def _many(name: str, help_: str, metavar: str = "PATH") -> typer.models.OptionIn
 Paths = list[Path] | None
 
 
+def _with_reader(given: str) -> tuple[str, Path]:
+    """`NAME=PATH` taken apart."""
+    name, equals, path = given.partition("=")
+    if not (name and equals and path):
+        from ...nodes.errors import InputError
+
+        raise InputError.expected("NAME=PATH", given, "--read")
+    return name, Path(path)
+
+
 def index(
     paths: Annotated[Paths, typer.Argument(metavar="PATH...", help="Work trees, folders or files to read.")] = None,
     corpus: CorpusFlag = None,
@@ -50,6 +60,10 @@ def index(
     sot: Annotated[Paths, _many("sot", "Structured records by key, CSV or YAML, with schemas beside them.")] = None,
     logs: Annotated[Paths, _many("logs", "CSV logs with a column of times, such as context_actions.csv.")] = None,
     evidence: Annotated[Paths, _many("evidence", "Generic evidence rows, Parquet or JSONL.", "FILE")] = None,
+    read: Annotated[
+        list[str] | None,
+        typer.Option("--read", metavar="NAME=PATH", help="A file or folder, by the name of a reader, a plugin's too."),
+    ] = None,
     mcp: Annotated[
         list[str] | None,
         typer.Option("--mcp", metavar="NAME=SERVER", help="Resources of an MCP server, a command or a URL; untrusted."),
@@ -82,6 +96,7 @@ def index(
             sot=tuple(sot or ()),
             logs=tuple(logs or ()),
             evidence=tuple(evidence or ()),
+            read=tuple(_with_reader(each) for each in read or ()),
             mcp=tuple(mcp or ()),
             source=source,
             semantic=not no_semantic,

@@ -10,17 +10,17 @@ temporary names, cannot be told from erased ones and would be written again anyh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.tables import TABLES
 from ..durable import sync_path
 from ..locks import confirm
 from ..places import Place
 from .files import files_below, is_unnamed, read_parquet
-from .parts import PER_RUN, TEXTS
+from .parts import PER_RUN, stored_schema
 from .receipts import RECEIPTS_STAGED, receipt_name, receipt_of
 from .showing import texts_showing
 from .store import RunStore
@@ -65,14 +65,13 @@ class _Shard:
 
     @property
     def texts(self) -> pa.Table:
-        return self._read("texts", TEXTS)
+        return self.stored("texts")
 
     def stored(self, name: str) -> pa.Table:
-        return self._read(name, TABLES[name].stored_schema)
-
-    def _read(self, name: str, schema: pa.Schema) -> pa.Table:
         path = self._paths.get(name)
-        return schema.empty_table() if path is None else read_parquet(self._folder / path, schema)
+        if path is None:
+            return stored_schema(name).empty_table()
+        return read_parquet(self._folder / path, partial(stored_schema, name))
 
 
 def _with_receipt(names: list[str]) -> list[int]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,14 +84,17 @@ def read_json(path: Place) -> Any:
         raise StoreError(f"Expected JSON, got text that is not - at {named(path)}") from None
 
 
-def read_parquet(path: Place, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """A Parquet part with the given schema; with `columns`, those alone are read.
+def read_parquet(
+    path: Place, schema: pa.Schema | Callable[[Sequence[str]], pa.Schema], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """A Parquet part with the given schema, which may depend on its columns; with `columns`, those alone are read.
 
     Raises:
         StoreError: the file is missing, damaged or of another schema.
     """
     table = _read_parquet(path, columns)
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    known = schema(table.column_names) if callable(schema) else schema
+    wanted = known if columns is None else pa.schema([known.field(name) for name in columns])
     if table.schema.names != wanted.names:
         raise StoreError(f"Expected columns {', '.join(wanted.names)}, got others - at {named(path)}")
     return table.cast(wanted)

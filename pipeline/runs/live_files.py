@@ -212,5 +212,5 @@ def _raw(column: pa.ChunkedArray) -> pa.Table:
 
 
 def _unpacked(name: str, table: pa.Table) -> pa.Table:
-    schema = stored_schema(name)
+    schema = stored_schema(name, table.column_names)
     return table if table.schema.equals(schema) else table.cast(schema)

@@ -43,9 +43,9 @@ Vectors = Mapping[str, NDArray[np.int16]]
 """The query vectors that the line took for the tables at hand, by text."""
 
 
-def stored_schema(name: str) -> pa.Schema:
-    """The schema of a table in stored form, or of the texts."""
-    return TEXTS if name == "texts" else TABLES[name].stored_schema
+def stored_schema(name: str, columns: Iterable[str] = ()) -> pa.Schema:
+    """The schema of a table in stored form, or of the texts; with those of its `columns` that plugins may add."""
+    return TEXTS if name == "texts" else TABLES[name].widened(TABLES[name].stored_schema, columns)
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -7,7 +7,7 @@ snapshots at most: an answer takes little longer in a large run, and damage else
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -182,7 +182,7 @@ class Run:
             table = read_parquet_as_is(self.folder / path)
             self._inline.setdefault(path, inline_texts(name, table))
             return adapted(name, table)
-        return read_parquet(self.folder / path, stored_schema(name))
+        return read_parquet(self.folder / path, partial(stored_schema, name))
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
         """A table of the run; with `texts`, its free text in place (null where it was erased).
@@ -352,4 +352,7 @@ def one_each(texts: pa.Table) -> pa.Table:
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
     """Parts of a table as one."""
     tables = [table for table in found if table is not None]
-    return pa.concat_tables(tables) if tables else stored_schema(name).empty_table()
+    filled = [table for table in tables if table.num_rows] or tables[
+        :1
+    ]  # without rows a part has no columns of plugins
+    return pa.concat_tables(filled) if filled else stored_schema(name).empty_table()

@@ -5,6 +5,7 @@
 - work trees and documents: `work_tree`, `documents`, `files` (bytes into documents), `file_kinds` (what a path names)
 - histories: `git_history`, `git_commands`, `git_uncommitted`; `path_history`, `history_states`, `history_check`
 - cut into chunks: `chunking`, by `markdown`, `code` (with `grammars`), `logs`, `csv_logs` and `lines`; `headers` and `metadata` above them
+- `source_reader`: what a reader is
 - records: `records` (all of them), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with `record_schema`), `evidence_file`;
   `record_rows`, `jsonl` and `column_types` are what they share
 - reading again: `known_source`, `rereading`, `same_source`, `reader_digest`

@@ -8,8 +8,10 @@ called `notes.txt` stays a document even where it quotes a stack trace.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+
+from .source_reader import language_of
 
 __all__ = ["CLASSES", "FileKind", "file_kind"]
 
@@ -112,9 +114,21 @@ _CONFIG_LANGUAGES = frozenset(["yaml", "toml", "json", "ini", "xml"])
 _GENERATED_NAME = re.compile(r"\.min\.(?:js|css|mjs)$|\.bundle\.js$|_pb2(?:_grpc)?\.pyi?$|\.pb\.go$|\.(?:js|css)\.map$")
 
 
-@lru_cache(maxsize=65_536)
 def file_kind(path: str) -> FileKind:
-    """The kind of the file at `path` (`/` separated, inside its source)."""
+    """The kind of the file at `path` (`/` separated, inside its source); of a language that a plugin reads, its reader's."""
+    kind = _file_kind(path)
+    if kind.splitter != "lines" or kind.language is not None or kind.content_type != "code":
+        return kind
+    reader = language_of(path.rpartition("/")[2].rpartition(".")[2].lower())
+    if reader is None:
+        return kind
+    *folders, name = path.lower().split("/")
+    of_code = _document_type(tuple(folders), name, reader.language)
+    return replace(kind, splitter=reader.name, language=reader.language, document_type=of_code, text_by_name=True)
+
+
+@lru_cache(maxsize=65_536)
+def _file_kind(path: str) -> FileKind:
     *folders, name = path.lower().split("/")
     stem, dot, extension = name.rpartition(".")
     if not dot or not stem:

@@ -18,6 +18,7 @@ from scoped_retrieval.nodes import (
     task_aware_reranking,
 )
 from scoped_retrieval.nodes.blocks.token_counting import Counters
+from scoped_retrieval.nodes.plugins import NO_PLUGINS
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.vocabulary import FILE_TERMS
 from scoped_retrieval.pipeline.policies.roles import NO_ROLES, Roles
@@ -68,7 +69,7 @@ class Line:
 
     def run(self, until: str = "blocks", **overrides: pa.Table) -> dict[str, pa.Table]:
         """Every table up to `until`, each checked against its declaration."""
-        known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters}
+        known: dict[str, Any] = {**self.tables, **overrides, "counters": self.counters, "plugins": NO_PLUGINS}
         for node in (
             task_aware_reranking.plain_terms, task_aware_reranking.score_terms, task_aware_reranking.rerank_weights,
             task_aware_reranking.ranked,
@@ -83,7 +84,7 @@ class Line:
                 known[node.__name__] = TABLES[declared].check(made)
             if node.__name__ == until:
                 break
-        del known["counters"]
+        del known["counters"], known["plugins"]
         return known
 
     def block(self, **overrides: pa.Table) -> str:

@@ -1,7 +1,7 @@
 """What a gate is: one rule of the boundary, with everything that belongs to it.
 
 Gives: `Gate`, and what its functions take and return. A gate of the package is an object in a file beside this one and a line
-in `GATES`; a gate of a plugin is the same object, see `docs/how-to-extend.md`.
+in `GATES`; a gate of a plugin is the same object, see `docs/how-to/extend.md`.
 
 Note: the second wall is not here. `second_wall` judges the gates of the package again, from code written apart on purpose.
 A gate of a plugin brings its own second judgment, `removes`.
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 GateClass = Literal["access", "visibility", "time"]
 """Access gates leave no trace but a count for auditors; visibility and time gates record what they withhold."""
+
+PLUGIN_REASON = "stopped_by_plugin"
+"""The reason code of every plugin's gate; `decided_by` names the gate."""
 
 Mask = NDArray[np.bool_]
 Row = dict[str, Any]
@@ -125,7 +128,7 @@ class Gate:
     columns: tuple[str, ...] = ()
     """The columns of EVIDENCE that the first wall reads."""
     contract_columns: tuple[str, ...] = ()
-    """The columns of CONTRACTS that it reads."""
+    """The columns of CONTRACTS that it reads; of a plugin's gate some of those that gates of the package read."""
     stops: Callable[[Any, Contract], Mask | None] | None = None
     bound_stops: Callable[[Any, Mapping[str, Any]], Mask | None] | None = None
     explain: Callable[[Contract, Bounds], Rule] | None = None
@@ -134,6 +137,8 @@ class Gate:
     """What would admit a row that the gate stops."""
     canaries: tuple[Canary, ...] = field(default=(), repr=False)
     """Rows for the leak test that the gate alone shuts out."""
+    removes: Callable[[pa.Table, pa.Table], Mask] | None = None
+    """Of a plugin's gate, the second judgment: which rows it stops, row by row under the contract beside it."""
     hides: bool = False
     """Whether its rows end as `hidden` rather than `rejected`."""
     number: int = 0

@@ -1,0 +1,161 @@
+"""What plugins add to the line: gates, lanes and score terms, as a driver passes them in.
+
+Gives: `Plugins`, checked when it is made, and what their functions are given. The objects are those of the package's own lists
+(`Gate`, `Lane`, `ScoreTerm`). Names of a plugin have a dot in them, `acme.embargo`, and names of the package have none.
+
+Note: a plugin can only narrow. A gate is asked about rows that no other gate stops, a lane is given rows that pass every
+gate, and what a term says is clipped and rounded so that contributions add up to `final` exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from .columns.keys import gathered
+from .errors import InputError, SchemaError
+from .lanes import Lane
+from .score_terms import ScoreTerm
+from .tables import EVIDENCE
+from .walls.gate_order import GateOrder
+from .walls.gate_predicates import CONTRACT_COLUMNS
+from .walls.gates.gate import PLUGIN_REASON, Gate
+
+__all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "values_of"]
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_]*")
+ASKED = ("principal", "project", "purpose", "mode", "role", "as_of")
+"""What a score term is told of each candidate's request."""
+MOST_WEIGHT = 100.0
+
+
+@dataclass(frozen=True)
+class LaneScope:
+    """What a lane of a plugin looks at: the rows that some queries may see, and the queries."""
+
+    rows: pa.Table
+    """The columns of EVIDENCE that the lane declares, of every row that passes every gate."""
+    queries: pa.Table
+    """`query_text` and `intent` of each query."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a lane of a plugin found: for each hit the place of its query, the place of its row, and a score above 0."""
+
+    query: Any
+    row: Any
+    score: Any
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """Gates, lanes and score terms beside those of the package. `digest` is over their code: a part of the snapshot's.
+
+    Raises:
+        InputError: one of them lacks something, or has a name or column that it may not have.
+    """
+
+    gates: tuple[Gate, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    score_terms: tuple[ScoreTerm, ...] = ()
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        for kind, given in (("gates", self.gates), ("lanes", self.lanes), ("score_terms", self.score_terms)):
+            _check_names([one.name for one in given], kind)
+            for one in given:
+                _check_columns(one.columns, EVIDENCE.columns, f"{one.name}.columns")
+        for gate in self.gates:
+            _check_gate(gate)
+        for lane in self.lanes:
+            if lane.recall is None:
+                raise InputError.described("a function", "none", f"{lane.name}.recall")
+        for term in self.score_terms:
+            if term.value is None:
+                raise InputError.described("a function", "none", f"{term.name}.value")
+            if not 0.0 <= term.weight <= MOST_WEIGHT:
+                raise InputError.expected(f"a number from 0 to {MOST_WEIGHT:g}", term.weight, f"{term.name}.weight")
+
+    @cached_property
+    def order(self) -> GateOrder:
+        """All gates in the order of the ladder, those of plugins at the end of their class."""
+        return GateOrder(self.gates)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The plugins, each once: what stands before the dot of the names of its objects."""
+        return tuple(sorted({one.name.partition(".")[0] for one in (*self.gates, *self.lanes, *self.score_terms)}))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is worked out of them is worked out again in another process."""
+        return Plugins, (self.gates, self.lanes, self.score_terms, self.digest)
+
+    def __bool__(self) -> bool:
+        return bool(self.gates or self.lanes or self.score_terms)
+
+
+def _check_names(names: Collection[str], kind: str) -> None:
+    for name in names:
+        if not _NAME.fullmatch(name):
+            hint = "a name of a plugin is `plugin.name`, lower case"
+            raise InputError.expected("a name with a dot in it", name, kind, hint=hint)
+    if len(set(names)) < len(names):
+        raise InputError.described("names of their own", f"one twice among {', '.join(sorted(names))}", kind)
+
+
+def _check_columns(names: Iterable[str], known: Mapping[str, Any], at: str) -> None:
+    for name in names:
+        if name not in known:
+            raise InputError.one_of(known, name, at)
+
+
+def _check_gate(gate: Gate) -> None:
+    if gate.gate_class not in ("access", "visibility"):
+        raise InputError.one_of(("access", "visibility"), gate.gate_class, f"{gate.name}.gate_class")
+    if gate.reason_code != PLUGIN_REASON:
+        raise InputError.expected(PLUGIN_REASON, gate.reason_code, f"{gate.name}.reason_code")
+    if not gate.columns:
+        raise InputError.described("the columns of EVIDENCE that it reads", "none", f"{gate.name}.columns")
+    _check_columns(gate.contract_columns, dict.fromkeys(CONTRACT_COLUMNS), f"{gate.name}.contract_columns")
+    for name, function in (("stops", gate.stops), ("removes", gate.removes)):
+        if function is None:
+            hint = "both walls judge every row: `stops` a segment at once, `removes` candidates again"
+            raise InputError.described("a function", "none", f"{gate.name}.{name}", hint=hint)
+
+
+NO_PLUGINS = Plugins()
+
+
+def values_of(terms: Iterable[ScoreTerm], evidence: pa.Table, rows: Any, asked: pa.Table) -> dict[str, NDArray[Any]]:
+    """The value of each plugin's term of some frame rows, 0 to 1, by name; `asked` has the columns of ASKED beside them.
+
+    Raises:
+        SchemaError: a term did not give a number for each row, or what it gave depends on other rows.
+    """
+    found = {}
+    for term in terms:
+        stored = pa.table({name: gathered(evidence[name], rows) for name in term.columns})
+        values, half = _numbers(term, stored, asked), asked.num_rows // 2
+        for low, high in ((0, half), (half, asked.num_rows)) if half else ():
+            alone = _numbers(term, stored.slice(low, high - low), asked.slice(low, high - low))
+            if not np.array_equal(alone, values[low:high]):
+                hint = "a value follows from the row and its request alone, whatever else is a candidate"
+                raise SchemaError(f"Expected the same values in parts, got others - at {term.name}", hint=hint)
+        found[term.name] = values
+    return found
+
+
+def _numbers(term: ScoreTerm, stored: pa.Table, asked: pa.Table) -> NDArray[np.float64]:
+    assert term.value is not None
+    values = np.asarray(term.value(stored, asked), dtype=np.float64)
+    if values.shape != (asked.num_rows,) or not np.isfinite(values).all():
+        raise SchemaError(f"Expected a finite number for each of {asked.num_rows} rows, got others - at {term.name}")
+    return np.clip(values, 0.0, 1.0)

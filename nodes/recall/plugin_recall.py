@@ -1,0 +1,83 @@
+"""The lanes of plugins: each is given the rows that pass every gate at one instant, and the queries asked of them.
+
+Reads the inputs every lane reads and the lanes. Gives `Found`, scope group by scope group and instant by instant.
+
+Note: what a plugin returns passes the filters of each sub-query here, and both walls like every other hit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from ..columns.keys import codes_of, distinct_numbers, first_of_runs, gathered_columns
+from ..columns.numbers import quantise
+from ..columns.orders import order_by
+from ..columns.ragged import expand_ranges
+from ..errors import SchemaError
+from ..lanes import Lane
+from ..plugins import LaneScope, Scored
+from .recall_scope import Float, Int, RecallTables, Scope
+from .recall_selection import Found, best_found
+
+_ASKED = ("query_text", "intent")
+
+
+def recall_by_plugin(tables: RecallTables, lane: Lane) -> Found:
+    """The best rows of a plugin's lane, `lane_k` of each sub-query.
+
+    Raises:
+        SchemaError: the lane names rows or queries that it was not given, or a query's hits depend on other queries.
+    """
+    parts = [_of_instant(scope, lane, number) for scope in tables.scopes(None) for number in _instants(scope)]
+    return best_found(tables, Found.concat(parts))
+
+
+def _instants(scope: Scope) -> list[int]:
+    return distinct_numbers(scope.tables.clock[1][scope.request])[0].tolist()
+
+
+def _of_instant(scope: Scope, lane: Lane, number: int) -> Found:
+    """What the lane finds for the sub-queries of a scope that ask as of one instant."""
+    clock, of_request = scope.tables.clock
+    asking = (of_request[scope.request] == number).nonzero()[0]
+    open_, _ = clock.judge(scope.tables.row_index, np.full(len(scope.rows), number), scope.rows)
+    local = (open_ & ~scope.withheld).nonzero()[0]
+    rows = pa.table({name: scope.column(name).take(pa.array(local)) for name in lane.columns})
+    asked = pa.table(gathered_columns(scope.tables.sub_queries, _ASKED, scope.sub[asking]))
+    _, first, of = np.unique(codes_of([asked[name] for name in _ASKED]), return_index=True, return_inverse=True)
+    queries = asked.take(pa.array(first))
+    query, row, score = _checked(lane, rows, queries, len(local))
+    if len(first) > 1:
+        own = query == 0
+        alone = _checked(lane, rows, queries.slice(0, 1), len(local))
+        if not all(np.array_equal(one[own], other) for one, other in zip((query, row, score), alone, strict=True)):
+            hint = "the hits of a query follow from the query and the rows alone, whatever else is asked"
+            raise SchemaError(f"Expected the same hits of a query alone, got others - at {lane.name}", hint=hint)
+    starts = query.searchsorted(np.arange(len(first) + 1))
+    counts = np.diff(starts)[of]
+    at = expand_ranges(starts[of], counts)
+    sub = asking.repeat(counts)
+    kept = scope.filtered(sub, local[row[at]])
+    sub, at = sub[kept], at[kept]
+    return Found.of(scope.sub[sub], scope.rows[local[row[at]]], score[at])
+
+
+def _checked(lane: Lane, rows: pa.Table, queries: pa.Table, count: int) -> tuple[Int, Int, Float]:
+    """The lane's hits by query and row: their queries, rows and scores."""
+    assert lane.recall is not None
+    found: Scored = lane.recall(LaneScope(rows, queries))
+    query, row = (np.asarray(each, dtype=np.int64) for each in (found.query, found.row))
+    score = quantise(np.asarray(found.score, dtype=np.float64))
+    if not query.shape == row.shape == score.shape or query.ndim != 1:
+        raise SchemaError(f"Expected a query, a row and a score of each hit, got unequal counts - at {lane.name}")
+    for what, given, most in (("queries", query, queries.num_rows), ("rows", row, count)):
+        if len(given) and not 0 <= given.min() <= given.max() < most:
+            raise SchemaError(f"Expected places of {most} {what}, got others - at {lane.name}")
+    if not (np.isfinite(score) & (score > 0)).all():
+        raise SchemaError(f"Expected finite scores above 0, got others - at {lane.name}")
+    order = order_by(query, row)
+    query, row, score = query[order], row[order], score[order]
+    if len(first_of_runs(query, row)) < len(query):
+        raise SchemaError(f"Expected each row once for a query, got one twice - at {lane.name}")
+    return query, row, score

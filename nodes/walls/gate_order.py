@@ -1,0 +1,89 @@
+"""The gates of a run in order, those of plugins among them, and what the code of a gate means.
+
+The gates of the package keep their numbers; those of plugins are numbered after them, and stand in the ladder at the end of
+their class: access, then visibility, then time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..columns.keys import gathered_columns
+from ..errors import SchemaError
+from .gate_predicates import CONTRACT_COLUMNS
+from .gates import GATES
+from .gates.gate import Gate
+from .segment_columns import Codes, Mask, SegmentColumns
+
+_CLASSES = ("access", "visibility", "time")
+
+
+class GateOrder:
+    """The gates of the package and some of plugins."""
+
+    def __init__(self, plugins: Sequence[Gate] = ()) -> None:
+        self.plugins = tuple(replace(gate, number=len(GATES) + place) for place, gate in enumerate(plugins, start=1))
+        self.gates = tuple(sorted((*GATES, *self.plugins), key=lambda gate: _CLASSES.index(gate.gate_class)))
+        self.most = len(self.gates)
+        """The greatest number of a gate."""
+        self.timeless = [gate.number for gate in self.gates if gate.gate_class != "time"]
+        self.time = [gate.number for gate in self.gates if gate.gate_class == "time"]
+        self.place = np.zeros(self.most + 1, dtype=np.int64)
+        """The place of each gate in the ladder, from 1, by its number; 0 = none."""
+        self.place[[gate.number for gate in self.gates]] = np.arange(1, self.most + 1)
+        self.opens = np.ones(self.most + 1, dtype=bool)
+        """By number, whether a row that the gate stops has passed every access gate."""
+        self.opens[[gate.number for gate in self.gates if gate.gate_class == "access"]] = False
+        named = sorted(self.gates, key=lambda gate: gate.number)
+        self.names: tuple[str, ...] = tuple(gate.name for gate in named)
+        self.reasons: tuple[str, ...] = tuple(gate.reason_code for gate in named)
+        ordered = [gate.name for gate in self.gates]
+        self.passed = (" ".join(ordered), *(" ".join(ordered[: self.place[n] - 1]) for n in range(1, self.most + 1)))
+        """By number, the gates before the one that stops a row; first, where none does, all of them."""
+
+    def stopped(self, codes: Codes, evidence: pa.Table, start: int, contract: Mapping[str, Any]) -> Codes:
+        """The codes of the rows of a segment with the gates of plugins judged as well: a row is stopped by the first gate.
+
+        Args:
+            codes: the first gate of the package that stops each row, 0 = none.
+            evidence: the frame.
+            start: the first frame row of the segment.
+            contract: the contract; a gate is shown the columns of it that decide what requests are judged together.
+        """
+        shown = {name: contract[name] for name in CONTRACT_COLUMNS}
+        for gate in self.plugins:
+            assert gate.stops is not None
+            segment = SegmentColumns(evidence.select(list(gate.columns)).slice(start, len(codes)))
+            if (mask := gate.stops(segment, shown)) is not None:
+                self._stop(codes, _mask(mask, len(codes), f"{gate.name}.stops"), gate)
+        return codes
+
+    def removed(
+        self, codes: NDArray[np.int64], evidence: pa.Table, rows: Any, contracts: pa.Table, order: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The same for candidates, by the second judgment of each gate: frame row `rows[i]` under contract `order[i]`."""
+        for gate in self.plugins:
+            assert gate.removes is not None
+            stored = pa.table(gathered_columns(evidence, gate.columns, rows))
+            asked = pa.table(gathered_columns(contracts, CONTRACT_COLUMNS, order))
+            mask = _mask(gate.removes(stored, asked), len(codes), f"{gate.name}.removes")
+            self._stop(codes, mask, gate)
+        return codes
+
+    def _stop(self, codes: NDArray[Any], mask: Mask, gate: Gate) -> None:
+        """A row goes no further than this gate; what an earlier one stops stays with that."""
+        later = (codes == 0) | (self.place[codes] > self.place[gate.number])
+        codes[mask & later] = gate.number
+
+
+def _mask(mask: Any, rows: int, at: str) -> Mask:
+    found = np.asarray(mask)
+    if found.dtype != np.bool_ or found.shape != (rows,):
+        raise SchemaError(f"Expected true or false for each of {rows} rows, got {found.dtype}{found.shape} - at {at}")
+    return found

@@ -1,0 +1,162 @@
+"""Plugins: gates, lanes, score terms and readers that other packages bring, by entry points.
+
+Gives: `installed`, the objects of the plugins that the setting `plugins` names, and the classes that they are made of, so that
+a plugin imports this module alone. `docs/how-to/extend.md` walks through one of each.
+
+Note: a plugin that is installed does nothing until it is named. The digest of its code is part of the code that a snapshot
+names, so a run with a plugin never passes for one without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from ..nodes.errors import InputError
+from ..nodes.lanes import Lane
+from ..nodes.plugins import ASKED, NO_PLUGINS, LaneScope, Plugins, Scored
+from ..nodes.score_terms import ScoreTerm
+from ..nodes.walls.gates.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
+from .code_digest import sources_below
+from .sources.lines import Lines, Outline, Segment
+from .sources.source_reader import SourceReader
+
+__all__ = [
+    "ASKED",
+    "NO_PLUGINS",
+    "PLUGIN_REASON",
+    "Canary",
+    "Case",
+    "Gate",
+    "Ground",
+    "Installed",
+    "Lane",
+    "LaneScope",
+    "Lines",
+    "Opening",
+    "Outline",
+    "Plugins",
+    "ScoreTerm",
+    "Scored",
+    "Segment",
+    "SourceReader",
+    "code_of",
+    "installed",
+    "with_digest",
+]
+
+GROUPS = {"gates": Gate, "lanes": Lane, "score_terms": ScoreTerm, "readers": SourceReader}
+"""What the entry points of each group `scoped_retrieval.GROUP` are."""
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What some plugins bring: to the line, and to imports."""
+
+    line: Plugins = NO_PLUGINS
+    readers: tuple[SourceReader, ...] = ()
+    digest: str = ""
+    """Over the code of the readers."""
+
+
+def installed(names: Collection[str]) -> Installed:
+    """What the plugins of these names bring; an entry point `acme.embargo` is one of the plugin `acme`.
+
+    Raises:
+        InputError: a plugin is not installed, does not load, or brings something that is not what its group says.
+    """
+    if not names:
+        return Installed()
+    found = {group: [*_objects(group, kind, names)] for group, kind in GROUPS.items()}
+    known = {one.name.partition(".")[0] for objects in found.values() for one in objects}
+    if missing := sorted(set(names) - known):
+        hint = "install the package whose entry points scoped_retrieval.gates, .lanes, .score_terms or .readers have it"
+        raise InputError.described("plugins that are installed", f"no {missing[0]}", "plugins", hint=hint)
+    gates, lanes, score_terms, _ = (tuple(objects) for objects in found.values())
+    line = with_digest(Plugins(gates, lanes, score_terms))
+    readers = tuple(found["readers"])
+    return Installed(line, readers, code_of(readers) if readers else "")
+
+
+def with_digest(plugins: Plugins) -> Plugins:
+    """The plugins with the digest of their code."""
+    if not plugins or plugins.digest:
+        return plugins
+    return replace(plugins, digest=code_of((*plugins.gates, *plugins.lanes, *plugins.score_terms)))
+
+
+def code_of(objects: Iterable[Any]) -> str:
+    """SHA-256 over what is declared of some objects and over the sources of the packages that their functions are of.
+
+    Raises:
+        InputError: a function has no source file.
+    """
+    said, sources = list[str](), dict[str, bytes]()
+    for one in objects:
+        said.append(_declared(one))
+        for function in _functions(one):
+            sources |= dict(_sources(function, one.name))
+    digests = [f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in sorted(sources.items())]
+    return hashlib.sha256("\n".join([*sorted(said), *digests]).encode()).hexdigest()
+
+
+def _objects(group: str, kind: type, names: Collection[str]) -> Iterator[Any]:
+    """The objects of a group that belong to some plugins, by name."""
+    for entry in sorted(entry_points(group=f"scoped_retrieval.{group}"), key=lambda entry: entry.name):
+        if entry.name.partition(".")[0] in names:
+            yield _loaded(entry, kind)
+
+
+def _loaded(entry: EntryPoint, kind: type) -> Any:
+    at = f"{entry.group}: {entry.name}"
+    try:
+        one = entry.load()
+    except Exception as error:  # code of others may raise anything
+        raise InputError.described("a plugin that loads", f"{type(error).__name__}: {error}", at) from error
+    if not isinstance(one, kind):
+        raise InputError.of_kind(f"a {kind.__name__}", one, at)
+    if one.name != entry.name:  # type: ignore[attr-defined]
+        raise InputError.expected(f"an entry point of the name {one.name!r}", entry.name, at)  # type: ignore[attr-defined]
+    return one
+
+
+def _declared(one: Any) -> str:
+    """What is declared of an object, its functions apart."""
+    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    plain = {name: value for name, value in values.items() if not callable(value) and name != "canaries"}
+    return f"{type(one).__name__} {sorted(plain.items())}"
+
+
+def _functions(one: Any) -> Iterator[Callable[..., Any]]:
+    for field in fields(one):
+        value = getattr(one, field.name)
+        if callable(value):
+            yield value
+        elif isinstance(value, tuple):
+            for part in value:
+                yield from _functions(part) if is_dataclass(part) else ()
+
+
+def _sources(function: Any, name: str) -> Iterator[tuple[str, bytes]]:
+    """The sources of the package, or of the module, that a function is of; those of this package count anyway."""
+    while hasattr(function, "func"):  # partial
+        function = function.func
+    module = getattr(function, "__module__", None) or type(function).__module__
+    root = module.partition(".")[0]
+    if root == __name__.partition(".")[0]:
+        return
+    package = sys.modules.get(root) or import_module(root)
+    if folders := getattr(package, "__path__", None):
+        found = [pair for folder in folders for pair in sources_below(Path(folder), root)]
+    elif file := getattr(package, "__file__", None):
+        found = [(root, Path(file))]
+    else:
+        raise InputError.described("a module with a source file", root, name)
+    for dotted, file in found:
+        yield dotted, file.read_bytes()

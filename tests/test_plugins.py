@@ -1,0 +1,299 @@
+"""Plugins: a package from outside adds a gate, a lane, a score term and readers, and can only narrow what is shown."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from plugin_package import SOURCE, install
+from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.score_terms import terms_of
+from scoped_retrieval.pipeline.auditing.reproduce import reproduced
+from scoped_retrieval.pipeline.grants import write_starter_grants
+from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
+from scoped_retrieval.pipeline.plugins import Installed, Plugins, ScoreTerm, installed, with_digest
+from scoped_retrieval.pipeline.runs.verify import verify
+from scoped_retrieval.pipeline.settings import load_settings
+from small_corpus import NOON, Story, places, row
+
+ROWS = (
+    row("doc", "open.md", "The retry limit of billing is three."),
+    row("doc", "embargo.md", "The retry limit of billing will be nine.", tags=["embargo"]),
+    row("doc", "sealed.md", "The retry limit of billing was seven.", tags=["sealed"]),
+    row("doc", "tagged.md", "Payments go on after a pause.", tags=["retry"]),
+    row(
+        "doc",
+        "long.md",
+        "The retry limit of billing is three. " + "It is written down in the handbook of the team. " * 12,
+    ),
+)
+QUESTION = "What is the retry limit of billing?"
+
+
+@pytest.fixture(name="story")
+def story_fixture(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch)
+    return Story(tmp_path, *ROWS)
+
+
+def answered(story: Story, *, plugins: Any = ("acme",), **fields: Any) -> Any:
+    with story.open(plugins=plugins) as retriever:
+        return retriever.retrieve({"project": "shop", "question": QUESTION, **fields})
+
+
+def without(installed_: Installed, **left: Any) -> Plugins:
+    return replace(installed_.line, **{"gates": (), "lanes": (), "score_terms": (), "digest": "", **left})
+
+
+def test_nothing_that_is_installed_counts_until_it_is_named(story):
+    assert set(places(answered(story, plugins=()))) >= {"embargo.md", "sealed.md"}
+    assert installed(()) == Installed()
+
+
+def test_a_plugin_that_is_not_installed_is_named(story):
+    with pytest.raises(InputError, match="Expected plugins that are installed, got no other"):
+        installed(("acme", "other"))
+
+
+# --- gates ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_gate_keeps_rows_back_and_says_so_to_auditors(story):
+    found = answered(story)
+    assert not {"embargo.md", "sealed.md"} & set(places(found))
+    decisions = {d["path"]: d for d in found.tables["decisions"].to_pylist()}
+    assert "sealed.md" not in decisions
+    said = decisions["embargo.md"]
+    assert (said["outcome"], said["decided_by"], said["reason_code"]) == (
+        "rejected",
+        "acme.embargo",
+        "stopped_by_plugin",
+    )
+    ladder = {line["gate"]: line for line in found.tables["filter_ladder"].to_pylist()}
+    assert [gate for gate in ladder if gate.startswith("acme.")] == ["acme.sealed", "acme.embargo"]
+    for gate in ("acme.sealed", "acme.embargo"):
+        assert ladder[gate]["considered"] - ladder[gate]["admitted"] == 1
+    assert list(ladder)[-1] == "window_end"
+
+
+def test_rows_that_a_gate_stops_change_nothing_of_the_answer(tmp_path, monkeypatch):
+    """A(r) is what passes every gate: statistics, scores and bytes are those of a corpus without the other rows."""
+    install(tmp_path, monkeypatch)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    whole = answered(Story(tmp_path / "a", *ROWS))
+    least = answered(Story(tmp_path / "b", *(r for r in ROWS if r["path"] not in ("embargo.md", "sealed.md"))))
+    assert whole.block == least.block and whole.block
+    ranked = [found.tables["ranked"].drop_columns(["request_id"]).to_pylist() for found in (whole, least)]
+    assert ranked[0] == ranked[1]
+
+
+@pytest.mark.parametrize("wall", ["stops", "removes"])
+def test_walls_that_disagree_show_nothing(story, wall):
+    """A gate whose two judgments differ fails closed."""
+    line = installed(("acme",)).line
+    gates = tuple(
+        replace(gate, **{wall: (lambda rows, _: np.zeros(getattr(rows, "num_rows", None) or rows.rows, dtype=bool))})
+        for gate in line.gates
+        if gate.name == "acme.embargo"
+    )
+    found = answered(story, plugins=without(installed(("acme",)), gates=gates))
+    assert found.status == "failed" and not found.citations
+
+
+def test_a_gate_is_shown_nothing_of_a_request_but_what_groups_requests(story):
+    seen: list[set[str]] = []
+
+    def stops(segment: Any, contract: Any) -> None:
+        seen.append(set(contract))
+
+    gate = replace(
+        installed(("acme",)).line.gates[0], stops=stops, removes=lambda rows, _: np.zeros(rows.num_rows, bool)
+    )
+    answered(story, plugins=Plugins(gates=(gate,), digest="x"))
+    assert seen and all("principal" in names and not {"request_id", "question", "as_of"} & names for names in seen)
+
+
+# --- score terms ----------------------------------------------------------------------------------------------------
+
+
+def test_contributions_of_a_plugin_add_up_to_the_final_score(story):
+    ranked = answered(story).tables["ranked"].to_pylist()
+    terms = terms_of(ranked[0])
+    assert terms[-1] == "acme.length"
+    for each in ranked:
+        assert sum(each[term] for term in terms) == each["final"] == sum(each[term] for term in reversed(terms))
+        assert (each["acme.length"] * 2**30).is_integer()
+    assert any(each["acme.length"] > 0 for each in ranked)
+
+
+def test_a_term_that_looks_at_other_rows_fails_the_request(story):
+    term = ScoreTerm(
+        "acme.share", "its part of all text", weight=1.0, columns=("text",),
+        value=lambda rows, asked: np.arange(rows.num_rows) / max(1, rows.num_rows),
+    )  # fmt: skip
+    found = answered(story, plugins=Plugins(score_terms=(term,), digest="x"))
+    assert found.status == "failed"
+
+
+@pytest.mark.parametrize("given", [float("nan"), float("inf")])
+def test_a_value_that_is_no_number_fails_the_request(story, given):
+    term = ScoreTerm(
+        "acme.odd", "odd", weight=1.0, columns=("text",), value=lambda rows, _: np.full(rows.num_rows, given)
+    )
+    assert answered(story, plugins=Plugins(score_terms=(term,), digest="x")).status == "failed"
+
+
+# --- lanes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_lane_finds_what_no_other_does_and_its_rows_pass_every_gate(story):
+    found = answered(story)
+    hits = [hit for hit in found.tables["hits"].to_pylist() if hit["lane"] == "acme.tags"]
+    assert hits and not any(hit["withheld"] for hit in hits)
+    lanes = {each["evidence_id"]: each["lanes"] for each in found.tables["candidates"].to_pylist()}
+    assert all("acme.tags" in lanes[hit["evidence_id"]] for hit in hits)
+    alone = without(installed(("acme",)), lanes=installed(("acme",)).line.lanes)
+    tagged = answered(story, plugins=alone, question="embargo sealed retry").tables["hits"].to_pylist()
+    assert len({hit["evidence_id"] for hit in tagged if hit["lane"] == "acme.tags"}) == 3
+    with_gates = answered(story, question="embargo sealed retry").tables["hits"].to_pylist()
+    assert len({hit["evidence_id"] for hit in with_gates if hit["lane"] == "acme.tags"}) == 1
+
+
+# --- digests, runs, processes ---------------------------------------------------------------------------------------
+
+
+def test_a_batch_answers_like_single_requests(story):
+    asked = [
+        {"request_id": f"r{n}", "project": "shop", "purpose": "answer-question", "question": question}
+        for n, question in enumerate((QUESTION, "retry", "handbook of the team"))
+    ]
+    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
+        run = retriever.run(asked)
+        stored = retriever.runs.open(run.run_id)
+        batch = dict(
+            zip(*(stored.table("snapshots")[n].to_pylist() for n in ("request_id", "snapshot_digest")), strict=True)
+        )
+        for request in asked:
+            alone = retriever.retrieve(request).tables["snapshots"].to_pylist()[0]
+            assert batch[request["request_id"]] == alone["snapshot_digest"]
+
+
+def settings_of(story: Story, **flags: Any) -> Any:
+    given = {name: story.folder / name for name in ("corpus", "runs")} | {"grants": story.folder / "grants.yaml"}
+    return load_settings({**given, "principal": "ana", "project": "shop", **flags})
+
+
+def test_runs_with_plugins_are_reproduced(story):
+    (story.folder / "grants.yaml").unlink()
+    write_starter_grants(story.folder / "grants.yaml", "ana", "shop", audit=True)
+    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
+        run = retriever.run([{"project": "shop", "purpose": "answer-question", "question": QUESTION}, {"purpose": "?"}])
+        ranked = retriever.runs.open(run.run_id).table("ranked")
+    assert "acme.length" in ranked.column_names
+    found = reproduced(settings_of(story), run.run_id)
+    assert (found.same, found.changed) == (True, {})
+
+
+def test_the_code_of_a_plugin_is_part_of_the_code_of_a_run(tmp_path, monkeypatch):
+    def code(source: str) -> str:
+        install(tmp_path, monkeypatch, source)
+        return installed(("acme",)).line.digest
+
+    before = code(SOURCE)
+    assert before == code(SOURCE)
+    assert (
+        len({before, code(SOURCE.replace("/ 1000", "/ 2000")), code(SOURCE.replace("weight=0.3", "weight=0.2"))}) == 3
+    )
+
+
+def test_snapshots_name_the_plugins_code(story):
+    def code(plugins: Any) -> str:
+        with story.open(plugins=plugins) as retriever:
+            parts = retriever._line.provenance.to_pylist()
+        return next(part["value"] for part in parts if part["part"] == "code")
+
+    assert code(()) != code(("acme",))
+
+
+def test_plugins_go_to_other_processes(story):
+    plugins = without(installed(("acme",)), score_terms=installed(("acme",)).line.score_terms)
+    assert plugins.order
+    assert pickle.loads(pickle.dumps(plugins)) == plugins
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "embargo"}, "Expected a name with a dot in it, got 'embargo' - at gates"),
+        ({"gate_class": "time"}, "Expected one of access, visibility, got 'time' - at acme.embargo.gate_class"),
+        ({"removes": None}, "Expected a function, got none - at acme.embargo.removes"),
+        ({"columns": ("tag",)}, "got 'tag' - at acme.embargo.columns"),
+        ({"contract_columns": ("as_of",)}, "got 'as_of' - at acme.embargo.contract_columns"),
+        ({"reason_code": "deleted"}, "Expected stopped_by_plugin, got 'deleted'"),
+    ],
+)
+def test_what_a_gate_lacks_is_named(story, change, message):
+    gate = replace(installed(("acme",)).line.gates[0], **change)
+    with pytest.raises(InputError, match=message):
+        Plugins(gates=(gate,))
+
+
+def test_a_weight_is_no_more_than_a_purpose_may_give():
+    with pytest.raises(InputError, match="Expected a number from 0 to 100"):
+        Plugins(score_terms=(ScoreTerm("acme.big", "", weight=101.0, columns=("text",), value=lambda rows, _: rows),))
+
+
+# --- readers --------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_of_records_reads_through_the_door_of_the_corpus(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch)
+    story = Story(tmp_path)
+    (tmp_path / "tickets.txt").write_text("T-1: billing fails at noon\nT-2: token ghp_" + "a1B2" * 9 + "\n")
+    request = IndexRequest(read=(("acme.tickets", tmp_path / "tickets.txt"),), semantic=False)
+    report = index_into(settings_of(story, plugins="acme"), request, now=NOON)
+    assert (report.rows["acme.tickets"], report.masked) == (2, 1)
+    with story.open(plugins=("acme",)) as retriever:
+        rows = retriever.corpus.frame(["shop"], None).evidence.to_pylist()
+    assert [one["entity"] for one in rows] == ["T-1", "T-2"] and all(one["zone"] == "internal" for one in rows)
+    assert "ghp_" not in rows[1]["text"]
+    with pytest.raises(InputError, match=r"got 'acme\.tickets' - at --read"):
+        index_into(settings_of(story), request, now=NOON)
+
+
+def test_files_of_a_plugin_s_language_are_cut_at_their_definitions(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch)
+    story = Story(tmp_path)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "pay.zig").write_text("fn limit() u8 {\n    return 3;\n}\nfn wait() void {\n    pause();\n}\n")
+    request = IndexRequest(paths=(tmp_path / "tree",), semantic=False)
+
+    def read(**flags: Any) -> set[tuple[Any, ...]]:
+        index_into(settings_of(story, **flags), request, now=NOON)
+        with story.open() as retriever:
+            frame = retriever.corpus.frame(["shop"], None)
+            current = frame.placements["row"].filter(frame.placements["superseded_at"].is_null())
+            rows = frame.evidence.take(current.combine_chunks()).to_pylist()
+        return {(one["language"], one["section"], *one["symbols"]) for one in rows}
+
+    assert read(plugins="acme") == {("zig", "limit", "limit"), ("zig", "wait", "wait")}
+
+
+def test_digests_of_plugins_given_as_objects_are_worked_out(story):
+    plugins = without(installed(("acme",)), score_terms=installed(("acme",)).line.score_terms)
+    assert len(with_digest(plugins).digest) == 64
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_snapshots_with_plugins_are_verified(story, compacted):
+    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
+        snapshot = retriever.retrieve({"project": "shop", "question": QUESTION}).snapshot_id
+        store = retriever.runs
+        retriever.close(compacted=compacted)
+    (run,) = store.list()
+    assert "acme.length" in run.table("ranked", snapshot_id=snapshot).column_names
+    assert verify(store, run.run_id).status == "ok"
