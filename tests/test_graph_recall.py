@@ -108,3 +108,22 @@ def test_it_walks_only_where_the_plan_asks() -> None:
     world = frame([SEED, doc("b")])
     out = line(world, [{"question": "session"}], "graph_hits", plan=rules({"lanes": ["lexical"]}))["graph_hits"]
     assert out.num_rows == 0
+
+
+def test_a_commit_is_that_of_the_version_which_stands_at_the_clock_of_each_request() -> None:
+    early = {"version": COMMIT, "recorded_time": day(1)}
+    late = {"version": "d" * 40, "recorded_time": day(10)}
+    rows = [
+        {"name": "seed", "text": "session", "path": "x/0.md", "placements": [early | {"superseded_at": day(10)}, late]},
+        {"name": "first", "text": "word", "path": "x/1.md", "placements": [early]},
+        {"name": "both", "text": "word", "path": "x/2.md", "placements": [early | {"superseded_at": day(10)}, late]},
+        {"name": "last", "text": "word", "path": "x/3.md", "placements": [late]},
+    ]
+    asked = [{"request_id": f"r{n}", "question": "session", "as_of": day(n)} for n in (5, 12)]
+    world = frame(rows)
+    found = line(world, asked, "graph_hits", plan=_PLAN)["graph_hits"]
+    said = zip(found["request_id"].to_pylist(), names(world, found), found["via"].to_pylist(), strict=True)
+    assert {(request, name, via.rpartition(" ")[0]) for request, name, via in said} == {
+        ("r5", "first", "cochange 0.45"), ("r5", "both", "cochange 0.45"),
+        ("r12", "both", "cochange 0.45"), ("r12", "last", "cochange 0.45"),
+    }  # fmt: skip

@@ -298,6 +298,9 @@ BROKEN: dict[str, tuple[Plant, str, str]] = {
     "shadowing by inadmissible texts": (faults.shadowing_by_inadmissible_texts, "another answer", "bounded"),
     "dropped level": (faults._without(NUMBER["level"]), "a canary", "guided"),
     "dropped role": (faults._without(NUMBER["role"]), "a canary", "guided"),
+    "walks to withheld rows": (faults.walks_to_withheld_rows, "another answer", "guided"),
+    "walks through withheld rows": (faults.walks_through_withheld_rows, "another answer", "guided"),
+    "commits shared with withheld rows": (faults.commits_shared_with_withheld_rows, "another answer", "guided"),
 }
 
 

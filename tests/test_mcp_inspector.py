@@ -1,6 +1,7 @@
-"""The MCP inspector's command line calls every tool, over stdio and over HTTP.
+"""The MCP inspector's command line calls every tool and reads every resource, over stdio and HTTP, on both protocol eras.
 
 It is a program of Node: `npm install @modelcontextprotocol/inspector`, then the path of `mcp-inspector` in MCP_INSPECTOR.
+Inspectors before 2.0 speak the handshake revisions only: their tests of the stateless one are skipped.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,27 @@ from served import MCP, server
 
 INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")
 pytestmark = pytest.mark.skipif(INSPECTOR is None, reason="needs the MCP inspector; its path is MCP_INSPECTOR")
-STDIO = (sys.executable, "-m", "scoped_retrieval.pipeline.cli", "mcp", "--project", "shop", "--lanes", "lexical")
-Inspect = Callable[..., Any]
+MODULE = (sys.executable, "-m", "scoped_retrieval.pipeline.cli", "mcp", "--project", "shop", "--lanes", "lexical")
+STDIO = ("-e", "SCOPED_RETRIEVAL_PRINCIPAL=ana", *MODULE)  # servers are started without the variables of the inspector
+ERAS = ("legacy", "modern")
+"""Revisions with a handshake (2025-11-25 at the latest), and the stateless one (2026-07-28)."""
+
+
+@cache
+def knows_eras() -> bool:
+    """Whether the inspector takes `--protocol-era`."""
+    shown = subprocess.run(
+        [str(INSPECTOR), "--cli", "--help"], capture_output=True, text=True, timeout=120, check=False
+    )
+    return "--protocol-era" in shown.stdout
+
+
+def in_era(server: tuple[str, ...], era: str) -> tuple[str, ...]:
+    if knows_eras():
+        return (*server, "--protocol-era", era)
+    if era == "modern":
+        pytest.skip("this inspector knows no revision without a handshake")
+    return server
 
 
 def inspected(server: tuple[str, ...], *asked: str) -> Any:
@@ -39,8 +59,8 @@ def called(server: tuple[str, ...], name: str, **arguments: str) -> Any:
     return found["structuredContent"]
 
 
-def every_tool(server: tuple[str, ...]) -> set[str]:
-    """Calls each tool that the server offers; the names of those that were called."""
+def every_tool(server: tuple[str, ...]) -> None:
+    """Calls each tool that the server offers, and reads each kind of resource."""
     tools = {tool["name"] for tool in inspected(server, "--method", "tools/list")["tools"]}
     found = called(server, "scoped_retrieve", question="default role")
     cited, snapshot = found["citations"][0], found["snapshot_id"]
@@ -58,10 +78,13 @@ def every_tool(server: tuple[str, ...]) -> set[str]:
     assert page["mimeType"] == "text/html;profile=mcp-app"
     uri = f"scoped-retrieval://snapshots/{snapshot}/block"
     assert inspected(server, "--method", "resources/read", "--uri", uri)["contents"][0]["text"] == found["block"]
-    called_ = {"scoped_retrieve", "recall_xray", "engram.recall_xray", "remnic.recall_xray", "replay", "why",
-               "expand_citation", "append_evidence"}  # fmt: skip
-    assert tools == called_
-    return tools
+    assert snapshot in {one["name"] for one in inspected(server, "--method", "resources/list")["resources"]}
+    (template,) = inspected(server, "--method", "resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "scoped-retrieval://snapshots/{snapshot_id}/{format}"
+    assert tools == {
+        "scoped_retrieve", "recall_xray", "engram.recall_xray", "remnic.recall_xray", "replay", "why",
+        "expand_citation", "append_evidence",
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -73,11 +96,13 @@ def appending(shop: Path) -> None:
 
 
 @pytest.mark.usefixtures("appending")
-def test_the_inspector_calls_every_tool_over_stdio():
-    every_tool(STDIO)
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_calls_every_tool_over_stdio(era: str):
+    every_tool(in_era(STDIO, era))
 
 
 @pytest.mark.usefixtures("appending")
-def test_the_inspector_calls_every_tool_over_http():
+@pytest.mark.parametrize("era", ERAS)
+def test_the_inspector_calls_every_tool_over_http(era: str):
     with server(*MCP) as (_, port):
-        every_tool((f"http://127.0.0.1:{port}/mcp", "--transport", "http"))
+        every_tool(in_era((f"http://127.0.0.1:{port}/mcp", "--transport", "http"), era))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.keys import constants, first_of_runs, gathered, integers, rank_within
+from ..columns.keys import constants, distinct_rows, first_of_runs, flat, gathered, integers, rank_within
 from ..columns.numbers import quantise
 from ..columns.orders import order_by
 from ..columns.ragged import Ragged, slabs, spread
@@ -25,7 +25,7 @@ from ..frames import PostingIndex, posting_keys
 from ..text.anchor_patterns import find_all
 from ..text.index_keys import definition_keys
 from ..text.references import References, cited_documents
-from .recall_scope import PAIRS, Float, Int, RecallTables, Scope
+from .recall_scope import PAIRS, Bool, Float, Int, RecallTables, Scope
 from .recall_selection import Found, best_found
 
 __all__ = ["FLOOR", "ITERATIONS", "Walked", "recall_graph"]
@@ -118,9 +118,10 @@ def _walked(scope: Scope, seeds: Found, postings: PostingIndex, placements: pa.T
     total = np.zeros(tables.contracts.num_rows)
     np.add.at(total, request, seeds.score)
     sub, local, mass = seeds.sub, scope.local(seeds.row), quantise(seeds.score / total[request])
+    commits = _Commits.of(scope, placements)
     reached: list[_Reached] = []
     for _ in range(ITERATIONS):
-        source, target, kind, confidence = _edges(scope, sub, local, postings, placements)
+        source, target, kind, confidence = _edges(scope, sub, local, postings, placements, commits)
         if not len(source):
             break
         out = np.zeros(len(sub))
@@ -166,19 +167,17 @@ def _once(scope: Scope, reached: list[_Reached], width: int) -> _Reached:
 
 
 def _edges(
-    scope: Scope, sub: Int, local: Int, postings: PostingIndex, placements: pa.Table
+    scope: Scope, sub: Int, local: Int, postings: PostingIndex, placements: pa.Table, commits: _Commits
 ) -> tuple[Int, Int, Int, Float]:
     """The edges of a frontier inside A(r): entry, target, kind and confidence, each pair once, none below the floor."""
     tables = scope.tables
-    clock, of_request = tables.clock
     request = tables.sub_request[sub]
-    found = [*_named(scope, scope.rows[local], postings), _changed_together(scope, request, local, placements)]
+    found = [*_named(scope, scope.rows[local], postings), _changed_together(scope, request, local, commits)]
     entry, target, kind, group = (
         np.concatenate([getattr(one, name) for one in found]) for name in ("entry", "local", "kind", "group")
     )
-    passes, placement = clock.judge(tables.row_index, of_request[request[entry]], scope.rows[target])
-    passes &= ~scope.withheld[target] & (target != local[entry])
-    kept = np.flatnonzero(passes)
+    passes, placement = _admitted(scope, request[entry], target)
+    kept = np.flatnonzero(passes & (target != local[entry]))
     kept = kept[scope.in_window(np.searchsorted(scope.sub, sub[entry[kept]]), target[kept])]
     entry, target, kind, group, placement = (column[kept] for column in (entry, target, kind, group, placement))
     if not len(entry):
@@ -197,6 +196,13 @@ def _edges(
     kept = kept[np.lexsort((kind[kept], -confidence[kept], target[kept], entry[kept]))]
     kept = kept[first_of_runs(target[kept], entry[kept])]
     return entry[kept], target[kept], kind[kept], quantise(confidence[kept])
+
+
+def _admitted(scope: Scope, request: Int, target: Int) -> tuple[Bool, Int]:
+    """Whether each target is in A(r), and the placement that it was judged by."""
+    clock, of_request = scope.tables.clock
+    passes, placement = clock.judge(scope.tables.row_index, of_request[request], scope.rows[target])
+    return passes & ~scope.withheld[target], placement
 
 
 def _named(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[_Edges]:
@@ -245,30 +251,67 @@ def _looked_up(scope: Scope, references: References, postings: PostingIndex, kin
         yield _Edges(references.row[of], local, np.full(len(of), EDGES.index(kind)), group)
 
 
-def _changed_together(scope: Scope, request: Int, local: Int, placements: pa.Table) -> _Edges:
+@dataclass(frozen=True)
+class _Commits:
+    """The commits of the rows of a scope, one number for all rows of one source that came with one."""
+
+    first: Int
+    """Where the placements of each local row start in `of_placement`."""
+    of_placement: Int
+    """The commit of every placement of the scope, row by row; -1 for one of no commit."""
+    commit: Int
+    """The commits of (commit, row) pairs, ascending, each pair once; without rows that a visibility gate withholds."""
+    row: Int
+    """The local rows of these pairs."""
+
+    @classmethod
+    def of(cls, scope: Scope, placements: pa.Table) -> _Commits:
+        index = scope.tables.row_index
+        start = index.placement_starts[scope.rows]
+        counts = index.placement_starts[scope.rows + 1] - start
+        row, placement = spread(start, counts)
+        version = flat(gathered(placements["version"], placement)).dictionary_encode()
+        named = np.r_[np.asarray(pc.match_substring_regex(version.dictionary, _COMMIT), dtype=bool), False]
+        code = integers(version.indices.fill_null(-1))
+        source = integers(scope.column("source_id").dictionary_encode().indices)
+        number = np.where(named[code], code * (int(source.max(initial=0)) + 1) + source[row], -1)
+        shown = np.flatnonzero((number >= 0) & ~scope.withheld[row])
+        by = shown[np.lexsort((row[shown], number[shown]))]
+        by = by[first_of_runs(row[by], number[by])]
+        return cls(counts.cumsum() - counts, number, number[by], row[by])
+
+    def at(self, scope: Scope, local: Int, placement: Int) -> Int:
+        """The commit that each local row came with by one of its placements."""
+        start = scope.tables.row_index.placement_starts[scope.rows[local]]
+        known = placement >= 0
+        place = np.where(known, self.first[local] + placement - start, -1)
+        return np.where(known, np.r_[self.of_placement, -1][place], -1)
+
+
+def _changed_together(scope: Scope, request: Int, local: Int, commits: _Commits) -> _Edges:
     """Rows of other documents of the same source that came with the same commit as an entry's, as of the request's clock."""
-    tables = scope.tables
-    clock, of_request = tables.clock
-    version = placements["version"]
-    entries, targets = [], []
-    sources = integers(scope.column("source_id").dictionary_encode().indices)
-    for number in np.unique(of_request[request]).tolist():
-        own = np.flatnonzero(of_request[request] == number)
-        open_, placement = clock.judge(tables.row_index, np.full(len(scope.rows), number), scope.rows)
-        stands = gathered(version, placement).dictionary_encode()
-        code = integers(stands.indices.fill_null(-1))
-        commits = np.asarray(pc.match_substring_regex(stands.dictionary, _COMMIT))
-        code = np.where((code >= 0) & np.r_[commits, False][code], code, -1)
-        usable = np.flatnonzero(open_ & ~scope.withheld & (code >= 0))
-        commit = code * (int(sources.max(initial=0)) + 1) + sources
-        by_commit = usable[np.argsort(commit[usable], kind="stable")]
-        low = np.searchsorted(commit[by_commit], commit[local[own]])
-        counts = np.searchsorted(commit[by_commit], commit[local[own]], side="right") - low
-        counts = np.where((code[local[own]] >= 0) & (counts <= _MOST_CHANGED), counts, 0)
-        of, at = spread(low, counts)
-        entries.append(own[of])
-        targets.append(by_commit[at])
-    entry, target = np.concatenate(entries), np.concatenate(targets)
+    clock, of_request = scope.tables.clock
+    index, instant = scope.tables.row_index, of_request[request]
+    commit = commits.at(scope, local, clock.judge(index, instant, scope.rows[local])[1])
+    own = np.flatnonzero(commit >= 0)
+    asked, of = distinct_rows(instant[own], commit[own])
+    asked = own[asked]
+    low = np.searchsorted(commits.commit, commit[asked])
+    counts = np.searchsorted(commits.commit, commit[asked], side="right") - low
+    numbers, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for begin, end in slabs(counts, PAIRS):
+        number, at = spread(low[begin:end], counts[begin:end])
+        number, row = number + begin, commits.row[at]
+        passes, placement = clock.judge(index, instant[asked[number]], scope.rows[row])
+        passes &= commits.at(scope, row, placement) == commit[asked[number]]
+        few = np.bincount(number[passes], minlength=end) <= _MOST_CHANGED
+        passes &= few[number]
+        numbers.append(number[passes])
+        targets.append(row[passes])
+    number, row = np.concatenate(numbers), np.concatenate(targets)
+    low = np.searchsorted(number, of)
+    entry, at = spread(low, np.searchsorted(number, of, side="right") - low)
+    entry, target = own[entry], row[at]
     elsewhere = np.flatnonzero(scope.document[target] != scope.document[local[entry]])
     entry, target = entry[elsewhere], target[elsewhere]
     return _Edges(entry, target, np.full(len(entry), EDGES.index("cochange")), np.zeros(len(entry), dtype=np.int64))

@@ -40,6 +40,9 @@ ROLES = (
 ROOTED = "work-tree version"
 """The role that needs a request with a work tree."""
 
+LINKED = "linked document"
+"""The role of what a walk over the graph leads to: a link, a call, and the commit of a row inside the scope."""
+
 CONTAINER = "restricted parent"
 """The role that only a row of another owner has: a parent of the same owner may raise the zone of its parts."""
 OTHER_OWNERS = ("project", "owner")
@@ -53,6 +56,8 @@ RAISED = ("child", LEFT_OUT)
 
 _TIMES = ("event_time", "valid_from", "valid_until", "superseded_at", "deleted_at")
 _HOOK = "leak-test-hook"
+_BEHIND = "leak-test/behind.md"
+"""Below the folder of a case, the row inside the scope that linked canaries link to."""
 _TALK = "leak-test-talk"
 """The session that hooks and canaries are turns of."""
 _AT_ONCE = 5_000
@@ -201,6 +206,11 @@ def _shut(fields: Mapping[str, Any], token: str) -> Row:
     return {**fields, "path": fields["path"].format(token=token)} if fields.get("path") else {**fields}
 
 
+def _commit(case: Case) -> str:
+    """The commit that the first hook and linked canaries came with."""
+    return hashlib.sha256(f"{case.name}/commit".encode()).hexdigest()[:40]
+
+
 def _record(token: str) -> str:
     """The id of a structured record, in a form that texts are searched for."""
     return f"ZQ-{int(token[2:], 16) % 10**9}"
@@ -228,7 +238,8 @@ def _as(role: str, token: str, case: Case) -> Row:
                 own | record | {"text": f"id: {_record(token)}\nlimit: 5{int(token[2:6], 16)}\nnote: {token}\n{words}"}
             )
         case "linked document":
-            return own | {"symbols": [token, "leakTestLinked"]}
+            links = [f"{folder}{_BEHIND}"]
+            return own | {"symbols": [token, "leakTestLinked"], "links": links, "version": _commit(case)}
         case "restricted parent":
             return own | {"zone": "restricted"}
         case "session event":
@@ -245,8 +256,16 @@ def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]
     words, folder = case.words, folder_of(case.seen)
     plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
     plain |= {"section": "hook", "title": "hook"}
-    first = {"text": f"{words} hook", "path": f"{folder}leak-test/hook.md"}
-    yield base | plain | first | {"entity": _HOOK}
+    first = {"text": f"{words} hook", "path": f"{folder}leak-test/hook.md", "version": _commit(case)}
+    linked = [row["path"] for role, _, _, row, _ in known if role == LINKED and row["path"]]
+    yield base | plain | first | {"entity": _HOOK, "links": linked}
+    # Without words of a question: a walk leads to the one from the hook's commit, and to the other through a canary alone.
+    yield (
+        base
+        | plain
+        | {"text": "leak-test together", "path": f"{folder}leak-test/together.md", "version": _commit(case)}
+    )
+    yield base | plain | {"text": "leak-test behind", "path": f"{folder}{_BEHIND}"}
     yield base | plain | {"text": f"{words} hook twin", "path": f"{folder}leak-test/twin.md"}
     for session in (_TALK, f"{_TALK}-2"):  # two, so that a session counts beside another
         talk = {"session_id": session, "evidence_kind": "session-event", "path": f"{folder}leak-test/{session}.md"}

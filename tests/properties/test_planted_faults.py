@@ -35,7 +35,7 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.blocks import greedy_fit
 from scoped_retrieval.nodes.columns.keys import flat
-from scoped_retrieval.nodes.recall import group_scores, lane_recall, posting_recall, recall_scope, turns
+from scoped_retrieval.nodes.recall import graph_recall, group_scores, lane_recall, posting_recall, recall_scope, turns
 from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
@@ -277,6 +277,40 @@ def sessions_counted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_scores, "_statistics", wrong)
 
 
+def walks_to_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge of the graph ends at any row of the scope, whatever time and visibility say."""
+    right = graph_recall._admitted
+
+    def wrong(*args: Any) -> Any:
+        passes, placement = right(*args)
+        return np.ones_like(passes), placement
+
+    monkeypatch.setattr(graph_recall, "_admitted", wrong)
+
+
+def walks_through_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A walk goes on from a withheld row, though it does not return it."""
+    judged, once = graph_recall._admitted, graph_recall._once
+    walks_to_withheld_rows(monkeypatch)
+
+    def wrong(scope: Any, reached: Any, width: int) -> Any:
+        found = once(scope, reached, width)
+        passes, _ = judged(scope, scope.tables.sub_request[found[0]], scope.local(found[1]))
+        return tuple(column[passes] for column in found)
+
+    monkeypatch.setattr(graph_recall, "_once", wrong)
+
+
+def commits_shared_with_withheld_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that a visibility gate withholds count among those of a commit."""
+    right = graph_recall._Commits.of
+
+    def wrong(scope: Any, placements: pa.Table) -> Any:
+        return right(replace(scope, withheld=np.zeros_like(scope.withheld)), placements)
+
+    monkeypatch.setattr(graph_recall._Commits, "of", wrong)
+
+
 def unordered_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores that are about equal are taken as they come: the order differs from call to call."""
     right, calls = posting_recall.best_cells, np.random.default_rng(5)
@@ -341,6 +375,7 @@ INTERFERENCE: dict[str, Plant] = {
     "files of every row": files_of_every_row,
     "outlines of whole files": outlines_of_whole_files,
     "outlines over every row": outlines_over_every_row,
+    "walks to withheld rows": walks_to_withheld_rows,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip
