@@ -144,6 +144,23 @@ def test_whatever_goes_wrong_the_prompt_goes_on(shop: Path, given: str, monkeypa
     assert code != 2 and ("no block for this prompt" in err or "snapshot:" in err)
 
 
+@pytest.mark.parametrize("wrong", [("--projct", "shop"), ("--max-tokens", "many"), ("--max-tokens", "0"), ("extra",)])
+def test_a_hook_that_is_set_up_wrongly_says_so_and_stops_no_prompt(
+    shop: Path, wrong: tuple[str, ...], monkeypatch, capsys
+):
+    """Claude Code withholds the prompt of a hook that exits with 2."""
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "default role"}'))
+    code, out, err = run("prompt-hook", *wrong, capsys=capsys)
+    assert (code, out) == (1, "") and "error: " in err and "no block for this prompt" in err
+
+
+def test_a_setting_that_is_wrong_stops_no_prompt(shop: Path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "default role"}'))
+    (shop / "scoped-retrieval.toml").write_text('lanes = "none"\n')
+    code, out, err = run("prompt-hook", "--project", "shop", capsys=capsys)
+    assert (code, out) == (1, "") and "no block for this prompt" in err and "lanes" in err
+
+
 def test_where_nothing_is_granted_no_block_stands_before_a_prompt(shop: Path, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "default role"}'))
     code, out, err = run("prompt-hook", "--project", "pay", capsys=capsys)

@@ -35,6 +35,8 @@ COMMANDS = {
     "system_commands": ("doctor", "demo"),
 }
 """The modules of this package that have commands, with those of each."""
+USAGE = 2
+"""The exit code of a usage or input error."""
 
 
 def application(args: Sequence[str]) -> typer.Typer:
@@ -70,6 +72,18 @@ def _root(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. The console script passes it to the shell."""
     args = list(sys.argv[1:] if argv is None else argv)
+    code = _run(args)
+    if code == USAGE and args[:1] == ["prompt-hook"]:
+        # Claude Code withholds a prompt whose hook exits with 2, and lets it go on after any other code.
+        note(
+            "no block for this prompt: the hook is not set up as expected; `connect claude-code --hook --write` mends it"
+        )
+        return 1
+    return code
+
+
+def _run(args: list[str]) -> int:
+    """The exit code of one command."""
     as_json = "--json" in args
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
@@ -101,7 +115,7 @@ def _usage(error: Exception, as_json: bool) -> int:
 
     if type(error).__name__ == "NoArgsIsHelpError":
         note(error.format_message())  # type: ignore[attr-defined]
-        return 2
+        return USAGE
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` lists what it takes." if context else ""
     message = error.format_message()  # type: ignore[attr-defined]
