@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -318,13 +317,3 @@ def test_the_server_says_which_extensions_it_has(asked: Callable[..., Any]):
         return client.server_capabilities
 
     assert asked(told).extensions == {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
-
-
-def test_the_entry_of_the_registry_is_of_this_version():
-    root = Path(__file__).parents[1]
-    entry = json.loads((root / "server.json").read_text())
-    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
-    (package,) = entry["packages"]
-    assert (entry["version"], package["version"], package["identifier"]) == (version, version, "scoped-retrieval")
-    assert package["runtimeArguments"][0]["value"] == f"scoped-retrieval[serve]=={version}"
-    assert f"mcp-name: {entry['name']}" in (root / "README.md").read_text()
