@@ -243,13 +243,13 @@ def _run(
     broken = broken or {}
     try:
         inputs, planned = _scoped(requests.combine_chunks(), captures, line)
-    except Exception as error:
+    except Exception as error:  # whatever a request breaks: halving the shard finds which one
         return _around(error, requests, captures, line, broken)
     # A corpus that does not answer is about no request: it ends the shard, which can be run again.
     frame = _frame_of(planned, line)
     try:
         return [_execute(inputs, planned, frame, line, broken)]
-    except Exception as error:
+    except Exception as error:  # whatever a request breaks: halving the shard finds which one
         return _around(error, requests, captures, line, broken)
 
 
@@ -372,7 +372,7 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
     texts = flat(asked["query_text"]).dictionary_encode()
     try:
         matrix = line.vectors.of(texts.dictionary.to_pylist())
-    except Exception as error:
+    except Exception as error:  # an encoder may raise anything
         silent = line.vectors.silent()
         said = silent or error  # of a silent one what it says of no request: an error about a batch differs by batch
         said.add_note("node: semantic_hits")

@@ -91,7 +91,7 @@ class Grouped(Generic[Asked, Answer]):
         try:
             for call, answer in zip(group, self._answers([call.asked for call in group]), strict=True):
                 call.answer, call.done = answer, True
-        except Exception as error:
+        except Exception as error:  # whatever a group fails with: each call of it is made alone, and gets its own error
             if len(group) == 1:
                 group[0].answer, group[0].done = error, True
             for call in group:

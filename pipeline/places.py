@@ -212,7 +212,7 @@ class ObjectPlace:
                 hint = "make the bucket first; this tool makes none."
                 raise StoreError(f"Expected a bucket, got none - at {self.protocol}://{bucket}", hint=hint) from error
             raise FileNotFoundError(2, "no such object", str(self)) from error
-        except Exception as error:
+        except Exception as error:  # every store of fsspec raises errors of its own
             raise _refused(error, str(self)) from error
 
 
@@ -259,7 +259,7 @@ def place_of(given: str | Place, at: str = "place") -> Place:
         raise InputError(f"Expected a package for {protocol}, got none - at {given}", hint=hint) from error
     except ValueError as error:
         raise InputError(f"Expected a protocol that fsspec knows, got {protocol} - at {given}", hint=hint) from error
-    except Exception as error:
+    except Exception as error:  # every store of fsspec raises errors of its own
         raise _refused(error, str(given)) from error
     return ObjectPlace(fs, protocol, key)
 

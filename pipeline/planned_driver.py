@@ -108,7 +108,7 @@ class PlannedDriver(hamilton_driver.Driver):
             try:
                 made = call.function(**{name: known[name] for name in call.needs})
                 known[call.name] = made if call.table is None else call.table.check(made)
-            except Exception as error:
+            except Exception as error:  # whatever a node raises goes on with the node's name
                 error.add_note(f"{NODE_NOTE}{call.name}")
                 raise
             if timed is not None:

@@ -135,7 +135,7 @@ class Session:
         """The answer under the id that is next, or the error: those before it have their snapshots, nobody is asked twice."""
         try:
             yield from self.answers([asked])
-        except Exception as error:
+        except Exception as error:  # whatever it is, it answers this request alone
             yield error
 
     def under(self, line: Line) -> None:
@@ -234,7 +234,7 @@ class Session:
         except (VerificationError, OSError) as error:
             self.expect_unerased()  # nothing said so yet where the disk refused before
             found = without_snapshot(found, required=required, reason=_said(error))
-        except Exception as error:
+        except Exception as error:  # whatever it is, it answers this request alone
             yield error
             return
         except BaseException:

@@ -100,7 +100,7 @@ def _run(args: list[str]) -> int:
         return 0
     except KeyboardInterrupt as interrupt:
         return print_error(interrupt, as_json=as_json)
-    except Exception as error:
+    except Exception as error:  # the only place that turns errors into exit codes
         if type(error).__name__ == "Abort":
             return print_error(KeyboardInterrupt(), as_json=as_json)
         if hasattr(error, "format_message"):  # a usage error of Typer

@@ -70,7 +70,7 @@ class Guard:
             if scope["path"] not in OPEN:
                 state["principal"] = self._admitted(scope)
             await self._app(scope, await self._read(scope, receive), traced)
-        except Exception as error:
+        except Exception as error:  # whatever it is, a client gets the one shape of error and a trace id
             answered_with, problem = problem_of(error, trace_id)
             if answered_with >= 500:
                 LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))

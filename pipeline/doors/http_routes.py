@@ -97,7 +97,7 @@ async def retrieve(request: Request) -> Response:
             if not isinstance(row, dict):
                 raise InputError.of_kind("an object", row, f"requests[{place}]")
             return await _done(request, lambda: counter.retrieve(row))
-        except Exception as error:
+        except Exception as error:  # one row that fails in a known way fails alone; the rest are answered
             status, problem = problem_of(error, request.state.trace_id)
             if status >= 500 and problem.code == "internal_error":
                 raise

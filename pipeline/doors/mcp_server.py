@@ -103,7 +103,7 @@ def mcp_server(settings: Settings, desk: Desk) -> Server[Any]:
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         try:
             tools = await done(offered)
-        except Exception as error:
+        except Exception as error:  # whatever it is, the client gets an error of the protocol that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _said(error)) from error
         return types.ListToolsResult(tools=[_declared(name, tool) for name, tool in tools.items()])
 
@@ -114,7 +114,7 @@ def mcp_server(settings: Settings, desk: Desk) -> Server[Any]:
             if tool is not None:
                 asked, at, call = arguments_of(tool, params.arguments, scope), mine(context), tool.call
                 return _result(await done(lambda: call(at, asked)))
-        except Exception as error:
+        except Exception as error:  # whatever it is, the model gets an error of the tool
             return types.CallToolResult(content=[types.TextContent(type="text", text=_said(error))], is_error=True)
         raise MCPError(types.INVALID_PARAMS, f"Expected one of {', '.join(tools)}, got another tool")
 
@@ -122,7 +122,7 @@ def mcp_server(settings: Settings, desk: Desk) -> Server[Any]:
         try:
             at = mine(context)
             rows = (await done(lambda: at.snapshots(last=LISTED)))["snapshots"]
-        except Exception as error:
+        except Exception as error:  # whatever it is, the client gets an error of the protocol that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _said(error)) from error
         return types.ListResourcesResult(
             resources=[
@@ -152,7 +152,7 @@ def mcp_server(settings: Settings, desk: Desk) -> Server[Any]:
         try:
             at = mine(context)
             found = await done(lambda: at.rendering(name, form or "json"))
-        except Exception as error:
+        except Exception as error:  # whatever it is, the client gets an error of the protocol that quotes nothing
             raise MCPError(types.INVALID_PARAMS, _said(error)) from error
         contents = types.TextResourceContents(uri=uri, mime_type=found.media_type, text=found.text)
         return types.ReadResourceResult(contents=[contents])

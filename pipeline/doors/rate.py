@@ -1,6 +1,7 @@
-"""How often one principal may ask: a bucket of requests each, refilled as time passes.
+"""Rate limit: how many requests a principal may make per minute.
 
-Gives: `Rate`. Requests with a credential that nobody has share one bucket, so that guessing tokens slows nobody else.
+Gives: `Rate`, a token bucket per principal. Requests with an unknown credential share one bucket, so that somebody who
+guesses tokens slows down nobody else.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __all__ = ["Rate"]
 
 
 class Rate:
-    """At most `per_minute` requests at once and, on average, a minute. For one event loop."""
+    """Allows bursts of `per_minute` requests, and `per_minute` requests per minute on average. For one event loop."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = per_minute
@@ -21,7 +22,7 @@ class Rate:
         self._left: dict[str | None, tuple[float, float]] = {}
 
     def seconds_to_wait(self, principal: str | None) -> int:
-        """0 for a request that may go on, which is counted; else after how many seconds the next one may."""
+        """Counts a request that is allowed and returns 0; for any other, returns the seconds until the next is allowed."""
         now = self._clock()
         left, at = self._left.get(principal, (float(self._most), now))
         left = min(self._most, left + (now - at) * self._most / 60)

@@ -220,7 +220,7 @@ def score_table(pool: pa.Table, requests: pa.Table, evidence: pa.Table, pairs: P
     texts = gathered(evidence["text"], pool["row"]).to_pylist()
     try:
         score = pairs.of(list(zip(questions, texts, strict=True)))
-    except Exception as error:
+    except Exception as error:  # whatever a model raises goes on with the node's name
         error.add_note(f"node: {CROSS_ENCODER}")
         raise
     ids = {name: pool[name] for name in ("request_id", "evidence_id")}

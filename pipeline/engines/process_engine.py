@@ -116,7 +116,7 @@ def _run(
                     done.result()
                 except (BrokenProcessPool, ScopedRetrievalError):
                     raise
-                except Exception as error:
+                except Exception as error:  # of the node that broke; it is raised with its shard
                     raise raised_as(error, shard, sent.run_id) from error
                 yield shard
     finally:

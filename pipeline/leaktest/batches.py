@@ -33,7 +33,7 @@ from .angles import LEAK_TEST, OPEN, gate_of
 from .canaries import Case, Planting, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
-from .surfaces import ECHOES, UNKNOWN_ID, audit_keys, listed, plain, recorded_logs, refusal, surfaces_of
+from .surfaces import ECHOES, UNKNOWN_ID, Lister, audit_keys, listed, plain, recorded_logs, refusal, surfaces_of
 from .tenants import ASKER, Tenant
 from .through_doors import door_surfaces
 
@@ -246,7 +246,8 @@ class _Batch:
             canaries = self.planted.names[unit.case.name]
             settings = self.bench.for_tenant(unit.tenant, self.corpus, found.folder)
             desk = self.bench.desk(unit.tenant, self.corpus)
-            surfaces = listed(settings, desk, probe.fields, found.run, snapshots[request_id], canaries, found.folder)
+            by = Lister(settings, desk, probe.fields, found.run, snapshots[request_id], found.folder)
+            surfaces = listed(by, canaries)
             at = f"{unit.case.name}/lists"
             if surfaces is not None:
                 for why in ("why", "why --gold"):

@@ -14,7 +14,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ from ..views.context_actions import actions_of, as_csv
 __all__ = [
     "ECHOES",
     "UNKNOWN_ID",
+    "Lister",
     "Surfaces",
     "audit_keys",
     "listed",
@@ -85,20 +86,25 @@ def surfaces_of(
         yield request_id, answer, {name: plain(text, folder) for name, text in found.items()}
 
 
-def listed(
-    settings: Settings,
-    desk: Desk,
-    asked: Mapping[str, Any],
-    run: Run,
-    snapshot_id: str,
-    canaries: Sequence[str],
-    folder: Path,
-) -> Surfaces | None:
+@dataclass(frozen=True)
+class Lister:
+    """A tenant on one state of the corpus, with a request of theirs and its snapshot in a run."""
+
+    settings: Settings
+    desk: Desk
+    asked: Mapping[str, Any]
+    run: Run
+    snapshot_id: str
+    folder: Path
+
+
+def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
     """What a tenant may list of corpus and run, count under a contract, and learn by `why` of canaries and of no row.
 
-    `settings` and `desk` are those of the tenant on this state, `asked` a request of theirs; `canaries` are what
-    judgements may call them, an evidence id first. None for a tenant who audits: they see more, as they may.
+    `canaries` are what judgements may call them, an evidence id first. None for a tenant who audits: they see more, as
+    they may.
     """
+    settings, run, snapshot_id = by.settings, by.run, by.snapshot_id
     if audited_projects(settings, run):
         return None
     # Without questions: they are an echo.
@@ -107,13 +113,13 @@ def listed(
         "corpus info": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots, settings.principal)),
-        "contract preview": _json(preview(desk.scope(Fields(columns_of(asked, "request"))))),
+        "contract preview": _json(preview(by.desk.scope(Fields(columns_of(by.asked, "request"))))),
         "why": _why(settings, snapshot_id, canaries[0]),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
         "why --gold": _why_gold(settings, run, snapshot_id, canaries),
         "why --gold of nothing": _why_gold(settings, run, snapshot_id, [f"{n:026}" for n in range(len(canaries))]),
     }
-    return {name: plain(text, folder) for name, text in found.items()}
+    return {name: plain(text, by.folder) for name, text in found.items()}
 
 
 def refusal(answer: Retrieval, project: str) -> str:

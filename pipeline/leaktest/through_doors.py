@@ -45,7 +45,8 @@ def door_surfaces(
 
     grants = settings["runs"] / "grants-of-doors.yaml"
     said = yaml.safe_load(settings.grants_path.read_text(encoding="utf-8")) or {}
-    grants.write_text(yaml.safe_dump({name: value for name, value in said.items() if name != "tokens"}))
+    kept = {name: value for name, value in said.items() if name != "tokens"}
+    grants.write_text(yaml.safe_dump(kept, allow_unicode=True), encoding="utf-8")
     mine = {"grants": grants, "project": str(fields["project"])}
     settings = Settings({**settings.values, **{name: Value(value, LEAK_TEST) for name, value in mine.items()}})
     formats = ("block",) if audits else FORMATS.values
@@ -72,9 +73,10 @@ class _Asked:
         """Each route that shows evidence."""
         base = f"/v1/snapshots/{self.snapshot_id}"
         found = {f"HTTP {form}": await _called(app, "GET", base, {"format": form}) for form in self.formats}
-        for name, row in self.evidence.items():
+        if self.evidence:
             found["HTTP explain"] = await _called(app, "GET", "/v1/recall/explain", {"format": "text"})
             found["HTTP export"] = await _called(app, "GET", f"{base}/export", {})
+        for name, row in self.evidence.items():
             said = await _called(app, "GET", f"{base}/why", {"evidence": row})
             found[f"HTTP why {name}"] = said.replace(row, "EVIDENCE")
         answer = await _called(app, "POST", "/v1/retrieve", {}, dict(self.fields))
@@ -95,8 +97,9 @@ class _Asked:
         asked = {**self.fields, **self.fields.get("time", {})}
         asked = {name: value for name, value in asked.items() if name in known and name != "project"}
         calls = {"MCP scoped_retrieve": ("scoped_retrieve", asked)}
-        for name, row in self.evidence.items():
+        if self.evidence:
             calls["MCP replay"] = ("replay", {"snapshot_id": self.snapshot_id})
+        for name, row in self.evidence.items():
             calls[f"MCP why {name}"] = ("why", {"snapshot_id": self.snapshot_id, "evidence": row})
         found = {}
         async with Client(mcp_server(self.settings, desk)) as client:
