@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,10 @@ from ..nodes.errors import AccessError, ScopedRetrievalError, StoreError
 from ..nodes.tables import CONTRACT_BOUNDS, FAILURES, GRANTS, REQUESTS, SNAPSHOTS
 from .durable import stands
 from .settings import Settings
+
+if TYPE_CHECKING:
+    from .corpus import Corpus
+    from .runs import Run
 
 __all__ = [
     "Audience",
@@ -51,7 +55,7 @@ Audience = Literal["audit", "caller"]
 _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 
-def open_run(settings: Settings, id_: str) -> Any:
+def open_run(settings: Settings, id_: str) -> Run:
     """The run of this id, or the run that holds this snapshot. Who may read which part of it is asked apart.
 
     Raises:
@@ -80,7 +84,7 @@ def open_run(settings: Settings, id_: str) -> Any:
         raise unknown(id_) from error
 
 
-def expect_reader(settings: Settings, run: Any) -> None:
+def expect_reader(settings: Settings, run: Run) -> None:
     """Stop a principal who neither started a run nor may read one of its snapshots.
 
     Raises:
@@ -159,13 +163,13 @@ def _audits_any(settings: Settings, grants: pa.Table | None) -> bool:
     return bool(_audited(settings, grants))
 
 
-def audits_whole(settings: Settings, run: Any) -> bool:
+def audits_whole(settings: Settings, run: Run) -> bool:
     """Whether the principal audits every snapshot of a run: then whole tables of it, and their counts, are no secret."""
     mine = readable_snapshots(settings, run)
     return len(mine) == run.snapshots.num_rows and all("recalled" in row for row in mine)
 
 
-def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
+def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:
     """How much of a snapshot the principal may see: all of it, or what its caller may.
 
     Raises:
@@ -192,7 +196,7 @@ def audience_of(settings: Settings, run: Any, snapshot_id: str) -> Audience:
     return audience
 
 
-def audiences(settings: Settings, run: Any) -> pa.Table:
+def audiences(settings: Settings, run: Run) -> pa.Table:
     """How much of every snapshot of a run the principal may see: snapshot_id, request_id, audience; null = nothing.
 
     Raises:
@@ -204,7 +208,7 @@ def audiences(settings: Settings, run: Any) -> pa.Table:
     return table.select(["snapshot_id", "request_id"]).append_column("audience", found)
 
 
-def audited_projects(settings: Settings, run: Any) -> frozenset[str]:
+def audited_projects(settings: Settings, run: Run) -> frozenset[str]:
     """Projects whose snapshots the principal may see whole: those of its grants with `audit` that have not expired.
 
     The grants file in force decides; where it is gone, the grants stored with the run.
@@ -255,7 +259,7 @@ def audits(settings: Settings, projects: Collection[str]) -> bool:
     return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
 
 
-def pinned_corpus(settings: Settings, run: Any) -> Any:
+def pinned_corpus(settings: Settings, run: Run) -> Corpus:
     """The corpus at the generation that a run was made from.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..nodes.errors import InputError
 from ..nodes.vocabulary import Vocabulary
@@ -29,6 +29,10 @@ from .views.recall_text import render_recall
 from .views.recall_xray import TABLES_READ, envelope, recall_xray, render_markdown
 from .views.xray import TABLES_READ as XRAY_TABLES
 from .views.xray import caller_rows, render_text
+
+if TYPE_CHECKING:
+    from .retrieval import Retrieval
+    from .runs import Replay
 
 __all__ = ["FORMATS", "MEDIA_TYPES", "Rendering", "answer_values", "explained", "rendered", "replay_values", "xray_of"]
 
@@ -105,7 +109,7 @@ def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     return recall_xray(rows, audit=audit)
 
 
-def answer_values(found: Any) -> dict[str, Any]:
+def answer_values(found: Retrieval) -> dict[str, Any]:
     """One retrieval as plain values: what a caller may see."""
     return {
         "snapshot_id": found.snapshot_id,
@@ -121,7 +125,7 @@ def answer_values(found: Any) -> dict[str, Any]:
     }
 
 
-def replay_values(found: Any) -> dict[str, Any]:
+def replay_values(found: Replay) -> dict[str, Any]:
     """A replay as plain values."""
     return {
         "snapshot_id": found.snapshot_id,

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,51 +42,38 @@ from .verification import verified
 from .views.harness_forms import event
 from .views.xray import TABLES_READ
 
+if TYPE_CHECKING:  # loaded by the commands that need them
+    from .answers import AnswerReport
+    from .corpus import Corpus
+    from .encoders.cross_encoder import PairReader
+    from .encoders.encoder import AnyEncoder
+    from .model_turns import ModelTurn
+    from .retriever import Retriever
+    from .runs import Replay, Run
+    from .runs.states import RunState
+
 T = TypeVar("T")
+Row = dict[str, Any]
+"""A row of a declared table by column: `nodes/tables.py` has the types of its values."""
 _BLOCK_REF = re.compile("[0-9a-f]{16}")
 """The id that a block prints in its first line."""
 
 __all__ = [
-    "Audience",
-    "Models",
-    "answer_report",
-    "answers_of",
-    "audience_of",
-    "audited_projects",
-    "audits",
-    "audits_corpus",
-    "bundle_of",
-    "corpus_facts",
-    "engine_of",
-    "events_of",
-    "expect_reader",
-    "known_runs",
-    "last_of_session",
-    "load_models",
-    "open_retriever",
-    "open_run",
-    "other_runs",
-    "pinned_corpus",
-    "read_each",
-    "readable_snapshots",
-    "replayed",
-    "replayed_turn",
-    "report_of",
-    "snapshot_named",
-    "snapshot_rows",
-    "summaries_for",
-    "unknown",
+    "Audience", "Models", "answer_report", "answers_of", "audience_of", "audited_projects", "audits", "audits_corpus",
+    "bundle_of", "corpus_facts", "engine_of", "events_of", "expect_reader", "known_runs", "last_of_session",
+    "load_models", "open_retriever", "open_run", "other_runs", "pinned_corpus", "read_each", "readable_snapshots",
+    "replayed", "replayed_turn", "report_of", "snapshot_named", "snapshot_rows", "summaries_for", "unknown",
     "verified",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Models:
     """What retrievers of several principals share: an opened corpus, and the models of its questions."""
 
-    corpus: Any
-    encoder: Any
-    cross_encoder: Any
+    corpus: Corpus
+    encoder: AnyEncoder | None
+    cross_encoder: PairReader | None
 
 
 def load_models(settings: Settings) -> Models:
@@ -112,7 +99,7 @@ def open_retriever(
     capture_withheld: bool = False,
     work_trees: Collection[Path] = (),
     models: Models | None = None,
-) -> Iterator[Any]:
+) -> Iterator[Retriever]:
     """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
 
     `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only a door
@@ -154,7 +141,7 @@ def open_retriever(
         retriever.close(compacted=False)
 
 
-def _expect_indexed(settings: Settings, corpus: Any) -> None:
+def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
     """Refuse a corpus whose first `index` did not come to its end: nothing is in it, and nobody may ask.
 
     Raises:
@@ -193,14 +180,14 @@ def engine_of(settings: Settings) -> Iterator[Any]:
         yield local_engine(settings["workers"])
 
 
-def events_of(run: Any, snapshots: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[Row]:
     """The events of S0.83 of some snapshots of a run, in their order."""
     intents = _by_request(run, REQUESTS.name, "intent_id")
     items = _by_request(run, BLOCKS.name, "items")
     return [event(row, items.get(row["request_id"], 0), intents.get(row["request_id"])) for row in snapshots]
 
 
-def _by_request(run: Any, table: str, column: str) -> dict[str, Any]:
+def _by_request(run: Run, table: str, column: str) -> dict[str, Any]:
     stored = run.stored(table)
     return dict(zip(stored["request_id"].to_pylist(), stored[column].to_pylist(), strict=True))
 
@@ -230,7 +217,7 @@ def last_of_session(settings: Settings, session: str | None) -> str | None:
     Damaged runs have none.
     """
 
-    def read_last(run: Any) -> list[dict[str, Any]]:
+    def read_last(run: Run) -> list[Row]:
         # Snapshots of a batch run are in the order of its shards, which several workers may have answered.
         return readable_snapshots(settings, run, session=session, last=1 if run.live else None)
 
@@ -239,7 +226,7 @@ def last_of_session(settings: Settings, session: str | None) -> str | None:
     return max(found)[1] if found else None
 
 
-def replayed(settings: Settings, snapshot_id: str) -> Any:
+def replayed(settings: Settings, snapshot_id: str) -> Replay:
     """The replay of a snapshot that the principal may read, reduced to a caller's part unless they audit it.
 
     Raises:
@@ -255,14 +242,14 @@ def replayed(settings: Settings, snapshot_id: str) -> Any:
     return found if audience == "audit" else found.for_caller()
 
 
-def replayed_turn(settings: Settings, event: Path, model_input: Path | None = None) -> Any:
+def replayed_turn(settings: Settings, event: Path, model_input: Path | None = None) -> ModelTurn:
     """A model turn from its event: each snapshot as `replayed` gives it; see `model_turns.replay_turn`."""
     from .model_turns import load_event, replay_turn
 
     return replay_turn(load_event(event), lambda name: replayed(settings, name), model_input)
 
 
-def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[Any, str | None, str | None]:
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[AnswerReport, str | None, str | None]:
     """An answer held against a snapshot that the principal may read, and the hash of its entry in the log of answers.
 
     Where it could not be logged, no hash, and as the third why; see `answers.verify_answer`.
@@ -291,8 +278,8 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
 
 
 def read_each(
-    settings: Settings, runs: Iterable[Any], read: Callable[[Any], T]
-) -> tuple[list[tuple[Any, T]], dict[str, str]]:
+    settings: Settings, runs: Iterable[Run], read: Callable[[Run], T]
+) -> tuple[list[tuple[Run, T]], dict[str, str]]:
     """Each run with what is read of it, and which were left out because they are damaged, with the reason.
 
     A run that was compacted after it was opened is read again, from its parts.
@@ -303,7 +290,7 @@ def read_each(
     from .runs import Run
     from .runs.states import compacted_since
 
-    found: list[tuple[Any, T]] = []
+    found: list[tuple[Run, T]] = []
     damaged: dict[str, str] = {}
     for run in runs:
         try:
@@ -320,7 +307,7 @@ def read_each(
     return found, damaged
 
 
-def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[Any]:
+def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunState]:
     """The runs that the principal may know of and that cannot be read now, with their states; `but` were read already."""
     from .runs import RunStore
     from .runs.states import OK, states
@@ -330,7 +317,7 @@ def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[Any]:
     return [state for state in states(store, but=but) if state.state != OK and known(state.run_id)]
 
 
-def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
+def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[Row], int]:
     """The log of verified answers, of one snapshot or of every one that the principal may read, oldest first.
 
     Beside it how many runs were left out because they are damaged: somebody else's does not keep a principal from theirs.
@@ -371,7 +358,7 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     return bundle(rows, audit=audience == "audit", max_age_days=limit)
 
 
-def report_of(settings: Settings, name: str, quality: Callable[[Any, list[str]], Any] | None = None) -> str:
+def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]], Any] | None = None) -> str:
     """The HTML report of a snapshot or a run, as far as the principal may see it.
 
     Args:
@@ -412,7 +399,7 @@ def report_of(settings: Settings, name: str, quality: Callable[[Any, list[str]],
     )
 
 
-def snapshot_rows(run: Any, snapshot_id: str, also: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:
+def snapshot_rows(run: Run, snapshot_id: str, also: Collection[str] = ()) -> dict[str, list[Row]]:
     """The rows of one snapshot by table name, free text in place: what an x-ray is rendered from, and other tables.
 
     Raises:

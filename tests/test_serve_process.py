@@ -57,6 +57,26 @@ def test_a_client_that_sends_half_a_body_is_told_so_and_others_are_answered(shop
         assert slow.recv(1_000).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/retr", b"GET /v1/health HTTP/1.1\r\nhost: local"])
+def test_a_connection_that_never_finishes_the_head_of_a_request_is_closed(shop: Path, sent: bytes):
+    limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
+    with server(*SERVE, **limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+        slow.sendall(sent)
+        assert called(port, "GET", "/v1/health")["status"] == "ok"
+        assert slow.recv(1_000) == b""
+
+
+def test_a_head_that_is_never_finished_is_no_request_after_another_one_either(shop: Path):
+    limit = {"SCOPED_RETRIEVAL_SERVE_TIMEOUT_SECONDS": "1"}
+    whole = b"GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    with server(*SERVE, **limit) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+        slow.sendall(whole + whole[:20])
+        got = b""
+        while part := slow.recv(1_000):
+            got += part
+        assert got.count(b"HTTP/1.1 200") == 1
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_the_official_client_reaches_the_mcp_server_over_http_on_both_eras(shop: Path, mode: str):
     pytest.importorskip("mcp", reason="needs the extra serve")

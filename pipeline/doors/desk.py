@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, StoreError
 from ..durable import read_whole
@@ -24,6 +24,12 @@ from ..renderings import Rendering, answer_values, explained, rendered, xray_of
 from ..service import Models, expect_reader, load_models, open_retriever, open_run, read_each, readable_snapshots
 from ..settings import Settings, Value
 from ..views.recall_xray import envelope
+
+if TYPE_CHECKING:
+    from ..encoders.encoder import AnyEncoder
+    from ..retrieval import Retrieval
+    from ..retriever import Retriever
+    from ..runs import Run
 
 __all__ = ["MOST_LISTED", "Counter", "Desk", "expect_healthy"]
 
@@ -35,8 +41,8 @@ MOST_LISTED = 1_000
 class _Open:
     """An open retriever, and how many calls use it; closed by the last one after it was retired."""
 
-    retriever: Any
-    opened: AbstractContextManager[Any]
+    retriever: Retriever
+    opened: AbstractContextManager[Retriever]
     uses: int = 0
     retired: bool = False
 
@@ -71,7 +77,7 @@ class Desk:
         with self._lock:
             self._current()
 
-    def _encoder(self) -> Any:
+    def _encoder(self) -> AnyEncoder | None:
         """The encoder of the corpus, which rows that are added are embedded with; None where it has none."""
         with self._lock:
             return self._current().encoder
@@ -82,7 +88,7 @@ class Desk:
             self._retire()
 
     @contextmanager
-    def _using(self, settings: Settings) -> Iterator[Any]:
+    def _using(self, settings: Settings) -> Iterator[Retriever]:
         """The retriever of a principal, open as long as it is used."""
         with self._lock:
             models = self._current()
@@ -130,8 +136,8 @@ class Counter:
     """What one principal may ask, and gets."""
 
     settings: Settings
-    using: Callable[[Settings], AbstractContextManager[Any]]
-    encoder: Callable[[], Any]
+    using: Callable[[Settings], AbstractContextManager[Retriever]]
+    encoder: Callable[[], AnyEncoder | None]
 
     def retrieve(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One answer as `models.Answer`; the project and purpose of the settings are asked in where none is named.
@@ -209,7 +215,7 @@ class Counter:
         found: deque[list[dict[str, Any]]] = deque()
         wanted, left_out = last, 0
 
-        def read(one: Any) -> list[dict[str, Any]]:
+        def read(one: Run) -> list[dict[str, Any]]:
             return readable_snapshots(self.settings, one, status=status, last=wanted)
 
         for one in runs_of(self.settings).newest():
@@ -247,7 +253,7 @@ class Counter:
 
         return exported(self.settings, snapshot_named(self.settings, snapshot))
 
-    def _retrieved(self, request: Mapping[str, Any]) -> Any:
+    def _retrieved(self, request: Mapping[str, Any]) -> Retrieval:
         given = {name: value for name, value in request.items() if value is not None}
         asked = {**self._defaults(given), **given}
         try:

@@ -105,6 +105,9 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
     """Run an application until SIGINT or SIGTERM; what is in work then is finished."""
     import uvicorn
 
+    from .http_protocol import protocol_of
+
+    seconds = settings["serve_timeout_seconds"]
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
     )
@@ -112,7 +115,7 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
         signal.signal(sent, lambda *_: None)
     uvicorn.run(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False,
-        timeout_graceful_shutdown=settings["serve_timeout_seconds"],
+        http=protocol_of(seconds), timeout_graceful_shutdown=seconds,
     )  # fmt: skip
 
 

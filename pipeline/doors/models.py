@@ -7,10 +7,11 @@ Reads: the declared tables. Gives: the types of every answer, `REQUEST_SCHEMA` (
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
+from pydantic.alias_generators import to_camel
 
 from ...nodes import vocabulary as v
 from ...nodes.schema import Column, Table
@@ -85,6 +86,61 @@ else:
     SnapshotRow = row_type(SNAPSHOTS, without=(), base=_Asked)
 
 
+class _Part(BaseModel):
+    """A part with these fields and no others."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+
+class RetrievalEvent(_Part):
+    """For the event log of a harness (document 000): ids, a count and a hash, no text."""
+
+    type: Literal["retrieval.snapshot.created"]
+    snapshot_id: str | None
+    intent_id: str | None
+    selected_count: int = Field(ge=0)
+    visible_text_hash: str | None
+    block_ref: str | None
+
+
+class CitedItem(_Part):
+    """What a label of a block stands for."""
+
+    snapshot_item_id: str
+    source_ref: str
+    visible_text_hash: str
+    authority: str
+    evidence_kind: str
+
+
+class RetrievalObservation(_Part):
+    """For a harness to hand on (document 000): the block, and what its labels stand for."""
+
+    type: Literal["retrieval.observation"]
+    snapshot_id: str | None
+    block_ref: str | None
+    context_block: str | None = Field(description="null where its text was erased")
+    citation_map: dict[str, CitedItem]
+
+
+class ContextItem(_Part):
+    """One item of a block."""
+
+    citation_id: str
+    authority: str
+    evidence_kind: str
+    text: str | None
+    trust: Literal["instruction", "evidence", "untrusted-observation"]
+
+
+class ContextBlock(_Part):
+    """A block as its items, for a harness that renders them itself (document 000)."""
+
+    title: str
+    items: list[ContextItem]
+    snapshot_id: str | None
+
+
 class Problem(BaseModel):
     """Why a request was not answered; `message` names what was expected, what came, where, and every valid option."""
 
@@ -104,9 +160,9 @@ class Answer(BaseModel):
     action: str = Field(description="continue, warn, degrade or block")
     conditions: list[Condition]
     citations: list[Citation]
-    event: dict[str, JsonValue]
-    observation: dict[str, JsonValue]
-    context_block: dict[str, JsonValue]
+    event: RetrievalEvent
+    observation: RetrievalObservation
+    context_block: ContextBlock
     block: str = Field(description="what the model may read; empty where nothing may leave")
 
 
@@ -135,7 +191,7 @@ class Answers(BaseModel):
 class Envelope(BaseModel):
     """The x-ray of document 002."""
 
-    snapshotFound: bool  # noqa: N815 - the document's name
+    snapshotFound: bool  # noqa: N815 - document 002's name
     snapshot: RecallXraySnapshot | None = None
 
 
@@ -155,9 +211,9 @@ class Replayed(BaseModel):
     block_ref: str | None
     citations: list[Citation]
     conditions: list[Condition]
-    event: dict[str, JsonValue]
-    observation: dict[str, JsonValue]
-    context_block: dict[str, JsonValue]
+    event: RetrievalEvent
+    observation: RetrievalObservation
+    context_block: ContextBlock
     erased: list[str] = Field(description="hashes of texts that were erased since")
     block: str | None
 
@@ -184,13 +240,32 @@ class Why(BaseModel):
     rows: list[Reason]
 
 
+class Difference(BaseModel):
+    """What differs from its record."""
+
+    kind: str = Field(description="changed, missing or extra")
+    part: str = Field(description="which part of the run")
+    detail: str
+
+
+class VerifiedRun(BaseModel):
+    """What `verify` found in one run."""
+
+    run_id: str
+    status: str
+    parts: int = Field(ge=0)
+    snapshots: int = Field(ge=0)
+    problems: list[Difference]
+    erased: list[str] = Field(description="hashes of texts that were erased since")
+
+
 class Verified(BaseModel):
     """What `verify` found."""
 
     ok: bool
     head: str = Field(description="hash of the last line of the log about a run that the principal may know of")
-    runs: list[dict[str, JsonValue]]
-    witness: list[dict[str, JsonValue]]
+    runs: list[VerifiedRun]
+    witness: list[dict[str, JsonValue]] = Field(description="empty: scores are recomputed by the command line alone")
 
 
 class Health(BaseModel):
