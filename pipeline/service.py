@@ -376,7 +376,13 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
     run = open_run(settings, name)
     if name.startswith("retr-snap-"):
         audit = audience_of(settings, run, name) == "audit"
-        return snapshot_page(snapshot_rows(run, name, TABLES_READ), audit=audit, lineage=run.lineage if audit else None)
+        return snapshot_page(
+            snapshot_rows(run, name, TABLES_READ),
+            audit=audit,
+            lineage=run.lineage if audit else None,
+            took=run.request_seconds_of(name),
+            seconds=run.node_seconds if audit and audits_whole(settings, run) else None,
+        )
     expect_reader(settings, run)
     snapshots = readable_snapshots(settings, run)
     asked = pa.array([row["request_id"] for row in snapshots], pa.string())

@@ -108,7 +108,7 @@ def test_an_auditor_reads_funnel_gates_losses_plan_and_lineage(world):
     for heading in (
         "What the model saw",
         "From recalled to visible",
-        "Evidence, best first",
+        "Evidence, in the order of the block",
         "Gates",
         "Plan",
         "Lineage",

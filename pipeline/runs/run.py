@@ -157,6 +157,13 @@ class Run:
         took = {file: read_took(self.folder / "live" / file) for file in self._files}
         return {self._ids(file)[0].as_py(): spent for file, spent in took.items() if spent is not None}
 
+    def request_seconds_of(self, snapshot_id: str) -> Took | None:
+        """How long the line took for one snapshot, where that was measured; no other interactive file is read."""
+        if not self.live:
+            return self.request_seconds.get(snapshot_id)
+        file = self._shard(snapshot_id)
+        return None if file is None else read_took(self.folder / "live" / file)
+
     @property
     def shard_seconds(self) -> list[tuple[int, int, float]]:
         """Each shard of a batch with its requests and the seconds of its nodes; empty where that was not measured."""

@@ -61,7 +61,7 @@ def overview_dot(steps: Sequence[Step]) -> str:
     """The overview as DOT, wrapped in the same way."""
     lines = [
         "digraph overview {",
-        "  rankdir=TB; nodesep=1.1; ranksep=0.5;",
+        "  rankdir=TB; nodesep=1.1; ranksep=0.5; pad=0.3;",
         '  node [shape=box, style="rounded,filled", fillcolor="#dce9f7", color="#9db8d6", fontname="Helvetica", fontsize=12, width=2.6];',
         '  edge [color="#5f7893", arrowsize=0.7, fontname="Helvetica", fontsize=9, fontcolor="#555555"];',
     ]

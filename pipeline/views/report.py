@@ -18,7 +18,7 @@ from importlib import resources
 from typing import Any
 
 from ...nodes.vocabulary import SCORE_TERMS
-from .overview import overview_svg
+from .overview import duration, overview_svg
 from .steps import steps_of
 from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
 
@@ -32,15 +32,26 @@ _STAGES = (("gate", "let through both walls"), ("merge", "merged"), ("rank", "ra
            ("pack", "packed"), ("trim", "inside the budget"), ("cite", "cited"), ("project", "visible"))  # fmt: skip
 """The stages that lose candidates, in order, and what the rows left after each are."""
 _SCALE = 1.0
+COLORS = 20
+"""Colors of score terms in the style sheet."""
 
 
-def snapshot_page(rows: Rows, *, audit: bool = True, lineage: Mapping[str, Any] | None = None) -> str:
+def snapshot_page(
+    rows: Rows,
+    *,
+    audit: bool = True,
+    lineage: Mapping[str, Any] | None = None,
+    took: tuple[float, int] | None = None,
+    seconds: Mapping[str, float] | None = None,
+) -> str:
     """The report of one snapshot.
 
     Args:
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
         audit: False leaves out whatever speaks of rows that the caller may not know of.
         lineage: the graph that made the run, for auditors.
+        took: the seconds of the line, and how many requests it answered together, where that was measured.
+        seconds: of a batch, how long each node took for all requests of the run.
     """
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())} if audit else {}
     counted = {name: len(table) for name, table in rows.items()}
@@ -58,20 +69,34 @@ def snapshot_page(rows: Rows, *, audit: bool = True, lineage: Mapping[str, Any] 
         status=status,
         tone=_TONES.get(status, "warn"),
         summary=_summary(rows, items),
-        head=_head(request or failure, contract, snapshot, block),
+        head=[*_head(request or failure, contract, snapshot, block), *_took(took)],
         budget=_budget(block, contract),
         block=_linked(block.get("text"), items),
         conditions=[[_named(c), c["action"], c["message"]] for c in rows.get("conditions", ())],
         funnel=_funnel(rows) if audit else [],
-        terms=[{"name": term, "color": SCORE_TERMS.index(term) % 16} for term in terms],
+        terms=[{"name": term, "color": _color(term)} for term in terms],
         whole=max([_SCALE, *(item["total"] for item in items)]),
         items=items,
         ladder=_ladder(rows, audit),
         withheld=_withheld(rows) if audit else [],
         plan=_plan(rows) if audit else [],
-        lineage=_steps(lineage, counted) if audit and lineage else [],
-        overview=_overview(lineage, counted) if audit and lineage else "",
+        timed=bool(seconds),
+        lineage=_steps(lineage, counted, seconds) if audit and lineage else [],
+        overview=_overview(lineage, counted, seconds) if audit and lineage else "",
     )
+
+
+def _color(term: str) -> int:
+    """The color of a score term, the same on every page."""
+    return SCORE_TERMS.index(term) % COLORS
+
+
+def _took(took: tuple[float, int] | None) -> list[tuple[str, str]]:
+    if took is None:
+        return []
+    others = took[1] - 1
+    beside = f", with {others} other request{'' if others == 1 else 's'}" if others else ""
+    return [("answered in", f"{duration(took[0])}{beside}")]
 
 
 def _summary(rows: Rows, items: Sequence[Any]) -> str:
@@ -125,7 +150,7 @@ def _items(rows: Rows, scores: Mapping[str, Row], terms: Sequence[str]) -> list[
         id_ = citation["evidence_id"]
         item, detail, ranked = trimmed.get(citation["label"], {}), details.get(id_, {}), scores.get(id_, {})
         parts = [
-            {"name": term, "value": ranked[term], "shown": f"{ranked[term]:.4f}", "color": SCORE_TERMS.index(term) % 16}
+            {"name": term, "value": ranked[term], "shown": f"{ranked[term]:.4f}", "color": _color(term)}
             for term in terms
             if ranked.get(term)
         ]
@@ -214,21 +239,32 @@ def _plan(rows: Rows) -> list[list[str]]:
     ]
 
 
-def _steps(lineage: Mapping[str, Any], counted: Mapping[str, int]) -> list[dict[str, Any]]:
-    """The steps of the graph in the order of the line, each with its nodes, their rows and what they are made of."""
+def _steps(
+    lineage: Mapping[str, Any], counted: Mapping[str, int], seconds: Mapping[str, float] | None
+) -> list[dict[str, Any]]:
+    """The steps of the graph in the order of the line, each with its nodes, their rows, times and what they are made of."""
     return [
         {
-            "id": step.name, "name": step.title, "rows": step.rows or 0, "doc": f"{len(step.nodes)} node{'' if len(step.nodes) == 1 else 's'}",
-            "nodes": [[node.name, text_of(node.rows), ", ".join(node.made_of)] for node in step.nodes],
+            "id": step.name, "name": step.title,
+            "said": ", ".join(
+                [*([f"{step.rows:,} row{'' if step.rows == 1 else 's'}"] if step.rows else []),
+                 *([duration(step.seconds)] if step.seconds is not None else [])]
+            ),
+            "doc": f"{len(step.nodes)} node{'' if len(step.nodes) == 1 else 's'}",
+            "nodes": [
+                [node.name, text_of(node.rows), *([text_of(node.seconds and duration(node.seconds))] if seconds else []),
+                 ", ".join(node.made_of)]
+                for node in step.nodes
+            ],
         }
-        for step in steps_of(lineage, counted)
+        for step in steps_of(lineage, counted, seconds)
     ]  # fmt: skip
 
 
-def _overview(lineage: Mapping[str, Any], counted: Mapping[str, int]) -> Any:
+def _overview(lineage: Mapping[str, Any], counted: Mapping[str, int], seconds: Mapping[str, float] | None) -> Any:
     from markupsafe import Markup
 
-    return Markup(overview_svg(steps_of(lineage, counted), links=True))
+    return Markup(overview_svg(steps_of(lineage, counted, seconds), links=True))
 
 
 def run_page(
@@ -265,7 +301,7 @@ def _drawn(part: Mapping[str, Any]) -> dict[str, Any]:
     most = part.get("most") or max((count for _, count in part["rows"]), default=0) or 1
     rows = [{"name": name, "shown": f"{count:,}" if isinstance(count, int) else f"{count:.3f}", "share": count / most}
             for name, count in part["rows"]]  # fmt: skip
-    return {**part, "rows": rows}
+    return {"most": None, **part, "rows": rows}
 
 
 def rendered(template: str, **values: Any) -> str:
@@ -291,4 +327,4 @@ def _environment() -> tuple[Any, str]:
     environment = Environment(
         loader=DictLoader(texts), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment, environment.get_template("report.css").render()
+    return environment, environment.get_template("report.css").render(colors=COLORS)

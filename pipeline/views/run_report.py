@@ -60,7 +60,7 @@ def run_report(
     parts = [
         {"title": "Statuses", "note": "", "caption": "How the requests ended", "what": "status", "counted": "requests", "rows": statuses},
         {"title": "Budgets", "note": f"{tokens:,} tokens in all blocks together", "caption": "Share of its tokens that a block uses",
-         "what": "share", "counted": "requests", "rows": _shares(blocks, contracts)},
+         "what": "tokens used", "counted": "requests", "rows": _shares(blocks, contracts)},
         {"title": "Limits", "note": "", "caption": "The limit that bound a block", "what": "limit", "counted": "requests",
          "rows": _counted([value or "none" for value in blocks["bound_by"].to_pylist()])},
         {"title": "Conditions", "note": "", "caption": "What users of the blocks were told", "what": "condition",
@@ -103,7 +103,7 @@ def run_report(
         ("snapshots", f"{len(snapshots):,}"),
         ("principal", settings.get("principal")),
         ("corpus generation", settings.get("generation")),
-        ("lanes", settings.get("lanes")),
+        ("lanes", ", ".join(str(settings.get("lanes") or "").split(","))),
         ("BM25", settings.get("bm25")),
     ]
     return run_page(
@@ -142,7 +142,7 @@ def _slowest(
     slowest_shards = sorted(shards, key=lambda one: (-one[2] / max(1, one[1]), one[0]))[:_SLOWEST]
     note = (
         "Requests of a shard run together, so none has a time of its own: a shard's seconds over its requests. "
-        "`run --shard-requests 1` measures each"
+        "To measure each, run with --shard-requests 1"
     )
     mean = [
         (f"{name}: {requests:,} requests", 1_000 * spent / max(1, requests)) for name, requests, spent in slowest_shards

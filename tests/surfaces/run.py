@@ -1,4 +1,5 @@
-"""The HTML pages in a headless Chromium: no error on the console, no request to any host, nothing that axe finds.
+"""The HTML pages in a headless Chromium: no error on the console, no request to any host, nothing that axe finds,
+and every citation of a report opens its evidence.
 
     make surfaces          (CHROMIUM names the browser; without one the check is skipped, and says so)
 
@@ -87,6 +88,10 @@ def faults(context: Any, file: Path, *, scripts: bool) -> list[str]:
         for violation in Axe().run(page).response["violations"]:
             nodes = ", ".join(str(node["target"]) for node in violation["nodes"][:3])
             found.append(f"axe {violation['id']} ({violation['impact']}): {violation['help']}: {nodes}")
+    for href in page.locator('pre a[href^="#item-"]').evaluate_all("links => links.map(a => a.getAttribute('href'))"):
+        page.locator(f'pre a[href="{href}"]').click()
+        if not page.locator(f"{href} details .facts").is_visible():
+            found.append(f"the citation {href} opens no evidence")
     wide = (
         page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") if scripts else 0
     )
