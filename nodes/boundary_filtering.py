@@ -2,7 +2,7 @@
 
 Reads candidates, contracts with bounds, EVIDENCE and PLACEMENTS. Gives `verdicts` and `bounded_candidates`.
 
-What one would get wrong: nothing here calls the first wall's predicates, and nothing should. The two walls share the
+Note: nothing here calls the first wall's predicates, and nothing should. The two walls share the
 list of gates and the closed vocabularies; where they disagree about a candidate, its request keeps none. Only shadowing
 by a work tree, which needs other rows, is the first wall's alone.
 """

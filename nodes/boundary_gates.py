@@ -4,7 +4,7 @@ Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `gated
 groups again, those that fare alike as one; `reachable` and `group_ladder` per row group, `scope_times` per row group and
 instant, and per request `admissible` and `filter_ladder`.
 
-What one would get wrong: rows outside the segments a contract reaches are never opened, so the ladder starts with the
+Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the
 rows of those segments and its gates project and owner stop none; a count that depended on what else the frame holds
 would differ between a batch and a single request. And a work tree's text shadows committed text of the same source and
 path only where it is itself admissible: what a request may not see changes nothing for it.

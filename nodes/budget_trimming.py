@@ -4,7 +4,7 @@ Reads packs, contracts and stored rows. Gives `fits` (what of every item stays, 
 that fit, with the text the model will see) and `trims` (what was cut, to the byte range). The rules of cutting are in
 `greedy_fit`.
 
-What one would otherwise get wrong: an item's ranges are bytes of the item's text, which of merged rows is their joined
+Note: an item's ranges are bytes of the item's text, which of merged rows is their joined
 text. The line break that ends a text is not part of what is shown, and its absence is no cut. Counters that do not add
 up over lines have the last word here: the whole block is rendered and counted, and the last item dropped until it fits.
 """

@@ -2,7 +2,7 @@
 
 Reads the plan, the first wall and the indexes. Gives one table of hits per lane, `hits` and `candidates`.
 
-The one thing to know: a row that passes the access gates but is withheld by time or visibility is recorded with
+Note: a row that passes the access gates but is withheld by time or visibility is recorded with
 `withheld`, so that an auditor sees what was held back. It is scored with the statistics of the admissible rows, chosen
 apart and ranked behind, and no id, score, rank or order of an admissible row depends on it.
 """

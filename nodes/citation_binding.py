@@ -3,7 +3,7 @@
 Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block,
 and `item_details`, what else a bundle says of each item.
 
-What one would otherwise get wrong: lines and bytes are those of the text *shown*. A cut item starts later or ends
+Note: lines and bytes are those of the text *shown*. A cut item starts later or ends
 earlier than its row, and neighbors merged into one item may have sections of their own. `text_sha256` is that of the
 leading row as stored, `visible_sha256` that of what is visible. What the contract masks is masked in source, path, section,
 locator and details, too; the evidence id leads whoever may read the row to all of it.

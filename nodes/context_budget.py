@@ -2,7 +2,7 @@
 
 Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: what stands in each input, and what bound.
 
-What one would otherwise get wrong: rules, goal, state and constraints are never cut. Where they alone are over the limit the
+Note: rules, goal, state and constraints are never cut. Where they alone are over the limit the
 turn fails, and shows nothing. Counters that do not add up over lines have the last word: the whole input is rendered and
 counted, and what is kept last is dropped until it fits.
 """

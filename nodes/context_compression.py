@@ -3,7 +3,7 @@
 Reads: sources, selection, turns, states, phases, counters. Gives `compressed`, one row per source that the gates let through
 or that the input names as left out.
 
-What one would otherwise get wrong: a summary is a projection and replaces nothing: the log and the artifacts stand as they
+Note: a summary is a projection and replaces nothing: the log and the artifacts stand as they
 are, and every short form names where the original is. Rules and words of the user lose no sentence: where rules are too long for
 their share, sections in which nothing reads as a duty become references, whole ones, and all others stay as they are.
 """

@@ -3,7 +3,7 @@
 Reads: nothing. Gives: one `Table` per input (`LOG_EVENTS`, ...) and its annotation. Tables about the session log lead with
 `session_id`, and `seq` counts its events from 0.
 
-What one would otherwise get wrong: a turn sees the events before its `as_of_seq`, never the one at it, and facts of the
+Note: a turn sees the events before its `as_of_seq`, never the one at it, and facts of the
 state hold over half-open ranges of events.
 """
 

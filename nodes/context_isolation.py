@@ -2,7 +2,7 @@
 
 Reads: compressed sources with where they come from. Gives `isolated`: the lines of each source and the group that they stand in.
 
-What one would otherwise get wrong: a source stands under the trusted instructions because of where it comes from, never because
+Note: a source stands under the trusted instructions because of where it comes from, never because
 of what it says. Text of tools, files and the web stands behind `| ` in a fence that names its class, and says what it is.
 """
 

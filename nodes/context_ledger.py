@@ -2,7 +2,7 @@
 
 Reads: sources and what every other step decided. Gives `context_decisions` and `turn_warnings`. No model sees either.
 
-What one would otherwise get wrong: a row is written for what was left out as for what was shown, by the last decision that
+Note: a row is written for what was left out as for what was shown, by the last decision that
 concerned it. A gate's reason stands until the budget overrules it, and a reference that took the place of a text says so.
 """
 

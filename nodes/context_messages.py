@@ -2,7 +2,7 @@
 
 Reads: fitted and isolated sources, their order, turns. Gives `model_inputs`, one row per turn.
 
-What one would otherwise get wrong: the digest covers the neutral form, messages and tools alike. Shapes of providers are made
+Note: the digest covers the neutral form, messages and tools alike. Shapes of providers are made
 from the same texts and have no digest of their own. A turn that fails with `over_budget` has empty messages, and the token count of
 its required parts: what they need, and what the limit lacks.
 """

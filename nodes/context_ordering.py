@@ -2,7 +2,7 @@
 
 Reads: sources, what the gates said of them, turns. Gives `ordering`, one row per source.
 
-What one would otherwise get wrong: these are three orders. The level is the priority of S3.23. What is kept follows the trim
+Note: these are three orders. The level is the priority of S3.23. What is kept follows the trim
 order of the turn from behind. Where a text stands follows the level, and inside the tail the order of events.
 """
 

@@ -2,7 +2,7 @@
 
 Reads trimmed items and their citations. Gives `blocks`, one row per contract, an empty block included.
 
-What one would otherwise get wrong: projection has no authority of its own. It prints items that a citation names, with
+Note: projection has no authority of its own. It prints items that a citation names, with
 the texts that trimming left; stored rows give only what stands beside a text (path, section, kind, date). It writes no
 messages: `context-block`, `citation-pack` and `model-brief` are shapes of one block, not prompts.
 """

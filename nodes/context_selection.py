@@ -3,7 +3,7 @@
 Reads: sources with what they come from, turns, states, phases. Gives `selection`, one row per source: the first gate that
 refused it with the reason, or what it is shown for.
 
-What one would otherwise get wrong: relevance never admits by itself (S3.21). A relevant log may be stale, a relevant file
+Note: relevance never admits by itself (S3.21). A relevant log may be stale, a relevant file
 denied, a relevant memory a guess. And no model has a say here: nothing a model or a tool wrote moves a gate (S3.19).
 """
 

@@ -3,7 +3,7 @@
 Reads: turns with their states, the session log, rules, memories, items of retrieval snapshots, tools. Gives
 `context_sources`, one row per turn and source. Each of them ends in one row of the ledger.
 
-What one would otherwise get wrong: a turn looks at the last `HORIZON` events. Earlier ones are one source, a reference to the
+Note: a turn looks at the last `HORIZON` events. Earlier ones are one source, a reference to the
 log; what they set still holds through the state. So the cost of a turn does not grow with its session.
 """
 

@@ -3,7 +3,7 @@
 Reads: the session log, facts that a checkpoint kept, turns. Gives `state_facts` (every fact with the range of events over
 which it holds) and `turn_states` (document 003's AgentState, one row per turn).
 
-What one would otherwise get wrong: the fold is no loop. An event asserts facts; a fact holds until the next assertion of the
+Note: the fold is no loop. An event asserts facts; a fact holds until the next assertion of the
 same fact, so all states of a session are one sort. The last assertions before an event are a checkpoint: folding them with the
 events behind gives the same state as folding the whole log. What the user says binds beyond its round: prohibitions, approvals
 and checks are constraints until the user ends them, whatever goal comes next. A goal that is not the user's is a proposal.

@@ -3,7 +3,7 @@
 Reads packs, bounded candidates and stored rows. Gives `structured_facts`, the fields of the records that recall brought
 in, and `fact_checks`, what they say of the items; only for contracts with exact look-ups.
 
-What one would get wrong: a record counts only if it came in as a hit and passed every gate. A key that the contract does
+Note: a record counts only if it came in as a hit and passed every gate. A key that the contract does
 not admit reads like one that does not exist: `unknown_key`. A record that agrees but is stale proves nothing; one that
 differs is a mismatch however old it is.
 """

@@ -2,7 +2,7 @@
 
 Reads requests and mode policies. Gives `mode_presets`, one row per request.
 
-What one would get wrong: a preset opens nothing. The gates judge its paths, levels and zones beside those of grants and
+Note: a preset opens nothing. The gates judge its paths, levels and zones beside those of grants and
 request, so A(r) itself is narrower and every statistic is taken inside it; its counts cap what a lane and the block
 hold; what it expands, looks up or chains comes in as hits that pass every gate.
 """

@@ -3,7 +3,7 @@
 Reads requests, contracts, the plan rules of the purpose, the words of the role and `session_texts`, what each request's
 own session has just observed. Gives `anchors`, `sub_queries` and `query_terms`.
 
-The one thing to know: the query text of a sub-query is not the user's sentence. It is put together from the parts its
+Note: the query text of a sub-query is not the user's sentence. It is put together from the parts its
 rule names: question, context, declared anchors, what was found in traces, state and the session's last events (S0.42).
 A rule whose parts are all empty plans nothing, unless the request requires the evidence it serves.
 """

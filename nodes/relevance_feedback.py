@@ -3,7 +3,7 @@
 Reads the bounded candidates with the scores of the lanes, their stored rows, the posting index and the vectors. Gives
 `feedback_rows`, `feedback_terms` and `feedback_scores`, of which `score_terms` makes two classes.
 
-What one would otherwise get wrong: both ways of feedback are sums, so they are score classes of their own beside the ones
+Note: both ways of feedback are sums, so they are score classes of their own beside the ones
 they extend. BM25 of the query and, in a share, of the terms of its best rows is BM25 of the query expanded by them (RM3,
 Lavrenko & Croft 2001); the cosine with the query and, in a share, with its best rows is the cosine with the vector moved
 towards them (Rocchio 1971), times its length. Weights say the shares, and 0 switches feedback off.

@@ -20,7 +20,7 @@ without a margin, and what a line does not say the fence says of all of them.
     | She rents.
     kqzvtma>>
 
-What one would otherwise get wrong: text cannot speak for the frame, whatever it says. Every line of it stands behind a
+Note: text cannot speak for the frame, whatever it says. Every line of it stands behind a
 margin, and what else a reader may take for a line break is an escape, as is all that is invisible, so no spelling of a
 forged fence, header or label (HTML entities, full-width, zero-width, no-break spaces) begins a line. Authority and standing
 stand on the fence, whose nonce occurs nowhere else in the block. The margin comes off printable text without loss:

@@ -4,7 +4,7 @@ Reads requests, grants, purpose and role policies. Gives `reach` (the grants tha
 contract reaches), `contracts`, `contract_layers` (what each layer did) and `scope_groups` (requests whose rows can be
 gated once).
 
-What one would get wrong: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at`
+Note: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at`
 covers it whole and none of its grants in that project denies its path; the request and its purpose then only take away.
 A request field left out takes nothing away: without `branch`, `namespace` or `test_suite` the rows of every one count.
 Contracts never look at the corpus, so a project that is absent, another's or unknown is refused in the same words; and

@@ -3,7 +3,7 @@
 Reads contracts, the first wall and stored rows. Gives `session_events`, which a run keeps, and `session_texts`, which query
 planning reads; planning itself reads no corpus.
 
-The one thing to know: an event counts only where it is admissible for the request, by the same gates as any evidence.
+Note: an event counts only where it is admissible for the request, by the same gates as any evidence.
 What a session observed outside the request's boundary shapes no query.
 """
 

@@ -5,7 +5,7 @@ Reads the bounded candidates with their stored rows, the anchors and the policie
 `lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
 has scored between `plain_terms` and `score_terms`. To try other weights, override `rerank_weights`: nothing above it re-runs.
 
-What one would otherwise get wrong: every contribution is a multiple of 2**-30, so `final` equals the sum of the
+Note: every contribution is a multiple of 2**-30, so `final` equals the sum of the
 contributions with `==`, in any order. The diversity term is greedy (it depends on what was chosen before), yet needs no
 loop: only the first of a kind has it, and the first of a kind chosen is always the kind's best by the other terms.
 """

@@ -4,7 +4,7 @@ report = verify_answer(store, "retr-snap-…-0001", answer)
 report.ok, report.findings, report.facts
 store_report(store, report, answer, principal="ana", at=now)
 
-What one would otherwise get wrong: `facts` says what records say of every value, right or wrong, where the contract
+Note: `facts` says what records say of every value, right or wrong, where the contract
 looked records up; `findings` only what an answer must not say. Nothing is corrected: the record's value stands beside.
 """
 

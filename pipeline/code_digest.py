@@ -2,7 +2,7 @@
 
 Reads: the sources of this package. Gives: `code_digest`, a part of PROVENANCE, and `modules`, the names that it covers.
 
-What one would otherwise get wrong: a module counts because something imports it, not because of its folder. `answers` lies
+Note: a module counts because something imports it, not because of its folder. `answers` lies
 in `nodes/` and moves no snapshot; `tokenizers` lies in `pipeline/` and does. Imports are read off the sources, so the digest
 does not depend on what a process has loaded.
 """

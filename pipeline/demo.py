@@ -4,7 +4,7 @@ Reads: `data/demo`, the Git checkout it is started in. Gives: a folder with corp
 pictures, and a `Demonstration` of what to look at. The sample counts as read on the morning of its story, so its answers do not depend
 on the day; the repository is read now.
 
-What one would otherwise get wrong: the demo asks as `ana`, and once as `bo` in the other project. The local user may ask
+Note: the demo asks as `ana`, and once as `bo` in the other project. The local user may ask
 in and audit the same projects as ana, so the commands it prints open what the demo showed.
 """
 

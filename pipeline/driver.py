@@ -2,7 +2,7 @@
 
 Reads resolved requests, a corpus, policies and grants. Gives the line's tables.
 
-What one would otherwise get wrong: a request that breaks the line must not take its shard along. The shard is halved
+Note: a request that breaks the line must not take its shard along. The shard is halved
 until the request stands alone; then a failed lane is left out, or the request becomes a failed snapshot. A corpus that
 does not answer breaks no request: its error ends the shard.
 """

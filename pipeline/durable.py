@@ -3,7 +3,7 @@
 Everything that must not be half there goes through here: packs and manifests of a corpus, parts and receipts of runs,
 grants, captures. Temporary names start with `TEMPORARY`; what a crash left under one is never read.
 
-What one would otherwise get wrong: a rename is not on disk before the folder that holds the name is synced, and that
+Note: a rename is not on disk before the folder that holds the name is synced, and that
 folder's own name lies in the one above. Whatever names a thing is written after the whole chain of folders was synced.
 And a read that fails says nothing of what stands there: who removes or replaces something for what it reads takes
 `read_whole`, `read_table`, `entries` and `stands`, which tell what is absent or damaged from what cannot be read now.

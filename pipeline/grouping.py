@@ -1,6 +1,6 @@
 """Calls that many threads make at once, answered together: `Grouped`.
 
-What one would otherwise get wrong: nobody waits for a group to fill. Whoever calls first answers; who calls meanwhile
+Note: nobody waits for a group to fill. Whoever calls first answers; who calls meanwhile
 stands in line, and the next of them answers for all who stand there. So one caller alone loses no time, and the
 more there are, the larger the groups. Who was answered leaves at once: with a lock that each must take to see its
 answer, who asks again overtakes the others at it, and they wait through its next groups instead of joining them.

@@ -2,7 +2,7 @@
 
 Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a new generation and an `IndexReport`.
 
-What one would otherwise get wrong: everything is read, checked and redacted before the first byte of the corpus is
+Note: everything is read, checked and redacted before the first byte of the corpus is
 written, so malformed input leaves the corpus as it was. With `git`, a checkout is read as its history plus its
 uncommitted files, in place of its work tree: the same text never stands under two sources.
 """

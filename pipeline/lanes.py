@@ -4,7 +4,7 @@ Gives: `lanes_off` and `lane_states`, messages that stand in conditions and ther
 what came and what to do, without the folder or address, which a caller need not know. `advice` depends on what is
 installed here and goes to standard error, never into a snapshot.
 
-What one would otherwise get wrong: whether a request has rows with vectors follows from its contract and A(r) alone. Why
+Note: whether a request has rows with vectors follows from its contract and A(r) alone. Why
 no query is encoded (`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) follows from this machine and its servers when the
 retriever was opened; the provenance then names no encoder, so digests of two such machines differ by what is recorded.
 """

@@ -7,7 +7,7 @@ A lease is a numbered object beside the place, `<place>.lease/000001`: who creat
 creates an object once. It names its owner and the time at which it expires, and is renewed while it is held; the number of
 one that was given up stays, so that no number comes twice.
 
-What one would otherwise get wrong: the holder of a lease may be stopped for longer than the lease lasts, and go on when
+Note: the holder of a lease may be stopped for longer than the lease lasts, and go on when
 another one holds it. So whoever publishes asks `confirm` right before. Machines that write must agree on the time to
 within `TTL - RENEWED`, and a store that overwrites what it was asked to create is refused.
 """

@@ -6,7 +6,7 @@
 Nothing is retrieved: every snapshot is replayed, and the model's input is read and hashed. `modelInputRef` is a file,
 relative to the event's; what stands elsewhere is given beside it. The input itself is never copied anywhere.
 
-What one would otherwise get wrong: that the hash of the input matches says nothing of the retrievals. Whether a block
+Note: that the hash of the input matches says nothing of the retrievals. Whether a block
 reached the model is answered by looking for its bytes in the input.
 """
 

@@ -3,7 +3,7 @@
 Reads: the tables of a finished shard, the corpus, the projects that the principal audits. Gives: OUT_OF_SCOPE in a file
 of its own under `audit/` of the runs' folder, which no manifest, digest, snapshot or block knows of.
 
-What one would get wrong: it runs after the line has answered, over rows that the line never opened, with statistics of
+Note: it runs after the line has answered, over rows that the line never opened, with statistics of
 those rows alone. Nothing that a model or caller sees can depend on it.
 """
 

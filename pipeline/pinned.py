@@ -1,6 +1,6 @@
 """The generation that a run pinned when it began: where it stands, if it still does.
 
-What one would otherwise get wrong: a generation that one corpus lacks may stand in another, and in the folder that had
+Note: a generation that one corpus lacks may stand in another, and in the folder that had
 it may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and
 how far on: only that corpus, further on, can have lost the generation.
 """

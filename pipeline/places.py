@@ -4,7 +4,7 @@ Gives: `place_of`, which makes a `Place` of a path or URL. A folder is a `pathli
 `ObjectPlace`, which has the few methods of a path that corpora and runs use. Credentials and endpoints are fsspec's own
 business: the environment, or its configuration files.
 
-What one would otherwise get wrong: an object store has no rename, no append and no folders. A put is whole or absent, and
+Note: an object store has no rename, no append and no folders. A put is whole or absent, and
 durable when it returns; what names other things is put after them; what only one may write is made by `create`, which
 fails where the object stands.
 """

@@ -3,7 +3,7 @@
 Reads Hamilton's graph. Gives the outputs, each checked against the table that its node declares; the wiring as text, and edges
 whose ends disagree. `driver_of` makes the driver of a line of step modules.
 
-What one would otherwise get wrong: Hamilton walks the graph at every `execute`, which costs 10,000 calls for a line of 45
+Note: Hamilton walks the graph at every `execute`, which costs 10,000 calls for a line of 45
 nodes. A batch does not notice; to one interactive request it is an eighth of its time.
 """
 

@@ -5,7 +5,7 @@ Gives `shown`, a value as it may stand in `got Y`, `canonical`, a word of a clos
 with all of it replaced at once. A file may be another than was meant, and a key may stand where a secret is: texts are
 named by their length, and what the rules of redaction know is named as a secret.
 
-What one would otherwise get wrong: the start of a secret is no secret that a detector knows. A text is shown whole or not
+Note: the start of a secret is no secret that a detector knows. A text is shown whole or not
 at all.
 """
 

@@ -3,7 +3,7 @@
 Reads: an unfinished run, the line of whoever resumes it. Gives: `resumed`, the run and the line that answers the rest;
 `without_generation`, the engine that ends a run; `unanswered`, how many requests an end left without an answer.
 
-What one would otherwise get wrong: nothing is retrieved where a run is ended, or every request of it is answered. So it
+Note: nothing is retrieved where a run is ended, or every request of it is answered. So it
 may be under other policies, grants, settings and code than it began with, and what it says of itself stays what it said
 when it began.
 """

@@ -3,7 +3,7 @@
 Requests of one pass go through the line together and come apart again: every table has its rows by request, and no
 answer depends on who else was asked (one answer everywhere).
 
-What one would otherwise get wrong: ids of snapshots are given before the line runs, and files are numbered as they are
+Note: ids of snapshots are given before the line runs, and files are numbered as they are
 written. Where one cannot be written, those after it are asked again, under the ids that then are next. Answers are given
 one by one, each as its snapshot stands, so that an interrupt takes none from whom it does not concern.
 """

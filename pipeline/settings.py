@@ -3,7 +3,7 @@
 Reads: `settings.toml` in the user's configuration folder, the nearest `scoped-retrieval.toml` at or above the working
 folder, environment variables `SCOPED_RETRIEVAL_<NAME>`, flags. Gives: one frozen `Settings`.
 
-What one would otherwise get wrong: a relative path is relative to where it was written. In a project file that is the
+Note: a relative path is relative to where it was written. In a project file that is the
 file's folder, in the user file its folder, elsewhere the working folder. `principal` is not read from a project file:
 identity belongs to the person, and a repository must not choose it; nor may it choose a server elsewhere that is sent text.
 """

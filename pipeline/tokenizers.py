@@ -5,7 +5,7 @@ Gives: `load_counters(names)`, the `Counters` that the line receives, and `resol
 is written by anybody and must not choose a file that this process opens. An encoding is read from tiktoken's own cache folder,
 the one `TIKTOKEN_CACHE_DIR` names; where the file is missing the name is refused, because tiktoken would fetch it.
 
-What one would otherwise get wrong: a path says nothing about the file. At the door a path becomes `PATH@sha256:HEX`, so
+Note: a path says nothing about the file. At the door a path becomes `PATH@sha256:HEX`, so
 that contract and digest say which file counted; a counter of that name is loaded from that file or not at all.
 """
 

@@ -3,7 +3,7 @@
 Reads `Shown` items (label, locator, visible text), what records that were looked up say of values of the answer, and its
 text. Gives `answer_findings`, `places_of`.
 
-What one would otherwise get wrong: a finding says that the visible bytes do not carry something, not that it is false.
+Note: a finding says that the visible bytes do not carry something, not that it is false.
 What the model knows from elsewhere is exactly what this is meant to show (S0.100, S0.102). Evidence left unused is noted
 and is no defect.
 """

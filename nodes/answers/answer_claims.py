@@ -2,7 +2,7 @@
 
 Reads the text of an answer. Gives `Claims`, each claim with its place in characters and the labels cited beside it.
 
-What one would otherwise get wrong: fenced code is a quote unless it says that it is something else. A `diff` quotes its
+Note: fenced code is a quote unless it says that it is something else. A `diff` quotes its
 context and removed lines and proposes the rest; a shell block is commands to run. Inline code is a name, not a quote.
 """
 

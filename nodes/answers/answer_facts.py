@@ -3,7 +3,7 @@
 Reads a sentence and the visible texts of structured facts, one `key: value` per line. Gives contradictions: the sentence
 speaks of the key, gives it a value of the same kind, and the record has another.
 
-What one would otherwise get wrong: a sentence that names a key without a value claims nothing, and several records may
+Note: a sentence that names a key without a value claims nothing, and several records may
 have one key. A record is meant if the sentence cites it or names what it is about, or if no other record has the key.
 """
 

@@ -1,6 +1,6 @@
 """Numbers, dates and ids in a text, each with one canonical form: `1,000` is `1000`, `20 May 2026` is `2026-05-20`.
 
-Reads any text. Gives `Value`s in order of place. What one would otherwise get wrong: a value is taken whole, longest
+Reads any text. Gives `Value`s in order of place. Note: a value is taken whole, longest
 first, so that no part of a date, an id or a version counts as a number of its own. A date such as 3/4/2025, of which nobody
 can say what comes first, is its own text: it agrees with nothing but the same.
 """

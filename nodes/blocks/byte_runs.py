@@ -3,7 +3,7 @@
 Reads bytes of ASCII texts cut into units. Gives tokens per unit, margin included. A token of the base counter lies in
 one run of characters of a class, or joins the space or the capital before it, so counts follow from the lengths of runs.
 
-The one thing to know: this is the same counter, not a second one. `token_counting.TOKEN` defines it, a property test
+Note: this is the same counter, not a second one. `token_counting.TOKEN` defines it, a property test
 holds the two together, and texts that are not plain (see `plain`) take the expressions.
 """
 

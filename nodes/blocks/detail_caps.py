@@ -3,7 +3,7 @@
 Reads what the items of each request cost, in the order of their places. Gives `Caps`: the most tokens of each item's text,
 and the limit that binds where a text is longer.
 
-What one would otherwise get wrong: an item is shown in full as long as outlines of the items behind it still fit, or half
+Note: an item is shown in full as long as outlines of the items behind it still fit, or half
 of the budget is left for them. The first for which that fails is cut to what is left over, and all behind it are outlines:
 so nothing is cut where everything fits, and a small budget is not spent on outlines alone.
 """

@@ -11,7 +11,7 @@ what was asked (see `passages`); an outline of code begins at the signature arou
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 
-What one would otherwise get wrong: costs are those of the rendering, margins and fences included, and everything not
+Note: costs are those of the rendering, margins and fences included, and everything not
 known yet (nonce, reference, label number, notes) is reserved at its worst. So no limit is exceeded, from 1 up.
 """
 

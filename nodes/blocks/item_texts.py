@@ -3,7 +3,7 @@
 Reads packs and stored rows. Gives `ItemTexts`: per item its text (one row's, or neighbors joined in document order),
 and per member row its byte range in that text and its place in the document.
 
-The one thing to know: a joined text is the document's own bytes wherever the rows lie side by side. Where a line break
+Note: a joined text is the document's own bytes wherever the rows lie side by side. Where a line break
 between two rows belongs to neither, it is put back. Byte positions of the document are known only if they account for
 every byte of the text; masked secrets or changed line ends make them unknown, and then they are null, not near.
 """

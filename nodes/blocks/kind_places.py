@@ -2,7 +2,7 @@
 
 Reads the places that packing gave by rank, with what each item may cost. Gives the places after it.
 
-What one would otherwise get wrong: ranking is not touched, and what matches best keeps the first places. An item is moved
+Note: ranking is not touched, and what matches best keeps the first places. An item is moved
 only from behind the end of what the budget is likely to show to just before that end, and only if its score is near
 that of the best, or if the request requires its kind. So variety costs the weakest of what would be shown. The cost is
 an estimate: it decides on an order, never on a limit.

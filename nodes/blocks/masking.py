@@ -3,7 +3,7 @@
 Reads texts and the classes to mask in each. Gives the masked texts and the byte ranges of the masks. Secrets are another
 matter: those are masked at import and stand nowhere.
 
-What one would otherwise get wrong: a mask is as long as what it covers, in bytes. So every line and byte position of a
+Note: a mask is as long as what it covers, in bytes. So every line and byte position of a
 citation stays true, the budget is counted on what is shown, and no cut depends on whether a text was masked. Positions
 in a text are all that a mask tells of what it covers.
 """

@@ -2,7 +2,7 @@
 
 Reads units of texts and the terms of each request with their weights. Gives `best_windows`, the units that stay.
 
-What one would otherwise get wrong: words are compared by their first five letters, since terms are stems and texts are not.
+Note: words are compared by their first five letters, since terms are stems and texts are not.
 That is enough to choose between the passages of one item, and decides nothing else. A cut keeps the head of an item
 unless another passage says clearly more; a log keeps its first error line; and of neighbors that became one item, the
 passage lies in the row that was ranked.

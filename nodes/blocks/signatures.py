@@ -2,7 +2,7 @@
 
 Reads units of texts and the passages that a cut would keep. Gives `from_signatures`, the passages that stay.
 
-What one would otherwise get wrong: the last definition before a line is not always the one around it. The one around it is
+Note: the last definition before a line is not always the one around it. The one around it is
 indented less. Signatures are known by their form, in the row that was ranked: where a long definition was cut into rows, only the
 first of them has one, and the head of an item names the definition of the others.
 """

@@ -3,7 +3,7 @@
 Gives: `Counter`, the base counter `approx-bpe/1`, `EncodedCounter` for tokenizers that somebody else loaded, and
 `Counters`, the registry that nodes receive as an input. `pipeline/tokenizers.py` loads files; nothing here does.
 
-What one would otherwise get wrong: `approx-bpe/1` is exact under its own name, because its definition is the two
+Note: `approx-bpe/1` is exact under its own name, because its definition is the two
 expressions below, and an estimate of every other tokenizer. No token of it spans a line break, so counts add up over
 lines and a budget becomes a cumulative sum. Learned tokenizers do not add up: prefixes of one word take 1 1 2 2 2 3 3 3
 1 tokens. Their counts decide only on a whole rendering.

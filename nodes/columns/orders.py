@@ -1,6 +1,6 @@
 """The order of rows by several columns of numbers: what `np.lexsort` says, in a fifth of its time.
 
-The one thing to know: columns that together fit into 63 bits are put side by side as one number, which is sorted once.
+Note: columns that together fit into 63 bits are put side by side as one number, which is sorted once.
 Scores fit because they are multiples of `RESOLUTION`; what is none, or too wide, is sorted column by column.
 """
 

@@ -2,7 +2,7 @@
 
 Reads `fact_checks`. Gives one text per item, for the line above the item's text.
 
-The one thing to know: the words come from a record, which is evidence like any other. They are cut short and cleaned of
+Note: the words come from a record, which is evidence like any other. They are cut short and cleaned of
 everything that could speak for the frame.
 """
 

@@ -3,7 +3,7 @@
 Reads texts. Gives `values_in`: every value with its line, and `canonical`: the form in which two spellings of one value
 are equal (`$52,500` and `52500 USD`, `15 November 2025` and `2025-11-15`).
 
-The one thing to know: a number inside a date, an amount or an id is no value of its own, so those are taken out first.
+Note: a number inside a date, an amount or an id is no value of its own, so those are taken out first.
 """
 
 from __future__ import annotations

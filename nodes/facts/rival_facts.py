@@ -2,7 +2,7 @@
 
 Reads what the two walls let through and what of it is shown. Gives one flag and message per request.
 
-What one would otherwise get wrong: no prose is compared. A row speaks of a key only where it states `field: value`: a
+Note: no prose is compared. A row speaks of a key only where it states `field: value`: a
 structured record of its entity, a memory of the project or user that it belongs to. The entity must be an id by its
 form, since two files may each number their rows from 1; and a memory must state nothing else, its value an id, a date,
 an amount, yes or no. A row that states a field twice gives a list, which is no rival of itself. What may only speak as

@@ -2,7 +2,7 @@
 
 Reads and fills the arrays that `compiled_recall` prepares. Needs numba; see `compiled.kernels`.
 
-The one thing to know: the whole scores of a few rows that look good say early what a score needs at least (`least`). With
+Note: the whole scores of a few rows that look good say early what a score needs at least (`least`). With
 what each list can add within 64 rows, most rows of the lists that are read are known to need no sum. What is passed over
 could not have been among the best, so the result is that of `best_of_few`.
 """

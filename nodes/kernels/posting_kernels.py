@@ -2,7 +2,7 @@
 
 Reads and fills the arrays that `compiled_recall` prepares. Needs numba; `compiled.kernels` decides whether it is loaded.
 
-The one thing to know: scores are whole multiples of 2**-30 as int64, so a sum is exact in any order, and a row may be left
+Note: scores are whole multiples of 2**-30 as int64, so a sum is exact in any order, and a row may be left
 alone as soon as what it could still gain is known to be too little. No fast-math: every step rounds as NumPy's does.
 """
 

@@ -3,7 +3,7 @@
 Reads: document frequencies, row counts and lengths that somebody else counted. Gives: one weight per term (`idf`) and
 one factor per posting (`saturation`); a contribution is their product.
 
-The one thing to know: `lucene` (Kamphuis et al. 2020, "Which BM25 do you mean?") has positive weights however small
+Note: `lucene` (Kamphuis et al. 2020, "Which BM25 do you mean?") has positive weights however small
 the scope is; the others are rank_bm25's classes as that package computes them, quirks included, refitted on A(r).
 """
 

@@ -2,7 +2,7 @@
 
 Reads hits as arrays. Gives one row per (request, evidence).
 
-The one thing to know: fusion reads ranks, and ties of it are the normal case, so every order ends with the evidence id.
+Note: fusion reads ranks, and ties of it are the normal case, so every order ends with the evidence id.
 Withheld rows are merged like the others but ranked after all of them, outside `pool_k`.
 """
 

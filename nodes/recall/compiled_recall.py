@@ -2,7 +2,7 @@
 
 Reads a scope, the posting index and its look-ups. Gives `Found`.
 
-The one thing to know: a posting's part of a score is the product of its key's weight and its grade's factor (see
+Note: a posting's part of a score is the product of its key's weight and its grade's factor (see
 `graded_lists`) under a setting (clock, N and total length). So weights are worked out once for each distinct (setting,
 key, weight), a *pair*, factors once per setting, and their product only for the postings that a sub-query looks at.
 """

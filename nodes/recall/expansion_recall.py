@@ -4,7 +4,7 @@ Reads the visible hits of the other lanes. Gives neighbours in the same document
 conflict set, superseding records, and as far as the contract says documents that are cited and structured records that
 are named; each is judged by the same gates as any other row before it becomes a hit.
 
-The one thing to know: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
+Note: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
 tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is. The window of a mode does
 apply (S1.23): a link is no way around it. Most links are followed from the first `SEEDS` hits; conflict sets from every
 hit, since any of them may be selected (S0.111), and whatever the recall effort: `minimal` follows nothing else.

@@ -3,7 +3,7 @@
 Reads the plan, the posting index and what the terms weigh in rows. Gives `FileRecall`: the best chunks of the best files,
 and how well each of the best files answers.
 
-The one thing to know: a file is its admissible rows and nothing else; frequencies, lengths and the number of files are
+Note: a file is its admissible rows and nothing else; frequencies, lengths and the number of files are
 those of A(r), at the request's clock. Tests, configuration, data and generated files count as files, or a word that all
 tests hold would look rare; they are never best, since what has to be read or changed is the source. Rows that are no code
 are in no file and cost nothing.

@@ -2,7 +2,7 @@
 
 Reads posting lists and the lengths of their rows. Gives `Lists`.
 
-The one thing to know: under BM25 a posting's factor depends on its frequency and its row's length alone, and a scope has
+Note: under BM25 a posting's factor depends on its frequency and its row's length alone, and a scope has
 few distinct pairs of those, its *grades*. So a setting (mean length) costs a factor per grade, not per posting. What a
 list or 64 of its rows can add at most is kept for one mean; for another, the greatest ratio of a grade's two factors says
 by how much more at most. Bounds only say what need not be looked at: no result depends on them.

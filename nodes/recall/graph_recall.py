@@ -3,7 +3,7 @@
 Reads the visible hits of the other lanes. Gives `Walked`: rows by personalised PageRank with the hits as its restart
 (Page et al. 1999; Haveliwala 2002), walked for `ITERATIONS` steps, each with the edge by which it was reached best.
 
-The one thing to know: the walk sees A(r) alone. An edge ends at a row that passes every gate at the request's clock, the
+Note: the walk sees A(r) alone. An edge ends at a row that passes every gate at the request's clock, the
 rows in between included, and every count that an edge's confidence rests on is of such rows; what a withheld or foreign row
 links to, or was changed with, adds nothing. An edge whose confidence is below `FLOOR` is not walked.
 """

@@ -3,7 +3,7 @@
 Reads a scope, which group each of its rows belongs to, the posting index and look-ups. Gives the score of every group
 that a sub-query's terms touch, and the score of the groups that given pairs of request and row belong to.
 
-The one thing to know: a group is made of A(r) alone. Term frequencies and lengths are summed over the rows that are
+Note: a group is made of A(r) alone. Term frequencies and lengths are summed over the rows that are
 admissible for the request, under its clock; document frequencies and N count groups that have such a row. A group of
 withheld, foreign or future rows does not exist. Where no row of a scope is in a group, nothing is looked up.
 """

@@ -2,7 +2,7 @@
 
 Reads the inputs every lane reads (`RecallTables`) and the lane's own index. Gives `Found`, scope group by scope group.
 
-The one thing to know: a sub-query's filters (sources, kinds, least authority, greatest age) decide what returns, never
+Note: a sub-query's filters (sources, kinds, least authority, greatest age) decide what returns, never
 what is counted; document frequencies, N and lengths are those of A(r).
 """
 

@@ -3,7 +3,7 @@
 Reads the weights of terms that recall worked out (`TermWeights`), the posting index and the vectors. Gives scores that
 equal those of the lanes bit for bit, and how much each request could reach.
 
-The one thing to know: the weights hold the document frequencies of A(r), counted once, in recall. Here nothing is
+Note: the weights hold the document frequencies of A(r), counted once, in recall. Here nothing is
 counted, so that no row, whoever sees it, has a part in the score of another.
 """
 

@@ -3,7 +3,7 @@
 Reads a scope, the posting index and `Entries` (which sub-query looks up which key with which weight). Gives the cells
 found. The lexical lane scores with BM25; the symbol and exact lanes with idf alone.
 
-The one thing to know: time is judged here, per (clock, row) pair of the rows that some key touches. Document frequencies
+Note: time is judged here, per (clock, row) pair of the rows that some key touches. Document frequencies
 count admissible postings only, so a row that is withheld, foreign or filtered out weighs nothing for anybody else; it is
 scored with the others' statistics and chosen apart.
 """

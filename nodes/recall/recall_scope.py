@@ -2,7 +2,7 @@
 
 Reads the tables of planning and of the first wall. Gives one `Scope` per group that has sub-queries for a lane.
 
-The one thing to know: a scope holds the rows that pass the *access* gates. Whether a row is admissible for a request
+Note: a scope holds the rows that pass the *access* gates. Whether a row is admissible for a request
 also depends on the visibility gates (`withheld`) and on the request's clock (`Clock`), which is asked for (clock, row)
 pairs inside the kernels, never once per request and row of the corpus.
 """

@@ -2,7 +2,7 @@
 
 Reads cells, (sub-query, row) pairs with a score. Gives `Found`, and from it the hits of a lane.
 
-The one thing to know: admissible and withheld cells are chosen apart. A withheld cell never takes a place, moves a rank
+Note: admissible and withheld cells are chosen apart. A withheld cell never takes a place, moves a rank
 or ends a tie of an admissible one: its rank in the record follows after them.
 """
 

@@ -2,7 +2,7 @@
 
 Reads a scope and the posting index. Gives `Lists`.
 
-The one thing to know: a scope that is spread over many segments costs a search in each of them, and its rows are picked
+Note: a scope that is spread over many segments costs a search in each of them, and its rows are picked
 from lists that hold others as well. Where a batch looks up so much that it pays, the lists of all terms are drawn
 together once and kept with the index; every later batch of the scope finds its terms in one list of keys.
 """

@@ -2,7 +2,7 @@
 
 Reads pairs of request and turn, the turns beside them, the weights of terms that recall worked out, and the posting index.
 
-The one thing to know: every neighbour is a row of A(r), found under the request's own clock (`turns`). The weights hold the
+Note: every neighbour is a row of A(r), found under the request's own clock (`turns`). The weights hold the
 document frequencies of A(r); a turn and its neighbours are scored as one row in which a neighbour's terms count by
 `NEAR`, so that a turn that says nothing itself can answer what stands before it.
 """

@@ -3,7 +3,7 @@
 Reads the evidence of a frame and what every lane reads. Gives which session each row is a turn of, the sessions of a
 scope as groups, and the turns beside given ones.
 
-The one thing to know: what is a turn is said by the kind of the row and its session id, whatever it was read from: chat
+Note: what is a turn is said by the kind of the row and its session id, whatever it was read from: chat
 logs, session events and memories of a session are treated alike. Two turns stand beside each other where nothing
 admissible lies between them, no more than `GAP` passed, and both are of one session. So a turn that the request may not
 see is not there: it is no neighbour, and it keeps nobody apart.

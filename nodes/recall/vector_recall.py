@@ -2,7 +2,7 @@
 
 Reads the inputs every lane reads and the vectors. Gives `Found`, scope group by scope group.
 
-The one thing to know: components are whole numbers below 2**15, and of unit vectors in multiples of 2**-15. So a
+Note: components are whole numbers below 2**15, and of unit vectors in multiples of 2**-15. So a
 product of two vectors is a whole number below 2**31, and any order adds it up exactly. Compiled loops multiply pairs of
 int16. NumPy has no such product: it multiplies a large scope in float32, which rounds, then the rows that may be best
 in spite of that in float64.

@@ -3,7 +3,7 @@
 Reads candidate rows and `anchors`. Gives `AnchorTerm`: per candidate the anchor term, 0 to 1, and its strongest hit in
 words. A hit has a quality: 1 for a definition, a path, an error line, a test or an id as written; less for a mention.
 
-The one thing to know: with b = 0.6 of the strongest hit's weight and quality, and s the weighted share of the request's
+Note: with b = 0.6 of the strongest hit's weight and quality, and s the weighted share of the request's
 anchors that were hit, the term is b + (1 - b) * s. One declared anchor, say the failing test's file, so outweighs any
 number of mentions found in prose, whose weights are smaller.
 """

@@ -2,7 +2,7 @@
 
 Reads candidates, their lexical and semantic terms, and the best files of each request. Gives `FileTerms`.
 
-The one thing to know: every row of a file has the same terms, so files come in the order of all, and the lexical term
+Note: every row of a file has the same terms, so files come in the order of all, and the lexical term
 says which of its rows leads. A long file that says a little everywhere has a good whole and poor passages; one long
 definition has the reverse. Vectors of code are those of outlines (of one row each, see the corpus), so what is near the question
 are definitions; of their file only candidates count, which the request may see.

@@ -2,7 +2,7 @@
 
 Reads stored rows with their contracts' roles, ROLE_POLICIES and ROLE_RULES. Gives `role_terms` and `reading_order`.
 
-What one would otherwise get wrong: both terms run from -1 to 1, since a role can speak against a row. Nothing here opens
+Note: both terms run from -1 to 1, since a role can speak against a row. Nothing here opens
 a row: what a role may not see was stopped at the walls, and a row that is for other roles only loses.
 """
 

@@ -2,7 +2,7 @@
 
 Reads stored columns of candidates, their contracts and anchors. Gives one value per candidate, a multiple of 2**-30.
 
-The one thing to know: age is measured at `as_of` (S0.96), from the event, or from the record where a row knows no event.
+Note: age is measured at `as_of` (S0.96), from the event, or from the record where a row knows no event.
 """
 
 from __future__ import annotations

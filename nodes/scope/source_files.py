@@ -2,7 +2,7 @@
 
 Reads stored columns. Gives flags and codes.
 
-The one thing to know: a row is judged by its own columns, never by those of another row of its file, which a request may
+Note: a row is judged by its own columns, never by those of another row of its file, which a request may
 not see. What a file is called does not matter here: the importer has said what it is (`document_type`).
 """
 

@@ -2,7 +2,7 @@
 
 Reads anchor values. Gives, per value, keys of `nodes/text/index_keys.py` and their shares.
 
-The one thing to know: a stored name has every key from the qualified to the bare one, so the shares of all keys that a
+Note: a stored name has every key from the qualified to the bare one, so the shares of all keys that a
 row matches add up, and the closest match comes first without any key being left out.
 """
 

@@ -2,7 +2,7 @@
 
 Reads arrays of text. Gives every match of every pattern, as (text, value) pairs; loops run over patterns only.
 
-The one thing to know: Arrow has no "find all". `find_all` marks each match with two control characters, splits at them
+Note: Arrow has no "find all". `find_all` marks each match with two control characters, splits at them
 and keeps what stood between; the control characters are taken out of the text first, so a text cannot forge a match.
 """
 

@@ -2,7 +2,7 @@
 
 Reads kept rows with their places. Gives the places to order by instead.
 
-What one would otherwise get wrong: a record that is named says nothing of the question, so rows that look like the asked
+Note: a record that is named says nothing of the question, so rows that look like the asked
 one outrank it, and a cap on items shows those. Only records that the exact lane found name others here: a record that
 matches by words alone is not what was asked for.
 """

@@ -3,7 +3,7 @@
 Reads texts and rows of ROLE_POLICIES and ROLE_RULES. Gives `spoken` (texts as lower case words), `saying` (who says a
 phrase), `drifting` (who speaks of an anti-goal) and `expansions` (what a role adds to a query).
 
-What one would otherwise get wrong: a phrase is found at the start of words, so that `token` finds `tokens`, while a word
+Note: a phrase is found at the start of words, so that `token` finds `tokens`, while a word
 of three letters or less has to be the whole word: `ci` is no part of `city`. Scripts without spaces are found anywhere.
 """
 

@@ -2,7 +2,7 @@
 
 Reads texts of rows. Gives a number per request and text, equal where they are alike.
 
-What one would otherwise get wrong: texts are taken apart only where the sum of their letters and digits is the same, so
+Note: texts are taken apart only where the sum of their letters and digits is the same, so
 the comparison costs little where nothing is alike.
 """
 

@@ -3,7 +3,7 @@
 Gives: `Sessions` (where a turn stands among the events of its session), `holding` (which facts hold at which turns) and
 `before` (the last events before each turn).
 
-What one would otherwise get wrong: the work follows what holds at a turn and what lies in its window, never the length of the log.
+Note: the work follows what holds at a turn and what lies in its window, never the length of the log.
 A fact names the range of turns that it holds at, and is spread over these alone.
 """
 

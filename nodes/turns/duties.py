@@ -4,7 +4,7 @@ Gives: `is_duty` and `binds` (whether a rule text, or what a user says, forbids,
 `binding` (the sections of a message that do), `apart` (what of a message is pasted), `sections` and `sentences` of a text, and `lost` (how many sentences of an
 original its shown form lacks).
 
-What one would otherwise get wrong: no pattern knows every prohibition, so none decides about sentences. Whole sections are kept
+Note: no pattern knows every prohibition, so none decides about sentences. Whole sections are kept
 or left to a reference, and `lost` compares what is shown with the original, word for word, whatever a pattern says of it.
 """
 

@@ -3,7 +3,7 @@
 Gives: `input_limits`, `part_limits`, `required`, `tokens_of`, and `fill`, which takes whole bodies in the order of keeping, first within the
 shares of the parts, then with what is left, and last the references of what had no room.
 
-What one would otherwise get wrong: a heading and a fence cost tokens too, and only the first source under them pays. A share is
+Note: a heading and a fence cost tokens too, and only the first source under them pays. A share is
 no block: what one part leaves, the parts that are cut last may take.
 """
 

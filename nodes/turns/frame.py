@@ -10,7 +10,7 @@
 Gives: `GROUPS` (what stands where, under which heading), `bullets`, `bullet`, `quote`, `one_line`, `assemble`, `sealed`,
 `neutral`. `context_budget` counts with the same lines, so nothing is rendered that was not counted.
 
-What one would otherwise get wrong: every line of a source stands behind a margin (`- `, two spaces or `| `), and every line of
+Note: every line of a source stands behind a margin (`- `, two spaces or `| `), and every line of
 the frame begins at the margin's left. So no text begins a line of the frame, whatever it says; the nonce, which occurs
 nowhere else in the input, is a second lock. Until an input is put together, a NUL stands for the nonce: texts have none.
 """

@@ -2,7 +2,7 @@
 
 Gives: `paths_named` (files in texts), `Pairs` (which turn has which path), `folders_above`, `topics_in`, `tiers`.
 
-What one would otherwise get wrong: a stack trace names `parser.test.ts` and a match `src/parser.test.ts`. Paths are compared
+Note: a stack trace names `parser.test.ts` and a match `src/parser.test.ts`. Paths are compared
 by their last two segments where both have two, else by the last one.
 """
 

@@ -3,7 +3,7 @@
 Every parser of such a value goes through `Vocabulary.canonical`. Reasons carry their sentence, so that a ledger row has
 both a code and words, and no row can lack one.
 
-What one would otherwise get wrong: document 003 has two lists of trust levels. Both are readings of `standing`: see
+Note: document 003 has two lists of trust levels. Both are readings of `standing`: see
 `DECISION_TRUST` and `LEDGER_TRUST`.
 """
 

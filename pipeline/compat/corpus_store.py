@@ -3,7 +3,7 @@
 Reads: records one by one, or a JSON corpus. Gives: the store. SQLite only keeps the records; every search goes through
 contracts, gates and lanes.
 
-What one would otherwise get wrong: a record that is not what was expected is an error where it is inserted alone; in a
+Note: a record that is not what was expected is an error where it is inserted alone; in a
 JSON corpus it is counted among the errors, and the others go in.
 """
 

@@ -4,7 +4,7 @@ Reads: a store, an overlay, and candidates as plain values: a chunk with its doc
 Gives: `build_query`, `lexical_search`, `semantic_search`, `merge_candidates`, `metadata_filter`, `rerank`,
 `assemble_bundle`. Keyword arguments may be in camelCase.
 
-What one would otherwise get wrong: a stage has no rules of its own. It builds the line's tables from its candidates and
+Note: a stage has no rules of its own. It builds the line's tables from its candidates and
 runs the line's nodes, so seven calls in a row decide as one `retrieve` does over the same candidates.
 """
 

@@ -3,7 +3,7 @@
 Reads: records as they are inserted. Gives: `StoredRecords`, which the stages of document 004 search, and the rows that
 imports take of a chunk.
 
-What one would otherwise get wrong: a chunk inserted again replaces the one before, in the index too: the corpus is made
+Note: a chunk inserted again replaces the one before, in the index too: the corpus is made
 anew from the records after each change.
 """
 

@@ -4,7 +4,7 @@ that were retrieved for other turns.
 Gives `Beyond`, which has the tables that a projection was made from, `Decisions`, the rows of a turn with these behind them, and
 `early_rows`, which makes those of events for a record whose log is at hand.
 
-What one would otherwise get wrong: the line makes no row per turn and old event, so that its cost does not grow with the session.
+Note: the line makes no row per turn and old event, so that its cost does not grow with the session.
 The rows are made here, when somebody reads that far; of a log folder the lines before its checkpoint are then read. A recorded
 ledger has one row, `older`, for all of those events.
 """

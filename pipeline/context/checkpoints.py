@@ -4,7 +4,7 @@ A checkpoint at event N holds the last assertions of the events behind an earlie
 as its base, that of 256 has the beginning. So a state is put together from as many checkpoints as N / 64 has ones, and each
 event stands in as many as N / 64 has digits: together they take a fraction of the log.
 
-What one would otherwise get wrong: a checkpoint is a copy and is believed only for the exact lines that it was made from. Each
+Note: a checkpoint is a copy and is believed only for the exact lines that it was made from. Each
 names the chain of digests up to it and that of its base; the lines of its last block are read again and held against it.
 """
 

@@ -3,7 +3,7 @@
 Gives: `masked_values` (events with the secrets of their free texts masked, all events at once),
 `masked_reference` (a text that a tool opens), `one_path`, and `from_folder`, which names a path from the working directory.
 
-What one would otherwise get wrong: a text is looked through as a whole, before anything is cut from it, so that no cut hides half
+Note: a text is looked through as a whole, before anything is cut from it, so that no cut hides half
 a secret. Masks are alike and ids are compared: an id that holds a secret keeps a digest behind its mask.
 """
 

@@ -3,7 +3,7 @@
 Gives: `LogReader`, which turns events into LOG_EVENTS, LOG_MATCHES and MEMORY_RECORDS one after the other, and `read_events` for
 a list of them. Field names of document 003 and snake_case are both read; an unknown kind is an error that lists the kinds.
 
-What one would otherwise get wrong: the order of the log is the order of events, whatever their clocks say. An event that comes
+Note: the order of the log is the order of events, whatever their clocks say. An event that comes
 twice, with the same id and the same words, is one event; with other words it is an error. The kind of an event does not make it
 the user's: where its `origin` or `actor` names somebody else, that one speaks. Secrets are masked before anything else reads a
 text; what the user says is never cut, and of another long text `characters` says how long all of it is.

@@ -3,7 +3,7 @@
 Gives: `read_rules`, `rule_files`, `read_memories`, `read_tools`, `read_snapshots`, `items_of_replay`, `read_turn`, `seed_facts`. Names
 of document 003 and snake_case are both read.
 
-What one would otherwise get wrong: a rule file is a source of instructions because the contract names its path, and its
+Note: a rule file is a source of instructions because the contract names its path, and its
 sections are rules of their own, so that a task gets those that it touches.
 """
 

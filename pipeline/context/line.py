@@ -2,7 +2,7 @@
 
 Reads the tables of a projection. Gives the tables of the line: the ledger, the model inputs, and what led to them.
 
-What one would otherwise get wrong: many turns are one table. They run in shards, so that what is gathered for them stays in
+Note: many turns are one table. They run in shards, so that what is gathered for them stays in
 memory; the state of the sessions is folded once, before the shards.
 """
 

@@ -7,7 +7,7 @@
 A log is a folder: the lines (`log_lines`); `artifacts/`, the texts that were too long for an event; `checkpoints/`, the state at
 every 64th event. A file of JSON lines is a log that is only read. Several objects and processes may append to one folder.
 
-What one would otherwise get wrong: checkpoints and parts are copies. The lines say what happened: folding them all gives the same
+Note: checkpoints and parts are copies. The lines say what happened: folding them all gives the same
 state as a checkpoint and the lines behind it, and checkpoints and `head.json` may be removed. `told` has what was found amiss and
 mended: an append that a crash interrupted, a damaged checkpoint.
 """

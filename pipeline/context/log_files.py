@@ -3,7 +3,7 @@
 Gives `file_lines`, the lines of a file with where each stands, `event_line`, an event as the line that a log stores, `values_of`,
 lines as objects, and `text_behind`, the text behind a reference.
 
-What one would otherwise get wrong: a file of lines may be growing. Of a last line without a newline that is no JSON, nobody can
+Note: a file of lines may be growing. Of a last line without a newline that is no JSON, nobody can
 say more than that it is unfinished: it is left out and told. Anywhere else, such a line is an error.
 """
 

@@ -7,7 +7,7 @@ behind event N are then in `events-N.jsonl`. `head.json` records how many events
 - `append`, `heal` and `compact` write; the caller holds the lock of the log.
 - `log_parts` has the lines themselves, at one moment.
 
-What one would otherwise get wrong: the name of the file says which event it begins with. A compaction that is killed at any step
+Note: the name of the file says which event it begins with. A compaction that is killed at any step
 leaves a published part and a file that no longer counts, never the same lines twice. Bytes behind the last newline are an append
 that is under way or was interrupted: readers leave them out, and the next append removes them.
 """

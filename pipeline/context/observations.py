@@ -4,7 +4,7 @@ Reads the outputs of a command or a tool. Gives an `Observation`: its class, a s
 that matter, and whether its text addresses the model. JUnit XML and TAP are read by maintained parsers, pytest by the
 lines of its own summary, diffs by their changed lines; of any other log, the blocks around what reads as a failure.
 
-What one would otherwise get wrong: nothing here decides what a model sees. The full text stays an artifact; this is what a
+Note: nothing here decides what a model sees. The full text stays an artifact; this is what a
 projection chooses from.
 """
 

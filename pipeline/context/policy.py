@@ -4,7 +4,7 @@
     seen = policy.project(events=events, budget={"maxTokens": 8000})
     seen.messages, seen.tool_schemas, seen.ledger()
 
-What one would otherwise get wrong: a policy keeps nothing between calls and reads no clock. An input is a function of what is
+Note: a policy keeps nothing between calls and reads no clock. An input is a function of what is
 given: the log up to an event, rules, memories, snapshots, tools, budget. `as_of` is the time of the last event unless it is said.
 """
 

@@ -4,7 +4,7 @@ between two inputs.
 Reads a projection, and where they are at hand the session log behind it, its retrieval snapshots, and the input as it was sent.
 Gives `why` (S3.11, S3.43, S3.44) and `difference`.
 
-What one would otherwise get wrong: the layers are looked at in the order in which a source passes them. That a model did not use
+Note: the layers are looked at in the order in which a source passes them. That a model did not use
 a source is said only where the input had it, and that a check is missing only where the model used it.
 """
 

@@ -2,7 +2,7 @@
 
 Gives: `read_rules`, `rule_files`, `INSTRUCTION_FILES`.
 
-What one would otherwise get wrong: a heading is part of what its section says. Under `Never`, `force push` forbids; alone it asks for
+Note: a heading is part of what its section says. Under `Never`, `force push` forbids; alone it asks for
 one. So the headings above a section stand in front of its text.
 """
 

@@ -2,7 +2,7 @@
 
 Reads rows of the line. Gives `messages` and `neutral_json`, `openai`, `anthropic`, `decisions` (S3.14), `ledger` (S3.39).
 
-What one would otherwise get wrong: every shape has the same two texts. The first may instruct and changes seldom, so it is
+Note: every shape has the same two texts. The first may instruct and changes seldom, so it is
 what a prompt cache keeps; the recorded digest is that of the neutral form.
 """
 

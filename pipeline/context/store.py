@@ -8,7 +8,7 @@ A record holds the tables of the line; texts stand apart by SHA-256, as in runs.
 together from the lines of its sources, and compares the digest. So erasing the text of a row of evidence takes it out of every
 input that showed it, and leaves the ledgers standing.
 
-What one would otherwise get wrong: a record is named by what it says. Recording the same projection twice changes nothing. The id
+Note: a record is named by what it says. Recording the same projection twice changes nothing. The id
 of a record leads to that record alone; the id of an input that was projected again in another way, to the record written last,
 which names the others.
 """

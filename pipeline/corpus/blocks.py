@@ -9,7 +9,7 @@ XXH3 (64 bits) finds damage, not tampering: the SHA-256 in the manifest does tha
 CRC-32C because it was measured at one and a half to twice its speed, with a wider sum. A file of an object store is
 verified against its SHA-256 when it is downloaded, and so is, at its first read, one that was written without sums.
 
-What one would otherwise get wrong: Arrow follows the offsets in a file wherever they lead, and a process that reads
+Note: Arrow follows the offsets in a file wherever they lead, and a process that reads
 behind a mapping dies. So footer and metadata are verified before Arrow sees them, and offsets before what they point to.
 """
 

@@ -1,6 +1,6 @@
 """What is wrong with a stored generation: changed manifests, damaged files, rows that do not match their id or digest, other content.
 
-What one would otherwise get wrong: the SHA-256 of a file in a manifest says nothing to who can write both. Ids and row
+Note: the SHA-256 of a file in a manifest says nothing to who can write both. Ids and row
 digests follow from the rows, and the generation's id from these: they are computed again.
 """
 

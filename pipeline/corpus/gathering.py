@@ -3,7 +3,7 @@
 Reads a manifest. Gives `crowded_packs` and `several_packs`, which choose, and `gathered`, which writes. Small packs of commit
 tables are chosen alike, see `commits.py`.
 
-What one would otherwise get wrong: a segment that moves keeps its id, its rows with their order and its posting lists,
+Note: a segment that moves keeps its id, its rows with their order and its posting lists,
 and its place among the segments. So no frame, answer, digest or amendment changes, and nothing is analyzed or sorted.
 """
 

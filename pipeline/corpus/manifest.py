@@ -8,7 +8,7 @@
 A generation's id is a digest of its content: rows, placements, commit tables, which rows are encoded, encoder profile,
 analyzers. The same content has the same id wherever, in whatever order and in however many segments it was written.
 
-What one would otherwise get wrong: content that returns to an earlier state has the id of that generation, so that its
+Note: content that returns to an earlier state has the id of that generation, so that its
 manifest is replaced before the pointer says so. The new one tells its `earlier` number: where the writer dies in between,
 the generation keeps it. And a manifest that cannot be read now is no damaged one: nobody can say what it needs.
 """

@@ -4,7 +4,7 @@ An outline is path, section, signature, first line of documentation and the name
 definition is called and what it is for, more than its statements; and an outline is short, and stays the same when only
 the body of a definition changes, so that a history has far fewer of them than texts.
 
-What one would otherwise get wrong: an outline is made of one row, never of the rest of its file, which a request may not see.
+Note: an outline is made of one row, never of the rest of its file, which a request may not see.
 """
 
 from __future__ import annotations

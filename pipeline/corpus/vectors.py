@@ -1,6 +1,6 @@
 """The vectors of rows, of what `outlines` says of each; nothing is encoded twice, not even after an interruption.
 
-What one would otherwise get wrong: *whether* a row has a vector is for imports of that very row to say. An import encodes
+Note: *whether* a row has a vector is for imports of that very row to say. An import encodes
 the rows that it brings and no others, and without an encoder a row keeps the vector that it had, never one of equal text
 elsewhere. Else a row that a reader may not see would decide how the rows are found that the reader sees.
 """

@@ -2,7 +2,7 @@
 
 Gives: `locked` and `taken`, contexts around a writer's steps; `expect_writable`, which asks beforehand.
 
-What one would otherwise get wrong: a writer holds the lock for as long as it writes, not while its sources are read. So who
+Note: a writer holds the lock for as long as it writes, not while its sources are read. So who
 finds it held waits: what others append takes milliseconds, and an import that gave up would have read everything for nothing.
 """
 

@@ -2,7 +2,7 @@
 
 Reads: rows as JSON, the grants in force. Gives: `appended`, and `ROW_FIELDS`, what a row may say.
 
-What one would otherwise get wrong: a caller says what a row holds and never how far it is to be trusted. Owner, project,
+Note: a caller says what a row holds and never how far it is to be trusted. Owner, project,
 zone, authority, lifecycle and standing are those of its kind, as an import of that kind has them, and the name of the
 source begins with the kind, so that no selector takes it for another. Secrets are masked as in every import.
 """

@@ -3,7 +3,7 @@
 Reads: settings. Gives: `Desk`, and its `Counter` for one principal. A door turns what came in into one call here, and
 what comes back into its own form; nothing is decided in a door.
 
-What one would otherwise get wrong: a retriever stays at one generation. When the head of the corpus moves on, or
+Note: a retriever stays at one generation. When the head of the corpus moves on, or
 evidence was erased, the desk opens new ones; those that still answer are closed once they are done.
 """
 

@@ -2,7 +2,7 @@
 
 Reads: a stored snapshot that the principal may read. Gives: `expansion_of`, the request of the child.
 
-What one would otherwise get wrong: nothing is read past the walls. The child asks what its parent asked, as of the same
+Note: nothing is read past the walls. The child asks what its parent asked, as of the same
 time, with rights as they are now; it can only be narrower. Its `intent_id` names the citation that it expands.
 """
 

@@ -3,7 +3,7 @@
 Reads: settings, the desk. Gives: `mcp_server`, `serve_stdio`, `serve_http`. Nothing hangs on a connection: snapshots are named
 by their ids, and each request stands alone, on the revision 2026-07-28 and on those before it.
 
-What one would otherwise get wrong: the project is the server's. Where the settings name none, it is the principal's only
+Note: the project is the server's. Where the settings name none, it is the principal's only
 one; a principal of several must say which, before the server starts.
 """
 

@@ -2,7 +2,7 @@
 
 Gives: `EncoderChoice`, `Prompts`, `Served` (`URL#MODEL`) and the prefixes of the names. Nothing is loaded or asked here.
 
-What one would otherwise get wrong: the profile of a corpus never says where a text is sent. A corpus may come from
+Note: the profile of a corpus never says where a text is sent. A corpus may come from
 elsewhere; the server that sees a question is named by the settings of whoever asks, or there is none.
 """
 

@@ -5,7 +5,7 @@ folder in the layout of sentence-transformers' CrossEncoder: a transformers sequ
 weights in `model.safetensors`. Nothing is ever fetched, and no code of the folder is run. Or it is one of a server, see
 `rerank_endpoint`.
 
-What one would otherwise get wrong: a pair that is scored in a batch differs in its last bits from the same pair alone. So
+Note: a pair that is scored in a batch differs in its last bits from the same pair alone. So
 every pair is a batch of its own, padded to one of a few fixed lengths, and its logit is rounded to a multiple of 2**-10.
 """
 

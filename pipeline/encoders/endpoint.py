@@ -3,7 +3,7 @@
 Gives: `Endpoint`. An answer has a deadline and a size, tries are counted, redirects are not followed, and an error says
 what was expected, what came and where: never a text that was sent, the body of an answer, or a key.
 
-What one would otherwise get wrong: urllib sends the headers of a request, the key among them, wherever a redirect points
+Note: urllib sends the headers of a request, the key among them, wherever a redirect points
 to; and its timeout is one of each read, so that a server that sends a byte now and then is waited for without end.
 """
 

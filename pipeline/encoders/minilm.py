@@ -5,7 +5,7 @@ layers take all of them at once: weights int8 per output, inputs int8 per token,
 scheme of Dettmers et al., LLM.int8() (2022). Before attention, where a few columns are far greater than the others, what a
 byte leaves over is written in a second byte, in place of that paper's outliers.
 
-What one would otherwise get wrong: a text gets other last bits beside other texts where sums of floats see the batch. Here
+Note: a text gets other last bits beside other texts where sums of floats see the batch. Here
 sums of bytes are exact in any order, `minilm_kernels` works row by row, and attention is asked once per text, in its own
 length, by one thread, from memory that is aligned alike. Each thread has batches of its own: threads that share one wait
 for each other after every layer.

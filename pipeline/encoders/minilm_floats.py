@@ -4,7 +4,7 @@ Reads the pinned weights. Gives `FloatMiniLM.vectors` and `device_class`. The fi
 none of them adds rows of two texts; what texts stand beside one, and at which place, is held against each other on the
 device itself before a vector is given, and a device where they matter is refused.
 
-What one would otherwise get wrong: products in TF32 have ten bits of a fraction, and torch takes them where it is asked to
+Note: products in TF32 have ten bits of a fraction, and torch takes them where it is asked to
 by a setting of the whole process.
 """
 

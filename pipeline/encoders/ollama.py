@@ -3,7 +3,7 @@
 Gives: `OllamaEncoder`, which the corpus and the driver use like the bundled encoder. The server is the local one unless a
 URL is named. Each text is sent alone, so its vector depends on no other.
 
-What one would otherwise get wrong: the profile holds the digest of the model's files. A model that was pulled again is
+Note: the profile holds the digest of the model's files. A model that was pulled again is
 another profile, and vectors of two profiles are never compared: an encoder keeps the profile that it began with, and
 gives no vector of any other.
 """

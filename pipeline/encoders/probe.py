@@ -6,7 +6,7 @@ A sketch is the signs of the products of four vectors with 64 fixed directions e
 at an angle of a, a share of a/pi of the signs differs. Rounding on a server moves none or one of the 256, another model
 half of them.
 
-What one would otherwise get wrong: neighbors that change nothing here may still change something elsewhere. So whether a
+Note: neighbors that change nothing here may still change something elsewhere. So whether a
 model reads alone is asked in two orders and two sizes of batch, with texts of different lengths, before anything is
 rounded: rounding hides the difference in some texts, and in others it does not.
 """

@@ -3,7 +3,7 @@
 Gives: `RerankEndpoint`, which the driver uses like one from a folder. What is sent are questions, as they are recorded, the
 stored texts of candidates that passed every gate, and a few fixed pairs when the server is first asked.
 
-What one would otherwise get wrong: servers give a probability or the logit behind it, and both under the same name. The
+Note: servers give a probability or the logit behind it, and both under the same name. The
 fixed pairs tell: a score outside of [0, 1] among theirs makes it logits, of which the sigmoid is taken; otherwise such a
 score is an error. What the server gave for them is in the profile.
 """

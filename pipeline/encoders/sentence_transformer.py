@@ -4,7 +4,7 @@ Gives: `SentenceTransformerEncoder`, and `located`, the folder of a name. Prompt
 length that texts are cut at and what is added behind are those of the folder (`modules.json`,
 `config_sentence_transformers.json`). Weights are read from safetensors only, and no code of a folder is run.
 
-What one would otherwise get wrong: a text in a batch has other last bits than alone, for nearly every model. So a model
+Note: a text in a batch has other last bits than alone, for nearly every model. So a model
 is asked when it is loaded, see `probe`, and reads one text at a time if that matters, on one thread; several threads read
 several texts. The profile has digests of the files and not the folder: a model that was moved is the same one.
 """

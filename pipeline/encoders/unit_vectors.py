@@ -2,7 +2,7 @@
 
 Gives: `Encoder`; `encoded`, through which the texts of rows and of questions go; `rounded`, vectors in the form asked for.
 
-The one thing to know: products of two vectors are added up modulo 2**32, by loops that are compiled, or as float64. Both
+Note: products of two vectors are added up modulo 2**32, by loops that are compiled, or as float64. Both
 are the same number as long as each product fits 32 bits with its sign; so no vector may be much longer than a unit vector.
 """
 

@@ -3,7 +3,7 @@
 Gives: `ProcessEngine`, an `Engine`. Workers are spawned, open corpus, runs and models by path and name, and keep one
 thread each. Between them and this process only numbers and errors pass.
 
-What one would otherwise get wrong: a worker outlives a sender that is killed, and writes into a run that somebody resumes.
+Note: a worker outlives a sender that is killed, and writes into a run that somebody resumes.
 Each watches its parent and ends with it. An interrupt from the keyboard reaches all of them: workers do not listen, and
 the sender waits for the shards that they have, because a resumed shard has another time of capture in its parts.
 """

@@ -4,7 +4,7 @@ Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-
 keeps them; the job travels once through Ray's object store and is unpacked once by each worker. Folders must lie under the
 same path on every node, and a URL must be reachable from each: workers take credentials from their own environment.
 
-What one would otherwise get wrong: a task that is run twice, because its worker died or a store failed it, writes the same
+Note: a task that is run twice, because its worker died or a store failed it, writes the same
 parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
 An interrupt waits for the shards in flight, because a resumed shard has another time of capture in its parts.
 """

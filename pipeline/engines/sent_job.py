@@ -3,7 +3,7 @@
 Gives: `SentJob`, a `ShardJob` without what a process opens for itself; `run_packed`, what a worker does, whoever
 sent the job; `raised_as`, how the sender tells what a worker raised.
 
-What one would otherwise get wrong: a worker of another version, or without the encoder, would answer and nobody would see
+Note: a worker of another version, or without the encoder, would answer and nobody would see
 that it answered otherwise. It opens the job only if its code and its encoder are those that the run began with.
 """
 

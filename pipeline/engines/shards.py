@@ -3,7 +3,7 @@
 Gives: `shards_of`, the shard of each request; `ShardJob`, which runs a shard and leaves its parts and receipt; the engines'
 common form and the one that works in this process; `with_progress`; `resumable`, for errors.
 
-What one would otherwise get wrong: a shard's receipt is the last thing written of it. Whoever runs it, as often as it takes,
+Note: a shard's receipt is the last thing written of it. Whoever runs it, as often as it takes,
 a receipt means done, and what a crash left without one is run again.
 """
 

@@ -4,7 +4,7 @@ Chunks are windows of 40 lines of a file, or of 40 messages of a session, or who
 b 0.4, English stopwords, scripts without spaces as pairs of characters, over path (or title) and text; fitted on what the query may see: the files of its commit, the
 messages of its user until `asOf`.
 
-What one would otherwise get wrong: nothing is counted beside a chunk's text but one line that says where it is from, and a
+Note: nothing is counted beside a chunk's text but one line that says where it is from, and a
 chunk that does not fit is cut at a line end. So the comparison has less overhead than a block with its fences.
 """
 

@@ -5,7 +5,7 @@ Three shapes are read: documents (doc_id, title, text), conversations (a `user` 
 code snapshots (commit, path, blob_sha: each task is asked as of its own commit). Snapshots are read as `index --git`
 reads a branch, each one a commit.
 
-What one would otherwise get wrong: names are only unique inside a collection, so projects of conversations and request
+Note: names are only unique inside a collection, so projects of conversations and request
 ids carry the collection's name: `locomo/conv-1`.
 """
 

@@ -5,7 +5,7 @@ a model is given, and for code the file-level BM25 baselines. All rankings are r
 figures describe what a user of the run would have seen. Every collection is a project (a conversation's user each) of one corpus, so each is asked beside
 all the others' rows.
 
-What one would otherwise get wrong: a ranking says nothing of the block. Lanes and rankings are measured under a budget
+Note: a ranking says nothing of the block. Lanes and rankings are measured under a budget
 that is deep enough for them, so each query is asked once more under every budget of which the block is measured.
 """
 

@@ -3,7 +3,7 @@
 Reads frozen score terms of one or more collections. Gives one weight per term, 0 or more. Each collection counts the
 same, however many queries it has. A document takes part by its best candidate under the weights at hand, as it is ranked.
 
-What one would otherwise get wrong: an order does not change when all weights are multiplied, so the fit is free to choose
+Note: an order does not change when all weights are multiplied, so the fit is free to choose
 how sharp the softmax is, and the weights are brought back to the sum they had. A pull towards the weights one starts from
 keeps terms that few queries speak of where they were.
 """

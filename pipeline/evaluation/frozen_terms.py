@@ -4,7 +4,7 @@ Reads `score_terms` and `rerank_weights` of a run, the document of each row, and
 measure for each query under any weights: the same order as `ranked`, a document at its best row, the same figures as
 `ir_measures`. No lane runs, no text is read, and no loop goes over queries.
 
-What one would otherwise get wrong: candidates lie in a matrix, a row per query, ordered by evidence id, so that a stable
+Note: candidates lie in a matrix, a row per query, ordered by evidence id, so that a stable
 sort breaks ties as `ranked` does. Terms come from the columns of the table, whichever there are.
 """
 

@@ -7,7 +7,7 @@ Who may learn what is as for `why`: of requests that the principal audits, every
 about rows that passed every gate, and of every other row, absent ones included, one answer. Requests that are nobody's
 of theirs do not exist for them.
 
-What one would otherwise get wrong: a document has several rows, and the one that came furthest says where it was lost.
+Note: a document has several rows, and the one that came furthest says where it was lost.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Reads: a run, judgements of its requests. Gives: `Reweighing`. No lane runs and no corpus is opened. `save` writes the chosen
 weights as a weight file (`ask --weights FILE`).
 
-What one would otherwise get wrong: only the ranking is computed again, and the measures of that ranking. To see which block
+Note: only the ranking is computed again, and the measures of that ranking. To see which block
 other weights would give, use `what-if`, which also packs and trims again; both rank the same way.
 """
 

@@ -4,7 +4,7 @@ Reads the value of every system for every query. Gives per system its mean with 
 system with an interval, the p of a paired t-test, and that p corrected for the number of systems (Holm 1979). The t-test
 and the randomisation test agree on retrieval data (Smucker et al. 2007); Wilcoxon's and the sign test do not.
 
-What one would otherwise get wrong: both sides of a difference are resampled together, query by query, and every system is
+Note: both sides of a difference are resampled together, query by query, and every system is
 resampled with the same queries, so one matrix product gives all intervals. The seed is fixed: figures can be repeated.
 """
 

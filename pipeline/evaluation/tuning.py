@@ -5,7 +5,7 @@ query its figures under weights that were fitted without it, beside those of the
 several collections, each is left out in turn; of one collection, folds of its queries are, and all queries of one
 conversation are in one fold.
 
-What one would otherwise get wrong: the weights that are written were fitted to every query, so no figure of theirs can be
+Note: the weights that are written were fitted to every query, so no figure of theirs can be
 given. What is reported are the figures of the procedure: of weights fitted the same way without the queries measured.
 """
 

@@ -3,7 +3,7 @@
 Reads a row that the tenant was shown, and who else there is. Gives per angle the fields that every probe of it has, and
 by reason the columns that shut a row out of all of them: one reason at least for every gate.
 
-What one would otherwise get wrong: a canary is out of scope for a whole state of the test. A gate that a request field
+Note: a canary is out of scope for a whole state of the test. A gate that a request field
 opens or shuts needs an angle in which every probe has that field.
 """
 

@@ -3,7 +3,7 @@
 Reads units, each a tenant asked from one angle. Gives what differs between four states of the corpus: hooks alone, canaries
 planted, changed, removed. Four runs, however many tenants there are.
 
-What one would otherwise get wrong: in a batch the canaries of one tenant are rows like any others for the next. Only tenants
+Note: in a batch the canaries of one tenant are rows like any others for the next. Only tenants
 that reach none of each other's projects may share one (`tenants.apart`), and a string that is forbidden is forbidden to
 them all.
 """

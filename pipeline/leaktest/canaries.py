@@ -4,7 +4,7 @@ Reads a row that the tenant was shown, and the angle it is asked from. Gives hoo
 rows outside it, and canaries, each shut out for exactly one reason and otherwise a copy of that row. Hooks stand in every
 state of the test: what a canary could change is the answer about them.
 
-What one would otherwise get wrong: identity holds owner, source, path, section and text. A canary with all of these from
+Note: identity holds owner, source, path, section and text. A canary with all of these from
 a row inside the scope *is* that row, described anew.
 """
 

@@ -5,7 +5,7 @@ they are gone.
     report.ok, report.leaks
 
 Every surface must be the same bytes in all four states, none may hold a forbidden string, none may show an audit column.
-What one would otherwise get wrong: a test that sees nothing finds nothing. A tenant counts only if rows of theirs that
+Note: a test that sees nothing finds nothing. A tenant counts only if rows of theirs that
 point to canaries were shown; one without rows is named, and a test without any tenant is an error.
 """
 

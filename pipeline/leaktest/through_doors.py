@@ -3,7 +3,7 @@
 Reads: the settings of a tenant on one state of the corpus, a request of theirs and its stored snapshot. Gives `door_surfaces`:
 what each route and tool shows, as text by name; nothing where the extra is not installed.
 
-What one would otherwise get wrong: tokens of the grants file are digests, so that nobody can present one. The doors read a copy
+Note: tokens of the grants file are digests, so that nobody can present one. The doors read a copy
 of it without tokens, and let in who asks from this machine as the tenant.
 """
 

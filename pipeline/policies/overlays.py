@@ -3,7 +3,7 @@
 Reads: the JSON of one overlay. Gives: `RoleOverlay` (S4.8, S4.15 to S4.17), `read_overlay` and `validate_overlay`. Every
 name may be written in snake_case or camelCase; a closed list's word may be any of its aliases.
 
-What one would otherwise get wrong: nothing here grants. An overlay prefers, caps and forbids inside what a contract may
+Note: nothing here grants. An overlay prefers, caps and forbids inside what a contract may
 see; its `allowed_sources` are one more narrowing.
 """
 

@@ -4,7 +4,7 @@ Reads: a path. Gives: rows as dictionaries, in file order, each of which knows i
 CSV, `file:row n` by its row in Parquet and JSON, from 1. A row that cannot be read becomes an `Unreadable` one, so that the
 others go on; a file that cannot be read as a whole is an error.
 
-What one would otherwise get wrong: a quote that nobody closed takes all of a CSV file after it for one cell. The row where
+Note: a quote that nobody closed takes all of a CSV file after it for one cell. The row where
 it stands is the one that fails, and reading goes on at the next line.
 """
 

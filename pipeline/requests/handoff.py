@@ -4,7 +4,7 @@ Gives: `handoff`, the `mode` and `variables` of the file, and `trees_around`, th
 read at the door, so what it said is part of the request that a run stores; no node opens it. What else it holds is no
 business of retrieval.
 
-What one would otherwise get wrong: a request is written by anybody, a model among them, and must not choose a file that
+Note: a request is written by anybody, a model among them, and must not choose a file that
 this process opens. So only work trees that whoever opened the retriever named are looked into; any other is not even
 asked whether it exists.
 """

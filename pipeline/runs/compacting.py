@@ -1,6 +1,6 @@
 """Compaction: the interactive files of a run become Parquet parts under a manifest; no digest changes.
 
-What one would otherwise get wrong: a file is the promise, not its line. Files that lost their line get a new one before
+Note: a file is the promise, not its line. Files that lost their line get a new one before
 anything is written, and files go when the manifest stands. A crash in between leaves both readable, and the next `compact`
 does the rest.
 """

@@ -3,7 +3,7 @@
 The caller holds the run. A receipt goes before the parts that it names: whatever fails in between, a shard without one is not
 done, and the next erasure sweeps what is left of it.
 
-What one would otherwise get wrong: what a crash left holds texts, too. Parts that no receipt vouches for, and files under
+Note: what a crash left holds texts, too. Parts that no receipt vouches for, and files under
 temporary names, cannot be told from erased ones and would be written again anyhow, so they go with every erasure.
 """
 

@@ -4,7 +4,7 @@ runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they
 
 The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
 LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
-again. What crashes left of other writers goes, too, where no table says what it holds. What one would otherwise get wrong: an
+again. What crashes left of other writers goes, too, where no table says what it holds. Note: an
 unfinished run has no manifest that a receipt could stand beside. So it loses the shards that show any of it, and `resume`
 ends it: its generation is gone.
 """

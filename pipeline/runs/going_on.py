@@ -3,7 +3,7 @@
 A session writes into one run, and holds it for as long as it lasts. The next session of the same principal goes on with the
 last run that nobody holds, if all that it rests on is the same: the tables of the run, its settings, its graph.
 
-What one would otherwise get wrong: the files of a run have their lines in LOG in their order, and every id of a request stands
+Note: the files of a run have their lines in LOG in their order, and every id of a request stands
 once in a run. So a run is left alone where the end of LOG does not tell of each of its files.
 """
 

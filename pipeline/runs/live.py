@@ -2,7 +2,7 @@
 
 Each snapshot is one file with one sync of it and its name, and one line in LOG.
 
-What one would otherwise get wrong: the file is the promise, not its line. LOG is not synced for it, so a loss of power
+Note: the file is the promise, not its line. LOG is not synced for it, so a loss of power
 may take the last lines; `verify` names the files that then have none, and `compact` adopts them, never drops them. And
 another process may compact (or erase from) a run whose session goes on: both hold the run's lock while they write, and
 the session begins another run. So does one in a process that was forked: its number is the one that its parent gives next.

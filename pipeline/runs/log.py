@@ -3,7 +3,7 @@
 A line is `<sha256 of the JSON> <JSON>`; the JSON is canonical (sorted keys, no spaces), so that no byte of a line can
 change unnoticed. Whoever keeps the last hash elsewhere (`--anchor`) can tell a log that was rewritten whole.
 
-What one would otherwise get wrong: a later line never replaces an earlier one. A file is named once, so that whoever
+Note: a later line never replaces an earlier one. A file is named once, so that whoever
 changed it cannot add a line that fits.
 """
 

@@ -2,7 +2,7 @@
 
 stage/receipts/<shard>.json       its parts with their SHA-256, and how many requests came to which status
 
-What one would otherwise get wrong: parts are not synced before a run is finished, so that a receipt may outlive what it names.
+Note: parts are not synced before a run is finished, so that a receipt may outlive what it names.
 A shard is done if its receipt is there and every part is the one that was written.
 """
 

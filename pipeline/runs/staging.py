@@ -2,7 +2,7 @@
 
 runs/.new-<run_id>-<hex>          there while the run is staged; its lock is held from before until after
 
-What one would otherwise get wrong: such a folder holds what people asked, and nobody looks for it. Whoever stages or erases
+Note: such a folder holds what people asked, and nobody looks for it. Whoever stages or erases
 removes those whose lock nobody holds, for then their process is gone.
 """
 

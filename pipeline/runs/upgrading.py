@@ -4,7 +4,7 @@ runs/<run_id>/v7/                 the parts as this version writes them
 
 The run is verified first, so that no upgrade hides a change. Then come the new parts, the line in LOG with the SHA-256 of the
 manifest before and after, the new manifest, and the removal of the old parts. Whatever a crash interrupts, the next upgrade
-starts over. What one would otherwise get wrong: digests of snapshots cover the columns that their version had, so that they
+starts over. Note: digests of snapshots cover the columns that their version had, so that they
 cannot be recomputed from upgraded tables; the new manifest records the version and the SHA-256 that it replaces.
 """
 

@@ -1,6 +1,6 @@
 """What a shard and a finished run write: parts and their receipt, and the manifest that names them all.
 
-What one would otherwise get wrong: whatever names a part is written after the part. A receipt comes after the parts of its
+Note: whatever names a part is written after the part. A receipt comes after the parts of its
 shard, the manifest after every part is on disk. On an object store the parts of a shard are put together, so that it waits
 for the store once.
 """

@@ -3,7 +3,7 @@
 Gives: `read_artifacts`. A manifest line names a `path` below the manifest's folder (or carries `text`) and may say
 `visibility`, `summary`, `createdAt`, `testSuite`, `sessionId`, `command` and what every record may say.
 
-What one would otherwise get wrong: an artifact with a `summary` shows that summary to the model and keeps its original
+Note: an artifact with a `summary` shows that summary to the model and keeps its original
 `runtime-only`, unless it says otherwise (S0.44).
 """
 

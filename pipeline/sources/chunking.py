@@ -7,7 +7,7 @@ blank lines only has no chunks). How a document is cut depends on its text and o
 Secrets are found in the document as a whole where a cut would hide them: a private key of many lines, a token in a line that
 is cut. Their part of each chunk is masked here; the door masks what stands in one chunk, see `importing`.
 
-What one would otherwise get wrong: `byte_start` and `byte_end` count UTF-8 bytes of the whole document, byte order mark
+Note: `byte_start` and `byte_end` count UTF-8 bytes of the whole document, byte order mark
 and `\\r` included, and `line_end` is inclusive. A line longer than a chunk is cut inside; its pieces share the line number
 and carry no symbols, calls or links.
 """

@@ -3,7 +3,7 @@
 Gives: `read_decisions`, `read_standards`, `read_external`, and `file_rows` for one file. Documents are chunked like those
 of a work tree; a header (S1.1) fills zone, version, tags, dates and state.
 
-What one would otherwise get wrong: `entity: decision` in a header says what kind of document it is. The record's own id is
+Note: `entity: decision` in a header says what kind of document it is. The record's own id is
 its number (`ADR-011`) or the name of its file.
 """
 

@@ -3,7 +3,7 @@
 Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types, and the place of each row.
 Required are `source_id` and `text`; the columns of evidence and placements stand side by side in each row.
 
-What one would otherwise get wrong: columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like
+Note: columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like
 unknown ones, because a value given for them would be ignored.
 """
 

@@ -1,7 +1,7 @@
 """What kind of file a path names: how it is chunked, what it proves, which class of source it is.
 
 Gives: `file_kind(path)`, a function of the path alone, so that one blob is chunked once per kind of path and a history
-does not depend on which version came first. What one would otherwise get wrong: contents never change the kind; a file
+does not depend on which version came first. Note: contents never change the kind; a file
 called `notes.txt` stays a document even where it quotes a stack trace.
 """
 

@@ -3,7 +3,7 @@
 Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `RowBuilder`. Readers of files
 share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
 
-What one would otherwise get wrong: only strict UTF-8 is text. A byte order mark, `\\r`, and control characters stay as
+Note: only strict UTF-8 is text. A byte order mark, `\\r`, and control characters stay as
 they are; a NUL byte makes a file binary.
 """
 

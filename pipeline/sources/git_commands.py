@@ -3,7 +3,7 @@
 Gives: `Git` (one repository), `Commit`, `Change`. Only plumbing commands run (`rev-list`, `diff-tree`, `cat-file`,
 `ls-tree`), so the user's configuration does not change what is read, and nothing the repository configures is run.
 
-What one would otherwise get wrong: commit times repeat and run backwards. `Commit.time` is
+Note: commit times repeat and run backwards. `Commit.time` is
 `max(committer time, time before + 1 microsecond)`, so that every commit of the line has an `as_of` of its own.
 """
 

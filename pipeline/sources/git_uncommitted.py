@@ -3,7 +3,7 @@
 Gives: `read_uncommitted`: rows of the same source as the history, with `workspace_root`, for every file that differs from
 HEAD. For a request in that work tree they take the place of the committed rows of the same path.
 
-What one would otherwise get wrong: only a row shadows, so a file that was removed, or that can no longer be read as text,
+Note: only a row shadows, so a file that was removed, or that can no longer be read as text,
 gets one too: a note that says so, without lines or bytes. Otherwise the committed text would pass for the current one.
 """
 

@@ -3,7 +3,7 @@
 Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. Every grammar comes in the wheel of its language; nothing is
 fetched.
 
-What one would otherwise get wrong: repairing text that is not of the language takes time that grows with the square of
+Note: repairing text that is not of the language takes time that grows with the square of
 its length, in the parser and in queries over the broken part. The limits here count steps, not seconds, so that the same
 text gives the same chunks on every machine.
 """

@@ -1,6 +1,6 @@
 """Paths of a history as the corpus holds them: where reading them left off.
 
-Gives: `PathState`, and `states_of` stored rows. What one would otherwise get wrong: the stored text of a chunk with a secret
+Gives: `PathState`, and `states_of` stored rows. Note: the stored text of a chunk with a secret
 is not the chunk's, and rows that came in another way are not this history's. A path with either has no state, and is read
 from its beginning.
 """

@@ -3,7 +3,7 @@
 Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalise`, the same rows
 with every column, and an `ImportReport` of what was assumed, left out and masked.
 
-What one would otherwise get wrong: a null is filled only where this module says so. `principals`, `branch`,
+Note: a null is filled only where this module says so. `principals`, `branch`,
 `workspace_root`, `test_suite` and `valid_*` keep their nulls, because there null has a meaning of its own. A memory,
 session event or preference is the importing principal's unless it names a user; an empty `owner_user` says that it is
 the whole project's.

@@ -3,7 +3,7 @@
 Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes)`. A record takes its fields by any of the
 names they go by (`turnId`, `turn_id`) and knows which of its fields nobody asked for.
 
-What one would otherwise get wrong: the whole file is parsed before the first record is given, so a bad last line stops an
+Note: the whole file is parsed before the first record is given, so a bad last line stops an
 import before anything is written.
 """
 

@@ -1,6 +1,6 @@
 """One source as the last import read it: the files that stand as they were, and the commits that were read before.
 
-What one would otherwise get wrong: a file is taken for unchanged by its status only if it was settled when it was read, else
+Note: a file is taken for unchanged by its status only if it was settled when it was read, else
 by its content.
 """
 

@@ -3,7 +3,7 @@
 Gives: `Lines`, `Segment`, `Outline` (what every splitter gives to `chunking`), `tidy` and `cut`. Lines end at `\\n` only;
 a `\\r` before it stays in the line, so byte offsets are those of the file.
 
-What one would otherwise get wrong: a cut is chosen by what stands at it (a block's start, then a blank line before, then
+Note: a cut is chosen by what stands at it (a block's start, then a blank line before, then
 the least indentation, then a checksum of the line), not by counting from the start. After an insertion the cuts below
 stay where they were, so later chunks keep their text and with it their identity.
 """

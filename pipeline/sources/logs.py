@@ -4,7 +4,7 @@ Gives: `outline_log`, `Lines -> Outline`: one segment per failure, `section` the
 function names in frames and names of failing tests are `calls`, files in frames are `links`; lines between failures are
 segments without a section.
 
-What one would otherwise get wrong: a chained Python traceback is one failure, and so are a Java exception and its
+Note: a chained Python traceback is one failure, and so are a Java exception and its
 causes. `FAIL` and the name of a file is a heading of Jest, over one failure or several; of Vitest it is a failure where a
 test or `[ file ]` follows.
 """

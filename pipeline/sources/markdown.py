@@ -3,7 +3,7 @@
 Gives: `outline_markdown` and `outline_rst`, each `Lines -> Outline`: one segment per section, `section` the heading path
 `A > B`. Block structure is CommonMark's with tables (markdown-it-py, block rules only).
 
-What one would otherwise get wrong: a heading with nothing under it joins the section that follows, so that no chunk is a
+Note: a heading with nothing under it joins the section that follows, so that no chunk is a
 bare heading; front matter is metadata (S1.28), see `headers`, and no part of any chunk, unless nothing follows it or it is
 no YAML; headings inside lists, quotes and fences are text.
 """

@@ -3,7 +3,7 @@
 Reads: a server, as a URL or as a command that is started, through the official client (extra `serve`). Gives: `read_mcp_resources`, one
 row per resource, or per chunk of a long one; `source_id` is `mcp-resource:<name>`.
 
-What one would otherwise get wrong: the name is the importer's, not the server's, or one server could end the rows of another.
+Note: the name is the importer's, not the server's, or one server could end the rows of another.
 Authority is 0 and the standing untrusted. Where a resource could not be read, no row of the source ends.
 """
 

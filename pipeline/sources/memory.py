@@ -3,7 +3,7 @@
 Gives: `read_memory` (records of S0.114) and `read_preferences`. A memory has `id`, `content`, `status`, `scope`,
 `sourceRefs`, `confidence`, `validFrom`, and may have `validUntil`, `supersededBy`, `conflictSet`.
 
-What one would otherwise get wrong: `conflicted` and `private` are no states. A conflicted memory is a verified one that
+Note: `conflicted` and `private` are no states. A conflicted memory is a verified one that
 belongs to a conflict set, a private one is a verified one that belongs to a user (C4, C5).
 """
 

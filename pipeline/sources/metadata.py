@@ -3,7 +3,7 @@
 Gives: `metadata_of`. Only a Markdown document that states both `entity` and `level` has one: front matter of other tools
 uses words such as `date` and `zone` for other things; of that, `tags` are taken, and `title` by `chunking`.
 
-What one would otherwise get wrong: a header may be malformed, incomplete or misspelled, and still closes its document. A
+Note: a header may be malformed, incomplete or misspelled, and still closes its document. A
 zone of a header that is none of the vocabulary counts as restricted, and the report says so; one that says private or
 restricted holds in any front matter and any spelling, readable or not.
 """

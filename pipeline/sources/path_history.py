@@ -3,7 +3,7 @@
 Gives: `read_changes(changes, blobs, rows, options, report)` for any line of changes whose blobs can be had by id: a git
 branch, or the snapshots of a labelled collection.
 
-What one would otherwise get wrong: a chunk that survives an edit where it stood is the same placement, still open. What a
+Note: a chunk that survives an edit where it stood is the same placement, still open. What a
 row says besides time and place is what its first appearance said.
 """
 

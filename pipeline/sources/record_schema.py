@@ -9,7 +9,7 @@
 Gives: `schema_beside`, and `RecordSchema.check` for one record. Without a schema the key is the column `id`, else the
 first one, and values are text.
 
-What one would otherwise get wrong: a value that does not fit its type is an error of the import, never a null; a record
+Note: a value that does not fit its type is an error of the import, never a null; a record
 that cannot be trusted to be canonical must not become evidence.
 """
 

@@ -3,7 +3,7 @@
 Gives: `Rereadings`, one import, which has a `Known` for each source; readers ask them what stands and say what they read. An
 import without them reads everything and gives the same corpus.
 
-What one would otherwise get wrong: nothing stands unless everything else that decides its rows is as it was (`rules`). An
+Note: nothing stands unless everything else that decides its rows is as it was (`rules`). An
 import may find out late that it must not rely on what it knew (`UnusableError`) and is then made again without.
 """
 

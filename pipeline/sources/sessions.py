@@ -7,7 +7,7 @@ A line of a chat has no id: it gets one by its place in the file and what it say
 keeps the ids of what it had. Who spoke stands in its section and before its words. Of an event with an id the text and the
 section are what its evidence id rests on, and stay as they are: there the speaker stands in title and tags.
 
-What one would otherwise get wrong: an event log only grows, so no source is named complete: an event that a later file
+Note: an event log only grows, so no source is named complete: an event that a later file
 lacks has not ended.
 """
 

@@ -3,7 +3,7 @@
 Gives: `read_sot` (`index --sot`), one row per record: `origin_class` structured-sot, `entity` the key, text one
 `column: value` per line; and `read_logs` (`index --logs`), one session event per line of a CSV log.
 
-What one would otherwise get wrong: a record was recorded when its file was modified, unless it says so itself
+Note: a record was recorded when its file was modified, unless it says so itself
 (`last_modified`, `updated_at`); that is the age which fact verification calls stale. A path is relative to the indexed
 tree that holds the file, else to the folder that was named, so that `/sot/` of a mode finds it.
 """

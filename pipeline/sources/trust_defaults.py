@@ -3,7 +3,7 @@
 Gives: `DEFAULTS` and how a missing class or kind is told from the source id, the kind, or the path. A reader that knows
 more writes its own values; these fill what is still null.
 
-What one would otherwise get wrong: `verified` speaks of the record, not of its author; what strangers wrote is held back
+Note: `verified` speaks of the record, not of its author; what strangers wrote is held back
 by authority 0 and standing `untrusted`, and what programs printed by standing alone.
 """
 

@@ -3,7 +3,7 @@
 Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
 folder is walked and nested `.gitignore` files are honored in git's own pattern language.
 
-What one would otherwise get wrong: symbolic links are never followed, so nothing outside the root is read; `version` is a
+Note: symbolic links are never followed, so nothing outside the root is read; `version` is a
 digest of the file's bytes, `event_time` the file's modification time, never later than `now`.
 """
 

@@ -3,7 +3,7 @@
 Reads: rows of one request by table name. Gives: `bundle`, plain values in the document's snake_case, and what the
 document derives from one: `packet_knowledge`, `evidence_provenance`, `fallback_decisions`.
 
-What one would otherwise get wrong: a caller's bundle speaks of admissible rows alone. What a gate withheld, forbidden
+Note: a caller's bundle speaks of admissible rows alone. What a gate withheld, forbidden
 sources included, is neither listed nor counted there; an auditor's bundle has it. What the contract masks is masked in a
 caller's bundle, in the places of rejected rows, too.
 """

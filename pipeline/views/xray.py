@@ -3,7 +3,7 @@
 Reads: the rows of one request in a run's tables. Gives: text, the same bytes for the same rows. It reads a snapshot and
 never retrieves. Field order follows the recall x-ray of document 002; every absent value prints as `-`.
 
-What one would otherwise get wrong: the view is for auditors unless `audit=False`. A caller's view has no counts, starts
+Note: the view is for auditors unless `audit=False`. A caller's view has no counts, starts
 its ladder after the access gates and lists only what was shown, because counts and withheld ids speak of rows that the
 caller may not know of.
 """

@@ -1,6 +1,6 @@
 """Interleaved rounds: every contestant runs once per round on queries that nobody has seen before, and medians count.
 
-What one would otherwise get wrong: a machine that others use is slow for seconds at a time. Contestants that take turns
+Note: a machine that others use is slow for seconds at a time. Contestants that take turns
 meet the same slow seconds; one after the other, the first would pay for all of them. The order turns by one each round.
 """
 

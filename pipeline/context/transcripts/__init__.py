@@ -6,7 +6,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), of today and before records had a payload
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 
-What one would otherwise get wrong: neither format is documented by whoever writes it, and both change. What is not known is
+Note: neither format is documented by whoever writes it, and both change. What is not known is
 counted and left out, and never an error; a line that is no JSON is one, but for a last line that is being written. A file of which
 nothing is known is no transcript.
 """
