@@ -477,5 +477,5 @@ def unknown(id_: str) -> AccessError:
     kind, lists = ("snapshot", "snapshots") if id_.startswith("retr-snap-") else ("run", "runs")
     return AccessError(
         f"Expected a {kind} that you may read, got none - at {id_}",
-        hint=f"`scoped-retrieval {lists}` lists yours; auditors need a grant with `audit: true`.",
+        hint=f"run `scoped-retrieval {lists}` to list yours; auditors need a grant with `audit: true`.",
     )

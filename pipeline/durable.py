@@ -210,7 +210,7 @@ def _read(path: Place) -> Iterator[None]:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
     except OSError as error:
         got = os.strerror(error.errno) if error.errno is not None else type(error).__name__
-        hint = "try again; where it stays so, see to it that it can be read."
+        hint = "try again; if the error persists, check the file's permissions."
         raise StoreError(f"Expected to read {path.name}, got {got} - at {path.parent}", hint=hint) from error
 
 

@@ -177,5 +177,5 @@ def _nothing(selection: Selection, asked: Asked | None) -> AccessError:
     named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
     return AccessError(
         f"Expected evidence{' or requests' if asked else ''} that you may erase, got none - at {named}",
-        hint="you may erase what you own or asked, and with an `audit` grant what its project holds.",
+        hint="you may erase your own rows and questions, and with an `audit` grant those of the project.",
     )

@@ -231,7 +231,7 @@ class _Import:
         report.sources.merge(imported)
         report.masked += imported.redacted
         for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
-            report.sources.note(f"{kind}: rows that say so themselves went to project {other}")
+            report.sources.note(f"{kind}: rows with a project of their own went to project {other}")
         report.places[kind] += rows.num_rows
         return rows
 
@@ -357,7 +357,7 @@ class _Embedding:
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is None or done == 0:
-            self._say(f"embedding {total:,} texts; --no-semantic leaves it out")
+            self._say(f"embedding {total:,} texts; --no-semantic skips it")
             self.__exit__()
             self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
             self._began = self._clock()
@@ -366,9 +366,7 @@ class _Embedding:
             self._began = None
             if seconds >= LONG_SECONDS:
                 write = self._bar.write if self._progress else self._say
-                write(
-                    f"embedding takes about {taking(seconds)}; when it is interrupted, the next `index` goes on there"
-                )
+                write(f"embedding takes about {taking(seconds)}; if it is interrupted, the next `index` resumes there")
         self._bar.update(done - self._bar.n)
         self._tell(done, total)
 

@@ -247,7 +247,7 @@ def place_of(given: str | Place, at: str = "place") -> Place:
     if not rest.strip("/"):
         raise InputError.expected(f"a URL such as {protocol}://bucket/folder", str(given), at)
     if _expanded(rest):
-        hint = "a store would take it for every name that matches; choose another name."
+        hint = "object stores treat it as a wildcard; choose another name."
         raise InputError.expected("a URL without any of *?[", str(given), at, hint=hint)
     hint = f"install scoped-retrieval[{_EXTRAS.get(protocol, 'remote')}], and fsspec's package for {protocol}"
     hint = f"install scoped-retrieval[{_EXTRAS[protocol]}]" if protocol in _EXTRAS else hint
@@ -295,13 +295,14 @@ def _refused(error: Exception, at: str) -> StoreError:
         hint = "give them as the store's own tools take them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
         return StoreError(f"Expected credentials, got none - at {at}", hint=hint)
     if isinstance(error, PermissionError) or codes & _DENIED:
-        hint = "the credentials in use may not do this there; ask whoever keeps the store."
-        return StoreError(f"Expected to be let in, got {_why(codes & _DENIED) or 'a refusal'} - at {at}", hint=hint)
+        hint = "the credentials in use do not permit this; ask the owner of the store."
+        why = _why(codes & _DENIED)
+        return StoreError(f"Permission denied: {at}{why and f' ({why})'}", hint=hint)
     if kinds & _UNREACHED:
         hint = "is the address right (AWS_ENDPOINT_URL, FSSPEC_S3_ENDPOINT_URL), and does the store answer?"
         return StoreError(f"Expected the store to answer, got {type(error).__name__} - at {at}", hint=hint)
     why = (error.strerror if isinstance(error, OSError) else None) or _why(codes) or type(error).__name__
-    return StoreError(f"Expected the store to take it, got {why} - at {at}")
+    return StoreError(f"Expected a successful write, got {why} - at {at}")
 
 
 _DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"}

@@ -189,7 +189,7 @@ class Retriever(Questions):
             StoreError: there is no corpus, or it has another schema version.
         """
         if not principal:
-            raise InputError.described("a principal", "none", "principal", hint="nobody may ask without a name")
+            raise InputError.described("a principal", "none", "principal", hint="a principal name is required")
         if shard_requests < 1:
             raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
         wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]

@@ -158,7 +158,7 @@ def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
     again = f"; about {kept:,} texts that it embedded are kept" if kept else ""
     raise StoreError(
         f"Expected a corpus with rows, got one whose first `index` did not end - at {settings['corpus']}",
-        hint=f"run the same `index` again{again}. --no-semantic leaves embedding out",
+        hint=f"run the same `index` again{again}; --no-semantic skips embedding",
     )
 
 

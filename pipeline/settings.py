@@ -210,7 +210,7 @@ def _of_file(name: str, given: Any, file: Path, kind: str) -> Value:
     if kind == "project file" and not setting.project_file:
         raise InputError(
             f"Expected no {name} in a project file, got one - at {at}",
-            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a repository must not choose it.",
+            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not set it.",
         )
     value = _parsed(setting, given, file.parent, at)
     if kind == "project file" and models.elsewhere(setting.kind, value):
@@ -218,7 +218,7 @@ def _of_file(name: str, given: Any, file: Path, kind: str) -> Value:
             "a server of this machine in a project file",
             "another one",
             at,
-            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: a repository must not choose who is sent text.",
+            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not choose where text is sent.",
         )
     return Value(value, f"{kind} {file}")
 

@@ -98,7 +98,7 @@ def _loadable(path: str, modified: int, size: int) -> str:
 def _another(path: str, pinned: str, sha256: str) -> ModelError:
     return ModelError(
         f"Expected the tokenizer file with SHA-256 {pinned}, got {sha256} - at {path}",
-        hint="put the file back that the request was resolved with, or ask again.",
+        hint="restore the file that the request was resolved with, or repeat the request.",
     )
 
 
@@ -112,7 +112,7 @@ def load_counter(name: str, environment: Mapping[str, str] | None = None) -> Cou
         return _hugging_face(name)
     raise ModelError(
         f"Expected {BASE}, a path that ends in .json or {TIKTOKEN_PREFIX}<encoding>, got {name!r} - at tokenizer",
-        hint="no tokenizer is downloaded; name one whose file is on this machine.",
+        hint="tokenizers are not downloaded; use one whose file is on this machine.",
     )
 
 

@@ -59,7 +59,7 @@ def test_a_full_disk_is_no_damaged_run_and_says_what_to_do(shop, capsys, monkeyp
         code, out, err = run("compact", capsys=capsys)
     assert (code, out) == (7, "")
     assert err.startswith("error: Expected to write a file, got No space left on device - at ")
-    assert err.endswith("\n\nHint: make room there, or name another folder\n")
+    assert err.endswith("\n\nHint: free disk space, or use another folder\n")
     assert run("compact", capsys=capsys)[0] == 0
 
 
@@ -148,7 +148,7 @@ def test_an_index_that_is_interrupted_while_it_embeds_is_told_of_until_it_ends(t
     (Path("rows.jsonl")).write_text("\n".join(json.dumps(row | {"text": f"{row['text']} again"}) for row in rows))
     assert run(*command, capsys=capsys)[0] == 130
     code, out, err = run("ask", "a queue", "--project", "shop", capsys=capsys)
-    assert (code, "note number" in out, "goes on or was interrupted" in err) == (0, True, True)
+    assert (code, "note number" in out, "is running or was interrupted" in err) == (0, True, True)
 
 
 def test_an_interrupted_erasure_says_that_some_may_be_left(shop, capsys, monkeypatch):

@@ -180,7 +180,7 @@ def test_an_append_that_a_full_disk_stopped_leaves_the_file_as_it_was(folder: Pa
             pytest.raises(StoreError, match="Expected the disk to take the events") as caught,
         ):
             log.append(more.events)
-        assert caught.value.hint == "no event was added: make room, and append them again"
+        assert caught.value.hint == "no event was added: free disk space and append them again"
         assert file.read_bytes() == before and ids(SessionLog.open(folder)) == WRITTEN
     assert log.append(more.events) == 80 and ids(log)[: len(EVENTS)] == WRITTEN
 

@@ -305,7 +305,7 @@ def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path,
     with asking as retriever, pytest.raises(KeyboardInterrupt):
         retriever.run([row | {"project": "shop"} for row in rows], engine=first_alone)
     (run_id,) = store.unfinished()
-    listed = f"unfinished: {run_id}; `run --resume {run_id}` does the rest\n"
+    listed = f"unfinished: {run_id}; `run --resume {run_id}` completes the run\n"
     assert run("runs", capsys=capsys)[2] == listed
     (shop / "shop/README.md").write_text("# shop\n\nAnother word.\n")
     assert run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
@@ -314,7 +314,7 @@ def test_the_command_ends_a_run_and_says_how_much_of_it_was_answered(shop: Path,
     gone = f"unfinished: {run_id}; its generation is gone: `run --resume {run_id}` ends it with what was answered\n"
     assert run("runs", capsys=capsys)[2] == gone
     corpus.rename(shop / "elsewhere")
-    unknown = f"unfinished: {run_id}; `run --resume {run_id}` does the rest, or ends it where its generation is gone\n"
+    unknown = f"unfinished: {run_id}; `run --resume {run_id}` completes the run, or ends it if its generation is gone\n"
     assert run("runs", capsys=capsys)[2] == unknown
     (shop / "elsewhere").rename(corpus)
     code, out, err = run("run", "--resume", run_id, "--json", capsys=capsys)

@@ -190,7 +190,7 @@ def test_an_import_into_what_may_not_be_written_to_reads_nothing(tmp_path: Path,
         with monkeypatch.context() as patch, pytest.raises(StoreError) as caught:
             patch.setattr(writing, "TemporaryFile", _read_only)
             indexed(tmp_path, said, evidence=file)
-        assert caught.value.message == f"Expected the disk to take it, got Read-only file system - at {tmp_path}/corpus"
+        assert caught.value.message == f"Expected a successful write, got Read-only file system - at {tmp_path}/corpus"
         assert said == [] and sorted(tmp_path.rglob("*")) == before
 
 
@@ -203,7 +203,7 @@ def test_an_import_into_a_place_that_takes_no_folder_reads_nothing(tmp_path: Pat
     flags = {"corpus": "/proc/some/corpus", "project": "shop", "principal": "ana"}
     settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")
     said: list[str] = []
-    with pytest.raises(StoreError, match=r"^Expected the disk to take it, got .* - at /proc/some/corpus"):
+    with pytest.raises(StoreError, match=r"^Expected a successful write, got .* - at /proc/some/corpus"):
         index_into(settings, IndexRequest(evidence=(tmp_path / "none.jsonl",)), say=said.append)
     assert said == []
 
@@ -243,7 +243,7 @@ def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path
         "reading for shop",
         "loading the encoder",
         "writing what is new of 3 rows",
-        "embedding 3 texts; --no-semantic leaves it out",
+        "embedding 3 texts; --no-semantic skips it",
     ]
 
 

@@ -50,11 +50,11 @@ def test_a_worker_that_dies_leaves_a_run_that_the_same_engine_resumes(story: Sto
     (story.folder / "met").mkdir()
     with ProcessEngine(2) as engine:
         with pytest.raises(
-            EngineError, match="Expected every worker to live, got the death of one - at run-"
+            EngineError, match="Expected all workers to stay alive, got one that died - at run-"
         ) as raised:
             asked(story, "runs", engine=engine, encoder=DyingEncoder(story.folder / "met", 1))
         (run_id,) = RunStore(story.folder / "runs").unfinished()
-        assert f"`run --resume {run_id}` does the rest" in raised.value.hint
+        assert f"`run --resume {run_id}` completes the run" in raised.value.hint
         with story.open(runs=story.folder / "runs", shard_requests=1) as opened:
             assert digests(opened.run(resume=run_id, engine=engine)) == digests(whole)
 

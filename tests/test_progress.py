@@ -62,5 +62,5 @@ def test_a_long_embedding_says_after_its_first_piece_how_long_it_takes(step: flo
     with _Embedding(progress=False, say=said.append, clock=lambda: next(times)) as embedding:
         for done in range(0, 1281, 128):
             embedding(done, 1280)
-    estimate = "embedding takes about 90 seconds; when it is interrupted, the next `index` goes on there"
+    estimate = "embedding takes about 90 seconds; if it is interrupted, the next `index` resumes there"
     assert (said[1] == estimate.replace("90 seconds", "2 minutes")) is told

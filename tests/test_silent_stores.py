@@ -52,7 +52,7 @@ def test_a_run_whose_corpus_does_not_answer_stays_unfinished_and_is_resumed(stor
         run(story, tmp_path / "cut", requests=ROWS)
     store = RunStore(tmp_path / "cut")
     (run_id,) = store.unfinished()
-    assert caught.value.hint.endswith(f"does the store answer? `run --resume {run_id}` does the rest")
+    assert caught.value.hint.endswith(f"does the store answer? `run --resume {run_id}` completes the run")
     assert not list((store.path / run_id / "tables").glob("snapshots/*"))
     resumed = run(story, tmp_path / "cut", resume=run_id)
     assert digests(resumed) == digests(whole) and resumed.statuses == {"ok": 4}
@@ -121,7 +121,7 @@ def test_a_pack_that_went_ends_a_run_of_every_engine_and_once_it_is_back_the_run
             run(story, tmp_path / "runs", requests=ROWS, engine=how)
         (run_id,) = runs.unfinished()
         assert caught.value.hint.startswith("open the corpus again")
-        assert caught.value.hint.endswith(f"`run --resume {run_id}` does the rest")
+        assert caught.value.hint.endswith(f"`run --resume {run_id}` completes the run")
         pack.write_bytes(data)
         assert run(story, tmp_path / "runs", resume=run_id, engine=how).statuses == {"ok": 4}
     assert verify(runs, run_id).ok

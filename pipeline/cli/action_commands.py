@@ -22,7 +22,8 @@ def context_actions(
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     principal: Annotated[
-        str | None, typer.Option(help="Whose retrievals; default: your own. Another's need an audit grant.")
+        str | None,
+        typer.Option(help="Principal whose retrievals to list; default: you. Another principal needs an audit grant."),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     as_json: JsonFlag = False,

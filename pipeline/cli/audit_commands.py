@@ -31,7 +31,7 @@ def reproduce(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Execute a run again at the generation that it pinned; names the first table, row and column that differs, and why."""
+    """Execute a run again at its pinned generation; report the first table, row and column that differs, and why."""
     from ..auditing.reproduce import reproduced
     from ..service import snapshot_named
 
@@ -49,13 +49,13 @@ def reproduce(
 
 def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="A snapshot or a run.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    everything: Annotated[bool, typer.Option("--all", help="List items that stayed where they were, too.")] = False,
+    after: Annotated[str, typer.Argument(metavar="B", help="The snapshot, run or contract to compare with.")],
+    everything: Annotated[bool, typer.Option("--all", help="Also list items that did not move.")] = False,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """What two snapshots, or two runs, show differently: which items entered, left or moved, and why."""
+    """Compare two snapshots or two runs: which items entered, left or moved, and why."""
     from ..auditing.difference import compared
     from ..service import snapshot_named
 
@@ -80,15 +80,17 @@ def what_if(
     block: Annotated[bool, typer.Option("--block", help="Print the new block of a snapshot.")] = False,
     ranking: Annotated[
         bool,
-        typer.Option("--ranking", help="Only the order under other weights, of whole runs in seconds; for auditors."),
+        typer.Option(
+            "--ranking", help="Compute only the ranking under other weights; whole runs take seconds. For auditors."
+        ),
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="List items that stay where they are, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also list items that do not move.")] = False,
     runs: RunsFlag = None,
     corpus: CorpusFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """What a snapshot or run would show under other weights, budgets, merge policy or role; nothing is written."""
+    """Show what a snapshot or run would contain under other weights, budgets, merge policy or role; nothing is written."""
     from ..auditing import what_if as questions
     from ..service import snapshot_named
 
@@ -135,14 +137,14 @@ def sql(
         str | None, typer.Argument(metavar="QUERY", help="A SELECT; `-` reads it from standard input.")
     ] = None,
     run: Annotated[
-        list[str] | None, typer.Option("--run", metavar="RUN", help="A run; default: every run that you audit.")
+        list[str] | None, typer.Option("--run", metavar="RUN", help="A run; default: every run that you may audit.")
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Query the tables of runs with DuckDB; without a query, list the tables and ready views. For auditors."""
+    """Query the tables of runs with DuckDB; without a query, list tables and views. For auditors."""
     from ...nodes.errors import InputError
     from ..auditing.sql import VIEWS, queried
     from ..runs.parts import PERSISTED
@@ -177,7 +179,7 @@ def export(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """One file that an auditor checks alone with `verify --file`: an in-toto statement in a DSSE envelope, signed where a key is set."""
+    """Export a snapshot as one file that `verify --file` checks on its own: an in-toto statement in a DSSE envelope, signed if a key is set."""
     from ..auditing.export import exported
     from ..durable import write_atomic
     from ..service import snapshot_named

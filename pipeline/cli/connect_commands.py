@@ -25,11 +25,11 @@ def register(app: typer.Typer) -> None:
 
 def connect(
     client: Annotated[str, typer.Argument(metavar="CLIENT", help="claude-code, codex, cursor or vscode.")],
-    write: Annotated[bool, typer.Option("--write", help="Write the file; what else is in it is kept.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the file; other entries are kept.")] = False,
     hook: Annotated[
         bool,
         typer.Option(
-            "--hook", help="Of claude-code: a hook that adds a block before each prompt, in place of a server."
+            "--hook", help="For claude-code: configure a hook that adds a block before each prompt instead of a server."
         ),
     ] = False,
     project: ProjectFlag = None,
@@ -39,7 +39,7 @@ def connect(
     lanes: LanesFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print the configuration with which a coding agent starts the MCP server here, or write it."""
+    """Print or write the configuration with which a coding agent starts the MCP server."""
     from ...nodes.errors import InputError
     from ..doors import clients
     from ..durable import make_folders, write_atomic
@@ -82,9 +82,9 @@ def prompt_hook(
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = TOKENS,
     as_json: JsonFlag = False,
 ) -> int:
-    """Read the event of a prompt (Claude Code, UserPromptSubmit) from standard input and give a block for it.
+    """Read a prompt event (Claude Code, UserPromptSubmit) from standard input and print a block for it.
 
-    Whatever goes wrong with the retrieval, the prompt goes on: the exit code is 0 or 1.
+    A failed retrieval never blocks the prompt: the exit code is 0 or 1.
     """
     from ...nodes.errors import ScopedRetrievalError
     from ..service import open_retriever

@@ -13,13 +13,11 @@ from .output import EXIT, emit, note, to_json, write_table
 __all__ = ["register"]
 
 context_app = typer.Typer(
-    help="Project what the model sees this round, with a ledger for every decision.", no_args_is_help=True
+    help="Build the model input of a turn, with a ledger of every decision.", no_args_is_help=True
 )
 
 LogArgument = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a session log, or a file of JSON lines.")]
-LogFlag = Annotated[
-    Path | None, typer.Option("--log", metavar="LOG", help="The session log, for what came afterwards.")
-]
+LogFlag = Annotated[Path | None, typer.Option("--log", metavar="LOG", help="The session log, to look up later events.")]
 FormatFlag = Annotated[str, typer.Option("--format", help="text, neutral, openai, anthropic, decisions or ledger.")]
 FORMATS = ("text", "neutral", "openai", "anthropic", "decisions", "ledger")
 
@@ -37,17 +35,17 @@ def project(
         typer.Option("--inputs", metavar="FILE", help="Rules, tools, memories, snapshots, budget: YAML or JSON."),
     ] = None,
     rules: Annotated[
-        Path | None, typer.Option("--rules", metavar="DIR", help="Work tree whose AGENTS.md and kin apply.")
+        Path | None, typer.Option("--rules", metavar="DIR", help="Work tree whose AGENTS.md and similar files apply.")
     ] = None,
     at: Annotated[
-        int | None, typer.Option("--at", metavar="N", help="The events before number N; default: all.")
+        int | None, typer.Option("--at", metavar="N", help="Use only events before number N; default: all.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="One input for every request to the model in the log.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Build one input for every model request in the log.")] = False,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens of the window.")] = None,
-    phase: Annotated[str | None, typer.Option("--phase", help="The phase, where the log does not say.")] = None,
+    phase: Annotated[str | None, typer.Option("--phase", help="The phase, if the log does not state it.")] = None,
     format_: FormatFlag = "text",
     record: Annotated[
-        bool, typer.Option("--record/--no-record", help="Keep the input and its ledger beside the runs.")
+        bool, typer.Option("--record/--no-record", help="Store the input and its ledger with the runs.")
     ] = True,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
@@ -143,13 +141,13 @@ def why(
     ],
     log: LogFlag = None,
     model_input: Annotated[
-        Path | None, typer.Option("--model-input", metavar="FILE", help="The input as it was sent.")
+        Path | None, typer.Option("--model-input", metavar="FILE", help="File with the input as it was sent.")
     ] = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Say what became of a source in an input, and at which layer it was lost."""
+    """Show what happened to a source in an input, and which layer dropped it."""
     from ..context.desk import decisions_of_snapshots, events_of, read_input
     from ..context.reasons import why as asked
     from ..context.store import ContextStore
@@ -194,10 +192,10 @@ def list_(runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = 
 def import_(
     transcript: Annotated[Path, typer.Argument(metavar="TRANSCRIPT", help="A transcript of Claude Code or Codex CLI.")],
     out: Annotated[Path, typer.Option("--out", metavar="LOG", help="Folder of the session log to write.")],
-    kind: Annotated[str | None, typer.Option("--kind", help="claude-code or codex; default: by what it says.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="claude-code or codex; default: detected.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Turn the transcript of an agent into a session log."""
+    """Convert an agent's transcript into a session log."""
     from ..context.transcripts import import_transcript
 
     found = import_transcript(transcript, out, kind)
@@ -221,7 +219,7 @@ def log(
         Path | None, typer.Option("--append", metavar="FILE", help="Append these events (JSON lines).")
     ] = None,
     session_id: Annotated[str | None, typer.Option("--session", help="Id of a new log.")] = None,
-    compact: Annotated[bool, typer.Option("--compact", help="Turn its lines into Parquet.")] = False,
+    compact: Annotated[bool, typer.Option("--compact", help="Compact its lines into Parquet.")] = False,
     as_json: JsonFlag = False,
 ) -> int:
     """Append to a session log, compact it, or count its events."""

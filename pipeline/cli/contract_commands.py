@@ -13,7 +13,7 @@ from .output import EXIT, emit, note, to_json, write_table
 
 __all__ = ["register"]
 
-contract_app = typer.Typer(help="Look at a contract before anything is asked under it.", no_args_is_help=True)
+contract_app = typer.Typer(help="Inspect a contract before using it.", no_args_is_help=True)
 
 Subject = Annotated[
     str | None,
@@ -45,7 +45,7 @@ def preview(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Count what a contract could see: by source, class, zone, lifecycle and month."""
+    """Count the rows that a contract admits, by source, class, zone, lifecycle and month."""
     from ..contracts.preview import preview as counted
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
@@ -67,7 +67,7 @@ def explain(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Say in plain language what each gate of a contract lets through, and which rule decides."""
+    """Explain in plain language what each gate of a contract admits, and which rule decides."""
     from ..contracts.explain import explain as explained
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
@@ -94,7 +94,7 @@ def lint(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Name what cannot be meant: a contract that allows nothing, denies what is needed, or has idle rules."""
+    """Report likely mistakes: a contract that admits nothing, denies required evidence, or has rules without effect."""
     from ..contracts.lint import lint as findings_of
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
@@ -107,14 +107,14 @@ def lint(
 @contract_app.command()
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A file of request fields, or a snapshot id.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The snapshot, run or contract to compare with.")],
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Compare two contracts: fields that differ, and how many rows only one of them could see."""
+    """Compare two contracts: fields that differ, and how many rows only one of them admits."""
     from ..contracts.difference import difference
     from ..service import audits
 
@@ -137,7 +137,7 @@ def delegate(
     parent: Annotated[str, typer.Argument(metavar="PARENT", help="A file of request fields, or a snapshot id.")],
     given: SetFlag = None,
     child: Annotated[
-        Path | None, typer.Option("--child", metavar="FILE", help="What the sub-agent asks for: request fields.")
+        Path | None, typer.Option("--child", metavar="FILE", help="Request fields of the sub-agent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the preset here; default: print it.")] = None,
     corpus: CorpusFlag = None,
@@ -146,7 +146,7 @@ def delegate(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Make a preset for a sub-agent that sees no row its parent does not; `ask` and `run` take it as --preset."""
+    """Create a preset for a sub-agent, which sees no row that its parent does not; pass it to `ask` and `run` as --preset."""
     from ..contracts.delegation import delegated
     from ..requests.presets import plain_fields, preset_of
 
@@ -177,24 +177,24 @@ def why(
     ],
     evidence: Annotated[
         str | None,
-        typer.Argument(metavar="EVIDENCE", help="An evidence id, or path[#line]; none: what --capture-withheld kept."),
+        typer.Argument(metavar="EVIDENCE", help="An evidence id or path[#line]; without one, list what --capture-withheld kept."),
     ] = None,
     gold: Annotated[
         Path | None,
-        typer.Option("--gold", metavar="QRELS", help="Where judged rows were lost: TREC qrels, BEIR's TSV or Parquet."),
+        typer.Option("--gold", metavar="QRELS", help="Judgements whose rows to trace: TREC qrels, BEIR's TSV or Parquet."),
     ] = None,
     system: Annotated[
         str, typer.Option("--system", help="With --gold, of a run of `eval`: full, block or block@2000.")
     ] = "full",
     picture: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="With --gold, the funnel as .svg or .png.")
+        Path | None, typer.Option("--picture", metavar="FILE", help="With --gold, write the funnel as .svg or .png.")
     ] = None,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Say where a row was lost, which rule decided, and what would admit it; callers learn of rows they may see."""
+    """Show where a row was lost, which rule decided, and what would admit it. Callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
     from ..contracts.trail import audit_trail, is_audit_entry
     from ..contracts.why import captured, why_not

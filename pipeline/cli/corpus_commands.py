@@ -14,9 +14,7 @@ from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, w
 
 __all__ = ["register"]
 
-corpus_app = typer.Typer(
-    help="Look at a corpus, verify or upgrade it, or remove old generations.", no_args_is_help=True
-)
+corpus_app = typer.Typer(help="Inspect, verify or upgrade a corpus, or remove old generations.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -47,9 +45,7 @@ def index(
     corpus: CorpusFlag = None,
     project: ProjectFlag = None,
     grants: GrantsFlag = None,
-    git: Annotated[
-        bool, typer.Option("--git", help="Read the history of each PATH that is a Git checkout, too.")
-    ] = False,
+    git: Annotated[bool, typer.Option("--git", help="Also read the Git history of each PATH.")] = False,
     sessions: Annotated[Paths, _many("sessions", "Session events, JSONL.", "FILE")] = None,
     memory: Annotated[Paths, _many("memory", "Governed memory records, JSONL.", "FILE")] = None,
     artifacts: Annotated[Paths, _many("artifacts", "Logs and other artifacts, a file or folder.")] = None,
@@ -72,7 +68,7 @@ def index(
         str | None, typer.Option("--source", help="Name of the source of PATH; default: its folder name.")
     ] = None,
     no_semantic: Annotated[
-        bool, typer.Option("--no-semantic", help="Do not embed; the semantic lane stays off.")
+        bool, typer.Option("--no-semantic", help="Skip embedding; the semantic lane stays off.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> int:
@@ -121,7 +117,7 @@ def index(
 
 @corpus_app.command("info")
 def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """Show generation and projects of a corpus that you may ask in; to an auditor of them all, its sizes, too."""
+    """Show the generation of a corpus and the projects you may query; auditors of all projects also see sizes."""
     from ..service import corpus_facts
 
     found = corpus_facts(settings_of(corpus=corpus, grants=grants))
@@ -136,7 +132,7 @@ def gc(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Remove generations, and the segments that only they use; an auditor of all projects is told sizes, too."""
+    """Remove old generations and the segments that only they use; auditors of all projects also see sizes."""
     from ..opening import corpus_of
     from ..service import audits_corpus
 
@@ -158,13 +154,13 @@ def gc(
 @corpus_app.command("verify")
 def verify(
     anchor: Annotated[
-        str | None, typer.Option("--anchor", metavar="HASH", help="Head of the corpus as kept elsewhere.")
+        str | None, typer.Option("--anchor", metavar="HASH", help="Head of the corpus that was stored elsewhere.")
     ] = None,
     corpus: CorpusFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Verify files, rows and heads of a corpus; prints its head, which is the anchor to keep elsewhere."""
+    """Verify the files, rows and heads of a corpus; print its head, the anchor to store elsewhere."""
     from ...nodes.errors import InputError
     from ..opening import corpus_of
 
@@ -180,7 +176,7 @@ def verify(
 
 @corpus_app.command("upgrade")
 def upgrade(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """Bring a corpus to the current schema version, and sign its head if there is a key; rows and generation stay."""
+    """Upgrade a corpus to the current schema version, and sign its head if there is a key; rows and generation stay."""
     from ..opening import corpus_to_upgrade
 
     opened = corpus_to_upgrade(settings_of(corpus=corpus, grants=grants))

@@ -26,10 +26,10 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
-    work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Where corpora, runs and figures go.")] = WORK,
+    work: Annotated[Path, typer.Option("--work", metavar="DIR", help="Folder for corpora, runs and figures.")] = WORK,
     metric: Annotated[Texts, typer.Option("--metric", help="A measure by its ir_measures name, e.g. nDCG@10.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
-    split: Annotated[str, typer.Option(help="Of BEIR folders, the judgements qrels/SPLIT.tsv.")] = "test",
+    split: Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
     effort: Annotated[
         str | None, typer.Option(metavar="EFFORT", help="Recall effort of every request, e.g. graph.")
@@ -39,29 +39,30 @@ def evaluate(
         typer.Option(min=1, metavar="TOKENS", help="Measure blocks of this budget; default: 900, 2000 and 4000."),
     ] = None,
     without: Annotated[
-        Texts, typer.Option("--without", metavar="TERM", help="Also the line without a score term; `each`: every one.")
+        Texts,
+        typer.Option(
+            "--without", metavar="TERM", help="Also measure the line without this score term; `each` for every term."
+        ),
     ] = None,
-    against: Annotated[
-        str, typer.Option("--against", metavar="SYSTEM", help="The system that the others are compared with.")
-    ] = "full",
+    against: Annotated[str, typer.Option("--against", metavar="SYSTEM", help="The system to compare with.")] = "full",
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Measure this run of --work; nothing is asked.")
+        str | None, typer.Option("--run", metavar="RUN", help="Measure this run of --work without executing requests.")
     ] = None,
     baselines: Annotated[
         bool,
         typer.Option(
             "--baselines",
-            help="BM25 beside the line: over files of code, and over chunks that fill the budgets of --block.",
+            help="Also measure BM25 over code files, and over chunks that fill the budgets of --block.",
         ),
     ] = False,
-    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
     weights: WeightsFlag = None,
     csv: Annotated[
         bool, typer.Option("--csv", help="Write per-query.csv and gold.csv beside the Parquet files.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Measure the lanes, their fusion, the full line and its block on labelled collections, all asked in one run."""
+    """Measure lanes, fusion, the full line and its blocks on labelled collections, in one run."""
     from ..encoders.encoder import encoder_available, is_bundled
     from ..evaluation.attribution import ALONE, RECALLED
     from ..evaluation.evaluate import evaluate as measure
@@ -143,29 +144,33 @@ def tune(
     context: typer.Context,
     collections: Annotated[list[Path], typer.Argument(metavar="COLLECTION...", help="Folders, or names in eval_data.")],
     work: Annotated[
-        Path, typer.Option("--work", metavar="DIR", help="Where corpora and runs go, as for `eval`.")
+        Path, typer.Option("--work", metavar="DIR", help="Folder for corpora and runs, as for `eval`.")
     ] = WORK,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The weight file; default: weights.yaml in --work.")
     ] = None,
     run: Annotated[
-        str | None, typer.Option("--run", metavar="RUN", help="Take the score terms of this run; nothing is asked.")
+        str | None,
+        typer.Option("--run", metavar="RUN", help="Use the score terms of this run without executing requests."),
     ] = None,
-    metric: Annotated[Texts, typer.Option("--metric", help="nDCG@k or R@k, to be reported.")] = None,
+    metric: Annotated[Texts, typer.Option("--metric", help="Measure to report: nDCG@k or R@k.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most this many queries.")] = None,
-    split: Annotated[str, typer.Option(help="Of BEIR folders, the judgements qrels/SPLIT.tsv.")] = "test",
+    split: Annotated[str, typer.Option(help="Split of BEIR folders: judgements from qrels/SPLIT.tsv.")] = "test",
     purpose: Annotated[str | None, typer.Option(help="Purpose of every request.")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the queries of a collection that is alone.")] = 5,
-    iterations: Annotated[int, typer.Option(min=1, help="Iterations of the optimiser, at most.")] = 30,
-    pull: Annotated[float, typer.Option(min=0, help="How strongly weights are held where they were; 0 = not.")] = 1.0,
+    folds: Annotated[int, typer.Option(min=2, help="Cross-validation folds when there is one collection.")] = 5,
+    iterations: Annotated[int, typer.Option(min=1, help="Maximum number of optimizer iterations.")] = 30,
+    pull: Annotated[
+        float, typer.Option(min=0, help="Strength of regularization toward the current weights; 0 = none.")
+    ] = 1.0,
     least_queries: Annotated[
-        int, typer.Option("--least-queries", min=2, metavar="N", help="Fit nothing to fewer telling queries.")
+        int,
+        typer.Option("--least-queries", min=2, metavar="N", help="Minimum number of informative queries to fit to."),
     ] = 20,
-    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
     weights: WeightsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Fit the weights of score terms to labelled collections; figures are of queries that were left out of the fit."""
+    """Fit the weights of score terms to labelled collections; figures are for held-out queries."""
     from ..encoders.encoder import encoder_available
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned

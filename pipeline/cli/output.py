@@ -132,10 +132,10 @@ def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 
 _OF_THE_DISK = {
-    errno.ENOSPC: "make room there, or name another folder",
-    errno.EDQUOT: "make room there, or name another folder",
-    errno.EROFS: "let it be written to, or name another folder",
-    errno.EACCES: "let yourself read and write there, or name another folder",
+    errno.ENOSPC: "free disk space, or use another folder",
+    errno.EDQUOT: "free disk space, or use another folder",
+    errno.EROFS: "make it writable, or use another folder",
+    errno.EACCES: "fix the permissions, or use another folder",
     errno.EMFILE: "let the process open more files (`ulimit -n`)",
 }
 """What to do where the system refuses, by its number."""

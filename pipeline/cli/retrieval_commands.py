@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 def run(
     requests: Annotated[
         Path | None,
-        typer.Argument(metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV, one request per row; not with --resume."),
+        typer.Argument(metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV file with one request per row; not with --resume."),
     ] = None,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
@@ -57,18 +57,18 @@ def run(
     weights: WeightsFlag = None,
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
-    engine: Annotated[str | None, typer.Option(help="local, or ray: tasks of a Ray cluster.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes of the engine local; 1 is this one.")] = None,
+    engine: Annotated[str | None, typer.Option(help="local, or ray for tasks on a Ray cluster.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes of the local engine; 1 runs in this process.")] = None,
     ray_address: Annotated[
-        str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The cluster; default: one started here.")
+        str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="Address of the Ray cluster; default: start one here.")
     ] = None,
-    resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Finish this interrupted run.")] = None,
+    resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Resume this interrupted run.")] = None,
     openlineage: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append OpenLineage events: START, then COMPLETE or FAIL.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Run a table of requests; the result is a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
+    """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
     from ..progress import quiet
     from ..requests.files import read_requests
@@ -188,7 +188,7 @@ def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="The question or task; an anchor will do without.")] = "",
+    question: Annotated[str, typer.Argument(help="The question or task; optional if an anchor is given.")] = "",
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,
@@ -201,17 +201,17 @@ def ask(
         typer.Option(
             "--as-of",
             metavar="TIME",
-            help="Judge facts then: ISO 8601 with an offset (2025-06-01T12:00:00Z, 2025-06-01T14:00+02:00), or "
+            help="Time at which facts are judged: ISO 8601 with an offset (2025-06-01T12:00:00Z, 2025-06-01T14:00+02:00), or "
             "commit:SHA, 7 to 64 hex digits of an indexed history. Default: now.",
         ),
     ] = None,
-    branch: Annotated[str | None, typer.Option(help="Code line.")] = None,
+    branch: Annotated[str | None, typer.Option(help="Branch of the code.")] = None,
     workspace: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Work tree whose uncommitted text counts.")
+        str | None, typer.Option(metavar="DIR", help="Work tree whose uncommitted files to include.")
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Namespace inside the project.")] = None,
     test_suite: Annotated[str | None, typer.Option("--test-suite", help="Test suite.")] = None,
-    session: Annotated[str | None, typer.Option(help="Session asked from.")] = None,
+    session: Annotated[str | None, typer.Option(help="Session of the request.")] = None,
     mode: Annotated[
         str | None, typer.Option(help="planning, execution or review; default: that of SHO.json in the work tree.")
     ] = None,
@@ -220,14 +220,14 @@ def ask(
     ] = None,
     failing_test: Annotated[str | None, typer.Option("--failing-test", help="Anchor: the failing test.")] = None,
     error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
-    file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file worked on.")] = None,
+    file: Annotated[Texts, typer.Option("--file", metavar="PATH", help="Anchor: a file being worked on.")] = None,
     symbol: Annotated[Texts, typer.Option("--symbol", help="Anchor: an identifier.")] = None,
     allow: Annotated[Texts, typer.Option("--allow", metavar="SOURCE", help="Only these sources.")] = None,
     deny: Annotated[Texts, typer.Option("--deny", metavar="SOURCE", help="Not these sources.")] = None,
     allow_path: Annotated[Texts, typer.Option("--allow-path", metavar="GLOB", help="Only these paths.")] = None,
     deny_path: Annotated[Texts, typer.Option("--deny-path", metavar="GLOB", help="Not these paths.")] = None,
     act_as: Annotated[
-        str | None, typer.Option("--as", metavar="PRINCIPAL", help="Ask with their rights; takes an act_as grant.")
+        str | None, typer.Option("--as", metavar="PRINCIPAL", help="Ask with this principal's rights; requires an act_as grant.")
     ] = None,
     weights: WeightsFlag = None,
     preset: PresetFlag = None,
@@ -238,7 +238,7 @@ def ask(
     stale: Annotated[bool, typer.Option("--allow-stale-memory", help="Show deprecated memory as history.")] = False,
     shape: Annotated[str | None, typer.Option(help="context-block, citation-pack or model-brief.")] = None,
     detail: Annotated[
-        str | None, typer.Option(help="full, outline, or auto: the best in full, the next as outlines.")
+        str | None, typer.Option(help="full, outline, or auto (best items in full, the next as outlines).")
     ] = None,
     format_: Annotated[
         str,
@@ -310,7 +310,7 @@ def ask(
         emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if isinstance(settings["corpus"], Path) and has_pieces(settings["corpus"]):
-        note("an `index` of this corpus goes on or was interrupted: what it reads is not in the answer; run it again")
+        note("an `index` of this corpus is running or was interrupted; its rows are not in the answer. Run `index` again")
     if found.not_captured:
         note(f"warn: not captured: {found.not_captured}")
     for condition in found.conditions:

@@ -31,14 +31,14 @@ def register(app: typer.Typer) -> None:
 
 
 def validate_overlay_file(file: FileArgument, as_json: JsonFlag = False) -> int:
-    """Check a role overlay: {valid, errors}, each error with file, key, what was expected and what came."""
+    """Validate a role overlay: {valid, errors}, each error with file, key, expected and actual value."""
     from ..policies.overlays import validate_overlay
 
     return _validated(file, validate_overlay, as_json)
 
 
 def validate_bundle_file(file: FileArgument, as_json: JsonFlag = False) -> int:
-    """Check a RetrievalBundle: {valid, errors}, each error with file, key, what was expected and what came."""
+    """Validate a RetrievalBundle: {valid, errors}, each error with file, key, expected and actual value."""
     from ..views.bundle_models import validate_bundle
 
     return _validated(file, validate_bundle, as_json)
@@ -57,7 +57,7 @@ def list_overlays(as_json: JsonFlag = False) -> int:
 def score(
     evidence: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Evidence as `index --evidence` takes it; default: the bundled sample."),
+        typer.Option(metavar="FILE", help="Evidence in the format of `index --evidence`; default: the bundled sample."),
     ] = None,
     golden: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Golden sets, <golden_set_id>.jsonl; default: the bundled ones.")
@@ -65,7 +65,7 @@ def score(
     metric: Annotated[str, typer.Option(help="A measure by its ir_measures name.")] = "nDCG@5",
     as_json: JsonFlag = False,
 ) -> int:
-    """Measure every role on every golden set; exit 5 if a role does no better on its own than one it must beat."""
+    """Measure every role on every golden set; exit 5 if a role does not outperform the roles that it must beat on its own set."""
     from ..evaluation.roles import bundled_sample, score_roles
     from ..policies.tables import load_policies
 
@@ -85,7 +85,7 @@ def show(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print the RetrievalBundle of a snapshot as JSON; auditors see what gates withheld, too."""
+    """Print the RetrievalBundle of a snapshot as JSON; auditors also see withheld items."""
     from ..service import bundle_of
 
     emit(bundle_of(settings_of(runs=runs, grants=grants), snapshot), as_json=True)

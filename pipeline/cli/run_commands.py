@@ -50,7 +50,7 @@ def snapshots(
     status: Annotated[
         str | None, typer.Option(help="Only this status: ok, empty, denied, partial, failed or erased.")
     ] = None,
-    last: Annotated[int, typer.Option(min=0, help="So many of the last; 0 = all.")] = LAST,
+    last: Annotated[int, typer.Option(min=0, help="Number of most recent snapshots; 0 = all.")] = LAST,
     events: Annotated[
         bool, typer.Option("--events", help="One event per snapshot as JSONL, for an event log.")
     ] = False,
@@ -114,7 +114,7 @@ def replay(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print the block of a snapshot again, from the run alone; auditors get every column of `--json`."""
+    """Print the block of a snapshot from the run alone; auditors get every column of `--json`."""
     from ...nodes.errors import InputError
     from ..renderings import rendered, replay_values
     from ..service import replayed, snapshot_named
@@ -137,13 +137,14 @@ def replay(
 def replay_turn(
     event: Annotated[Path, typer.Argument(metavar="EVENT_FILE", help="The model request's event: JSON.")],
     model_input: Annotated[
-        Path | None, typer.Option("--model-input", metavar="FILE", help="What the model was sent, if elsewhere.")
+        Path | None,
+        typer.Option("--model-input", metavar="FILE", help="File with the model's input, if it is stored elsewhere."),
     ] = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """What one model request was shown: the snapshots its event names, and whether the model's input is the hashed one."""
+    """Show what one model request contained: the snapshots that its event names, and whether the input matches its hash."""
     from ..service import replayed_turn
 
     turn = replayed_turn(settings_of(runs=runs, grants=grants), event, model_input)
@@ -164,16 +165,16 @@ def replay_turn(
 def verify(
     run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run or snapshot; default: every run.")] = None,
     runs: RunsFlag = None,
-    anchor: Annotated[str | None, typer.Option(help="Head of the run log as kept elsewhere.")] = None,
-    witness: Annotated[bool, typer.Option("--witness", help="Recompute lexical scores with rank-bm25, too.")] = False,
+    anchor: Annotated[str | None, typer.Option(help="Head of the run log that was stored elsewhere.")] = None,
+    witness: Annotated[bool, typer.Option("--witness", help="Also recompute lexical scores with rank-bm25.")] = False,
     file: Annotated[
-        Path | None, typer.Option("--file", metavar="FILE", help="An exported snapshot, which is checked alone.")
+        Path | None, typer.Option("--file", metavar="FILE", help="Verify an exported snapshot on its own.")
     ] = None,
     corpus: CorpusFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Check the runs that you may know of against their records; names the first part that differs."""
+    """Verify the runs that you may read; report the first part that differs from its record."""
     if file is not None:
         return _verify_file(file, run, anchor, as_json)
     from ..service import verified
@@ -221,14 +222,14 @@ def xray(
         str,
         typer.Argument(
             metavar="SNAPSHOT-OR-QUESTION",
-            help="A snapshot id, or the id that a block prints; a question of several words, or with --ask of one.",
+            help="A snapshot id or block id; any other text is run as a query (a single word needs --ask).",
         ),
     ],
     runs: RunsFlag = None,
     corpus: CorpusFlag = None,
     grants: GrantsFlag = None,
     project: ProjectFlag = None,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask a question first, and show its snapshot.")] = False,
+    ask: Annotated[bool, typer.Option("--ask", help="Run the text as a query and show its snapshot.")] = False,
     budget: Annotated[
         int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block, with --ask.")
     ] = None,
@@ -244,7 +245,7 @@ def xray(
     ] = "text",
     as_json: JsonFlag = False,
 ) -> int:
-    """Show why each item of a snapshot is there, and what was not shown."""
+    """Show why each item of a snapshot was selected, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
     from ..renderings import rendered
     from ..service import open_retriever, snapshot_named
@@ -284,14 +285,14 @@ def xray(
 
 
 def explain(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session id that its requests named.")],
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session id of the requests.")],
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="As for xray.")] = "text",
     as_json: JsonFlag = False,
 ) -> int:
-    """The x-ray of the last recall of a session; nothing is asked anew."""
+    """Show the x-ray of the last recall of a session, without running it again."""
     from ..renderings import explained
     from ..views.xray import FORMATS
 
@@ -306,14 +307,14 @@ def report(
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Judgements of the run's requests, for its quality.")
+        Path | None, typer.Option(metavar="FILE", help="Judgements of the run's requests, to report quality.")
     ] = None,
     documents: Annotated[
-        str, typer.Option(metavar="NAME", help="What judgements name: evidence_id or path.")
+        str, typer.Option(metavar="NAME", help="Column that judgements refer to: evidence_id or path.")
     ] = "evidence_id",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
-    """An HTML report of a run or snapshot: one file that needs no network and runs no script."""
+    """Write an HTML report of a run or snapshot: one file without scripts or network access."""
     from ..service import report_of, snapshot_named
 
     settings = settings_of(runs=runs, grants=grants)
@@ -336,7 +337,7 @@ def report(
 
 def lineage(
     run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="A run, with rows and time; default: the line as installed.")
+        str | None, typer.Argument(metavar="RUN", help="A run, to add rows and times; default: the installed version.")
     ] = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
@@ -352,7 +353,7 @@ def lineage(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Draw the dataflow: an overview of the steps, or nodes, tables, columns, edges. JSON and HTML have all of it."""
+    """Draw the dataflow: steps, or nodes, tables, columns and edges. JSON and HTML contain everything."""
     from ...nodes.errors import InputError
     from ..access import audits_whole
     from ..service import expect_reader, open_run
@@ -393,7 +394,7 @@ def compact(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Turn the interactive snapshots of runs that you may know of into Parquet parts; no digest changes."""
+    """Compact interactive snapshots into Parquet; digests do not change."""
     from ...nodes.errors import StoreError, VerificationError
     from ..opening import runs_of
     from ..runs import compact as compact_run

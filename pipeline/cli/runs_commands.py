@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """List every run that you may know of, with its state and how many of its snapshots you may read."""
+    """List runs with their state and the number of snapshots that you may read."""
     if context.invoked_subcommand:
         return EXIT["ok"]
     from ..runs import RunStore, started_by
@@ -78,7 +78,7 @@ def upgrade(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Migrate runs of an older format to the present one, verified first; sign the log, where there is a key."""
+    """Verify runs of an older format and migrate them to the current one; sign the log if there is a key."""
     from ...nodes.errors import StoreError, VerificationError
     from ..opening import runs_of
     from ..runs.upgrading import upgrade as upgrade_run
@@ -116,14 +116,14 @@ def upgrade(
 
 
 def discard(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that is unfinished, or that a crash left.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that is unfinished or was interrupted by a crash.")],
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     corpus: CorpusFlag = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Remove an unfinished run with everything that it has answered."""
+    """Remove an unfinished run and all of its answers."""
     from ...nodes.errors import InputError
     from ..runs import RunStore
     from ..runs.discarding import discard as discard_run
@@ -161,9 +161,9 @@ def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
     try:
         plan = store.plan_of(run_id)
         if plan is None or pinned_at(plan, settings["corpus"], trust_of(settings)):
-            return f"{command} does the rest"
+            return f"{command} completes the run"
         if stands(head_file(settings)):
             return f"its generation is gone: {command} ends it with what was answered"
     except (ScopedRetrievalError, OSError, KeyError, TypeError):  # whoever resumes it is told what is wrong
         pass
-    return f"{command} does the rest, or ends it where its generation is gone"
+    return f"{command} completes the run, or ends it if its generation is gone"

@@ -33,7 +33,7 @@ def verify_answer(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Hold an answer against what its snapshot showed: citations, quotes, values, records, actions; log what was found."""
+    """Verify an answer against its snapshot: citations, quotes, values, records, actions; log the findings."""
     from ..service import answer_report
 
     report, entry, not_logged = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
@@ -51,7 +51,7 @@ def answers(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """List the answers that were verified, with what was found, for snapshots that you may read."""
+    """List verified answers and findings for snapshots that you may read."""
     from ..service import answers_of
 
     found, damaged = answers_of(settings_of(runs=runs, grants=grants), snapshot)
@@ -72,7 +72,7 @@ def _counted(facts: list[dict[str, Any]]) -> str:
 
 
 def erase(
-    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Rows of this source, by its whole id.")] = None,
+    source: Annotated[str | None, typer.Option(metavar="SOURCE", help="Rows of this source, by its full id.")] = None,
     user: Annotated[str | None, typer.Option(metavar="USER", help="Rows that belong to this user.")] = None,
     project: Annotated[str | None, typer.Option(metavar="P", help="Rows that belong to this project.")] = None,
     evidence: Annotated[Texts, typer.Option(metavar="ID", help="This row, by its evidence id; repeatable.")] = None,
@@ -80,18 +80,18 @@ def erase(
         bool | None,
         typer.Option(
             "--questions/--no-questions",
-            help="Words of requests in runs, too: questions, anchors, query vectors. Default: with --user or --project.",
+            help="Also erase the text of requests in runs: questions, anchors, query vectors. Default: with --user or --project.",
         ),
     ] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; stands in the receipts.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would go; write nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it: nothing brings the text back.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the receipts.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be erased; write nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm; erased text cannot be restored.")] = False,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Erase evidence and questions from a corpus and its runs for good; of several selectors, rows that all of them name."""
+    """Permanently erase evidence and questions from a corpus and its runs; several selectors are combined with AND."""
     from ...nodes.errors import InputError
     from ..erasure import erase as erased
 
@@ -123,15 +123,16 @@ def leak_test(
     principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
     project: Annotated[str | None, typer.Option(metavar="P", help="Only this project; default: all.")] = None,
     tenants: Annotated[int | None, typer.Option(min=1, help="At most this many principals in projects.")] = None,
-    probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, made of rows of theirs.")] = 4,
+    probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
     canaries: Annotated[
-        int | None, typer.Option(min=1, help="About so many per tenant and angle; default: every role and reason.")
+        int | None, typer.Option(min=1, help="Approximate number per tenant and angle; default: every role and reason.")
     ] = None,
     angle: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only ask so: open, bounded or guided; default: all three.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this angle: open, bounded or guided; default: all three."),
     ] = None,
     requests: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Ask these instead: JSONL, JSON, Parquet or CSV.")
+        Path | None, typer.Option(metavar="FILE", help="Use these requests instead: JSONL, JSON, Parquet or CSV.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:

@@ -32,8 +32,8 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen at; another machine needs tokens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 = any that is free.")] = PORT,
+    host: Annotated[str, typer.Option(help="Address to listen on; remote clients need tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 = any free port.")] = PORT,
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the OpenAPI document and exit.")] = False,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
@@ -43,7 +43,7 @@ def serve(
     preset: PresetFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Answer over HTTP until it is stopped; bearer tokens in the grants file map to principals (extra `serve`)."""
+    """Serve retrieval over HTTP; bearer tokens in the grants file map to principals (extra `serve`)."""
     _expect_extra("fastapi", "uvicorn", "prometheus_client")
     from ..doors.http_app import application
     from ..doors.http_app import serve as answer
@@ -60,12 +60,12 @@ def serve(
 
 
 def mcp(
-    transport: Annotated[str, typer.Option(help="stdio, or http: stateless, at /mcp.")] = "stdio",
+    transport: Annotated[str, typer.Option(help="stdio, or http (stateless, at /mcp).")] = "stdio",
     host: Annotated[
-        str, typer.Option(help="With http, address to listen at; another machine needs tokens.")
+        str, typer.Option(help="With http, address to listen on; remote clients need tokens.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="With http, port to listen at; 0 = any that is free.")
+        int, typer.Option(min=0, max=65535, help="With http, port to listen on; 0 = any free port.")
     ] = PORT,
     project: ProjectFlag = None,
     corpus: CorpusFlag = None,
@@ -76,7 +76,7 @@ def mcp(
     preset: PresetFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Answer as an MCP server: tools for retrieval, x-ray, replay and why, in one project (extra `serve`)."""
+    """Run an MCP server with tools for retrieval, x-ray, replay and why, in one project (extra `serve`)."""
     from ...nodes.errors import InputError
 
     if transport not in TRANSPORTS:

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def doctor(
     corpus: CorpusFlag = None, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False
 ) -> int:
-    """Check corpus, model, grants and runs; show each setting and where it came from."""
+    """Check corpus, model, grants and runs; show each setting and its source."""
     from ..doctor import examine
 
     found = examine(settings_of(corpus=corpus, runs=runs, grants=grants))
@@ -38,15 +38,18 @@ def doctor(
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where the demo writes.")] = Path(".demo"),
-    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Leave the semantic lane out.")] = False,
-    repository: Annotated[bool, typer.Option(help="Index the checkout it runs in, too.")] = True,
+    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Folder for the demo's output.")] = Path(
+        ".demo"
+    ),
+    no_semantic: Annotated[bool, typer.Option("--no-semantic", help="Skip the semantic lane.")] = False,
+    repository: Annotated[bool, typer.Option(help="Also index the checkout in which the demo runs.")] = True,
     long: Annotated[
-        bool, typer.Option("--long", help="Read the checkout's history, too; show every request, an x-ray, a replay.")
+        bool,
+        typer.Option("--long", help="Also read the checkout's history; show every request, an x-ray and a replay."),
     ] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Index the bundled sample and this repository; show a question, its refused twin and a report."""
+    """Index the bundled sample and this repository; show a question, the same question refused, and a report."""
     from ..demo import run_demo
 
     settings = settings_of()

@@ -209,7 +209,7 @@ class LogLines:
                 else:
                     os.truncate(path, at.size)
             if isinstance(error, OSError):
-                hint = "no event was added: make room, and append them again"
+                hint = "no event was added: free disk space and append them again"
                 raise StoreError(
                     f"Expected the disk to take the events, got {error.strerror} - at {path}", hint=hint
                 ) from error

@@ -72,7 +72,7 @@ class Corpus:
             StoreError: there is one already, or the store creates an object twice; nothing is written.
         """
         _expect_none(heads := trust.place(path := fixed_place(path)))
-        with taken(path, "make the folder elsewhere, or let yourself write there."):
+        with taken(path, "use another folder or fix the permissions."):
             make_folders(path)
             with locked(path):
                 _expect_none(heads)  # somebody else may have made it, and published, since
@@ -257,7 +257,7 @@ class Corpus:
         """
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
-        with self._writing("part of what nothing uses may be removed, and what is current is whole"):
+        with self._writing("some unused files may already be removed; the current generation is intact"):
             remove_ghosts(self.path, self.trust, all_=True)
             return forget_generations(self._base, keep)
 
@@ -383,7 +383,7 @@ class Corpus:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
         trust = self.trust
         trust.expect_signer()
-        hint = f"{left}; make room, or let yourself write there, and try again."
+        hint = f"{left}; free disk space or fix the permissions, then try again."
         with locked(self.path), taken(self.path, hint):
             remove_ghosts(self.path, trust)
             complete_heads(self.path, trust)

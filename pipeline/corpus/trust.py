@@ -88,7 +88,7 @@ class Trust:
             got = "none" if self.signing_key is None else f"another, {self.signing_key}"
             raise StoreError(
                 f"Expected the signing key of {self.trusted_key}, got {got}",
-                hint="who writes a corpus whose heads have to be signed needs the setting `signing_key`.",
+                hint="writing to a corpus with signed heads requires the setting `signing_key`.",
             )
 
     def expect_signed(self, head: Head | None, at: Place) -> None:
@@ -102,7 +102,7 @@ class Trust:
         got = "an unsigned one" if head is None or not head.signature else "one with another signature"
         raise StoreError(
             f"Expected a head signed with {self.trusted_key}, got {got} - at {at}",
-            hint="put back what the holder of the key wrote; who holds it signs an unsigned corpus by `corpus upgrade`.",
+            hint="restore the head that the key holder wrote; the key holder signs an unsigned corpus with `corpus upgrade`.",
         )
 
     def expect_newest(self, corpus_id: str, head: Head, chain: Callable[[], Sequence[Head]], at: Place) -> None:
@@ -119,7 +119,7 @@ class Trust:
         if older or (head.number > number > 0 and hash_ not in {each.hash for each in chain()}):
             raise StoreError(
                 f"Expected head {number} of the corpus or a later one of its chain, got head {head.number} - at {at}",
-                hint=f"somebody set the corpus back or replaced it. If you did, remove its entry from {self.seen}.",
+                hint=f"the corpus was rolled back or replaced. If this was intended, remove its entry from {self.seen}.",
             )
         if head.number > number:
             make_folders(self.seen.parent)
@@ -205,5 +205,5 @@ def _crypto(module: str) -> Any:
     except ImportError as error:
         raise InputError(
             "Expected the package cryptography, got none",
-            hint="`pip install 'scoped-retrieval[sign]'` brings what signed heads need.",
+            hint="install it with `pip install 'scoped-retrieval[sign]'`.",
         ) from error

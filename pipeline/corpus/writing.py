@@ -45,7 +45,7 @@ def expect_writable(path: Place) -> None:
     """
     if isinstance(path, ObjectPlace):
         return  # whoever reads one is told by the store; it has no cheaper question than a put
-    with taken(path, "index into a folder elsewhere, or let yourself write there; nothing was read."):
+    with taken(path, "use another folder or fix the permissions; nothing was read."):
         folder = next(each for each in (path, *path.parents) if each.exists())
         TemporaryFile(dir=folder).close()
         if (path / LOCK).exists():
@@ -62,4 +62,4 @@ def taken(path: Place, hint: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:
             raise
-        raise StoreError(f"Expected the disk to take it, got {error.strerror} - at {path}", hint=hint) from error
+        raise StoreError(f"Expected a successful write, got {error.strerror} - at {path}", hint=hint) from error

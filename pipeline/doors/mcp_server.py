@@ -89,7 +89,7 @@ def mcp_server(settings: Settings, desk: Desk) -> Server[Any]:
             raise InputError(f"Expected an answer within {seconds} seconds, got none - at the server") from error
 
     def mine(context: Context) -> Counter:
-        """Where the server's principal asks; a credential of somebody else opens nothing."""
+        """The project of the server's principal; other credentials are rejected."""
         request: Any = context.request
         if request is not None and request.scope["state"]["principal"] != scope["principal"]:
             raise AccessError(f"Expected the credential of {scope['principal']}, got another - at authorization")
@@ -265,7 +265,7 @@ def _said(error: Exception) -> str:
         return f"{error.message}\n\nHint: {error.hint}" if error.hint else error.message
     trace_id = uuid.uuid4().hex
     LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
-    return f"Unexpected {type(error).__name__}; the log of the server names the place by the trace id {trace_id}"
+    return f"Unexpected {type(error).__name__}; search the server log for the trace id {trace_id}"
 
 
 def _uri(snapshot_id: str, format_: str) -> str:

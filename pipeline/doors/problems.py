@@ -68,7 +68,7 @@ def problem_of(error: BaseException, trace_id: str | None = None) -> tuple[int, 
                     error=words, code=code, message=error.message, hint=error.hint or None, trace_id=trace_id
                 )
     message = f"Unexpected {type(error).__name__}"
-    hint = "the log of the server names the place by the trace id"
+    hint = "search the server log for the trace id"
     return 500, Problem(error="internal error", code="internal_error", message=message, hint=hint, trace_id=trace_id)
 
 

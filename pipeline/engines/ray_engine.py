@@ -119,7 +119,7 @@ def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
     except ray.exceptions.RayError as error:
         raise EngineError(
             f"Expected shard {shard} to be run, got {type(error).__name__} after {RETRIES} retries - at {run_id}",
-            hint=f"`run --resume {run_id}` does the rest",
+            hint=f"`run --resume {run_id}` completes the run",
         ) from error
 
 
@@ -139,7 +139,7 @@ def _connected(address: str | None) -> Iterator[Any]:
         hint = f"`ray status --address {address}` says whether it answers; without an address, one is started here"
         raise EngineError(
             f"Expected a Ray cluster, got {type(error).__name__}{said and f' ({said})'} - at {address or 'this machine'}",
-            hint=hint if address else "`ray start --head --block` says why none starts here",
+            hint=hint if address else "`ray start --head --block` shows why Ray does not start here",
         ) from error
     try:
         yield ray
@@ -168,7 +168,7 @@ def _reached(address: str | None) -> None:
                 frame += _read(line, size, until) if size <= _LONGEST else b""
                 if frame == _PONG:
                     return
-            raise ConnectionError("what answers there is no Ray")
+            raise ConnectionError("the address does not run Ray")
 
 
 def _read(line: socket.socket, size: int, until: float) -> bytes:

@@ -144,7 +144,7 @@ _opened: dict[str, ShardJob] = {}
 
 def raised_as(error: BaseException, shard: int, run_id: str) -> ScopedRetrievalError:
     """What a worker raised that is no error of this package, as one of them."""
-    hint = f"`run --resume {run_id}` does the rest"
+    hint = f"`run --resume {run_id}` completes the run"
     if isinstance(error, OSError):
         why = error.strerror or type(error).__name__
         return StoreError(f"Expected to store shard {shard}, got {why} - at {run_id}", hint=hint)

@@ -196,7 +196,7 @@ def _told(error: EngineError | OSError, staged: StagedRun, corpus: Place | None)
     if _gone(staged, corpus):
         todo = f"{command} ends it with what was answered: its generation is gone"
     else:
-        todo = f"{command} does the rest"
+        todo = f"{command} completes the run"
     if isinstance(error, EngineError | StoreError):
         if command in error.hint:
             return error

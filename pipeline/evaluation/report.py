@@ -57,7 +57,7 @@ class Evaluation:
     measures: tuple[str, ...] = DEFAULT_METRICS
     """The measures of rankings, as they were asked for."""
     against: str = FULL
-    """The system that the others are compared with."""
+    """The system to compare with."""
 
     def records(self) -> list[dict[str, Any]]:
         """One record per collection, system and measure, and per pool of a kind, for `data/results`.

@@ -185,7 +185,7 @@ def _expect_queries(parts: Sequence[Part], least: int) -> None:
             f"{least} queries or more whose candidates hold relevant documents and others",
             f"{telling} of {sum(len(part.terms.queries) for part in parts)}",
             f"{parts[0].purpose} ({names})",
-            hint="judge more queries; --least-queries N fits to fewer, to weights that single queries decide",
+            hint="judge more queries; with --least-queries N, single queries may dominate the weights",
         )
 
 

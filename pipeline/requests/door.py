@@ -105,7 +105,7 @@ def resolve_requests(
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
     """
     if not principal:
-        raise InputError.described("a principal", "none", "credential", hint="nobody may ask without a name")
+        raise InputError.described("a principal", "none", "credential", hint="a principal name is required")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
     policies = {} if modes is None else policies_by_mode(modes)
@@ -300,7 +300,7 @@ def _refuse_secrets(row: _Parsed, masked: Mapping[str, str]) -> None:
         if any(masked.get(value, value) != value for value in _said(row, column)):
             raise InputError(
                 f"Expected a {column} without a secret, got one with a secret - at {row.place_of(column)}",
-                hint="bounds compare it, and masked ones would be alike: give the request another, or leave it out",
+                hint="it is compared with bounds, so it cannot be masked: use another value, or omit it",
             )
 
 

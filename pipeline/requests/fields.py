@@ -357,7 +357,7 @@ def unknown_field(path: str, at: str) -> InputError:
     """The error for a name that means nothing here, with the nearest one that does."""
     leaf = _snake(path.rpartition(".")[2])
     if leaf == "asked_at":
-        return InputError(f"Expected no asked_at: it is stamped at the door - at {at}")
+        return InputError(f"Expected no asked_at: it is set on arrival - at {at}")
     if leaf in ("permission_context", "permissions", "groups", "asked_by"):
         return InputError(f"Expected no {leaf}: rights come from the credential - at {at}")
     return InputError.expected("a field of a request", path, at, hint=_nearest(path.rpartition(".")[0], leaf))

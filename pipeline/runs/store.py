@@ -118,7 +118,7 @@ class RunStore:
             if run_id in self.logged():
                 raise StoreError(f"Expected an unfinished run, got a finished one - at {run_id}")
             if run_kind(folder) != BATCH:
-                hint = f"`compact {run_id}` does the rest of it"
+                hint = f"`compact {run_id}` completes it"
                 raise StoreError(f"Expected an unfinished batch run, got an interactive one - at {run_id}", hint=hint)
             return run
         if not stands(folder / STAGE / "run.json"):

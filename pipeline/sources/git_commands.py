@@ -71,7 +71,7 @@ class Git:
         if shown is None:
             raise InputError(
                 f"Expected a git repository, got a folder without one - at {path}",
-                hint="`git status` in that folder says what git makes of it; a work tree without git is read without `--git`.",
+                hint="check the folder with `git status`; index a folder without git without `--git`.",
             )
 
     def run(self, *arguments: str) -> bytes:

@@ -121,5 +121,5 @@ def resolve_commit_time(repo: str | PathLike[str], sha: str, *, branch: str | No
         f"a commit on the first-parent line of {named or 'HEAD'}",
         full,
         "as_of",
-        hint="a commit that came in by a merge was never the state of the branch; name the merge or another branch.",
+        hint="a merged commit was never the state of the branch; use the merge commit or another branch.",
     )

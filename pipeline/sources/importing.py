@@ -193,9 +193,7 @@ def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
         row = int(np.flatnonzero(columns["source_id"].is_null())[0])
         raise InputError.expected("a source id", None, f"{where(row)}.source_id")
     if (odd := _first_not_nfc(columns["source_id"])) is not None:
-        hint = (
-            "two spellings of one name would be two sources, of which a denial names one; `--source` names a folder's."
-        )
+        hint = "two spellings would be two sources, and a denial would match only one; set the name with `--source`."
         raise InputError.described("a source id in Unicode NFC", "another form", f"{where(odd)}.source_id", hint=hint)
     return columns
 
@@ -280,9 +278,7 @@ def _fill_trust(fill: _Filler, columns: dict[str, pa.Array], report: ImportRepor
     if pc.any(promoted).as_py():
         columns["declared_standing"] = pc.if_else(promoted, "evidence", columns["declared_standing"])
         for row in np.flatnonzero(promoted.to_numpy(zero_copy_only=False))[:NAMED]:
-            report.note(
-                "a row that calls itself instruction counts as evidence: content cannot instruct", at=where(row)
-            )
+            report.note("a row declared as instruction counts as evidence: content cannot instruct", at=where(row))
     of_memory = _mapped(columns["lifecycle"], lambda state: STANDING_OF_MEMORY.get(state, "evidence"))
     standing = pc.if_else(
         pc.equal(origin, "memory"), of_memory, _mapped(origin, lambda c: DEFAULTS[c].declared_standing)

@@ -60,7 +60,7 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
             "event_time": dated and microseconds(dated, path),
         }
     except InputError:
-        report.note("a header that could not be read was left alone, but for a zone that closes", at=path)
+        report.note("an unreadable header was ignored, except for a restrictive zone", at=path)
         zone = _zone(header, report) if header is not None else None
         return {"zone": zone} if zone in _CLOSING else _closed(header, matter)
     if entity.lower() == "decision":

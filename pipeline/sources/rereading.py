@@ -87,7 +87,7 @@ class Rereadings:
             name = source_id.partition(":")[2]
             raise InputError(
                 f"Expected {before.root}, from which {source_id} was read, got another folder of that name - at {root}",
-                hint=f"give this one a name, `--source NAME`; with `--source {name}` it takes the place of the other",
+                hint=f"name this one with `--source NAME`; `--source {name}` replaces the other",
             )
         if before is None or before.rules != digest or source_id in self._shared:
             before = Reading(digest)
