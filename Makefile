@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-context bench-page docs golden mutants release-check surfaces adapters format clean
+.PHONY: help demo test test-full check bench bench-context bench-page docs golden mutants prose release-check surfaces adapters format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,11 +38,15 @@ test: $(STAMP)-dev ## install and run the tests
 test-full: $(STAMP)-dev ## the tests with kill tests and large properties, run before a release
 	TEST_PROFILE=full $(BIN)/python -m pytest -n auto --dist loadgroup
 
-check: $(STAMP)-dev ## lint, types and import rules
+check: $(STAMP)-dev ## lint, types, import rules and prose
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	$(BIN)/python tests/prose/prose_check.py
+
+prose: $(STAMP)-dev ## prose of docs, docstrings and messages against a word list; PROSE_ARGS="--all" or "--lower"
+	$(BIN)/python tests/prose/prose_check.py $(PROSE_ARGS)
 
 $(BENCH)/.installed: $(SOURCES) tests/bench/peers.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'

@@ -72,7 +72,7 @@ class OfTable(Generic[Value]):
     """A function of one table, called once for each table that is in use: grants and policies serve many requests.
 
     A table is known by its identity: none of them changes. What the function gives must not hold the table itself, which
-    would then be in use for ever. Threads may share it.
+    would then be in use forever. Threads may share it.
     """
 
     def __init__(self, function: Callable[[pa.Table], Value]) -> None:

@@ -83,7 +83,7 @@ class Collection:
         return {self._history(): commit_table(self._line())} if self.shape == "code" else {}
 
     def requests(self, *, purpose: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
-        """One request per judged query, scoped to its user and point in time."""
+        """One request per judged query, scoped to its user and time."""
         queries = self.read("queries")
         queries["query_id"] = self._named(queries["query_id"])
         queries = queries[queries["query_id"].isin(set(self.qrels["query_id"]))]
