@@ -2,7 +2,7 @@
 
 Reads: a staged run, and the run that it becomes. Gives: `observed`.
 
-What one would otherwise get wrong: an event is told outside of the run. Where telling fails, the error is the teller's own; the
+Note: an event is told outside of the run. Where telling fails, the error is the teller's own; the
 run goes on and can be resumed as without it.
 """
 

@@ -8,7 +8,7 @@ a span `retrieval PROJECT` with one child per step of the line, named by the con
 OpenInference (`openinference.span.kind`, `retrieval.documents.*`); what neither has a name for stands below `scoped_retrieval.*`.
 A run of a table of requests is one span.
 
-What one would otherwise get wrong: spans hold no content unless it is asked for: no question, no text, no path, no name of a
+Note: spans hold no content unless it is asked for: no question, no text, no path, no name of a
 person. And counts of rows that were not shown are an auditor's: spans have them where the principal audits the projects, or where
 whoever embeds the retriever asks for them, not because somebody can set an environment variable.
 """

@@ -2,7 +2,7 @@
 
 Gives `assertions`: a table of facts for every slot. A fact without a value ends what was asserted before.
 
-What one would otherwise get wrong: the words of an event enter the state only where the event itself may be shown, and each fact
+Note: the words of an event enter the state only where the event itself may be shown, and each fact
 carries the zone of its event. Of other events the state keeps what they end and that a file changed, in no words.
 """
 

@@ -177,11 +177,15 @@ def why(
     ],
     evidence: Annotated[
         str | None,
-        typer.Argument(metavar="EVIDENCE", help="An evidence id or path[#line]; without one, list what --capture-withheld kept."),
+        typer.Argument(
+            metavar="EVIDENCE", help="An evidence id or path[#line]; without one, list what --capture-withheld kept."
+        ),
     ] = None,
     gold: Annotated[
         Path | None,
-        typer.Option("--gold", metavar="QRELS", help="Judgements whose rows to trace: TREC qrels, BEIR's TSV or Parquet."),
+        typer.Option(
+            "--gold", metavar="QRELS", help="Judgements whose rows to trace: TREC qrels, BEIR's TSV or Parquet."
+        ),
     ] = None,
     system: Annotated[
         str, typer.Option("--system", help="With --gold, of a run of `eval`: full, block or block@2000.")

@@ -46,7 +46,9 @@ def register(app: typer.Typer) -> None:
 def run(
     requests: Annotated[
         Path | None,
-        typer.Argument(metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV file with one request per row; not with --resume."),
+        typer.Argument(
+            metavar="REQUESTS", help="JSONL, JSON, Parquet or CSV file with one request per row; not with --resume."
+        ),
     ] = None,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
@@ -58,9 +60,12 @@ def run(
     preset: PresetFlag = None,
     capture_withheld: CaptureFlag = False,
     engine: Annotated[str | None, typer.Option(help="local, or ray for tasks on a Ray cluster.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes of the local engine; 1 runs in this process.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes of the local engine; 1 runs in this process.")
+    ] = None,
     ray_address: Annotated[
-        str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="Address of the Ray cluster; default: start one here.")
+        str | None,
+        typer.Option("--ray-address", metavar="HOST:PORT", help="Address of the Ray cluster; default: start one here."),
     ] = None,
     resume: Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Resume this interrupted run.")] = None,
     openlineage: Annotated[
@@ -227,7 +232,8 @@ def ask(
     allow_path: Annotated[Texts, typer.Option("--allow-path", metavar="GLOB", help="Only these paths.")] = None,
     deny_path: Annotated[Texts, typer.Option("--deny-path", metavar="GLOB", help="Not these paths.")] = None,
     act_as: Annotated[
-        str | None, typer.Option("--as", metavar="PRINCIPAL", help="Ask with this principal's rights; requires an act_as grant.")
+        str | None,
+        typer.Option("--as", metavar="PRINCIPAL", help="Ask with this principal's rights; requires an act_as grant."),
     ] = None,
     weights: WeightsFlag = None,
     preset: PresetFlag = None,
@@ -310,7 +316,9 @@ def ask(
         emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
     if isinstance(settings["corpus"], Path) and has_pieces(settings["corpus"]):
-        note("an `index` of this corpus is running or was interrupted; its rows are not in the answer. Run `index` again")
+        note(
+            "an `index` of this corpus is running or was interrupted; its rows are not in the answer. Run `index` again"
+        )
     if found.not_captured:
         note(f"warn: not captured: {found.not_captured}")
     for condition in found.conditions:

@@ -3,7 +3,7 @@
 Reads unified diffs, the patches of Codex CLI, and lines that begin with `+` and `-` alone. Gives `in_short`: a summary of one line and,
 of a long diff, an excerpt. Each says how many of the changed lines it leaves out.
 
-What one would otherwise get wrong: the first lines of a diff name files and places, and say nothing of the change.
+Note: the first lines of a diff name files and places, and say nothing of the change.
 """
 
 from __future__ import annotations
