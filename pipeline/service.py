@@ -380,7 +380,7 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
             snapshot_rows(run, name, TABLES_READ),
             audit=audit,
             lineage=run.lineage if audit else None,
-            took=run.request_seconds_of(name),
+            took=run.request_seconds_of(name) if audit else None,
             seconds=run.node_seconds if audit and audits_whole(settings, run) else None,
         )
     expect_reader(settings, run)
@@ -399,7 +399,7 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
         audit=audit,
         settings=run.settings,
         seconds=run.node_seconds if whole else {},
-        took={name: took for name, took in run.request_seconds.items() if name in mine},
+        took={name: took for name, took in run.request_seconds.items() if name in mine} if audit else {},
         shards=[(f"shard {shard}", *spent) for shard, *spent in run.shard_seconds] if whole else (),
         quality=judged,
     )

@@ -183,6 +183,11 @@ def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not
         settings_of(world.folder, "bob", runs=runs), world_run_of_bob(world, runs)
     )
 
+    with world.story.open(principal="bob", runs=runs) as retriever:
+        own = retriever.retrieve(ASKED).snapshot_id
+    assert "answered in" not in report_of(settings_of(world.folder, "bob", runs=runs), own)
+    assert "answered in" in report_of(settings, own)
+
     measured = open_run(settings, each)
     assert set(measured.request_seconds) == set(measured.snapshots["snapshot_id"].to_pylist())
     assert len(shown_times(report_of(settings, each))) == 3

@@ -50,7 +50,8 @@ def snapshot_page(
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
         audit: False leaves out whatever speaks of rows that the caller may not know of.
         lineage: the graph that made the run, for auditors.
-        took: the seconds of the line, and how many requests it answered together, where that was measured.
+        took: for auditors, the seconds of the line, and how many requests it answered together, where that was measured: a
+            caller's page is the same whatever else the corpus holds.
         seconds: of a batch, how long each node took for all requests of the run.
     """
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())} if audit else {}

@@ -48,7 +48,7 @@ def run_report(
         audit: whether the reader audits all of them; else nothing is said of rows that were not shown.
         settings: what the manifest says of the settings.
         seconds: how long each node took, where that was measured.
-        took: by snapshot, the seconds of its line and how many requests shared them, where each was measured.
+        took: for auditors, by snapshot the seconds of its line and how many requests shared them, where each was measured.
         shards: of a batch, the name of each shard, its requests and its seconds: its requests run together, so none has a
             time of its own.
         quality: figures of judged requests (`evaluation.run_quality`), which then come first in the table.
