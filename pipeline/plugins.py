@@ -48,6 +48,8 @@ __all__ = [
     "SourceReader",
     "code_of",
     "installed",
+    "is_installed",
+    "plugins_of",
     "with_digest",
 ]
 
@@ -82,6 +84,24 @@ def installed(names: Collection[str]) -> Installed:
     line = with_digest(Plugins(gates, lanes, score_terms))
     readers = tuple(found["readers"])
     return Installed(line, readers, code_of(readers) if readers else "")
+
+
+def is_installed(plugins: Plugins) -> bool:
+    """Whether these are what the plugins of their names bring here, and nothing else."""
+    try:
+        return installed(plugins.names).line.digest == plugins.digest
+    except InputError:
+        return False
+
+
+def plugins_of(run: Any) -> Plugins:
+    """What a run used of plugins, as it is installed now.
+
+    Raises:
+        InputError: a plugin of the run is not installed.
+    """
+    named = run.settings.get("plugins")
+    return installed(named.split(",") if named else ()).line
 
 
 def with_digest(plugins: Plugins) -> Plugins:

@@ -12,9 +12,17 @@ from plugin_package import SOURCE, install
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.score_terms import terms_of
 from scoped_retrieval.pipeline.auditing.reproduce import reproduced
+from scoped_retrieval.pipeline.auditing.sql import queried
+from scoped_retrieval.pipeline.contracts.explain import explain
+from scoped_retrieval.pipeline.contracts.scope import desk_of
+from scoped_retrieval.pipeline.contracts.why import why_not
+from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
+from scoped_retrieval.pipeline.engines.shards import in_this_process
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
 from scoped_retrieval.pipeline.plugins import Installed, Plugins, ScoreTerm, installed, with_digest
+from scoped_retrieval.pipeline.requests.fields import columns_of
+from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.runs.verify import verify
 from scoped_retrieval.pipeline.settings import load_settings
 from small_corpus import NOON, Story, places, row
@@ -117,6 +125,37 @@ def test_a_gate_is_shown_nothing_of_a_request_but_what_groups_requests(story):
     assert seen and all("principal" in names and not {"request_id", "question", "as_of"} & names for names in seen)
 
 
+def audited(story: Story) -> None:
+    (story.folder / "grants.yaml").unlink()
+    write_starter_grants(story.folder / "grants.yaml", "ana", "shop", audit=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("embargo.md", ("acme.embargo", "not so: it is not under embargo", ["only a row without the tag embargo"])),
+        (
+            "sealed.md",
+            ("acme.sealed", "not so: it is not sealed", ["only a row of which this holds: it is not sealed"]),
+        ),
+    ],
+)
+def test_an_auditor_learns_why_a_row_was_stopped_by_a_plugin(story, path, said):
+    audited(story)
+    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
+        snapshot = retriever.retrieve({"project": "shop", "question": QUESTION}).snapshot_id
+    (answer,) = why_not(settings_of(story), snapshot, path)
+    assert (answer["decided_by"], answer["reason_text"], answer["would_admit"]) == said
+
+
+def test_a_contract_explains_the_gates_of_plugins(story):
+    scope = desk_of(settings_of(story, plugins="acme")).scope(Fields(columns_of({"project": "shop"}, "request")))
+    assert len(scope.rows) == 3
+    told = {line["gate"]: line["says"] for line in explain(scope)["gates"]}
+    assert told["acme.embargo"] == "Rows without the tag embargo."
+    assert told["acme.sealed"] == "Only if it is not sealed."
+
+
 # --- score terms ----------------------------------------------------------------------------------------------------
 
 
@@ -188,8 +227,7 @@ def settings_of(story: Story, **flags: Any) -> Any:
 
 
 def test_runs_with_plugins_are_reproduced(story):
-    (story.folder / "grants.yaml").unlink()
-    write_starter_grants(story.folder / "grants.yaml", "ana", "shop", audit=True)
+    audited(story)
     with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
         run = retriever.run([{"project": "shop", "purpose": "answer-question", "question": QUESTION}, {"purpose": "?"}])
         ranked = retriever.runs.open(run.run_id).table("ranked")
@@ -217,6 +255,26 @@ def test_snapshots_name_the_plugins_code(story):
         return next(part["value"] for part in parts if part["part"] == "code")
 
     assert code(()) != code(("acme",))
+
+
+def test_worker_processes_load_the_plugins_of_a_run(story, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(story.folder / "site"))
+    asked = [
+        {"request_id": f"r{n}", "project": "shop", "purpose": "answer-question", "question": question}
+        for n, question in enumerate((QUESTION, "retry", "handbook of the team"))
+    ]
+    with story.open(plugins=("acme",), runs=story.folder / "runs", shard_requests=1) as retriever:
+        done = [retriever.run(asked, engine=engine).run_id for engine in (in_this_process, ProcessEngine(2))]
+        here, there = (retriever.runs.open(run).table("snapshots")["snapshot_digest"].to_pylist() for run in done)
+    assert sorted(here) == sorted(there)
+
+
+def test_views_show_contributions_of_plugins(story):
+    audited(story)
+    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
+        run = retriever.run([{"project": "shop", "purpose": "answer-question", "question": QUESTION}]).run_id
+    table = queried(settings_of(story), "select term, sum(contribution) as total from scores group by term", [run])
+    assert dict(zip(*(table[name].to_pylist() for name in ("term", "total")), strict=True))["acme.length"] > 0
 
 
 def test_plugins_go_to_other_processes(story):

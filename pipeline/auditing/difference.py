@@ -123,7 +123,8 @@ def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
 def _moved_most(keys: pd.DataFrame, before: Side, after: Side) -> np.ndarray:
     """The score term whose contribution changed most, with the change; empty where none did."""
     known = [side.tables["ranked"] for side in (before, after)]
-    terms = [term for term in SCORE_TERMS if all(term in one for one in known)]
+    of_plugins = (name for name in map(str, known[0]) if "." in name)
+    terms = [term for term in (*SCORE_TERMS, *of_plugins) if all(term in one for one in known)]
     if not len(keys) or not terms:
         return np.full(len(keys), "", dtype=object)
     on = list(keys.columns)

@@ -25,7 +25,7 @@ from ..encoders.cross_encoder import PairScores
 from ..encoders.encoder import encoder_of
 from ..engines.shards import with_counters
 from ..lanes import MODEL_FAULTS, lanes_off
-from ..plugins import installed
+from ..plugins import plugins_of
 from ..policies.tables import load_policies
 from ..provenance import provenance
 from ..settings import Settings
@@ -113,7 +113,7 @@ def line_of(
     used = "semantic" in lanes and "semantic" not in off
     off |= _faults(run)
     known = {name: recorded[name] for name in ("lanes", "bm25", "plugins") if name in recorded}
-    plugins = installed(recorded["plugins"].split(",") if "plugins" in recorded else ()).line
+    plugins = plugins_of(run)
     line = Line(
         corpus=corpus,
         policies=policies.inputs() if policies else {name: run.stored(name) for name in POLICIES},

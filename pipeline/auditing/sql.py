@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from ...nodes.errors import AccessError, InputError, ModelError
 from ...nodes.tables import TABLES
-from ...nodes.vocabulary import SCORE_TERMS
 from ..access import audits_whole, expect_reader, known_runs, open_run
 from ..runs.parts import PERSISTED
 from ..settings import Settings
@@ -53,11 +52,8 @@ VIEWS: Mapping[str, View] = {
     "scores": View(
         "the contributions to the score of each ranked row, one row per term",
         ("ranked",),
-        "unpivot (select run_id, request_id, evidence_id, rank, final, "
-        + ", ".join(SCORE_TERMS)
-        + " from ranked) on "
-        + ", ".join(SCORE_TERMS)
-        + " into name term value contribution",
+        "unpivot (select * exclude (selected_reason) from ranked) "
+        "on columns(* exclude (run_id, request_id, evidence_id, rank, final)) into name term value contribution",
     ),
     "losses": View(
         "how many candidates each stage and reason lost, per request",

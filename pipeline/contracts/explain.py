@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...nodes.walls.gates import GATES
 from ...nodes.walls.gates.gate import always
 from .scope import Scope
 
@@ -27,7 +26,7 @@ def explain(scope: Scope) -> dict[str, Any]:
     who = f"{contract['principal']} in {contract['project']} for {contract['purpose']}{asked_by}"
     refusal = refusal_of(contract["denied_reason"]) if contract["denied"] else None
     gates = []
-    for gate in GATES:
+    for gate in scope.gates:
         explained = gate.explain or always(f"Only if {gate.doc}.")
         rule, says = ("", refusal) if refusal else explained(contract, bounds)
         gates.append({"gate": gate.name, "gate_class": gate.gate_class, "rule": rule, "says": says})

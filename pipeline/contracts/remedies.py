@@ -11,8 +11,8 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
-from ...nodes.walls.gates import GATES
 from ...nodes.walls.gates.gate import Case, Gate, Opening
 from ..views.refusal import refusals
 
@@ -30,16 +30,22 @@ class Remedy:
     """Whether a contract can open it; otherwise only the row itself could change."""
 
 
-def remedies(contract: dict[str, Any], bounds: list[dict[str, Any]], frame: Any, position: int) -> list[Remedy]:
+def remedies(
+    contract: dict[str, Any],
+    bounds: list[dict[str, Any]],
+    frame: Any,
+    position: int,
+    plugins: Plugins = NO_PLUGINS,
+) -> list[Remedy]:
     """The gates that stop a frame row, in the order they are met; empty for a row that passes them all."""
     row = frame.evidence.slice(position, 1).to_pylist()[0]
     starts = frame.row_index.placement_starts
     placed = frame.placements.slice(starts[position], starts[position + 1] - starts[position]).to_pylist()
     case = Case(copy.deepcopy(contract) | {"denied": False}, copy.deepcopy(bounds), row, placed)
-    gates = {gate.name: gate for gate in GATES}
+    gates = {gate.name: gate for gate in plugins.order.gates}
     found: list[Remedy] = []
     for _ in gates:
-        name = _stopped_by(case, frame, position)
+        name = _stopped_by(case, frame, position, plugins)
         if name is None or (found and name == found[-1].gate):
             break
         found.append(Remedy(name, *_opening(gates[name], case)))
@@ -54,6 +60,6 @@ def _opening(gate: Gate, case: Case) -> Opening:
     return gate.remedy(case)
 
 
-def _stopped_by(case: Case, frame: Any, position: int) -> str | None:
+def _stopped_by(case: Case, frame: Any, position: int, plugins: Plugins = NO_PLUGINS) -> str | None:
     contracts, bounds = CONTRACTS.from_rows([case.contract]), CONTRACT_BOUNDS.from_rows(case.bounds)
-    return refusals(contracts, bounds, frame, [position])[0]["decided_by"]
+    return refusals(contracts, bounds, frame, [position], plugins)[0]["decided_by"]

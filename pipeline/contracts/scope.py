@@ -21,11 +21,14 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat, gathered
 from ...nodes.errors import InputError
+from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.walls.clocks import clocks
+from ...nodes.walls.gates import GATES, Gate
 from ..corpus import Corpus
 from ..driver import build_driver
 from ..grants import GrantsFile, load_grants
 from ..opening import corpus_of
+from ..plugins import installed
 from ..policies.tables import Policies, load_policies
 from ..requests.commits import Commits
 from ..requests.door import resolve_requests
@@ -51,6 +54,8 @@ class Scope:
     """Frame rows of A(r), ascending."""
     placement: NDArray[np.int64]
     """The frame placement that each of them is judged by."""
+    gates: tuple[Gate, ...] = GATES
+    """The gates in order, those of plugins among them."""
 
     @cached_property
     def contract(self) -> dict[str, Any]:
@@ -96,6 +101,7 @@ class Desk:
     defaults: Mapping[str, Any]
     work_trees: Collection[Path] = ()
     tokenizers: Collection[str] = ()
+    plugins: Plugins = NO_PLUGINS
 
     def scope(self, fields: Fields) -> Scope:
         """What a request with these fields could see.
@@ -114,7 +120,7 @@ class Desk:
         )  # fmt: skip
         if failures.num_rows:
             raise InputError(failures["error"][0].as_py())
-        inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table}
+        inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table, "plugins": self.plugins}
         planned = build_driver().execute(list(_RESOLVED), inputs=inputs)
         bounds = planned["contract_bounds"]
         users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
@@ -122,7 +128,9 @@ class Desk:
         gated = build_driver().execute(list(_GATED), inputs=inputs | frame.inputs(), overrides=planned)
         reachable = gated["reachable"].filter(pc.equal(gated["reachable"]["withheld_by"], 0))
         rows, placement = _alive(frame, reachable["row"].to_numpy(), planned["contracts"])
-        return Scope(fields, {**planned, **gated, "requests": requests}, frame, rows, placement)
+        return Scope(
+            fields, {**planned, **gated, "requests": requests}, frame, rows, placement, self.plugins.order.gates
+        )
 
 
 def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
@@ -143,6 +151,7 @@ def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
         defaults={"purpose": settings["purpose"]} | ({"project": projects[0]} if len(projects) == 1 else {}),
         work_trees=work_trees,
         tokenizers=registered(settings["tokenizers"]),
+        plugins=installed(settings["plugins"]).line,
     )
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, StoreError
-from ...nodes.walls.gates import GATES
+from ..plugins import plugins_of
 from ..runs import replay
 from ..service import audience_of, audited_projects, open_run, pinned_corpus
 from ..settings import Settings
@@ -29,7 +29,6 @@ from .unrecalled import not_recalled
 __all__ = ["captured", "why_not"]
 
 _LINE = re.compile(r"(?P<path>.+)#L?(?P<line>\d+)(?:-L?\d+)?(?: \(.*\))?")
-_REASONS = {gate.name: gate for gate in GATES}
 ROWS_ANSWERED = 20
 """Rows of one path that are answered; a line or an evidence id names fewer."""
 _ADVICE = {
@@ -146,6 +145,7 @@ class _Case:
 
     def __init__(self, settings: Settings, run: Any, snapshot_id: str, frame: Any, decided: dict[str, Any]) -> None:
         self.run, self.snapshot_id, self.frame, self.decided = run, snapshot_id, frame, decided
+        self.plugins = plugins_of(run)
         self.contracts, self.bounds = (
             run.table(name, snapshot_id=snapshot_id) for name in ("contracts", "contract_bounds")
         )
@@ -162,11 +162,11 @@ class _Case:
         if contract["denied"]:
             reason = contract["denied_reason"]
             return _answer(stored, "resolve", reason, refusal_of(reason), decided_by="contract")
-        verdict = refusals(self.contracts, self.bounds, self.frame, [row])[0]
+        verdict = refusals(self.contracts, self.bounds, self.frame, [row], self.plugins)[0]
         if verdict["admitted"]:
             return stored | not_recalled(self.run, self.snapshot_id, self.frame, row)
-        found = remedies(contract, self.bounds.to_pylist(), self.frame, row)
-        gate = _REASONS[verdict["decided_by"]]
+        found = remedies(contract, self.bounds.to_pylist(), self.frame, row, self.plugins)
+        gate = next(gate for gate in self.plugins.order.gates if gate.name == verdict["decided_by"])
         told = _answer(stored, "gate", gate.reason_code, f"not so: {gate.doc}", decided_by=gate.name)
         outcome = decision["outcome"] if decision else "rejected"
         return told | {

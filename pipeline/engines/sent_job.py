@@ -19,10 +19,12 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
+from ...nodes.plugins import NO_PLUGINS
 from ..code_digest import code_digest
 from ..corpus import Corpus
 from ..driver import Line, QueryVectors
 from ..encoders.cross_encoder import PairScores
+from ..plugins import installed, is_installed
 from ..runs import RunStore, StagedRun
 from .shards import ShardJob
 
@@ -47,6 +49,9 @@ class SentJob:
     """Of the encoder that the questions are read with; None if none is."""
     cross_encoder: Any
     line: Line
+    plugins: tuple[str, ...]
+    """Plugins that are installed; those that were given as objects go with the line."""
+    plugins_digest: str
     auditor: str | None
     compiled: bool
 
@@ -61,6 +66,8 @@ class SentJob:
         if place is not None or not isinstance(corpus, Corpus):
             raise InputError.expected("a place that other processes reach", place, "engine", hint=_HERE)
         bare: Any = None
+        plugins = job.line.plugins
+        named = plugins.names if plugins and is_installed(plugins) else ()
         encoder, off = job.line.vectors.encoder, "semantic" in job.line.lanes_off
         return cls(
             token=uuid.uuid4().hex,
@@ -78,7 +85,10 @@ class SentJob:
                 vectors=QueryVectors(None),
                 pairs=PairScores(None),
                 counters=type(job.line.counters)(),
+                plugins=NO_PLUGINS if named else plugins,
             ),
+            plugins=named,
+            plugins_digest=plugins.digest,
             auditor=job.auditor,
             compiled=job.compiled,
         )
@@ -100,8 +110,15 @@ class SentJob:
                 f"Expected the encoder {self.profile}, got {own or 'none'} - at a worker",
                 hint="install the extra semantic, and the same model, on every node",
             )
+        plugins = installed(self.plugins).line if self.plugins else self.line.plugins
+        if plugins.digest != self.plugins_digest:
+            raise EngineError(
+                f"Expected the versions of {', '.join(self.plugins)} that began the run, got others - at a worker",
+                hint="install one version of every plugin on every node",
+            )
         line = replace(
             self.line,
+            plugins=plugins,
             corpus=_corpus(self.corpus, self.generation),
             vectors=QueryVectors(self.encoder),
             pairs=PairScores(self.cross_encoder),

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import AccessError, InputError
 from ...nodes.vocabulary import SCORE_TERMS
 from ..access import audiences, unknown
+from ..plugins import plugins_of
 from ..service import audited_projects, open_run, pinned_corpus
 from ..settings import Settings
 from ..views.refusal import refused_pairs
@@ -137,6 +138,7 @@ class _Case:
         self.contracts, self.bounds, self.decisions, self.hits, self.ranked = (
             _of(run.table(name), requests) for name in ("contracts", "contract_bounds", "decisions", "hits", "ranked")
         )
+        self.plugins = plugins_of(run)
         corpus = pinned_corpus(settings, run)
         reached = set(pc.unique(self.bounds["project"]).to_pylist()) | set(audited_projects(settings, run))
         self.frame = corpus.frame(sorted(reached & set(corpus.projects())))
@@ -187,9 +189,8 @@ class _Case:
         left = pairs["stage"].isna()
         if left.any():
             undecided = pairs.loc[left, ["request_id", "row", "evidence_id"]]
-            verdicts = refused_pairs(
-                self.contracts, self.bounds, self.frame, undecided["request_id"].tolist(), undecided["row"].to_numpy()
-            )
+            asked, row = undecided["request_id"].tolist(), undecided["row"].to_numpy()
+            verdicts = refused_pairs(self.contracts, self.bounds, self.frame, asked, row, self.plugins)
             hit = self.hits.select(["request_id", "evidence_id"]).to_pandas().drop_duplicates().assign(hit=True)
             found = undecided.merge(hit, on=["request_id", "evidence_id"], how="left")["hit"].notna().to_numpy()
             admitted = np.asarray(verdicts["admitted"], dtype=bool)

@@ -226,8 +226,7 @@ def _selected(
                 "content_type": kind
                 if kind in _CONTENT_TYPES
                 else _CONTENT.get(citation["evidence_kind"], "paragraph"),
-                "scores": {name: sum(score[term] for term in of) for name, of in _CLASSES.items()}
-                | {"final": score["final"]},
+                "scores": _scores(score),
                 "reasons_selected": [score["selected_reason"]],
                 "overlay_hits": _overlay_hits(score, terms.get(id_, {})),
                 "metadata": {
@@ -247,6 +246,13 @@ def _selected(
             }
         )
     return chunks
+
+
+def _scores(score: Row) -> dict[str, Any]:
+    """The four scores and their sum; terms of plugins count as reranking."""
+    four = {name: sum(score[term] for term in of) for name, of in _CLASSES.items()}
+    four["rerank"] += sum(value for name, value in score.items() if "." in name)
+    return four | {"final": score["final"]}
 
 
 def _overlay_hits(score: Row, term: Row) -> list[str]:

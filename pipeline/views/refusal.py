@@ -14,13 +14,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import rank_within
+from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.tables import CANDIDATES
 
 __all__ = ["refusals", "refused_pairs"]
 
 
 def refusals(
-    contracts: pa.Table, bounds: pa.Table, frame: Any, rows: Sequence[int] | None = None
+    contracts: pa.Table,
+    bounds: pa.Table,
+    frame: Any,
+    rows: Sequence[int] | None = None,
+    plugins: Plugins = NO_PLUGINS,
 ) -> list[dict[str, Any]]:
     """The verdict of one contract on rows of a frame, by default on every one, in frame order.
 
@@ -29,18 +34,25 @@ def refusals(
         bounds: its rows of CONTRACT_BOUNDS.
         frame: a `CorpusFrame`, of any projects.
         rows: frame rows, ascending.
+        plugins: those of the run, whose gates judge as well.
 
     Returns:
         Per row: evidence_id, source_id, path, admitted, decided_by, reason_code.
     """
     at = np.arange(frame.evidence.num_rows) if rows is None else np.array(rows, dtype=np.int64)
     stored = frame.evidence.select(["evidence_id", "source_id", "path"]).take(pa.array(at))
-    judged = refused_pairs(contracts, bounds, frame, contracts["request_id"].to_pylist() * len(at), at).to_pylist()
+    asked = contracts["request_id"].to_pylist() * len(at)
+    judged = refused_pairs(contracts, bounds, frame, asked, at, plugins).to_pylist()
     return [row | verdict for row, verdict in zip(stored.to_pylist(), judged, strict=True)]
 
 
 def refused_pairs(
-    contracts: pa.Table, bounds: pa.Table, frame: Any, requests: Sequence[str], rows: NDArray[np.int64]
+    contracts: pa.Table,
+    bounds: pa.Table,
+    frame: Any,
+    requests: Sequence[str],
+    rows: NDArray[np.int64],
+    plugins: Plugins = NO_PLUGINS,
 ) -> pa.Table:
     """The verdict of the contract of each request on the row beside it, in their order.
 
@@ -50,6 +62,7 @@ def refused_pairs(
         frame: a `CorpusFrame`, of any projects.
         requests: a request per pair; pairs are given once.
         rows: a frame row per pair.
+        plugins: those of the run, whose gates judge as well.
 
     Returns:
         Per pair: evidence_id, admitted, decided_by, reason_code.
@@ -77,7 +90,7 @@ def refused_pairs(
         }
     )
     given = {"candidates": candidates, "contracts": contracts, "contract_bounds": bounds}
-    inputs = {"evidence": frame.evidence, "placements": frame.placements}
+    inputs = {"evidence": frame.evidence, "placements": frame.placements, "plugins": plugins}
     verdicts = build_driver().execute(["verdicts"], inputs=inputs, overrides=given)["verdicts"]
     back = np.empty(count, dtype=np.int64)
     back[order] = np.arange(count)

@@ -60,7 +60,8 @@ def snapshot_page(
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
     failure = one_of(rows, "failures")
     status = text_of(snapshot.get("status"))
-    terms = [term for term in SCORE_TERMS if any(row.get(term) for row in scores.values())]
+    known = (*SCORE_TERMS, *(name for name in next(iter(scores.values()), ()) if "." in name))
+    terms = [term for term in known if any(row.get(term) for row in scores.values())]
     items = _items(rows, scores, terms)
     return rendered(
         "snapshot.html",
@@ -88,8 +89,8 @@ def snapshot_page(
 
 
 def _color(term: str) -> int:
-    """The color of a score term, the same on every page."""
-    return SCORE_TERMS.index(term) % COLORS
+    """The color of a score term, the same on every page; terms of plugins share one."""
+    return (SCORE_TERMS.index(term) if term in SCORE_TERMS else len(SCORE_TERMS)) % COLORS
 
 
 def _took(took: tuple[float, int] | None) -> list[tuple[str, str]]:

@@ -185,7 +185,8 @@ def _results(rows: Rows) -> list[str]:
 def _score(ranked: Row | None) -> list[str]:
     if not ranked:
         return []
-    terms = " ".join(f"{t}={ranked[t]:.4f}" for t in SCORE_TERMS if ranked.get(t))
+    known = (*SCORE_TERMS, *(name for name in ranked if "." in name))
+    terms = " ".join(f"{t}={ranked[t]:.4f}" for t in known if ranked.get(t))
     return [f"    score: final={ranked['final']:.4f} {terms}".rstrip()]
 
 
