@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..columns.array_bytes import offsets_and_bytes
 from ..columns.keys import distinct_rows, first_of_runs, flat, positions
+from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import Ragged, expand_ranges, spread, starts_of
 from ..kernels.compiled import kernels
 from .line_units import Units
@@ -79,7 +80,7 @@ class Terms:
         counts = np.diff(starts)[code]
         distinct, key = np.unique(keys[expand_ranges(starts[code], counts)], return_inverse=True)
         request = positions(terms["request_id"], requests).repeat(counts)
-        weight = terms["weight"].to_numpy().repeat(counts)
+        weight = quantise(terms["weight"].to_numpy()).repeat(counts)
         codes = request * len(distinct) + key
         order = np.lexsort((-weight, codes))
         order = order[first_of_runs(codes[order])]
@@ -170,8 +171,12 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
     return start
 
 
-def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Float:
-    """Of each item the weights of the terms said before each of its units and before its end, one item after the other."""
+def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Int:
+    """Of each item the weights of the terms said before each of its units and before its end, one item after the other.
+
+    In multiples of `RESOLUTION`: a running sum over all items of a batch is exact as whole numbers, and would be rounded
+    by what stands before an item as floating-point ones.
+    """
     # A text that answers several requests is read once.
     one, text = distinct_rows(opening, closing)
     counts = closing[one] - opening[one]
@@ -187,7 +192,8 @@ def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -
     distinct = np.unique(cell * len(terms.codes) + found)  # a term counts once in a line
     weight = terms.weights[distinct % len(terms.codes)]
     per = np.bincount(distinct // len(terms.codes), weights=weight, minlength=cells[-1] + 1)
-    return np.asarray(per.cumsum() - per, dtype=np.float64)
+    whole = np.rint(per / RESOLUTION).astype(np.int64)
+    return whole.cumsum() - whole
 
 
 def _keyed(bounds: Int, data: NDArray[np.uint8], terms: Terms) -> tuple[Int, Int, Int]:
