@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import run
 from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
+from scoped_retrieval.nodes.turns.words import EVENT_KINDS
 from scoped_retrieval.pipeline.context.desk import demonstration
 from scoped_retrieval.pipeline.context.line import OUTPUTS, build_context_driver
 
@@ -82,3 +83,9 @@ def test_the_example_of_the_page_runs(capsys):
     exec(compile(code, "docs/context.md", "exec"), {})
     out = capsys.readouterr().out
     assert "- Key failure: src/a.test.ts:17 expected 3 received 2" in out and "'modelInputId': 'session/2'" in out
+
+
+def test_the_page_lists_every_kind_of_event():
+    page = (Path(__file__).parents[1] / "docs" / "context.md").read_text(encoding="utf-8")
+    table = page.split("| kinds | what they set |")[1].split("\n\n")[0]
+    assert {kind for kind in EVENT_KINDS.values if f"`{kind}`" not in table} == set()
