@@ -6,13 +6,14 @@ The line computes it from its tables; `verify` computes it again from stored one
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from ..columns.digests import combined_digests, digests_by_request, table_digest
 from ..columns.kept import OfTable
-from ..columns.keys import flat
+from ..columns.keys import first_of_runs, flat
 from ..tables import (
     ADMISSIBLE,
     ANCHORS,
@@ -93,15 +94,24 @@ def digests_of_requests(tables: Mapping[str, pa.Table], request_ids: pa.Array) -
     )
 
 
-def digests_known(digests: pa.Table | None) -> dict[str, dict[str, bytes]]:
-    """The digests of REQUEST_DIGESTS by table, then by request."""
+def digests_known(digests: pa.Table | None) -> Mapping[str, Mapping[str, bytes]]:
+    """The digests of REQUEST_DIGESTS by table, then by request: for reading only."""
+    return {} if digests is None else _digests_by_table(digests)
+
+
+def _by_table(digests: pa.Table) -> dict[str, dict[str, bytes]]:
+    tables, requests = flat(digests["table"]).dictionary_encode(), digests["request_id"].to_pylist()
+    data = bytes.fromhex("".join(digests["digest"].to_pylist()))
+    given = [data[at : at + 32] for at in range(0, len(data), 32)]
+    codes, names = np.asarray(tables.indices), tables.dictionary.to_pylist()
     found: dict[str, dict[str, bytes]] = {}
-    if digests is not None:
-        tables, requests = digests["table"].to_pylist(), digests["request_id"].to_pylist()
-        data = bytes.fromhex("".join(digests["digest"].to_pylist()))
-        for name, row, request in zip(tables, range(0, len(data), 32), requests, strict=True):
-            found.setdefault(name, {})[request] = data[row : row + 32]
+    for low, high in pairwise([*first_of_runs(codes).tolist(), len(codes)]):
+        found.setdefault(names[codes[low]], {}).update(zip(requests[low:high], given[low:high], strict=True))
     return found
+
+
+_digests_by_table = OfTable(_by_table)
+"""The snapshots read them, and the run that stores their tables."""
 
 
 def snapshot_digests(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -120,7 +120,12 @@ def _all_alike(columns: Sequence[pa.Array]) -> bool:
     ends = {column[place].as_py() for column in columns if len(column) for place in (0, -1)}
     if len(ends) != 1 or any(column.null_count for column in columns):
         return False
-    return all(set(pc.min_max(column).as_py().values()) == ends for column in columns if len(column))
+    return all(_values_in(column) == ends for column in columns if len(column))
+
+
+def _values_in(column: pa.Array) -> set[Any]:
+    """The least and the greatest value of some texts; all of a handful, which Python reads sooner."""
+    return set(column.to_pylist() if len(column) <= A_HANDFUL else pc.min_max(column).as_py().values())
 
 
 def _as_string(column: Column) -> pa.Array:
