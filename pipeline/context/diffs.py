@@ -26,7 +26,10 @@ def in_short(text: str, *, summary: int, excerpt: int, marked: bool = True) -> t
     diff. With `marked`, a diff has lines that name a file or a place.
     """
     lines = text.splitlines()
-    headers = {number for number in range(len(lines) - 1) if _HEADER.fullmatch("\n".join(lines[number : number + 3]))}
+    if not any(line.startswith(("+", "-")) for line in lines):
+        return None
+    begun = [number for number, line in enumerate(lines) if line.startswith("--- ")]
+    headers = {number for number in begun if _HEADER.fullmatch("\n".join(lines[number : number + 3]))}
     headers |= {number + 1 for number in headers}
     marks = [number for number, line in enumerate(lines) if number in headers or _MARK.match(line)]
     changed = [n for n, line in enumerate(lines) if line.startswith(("+", "-")) and n not in headers]
