@@ -30,10 +30,10 @@ from .tables import (
 from .walls.gates import GATES, NUMBER
 from .walls.second_wall import Mask, place_stops, time_stops
 
-_JUDGED = ("source_id", "origin_class", "evidence_kind", "path", "event_time", "valid_from", "valid_until",
-           "owner_project", "owner_user", "namespace", "workspace_root", "branch", "test_suite", "principals", "zone",
-           "level", "declared_visibility", "authority", "lifecycle", "declared_safety", "declared_standing",
-           "excluded_roles")  # fmt: skip
+_GATED = (column for gate in GATES for column in gate.columns)
+_JUDGED = tuple(
+    dict.fromkeys((*_GATED, "evidence_kind", "event_time", "valid_from", "valid_until", "declared_standing"))
+)
 _VISIBILITY = NUMBER["visibility"]
 _OF_HISTORY = np.zeros(len(GATES) + 1, dtype=bool)
 _OF_HISTORY[[NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"]]] = True

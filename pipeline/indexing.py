@@ -85,8 +85,11 @@ class IndexRequest:
     @property
     def empty(self) -> bool:
         """Nothing is named."""
-        given = (self.paths, self.evidence, self.mcp, self.read, *(getattr(self, kind) for kind in RECORDS))
-        return not any(given)
+        return not (self.mcp or self.read or any(self.named(kind) for kind in _KINDS))
+
+    def named(self, kind: str) -> Paths:
+        """The files and folders of a kind of source; a reader without a field of its own is named in `read`."""
+        return getattr(self, kind, ())
 
 
 def index_into(
@@ -121,7 +124,7 @@ def index_into(
         raise InputError.described(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
-    named = [path for kind in _KINDS for path in getattr(request, kind)]
+    named = [*(path for kind in _KINDS for path in request.named(kind)), *(path for _, path in request.read)]
     for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
@@ -264,8 +267,7 @@ class _Import:
     def _named(self) -> Iterator[tuple[SourceReader, Path]]:
         """Every file or folder of records with its reader, in the order in which they are read."""
         for kind, reader in self.readers.items():
-            given = getattr(self.request, kind) if kind in RECORDS else ()
-            yield from ((reader, path) for path in given)
+            yield from ((reader, path) for path in self.request.named(kind))
             yield from ((reader, path) for name, path in self.request.read if name == kind)
 
     def _encoder(self, rows: pa.Table) -> Any:
@@ -310,7 +312,7 @@ def _once(request: IndexRequest) -> IndexRequest:
             found.setdefault(os.path.realpath(path), path)
         return tuple(found.values())
 
-    return replace(request, **{kind: first(getattr(request, kind)) for kind in _KINDS})
+    return replace(request, **{kind: first(paths) for kind in _KINDS if (paths := request.named(kind))})
 
 
 def _expect_names(paths: Paths) -> None:

@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from plugin_package import SOURCE, install
-from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.columns.digests import table_digest
+from scoped_retrieval.nodes.errors import InputError, SchemaError
 from scoped_retrieval.nodes.score_terms import terms_of
+from scoped_retrieval.nodes.tables import RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.auditing.sql import queried
 from scoped_retrieval.pipeline.contracts.explain import explain
@@ -167,6 +171,27 @@ def test_contributions_of_a_plugin_add_up_to_the_final_score(story):
         assert sum(each[term] for term in terms) == each["final"] == sum(each[term] for term in reversed(terms))
         assert (each["acme.length"] * 2**30).is_integer()
     assert any(each["acme.length"] > 0 for each in ranked)
+    values = answered(story).tables["score_terms"]["acme.length"].to_pylist()
+    assert all((value * 2**30).is_integer() and 0 <= value <= 1 for value in values)
+
+
+@pytest.mark.parametrize("declared", [SCORE_TERMS, RERANK_WEIGHTS, RANKED], ids=lambda table: table.name)
+def test_digests_cover_the_columns_of_plugins(declared):
+    plain = declared.empty()
+    digests = {table_digest(plain, declared)}
+    row_ = pa.table({field.name: pa.array([_some(field.type)], field.type) for field in declared.schema})
+    for given in ({}, {"acme.length": 0.0}, {"acme.length": 1.0}, {"acme.size": 1.0}):
+        widened = row_
+        for name, value in given.items():
+            widened = widened.append_column(declared.extra_field(name), pa.array([value]))
+        digests.add(table_digest(declared.check(widened.cast(declared.widened(declared.schema, given))), declared))
+    assert len(digests) == 5
+    with pytest.raises(SchemaError):
+        declared.check(row_.append_column("length", pa.array([1.0])))
+
+
+def _some(type_: pa.DataType) -> Any:
+    return "a" if pa.types.is_string(type_) or pa.types.is_large_string(type_) else 1
 
 
 def test_a_term_that_looks_at_other_rows_fails_the_request(story):
@@ -321,6 +346,16 @@ def test_a_reader_of_records_reads_through_the_door_of_the_corpus(tmp_path, monk
     assert "ghp_" not in rows[1]["text"]
     with pytest.raises(InputError, match=r"got 'acme\.tickets' - at --read"):
         index_into(settings_of(story), request, now=NOON)
+
+
+def test_a_reader_of_the_package_needs_a_line_and_no_flag(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch)
+    (tickets,) = (reader for reader in installed(("acme",)).readers if reader.read is not None)
+    monkeypatch.setitem(indexing.RECORDS, "tickets", replace(tickets, name="tickets"))
+    story = Story(tmp_path)
+    (tmp_path / "tickets.txt").write_text("T-1: billing fails at noon\n")
+    request = IndexRequest(read=(("tickets", tmp_path / "tickets.txt"),), semantic=False)
+    assert index_into(settings_of(story), request, now=NOON).rows == {"tickets": 1}
 
 
 def test_files_of_a_plugin_s_language_are_cut_at_their_definitions(tmp_path, monkeypatch):

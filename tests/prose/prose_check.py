@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
-from prose_text import ROOT, Prose, everything
+from prose_text import Prose, everything
 from proselint.checks import __register__
 from proselint.registry.checks import Check, types
 
@@ -73,7 +73,10 @@ def main() -> int:
             problems += places[f"words.{number}"] if left == 0 or "--all" in sys.argv else [
                 f"{word['pattern']!r} stands {count} times, {left} are left to rewrite: write {word['use']!r}; --all lists them"
             ]  # fmt: skip
-    print("\n".join(problems) or f"prose: nothing new; {sum(counted)} private words are left to rewrite, --lower keeps that")
+    print(
+        "\n".join(problems)
+        or f"prose: nothing new; {sum(counted)} private words are left to rewrite, --lower keeps that"
+    )
     return bool(problems)
 
 
