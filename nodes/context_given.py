@@ -44,6 +44,15 @@ LOG_EVENTS = table(
     command=text("the command that ran, or the name and argument of the tool", nullable=True),
     exit_code=int32("how the command ended", nullable=True),
     failed=boolean("the command failed, was denied or timed out"),
+    check_scope=string(
+        "of a test, lint, type check or build what it covers: `test:` and the files, names and packages that it is narrowed to",
+        nullable=True,
+    ),
+    check_outcome=string("how that check came out: passed, failed or unknown", nullable=True),
+    check_clears=strings(
+        "kinds of checks whose failures end because it passed, all of them: it was not narrowed", nullable=True
+    ),
+    may_change=strings("files that the command may have changed; `*` = some that it does not name", nullable=True),
     path=string("file that it read or changed", nullable=True),
     version=string("version of that file: a hash, a commit or a number", nullable=True),
     subject=string("what it sets or ends: id of a constraint, memory or approval; the phase", nullable=True),
@@ -208,7 +217,7 @@ STATE_FACTS = table(
     doc="The state of every session as of every event: each fact with the range of events over which it holds.",
     session_id=string("the session"),
     slot=string(
-        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, read, artifact, approval, verification, revoked, disclosed or history"
+        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, read, artifact, approval, verification, cleared, revoked, disclosed or history"
     ),
     fact=string("which fact of the slot: a path, an id; `` where a slot has one"),
     value=text("the fact", nullable=True),

@@ -28,7 +28,6 @@ from .frames import micros
 from .rendering import STANDING_WORDS
 from .turns.frame import PLACE, STYLES, bullet, bullets, closing, one_line, opening_of_source, quote
 from .turns.joining import joined
-from .turns.scopes import checks
 from .turns.words import REASONS
 
 Int = NDArray[np.int64]
@@ -103,7 +102,9 @@ def isolated(
             "body": body,
             "fallback": _scattered(whole.fallbacks(), fallback, len(turn)),
             "carrier": chosen["carrier"],
-            "marker": _scattered(_Lines(sources, chosen, text, form, turn, observed).marker(), observed, len(turn)),
+            "marker": _scattered(
+                _Lines(sources, chosen, text, form, turn, observed).marker(log_events), observed, len(turn)
+            ),
         }
     )
 
@@ -202,7 +203,7 @@ class _Lines:
         sizes = (pc.cast(pc.utf8_length(self.text), pa.string()), pc.cast(self.sources["characters"], pa.string()))
         part = joined("- Below: ", sizes[0], " of its ", sizes[1], " characters.\n")
         part = pc.if_else(pc.equal(self.form, "excerpt"), part, literal(""))
-        marker = self.marker()
+        marker = self.marker(events)
         lines = joined("Latest observation:\n", bullet(first), key, pc.fill_null(stored, literal("")), pc.fill_null(part, literal("")),
                        f"- {UNTRUSTED}\n", quoted)  # fmt: skip
         made = []
@@ -212,10 +213,11 @@ class _Lines:
         which = np.asarray(pc.index_in(flat(turns["fences"]), value_set=pa.array(STYLES))).astype(np.int64)[self.turn]
         return pc.choose(pa.array(which), *made)
 
-    def marker(self) -> pa.Array:
+    def marker(self, events: pa.Table) -> pa.Array:
         """The class of an observation as a word; the output of a test run is a test log."""
+        check = take_or(events["check_scope"], integers(self.sources["row"])).is_valid()
         named = pc.fill_null(flat(self.sources["observation_class"]), "output").cast(_TEXT)
-        log = pc.and_(pc.is_in(named, value_set=constants(("stdout", "stderr"), _TEXT)), _is_check(self.heading))
+        log = pc.and_(pc.is_in(named, value_set=constants(("stdout", "stderr"), _TEXT)), check)
         return pc.if_else(log, literal("test-log"), named)
 
     def evidence(self) -> pa.Array:
@@ -228,7 +230,9 @@ class _Lines:
         short = pc.fill_null(
             pc.if_else(self.shortened, joined(", excerpt of ", self.reference), literal("")), literal("")
         )
-        head = joined(pc.fill_null(one_line(self.heading), self.reference), " (", read, words, short, ")")
+        changed = pc.equal(self.reason, "may_have_changed")
+        since = pc.if_else(changed, literal("; may have changed since: a later command changes files"), literal(""))
+        head = joined(pc.fill_null(one_line(self.heading), self.reference), " (", read, words, short, since, ")")
         return joined(bullet(head), quote(self.text))
 
     def memories(self, memories: pa.Table, turns: pa.Table) -> pa.Array:
@@ -266,7 +270,3 @@ class _Lines:
         there = joined(named, ": not shown here, open ", self.reference)
         carried = joined(named, ": its text stands in an event above; if not, open ", self.reference)
         return bullet(pc.fill_null(pc.if_else(pc.is_valid(self.carrier), carried, there), literal("-")))
-
-
-def _is_check(commands: pa.Array) -> pa.Array:
-    return pa.array(checks(commands))

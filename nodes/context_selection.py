@@ -190,10 +190,20 @@ class _Work(Worth):
             reading = among(self.kind.take(pa.array(index)), ("file_content", "latest_observation"))
             stale = (last > shown) & dated & ((slot != "read") | reading)
             self.refuse_some("currency", index, stale, reason)
+        doubtful = (self._any_changed()[turn] > shown) & dated & ~self.of("latest_observation")[index]
+        self.reason[index[doubtful & self.passed()[index]]] = "may_have_changed"
         missing = self.of("retrieval_result") & (self.row < 0)
         self.refuse("trust", missing, "snapshot_missing")
         empty = np.asarray(take_or(items["label"], row[item]).is_null()).astype(bool)
         self.refuse_some("worth", index[item], empty, "snapshot_empty")
+
+    def _any_changed(self) -> Int:
+        """The last event of each turn that may have changed files that it does not name, -1 for none."""
+        owner, fact, seq = self.held("changed")
+        last = np.full(self.turns.num_rows, -1, dtype=np.int64)
+        unnamed = among(fact, ("*",))
+        np.maximum.at(last, owner[unnamed], seq[unnamed])
+        return last
 
     def _told_by(self, index: Int, item: Bool, row: Int, items: pa.Table, events: pa.Table) -> tuple[Int, Bool]:
         """The event up to which each text about a file knows of changes, and whether that is known: its own event; for items of a

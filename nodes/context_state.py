@@ -71,6 +71,7 @@ def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFac
     until = _replaced(which, seq, 1)
     said = among(made["slot"], ("said",))
     until[said] = _replaced(which, seq, SAID)[said]
+    until = np.minimum(until, _cleared(made, seq))
     made = made.set_column(
         made.schema.get_field_index("until_seq"),
         STATE_FACTS.schema.field("until_seq"),
@@ -85,6 +86,25 @@ def _replaced(which: Int, seq: Int, after: int) -> Int:
     until = np.full(len(which), FOREVER, dtype=np.int64)
     if len(which) > after:
         until[:-after] = np.where(which[after:] == which[:-after], seq[after:], FOREVER)
+    return until
+
+
+def _cleared(made: pa.Table, seq: Int) -> Int:
+    """The event at which a check that covers a failure passed: the first of its kind behind it that was not narrowed."""
+    until = np.full(made.num_rows, FOREVER, dtype=np.int64)
+    failing, clearing = (np.flatnonzero(among(made["slot"], (slot,))) for slot in ("failure", "cleared"))
+    if not len(failing) or not len(clearing):
+        return until
+    rows = np.concatenate([failing, clearing])
+    at = pa.array(rows)
+    kind = pc.replace_substring_regex(flat(made["fact"]).take(at), pattern=r"(?s):.*", replacement="")
+    key = codes_of([flat(made["session_id"]).take(at), kind]) * (int(seq.max()) + 3) + seq[rows] + 1
+    code = codes_of([flat(made["session_id"]).take(at), kind])
+    passed = np.argsort(key[len(failing) :], kind="stable") + len(failing)
+    place = key[passed].searchsorted(key[: len(failing)], side="right")
+    found = place < len(passed)
+    found[found] = code[passed[place[found]]] == code[: len(failing)][found]
+    until[failing[found]] = seq[rows[passed[place[found]]]]
     return until
 
 

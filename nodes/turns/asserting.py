@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, constants, flat, integers
+from ..columns.keys import among, codes_of, constants, flat, integers
 from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
-from .scopes import checks
 
 __all__ = ["RING", "assertions"]
 
@@ -57,7 +56,6 @@ class _Events:
         self.by_harness = self.by("user", "system")
         self.shown = among(events["visibility"], ("model-visible",)) & among(events["zone"], SHARED)
         """Whose words the state may keep."""
-        self.failed = np.asarray(self.column("failed")).astype(bool)
 
     def column(self, name: str) -> pa.Array:
         return flat(self.table[name])
@@ -70,6 +68,20 @@ class _Events:
 
     def has(self, name: str) -> Bool:
         return np.asarray(self.column(name).is_valid()).astype(bool)
+
+    def check(self, outcome: str) -> Bool:
+        """Checks that came out like this; not by the word of a model."""
+        return among(self.table["check_outcome"], (outcome,)) & ~self.by("model", "memory")
+
+    def each(self, slot: str, column: str, mask: Bool) -> pa.Table:
+        """A fact for every entry of a column of lists, named by the entry."""
+        rows = np.flatnonzero(mask)
+        held = Ragged.of(self.column(column).take(pa.array(rows)))
+        of = _Events(self.table.take(pa.array(rows[held.rows])))
+        names = held.vocabulary.take(pa.array(held.codes)).cast(pa.string())
+        once = np.zeros(len(names), dtype=bool)
+        once[np.unique(codes_of([of.column("seq"), names]), return_index=True)[1]] = True
+        return of.facts(slot, once, names, names)
 
     def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:
         """STATE_FACTS of the events of a mask; `origin` is who speaks in the event, unless it is named."""
@@ -124,17 +136,20 @@ def _of_others(standing: pa.Array | str, name: pa.Array) -> pa.Array:
 
 def _results(of: _Events) -> Iterator[pa.Table]:
     """What ran, what fails, what was verified. A model that says that its tests passed ran none."""
-    told = ~of.by("model", "memory")
-    ran, verified = of.kind("command.finished") & told, of.kind("verification.finished") & told
     command, said = of.column("command"), pc.coalesce(of.column("summary"), of.column("text"))
-    named = pc.coalesce(command.cast(_TEXT), said.cast(_TEXT))
-    check = (ran | verified) & checks(named)
+    ran = of.kind("command.finished") & ~of.by("model", "memory")
+    failing, passing, unknown = (of.check(outcome) for outcome in ("failed", "passed", "unknown"))
     # A tool's word ends no failure, and may tell of one.
-    check &= of.failed | ~(of.kind("verification.finished") & of.has("origin") & of.by("tool"))
-    ended = pc.if_else(pa.array(of.failed), "failed", "passed")
+    reported = of.kind("verification.finished") & of.has("origin") & of.by("tool")
+    passing, unknown = passing & ~reported, unknown & ~reported
+    check, scope = failing | passing | unknown, of.column("check_scope")
+    named = pc.coalesce(command.cast(_TEXT), said.cast(_TEXT))
+    outcome = pc.replace_substring(of.column("check_outcome"), pattern="unknown", replacement="outcome unknown")
     yield of.facts("command", ran & of.has("command") & of.shown, of.one, command)
-    yield of.facts("failure", check & of.shown, of.one, pc.if_else(pa.array(of.failed), said, of.none))
-    yield of.facts("verification", check & of.shown, of.one, joined(named, ": ", ended))
+    yield of.facts("failure", failing & of.shown, scope, said)
+    yield of.facts("failure", passing & of.shown, scope, of.none)
+    yield of.each("cleared", "check_clears", passing & of.shown)
+    yield of.facts("verification", check & of.shown, of.one, joined(named, ": ", outcome))
     yield of.facts("verification", check & ~of.shown, of.one, of.none)
     yield of.facts("artifact", of.has("ref") & of.shown, _ring(of), of.column("ref"))
 
@@ -147,7 +162,8 @@ def _files(of: _Events) -> Iterator[pa.Table]:
     yield of.facts("modified", modified & on_file & of.shown, path, version)
     yield of.facts("changed", modified & on_file & ~of.shown, path, of.id)
     yield of.facts("read", of.kind("file.read") & on_file & of.shown, path, version)
-    yield of.facts("verification", modified, of.one, of.none)
+    yield of.each("changed", "may_change", of.has("may_change"))
+    yield of.facts("verification", modified | (of.has("may_change") & ~of.has("check_scope")), of.one, of.none)
 
 
 def _permissions(of: _Events) -> Iterator[pa.Table]:
@@ -176,9 +192,4 @@ def _ring(of: _Events) -> pa.Array:
 
 def _disclosed(of: _Events) -> Iterator[pa.Table]:
     """What earlier inputs of the session showed: evidence ids, and memories as `memory:<id>`."""
-    requests = np.flatnonzero(of.kind("model.request"))
-    shown = Ragged.of(of.column("evidence_ids").take(pa.array(requests)))
-    if len(shown.codes):
-        each = _Events(of.table.take(pa.array(requests[shown.rows])))
-        ids = shown.vocabulary.take(pa.array(shown.codes)).cast(pa.string())
-        yield each.facts("disclosed", np.ones(len(ids), dtype=bool), ids, ids)
+    yield of.each("disclosed", "evidence_ids", of.kind("model.request"))

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from ..columns.keys import codes_of, flat
 from ..columns.ragged import Ragged, starts_of
 from ..text.anchor_patterns import find_all
-from .words import CHECK
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -47,17 +46,6 @@ ALWAYS = ("security",)
 TESTING_PHASES = ("diagnosing", "verifying", "editing")
 """Phases in which rules about tests apply, whatever the goal says."""
 TIERS = 5
-COMMAND_CHARACTERS = 100
-"""Of a command, the characters that say what it does."""
-
-
-def checks(commands: pa.Array | pa.ChunkedArray) -> Bool:
-    """Which commands test, lint or build: what their first words say, and never a command of Git, whose messages say anything."""
-    first = pc.utf8_slice_codeunits(flat(commands).cast(pa.large_string()), 0, COMMAND_CHARACTERS)
-    found = pc.and_(
-        pc.match_substring_regex(first, CHECK), pc.invert(pc.match_substring_regex(first, r"^\s*(?:git|gh|cat|echo)\b"))
-    )
-    return np.asarray(pc.fill_null(found, False)).astype(bool)
 
 
 def topics_in(texts: pa.Array) -> NDArray[np.bool_]:

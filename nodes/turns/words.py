@@ -17,7 +17,6 @@ __all__ = [
     "ACTIONS",
     "ACTORS",
     "CAPABILITIES",
-    "CHECK",
     "CONTENT_CLASSES",
     "DECISION_TRUST",
     "EVENT_ACTORS",
@@ -109,11 +108,6 @@ EVENT_KINDS = Vocabulary(
 OBSERVATIONS = ("file.read", "file.modified", "search.result", "command.finished", "tool.error", "permission.denied",
                 "external.result", "verification.finished")  # fmt: skip
 """Kinds of events that a tool call ends in."""
-CHECK = (
-    r"(?i)\b(test|tests|pytest|jest|vitest|tox|nox|cargo (test|check|clippy)|go (test|vet)|check|lint|mypy|pyright|tsc|verify|"
-    r"build)\b"
-)
-"""Commands whose end says whether the work holds."""
 ACTORS = Vocabulary("actor", ("user", "model", "tool", "system", "memory"))
 OBSERVATION_CLASSES = Vocabulary(
     "observation_class",
@@ -220,6 +214,7 @@ REASONS: Mapping[str, str] = {
     "stale_version": "the file was modified after this was read",
     "superseded": "a newer one of the same kind took its place",
     "expired": "expired",
+    "may_have_changed": "a later command may have changed files that it does not name",
     "unverified_recently": "not verified within the allowed age",
     "revoked": "revoked",
     "pasted_text": "pasted into a message of the user (code, a quotation, a log): it binds nothing, and stands where the message stands",

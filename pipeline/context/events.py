@@ -28,8 +28,10 @@ from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
 from ..quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
+from .changes import may_change
 from .door import listed, masked_values, one_path
 from .observations import EXCERPT, addresses_the_model, observed
+from .outcomes import checked
 
 __all__ = ["LogReader", "LogTables", "identity_of", "long_text", "read_events"]
 
@@ -170,13 +172,14 @@ class LogReader:
             command = f"{command} {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
         code = _exit_code(payload)
         timed_out = given == "timeout" or payload.value("timedOut", "timed_out") is True
-        failed = (
-            bool(code) or timed_out or kind in ("tool.error", "permission.denied") or payload.value("failed") is True
-        )
+        check = checked(kind, payload, command, text, code=code, timed_out=timed_out)
+        failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
+        failed |= kind in ("tool.error", "permission.denied")
         origin = _origin(record, payload)
         actor = EVENT_ACTORS[kind] if origin is None else _SPEAKERS.get(origin, "tool")
         class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
         excerpt, suspicious = None, False
+        changed = may_change(command) if kind == "command.finished" else ()
         if kind == "command.finished":
             stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
             seen = observed(text or "", command=command, failed=failed, stream=stream, timed_out=timed_out)
@@ -240,6 +243,8 @@ class LogReader:
             "command": command,
             "exit_code": code,
             "failed": failed,
+            **check,
+            "may_change": list(map(one_path, changed)) or None,
             "path": one_path(payload.text("path", "file", "filePath", "file_path")),
             "version": payload.identifier("version", "hash", "sha256"),
             "subject": subject,

@@ -273,7 +273,7 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
             for path in record.strings(*names) or []
         ]
     if failure := record.text("latestFailure", "latest_failure"):
-        facts.append(("failure", "", failure, "tool"))
+        facts.append(("failure", "test:", failure, "tool"))
     if command := record.text("latestCommand", "latest_command"):
         facts.append(("command", "", command, "tool"))
     record.value("latestObservation", "latest_observation", "turnCount", "turn_count")  # events say them

@@ -11,12 +11,13 @@ projection chooses from.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from .diffs import in_short
 
-__all__ = ["Observation", "addresses_the_model", "observed"]
+__all__ = ["Observation", "addresses_the_model", "observed", "report_passed"]
 
 SUMMARY_CHARACTERS = 300
 EXCERPT_LINES = 24
@@ -41,6 +42,7 @@ _ADDRESSED = re.compile(
     r"\bdo not (?:tell|inform|mention)\b.{0,30}\buser\b|\b(?:run|execute) (?:this|the following) command\b)"
 )
 _VERSION = re.compile(r"\A\s*TAP version \d+[^\n]*\n")
+_REPORTS_FAILURE = re.compile(r"\d+ of \d+ tests failed:")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
@@ -86,15 +88,30 @@ def addresses_the_model(text: str) -> bool:
     return bool(_ADDRESSED.search(text))
 
 
-def _parsed(text: str, command: str | None) -> tuple[str, str | None] | None:
-    """Summary and excerpt of an output that a parser knows."""
+def report_passed(text: str) -> bool | None:
+    """Whether a report in JUnit XML or TAP says that its tests passed; None for other outputs."""
+    plain = _ESCAPES.sub("", text)
+    read = _report(plain)
+    found = read(plain) if read else None
+    return None if found is None else not _REPORTS_FAILURE.match(found[0])
+
+
+def _report(text: str) -> Callable[[str], tuple[str, str | None] | None] | None:
+    """The parser of a report, None where it is none."""
     head = text.lstrip()[:400]
     if len(text) > LARGEST:
         return None
     if head.startswith(("<?xml", "<testsuite")) and "<testsuite" in text[:4000]:
-        return _junit(text)
-    if re.match(r"(?:TAP version \d+|1\.\.\d+|(?:not )?ok \d+)", head):
-        return _tap(text)
+        return _junit
+    return _tap if re.match(r"(?:TAP version \d+|1\.\.\d+|(?:not )?ok \d+)", head) else None
+
+
+def _parsed(text: str, command: str | None) -> tuple[str, str | None] | None:
+    """Summary and excerpt of an output that a parser knows."""
+    if len(text) > LARGEST:
+        return None
+    if (report := _report(text)) is not None:
+        return report(text)
     if _PYTEST.search(text) or _PYTEST_ENDS.search(text):
         return _pytest(text)
     return None

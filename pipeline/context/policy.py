@@ -229,7 +229,18 @@ def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.
     for name in {column, "locator"} & set(table.column_names):
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), column_from_folder(table[name], root))
+    if "may_change" in table.column_names:
+        place, lists = table.schema.get_field_index("may_change"), table["may_change"].combine_chunks()
+        named = column_from_folder(lists.flatten(), root)
+        named = pa.ListArray.from_arrays(_offsets(lists), named, mask=lists.is_null())
+        table = table.set_column(place, table.schema.field(place), named)
     return table
+
+
+def _offsets(lists: pa.Array) -> pa.Array:
+    """Where each list begins among the entries of all of them."""
+    sizes = pc.fill_null(pc.list_value_length(lists), 0)
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes).cast(pa.int32())])
 
 
 def _then(

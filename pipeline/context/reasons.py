@@ -15,10 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from ...nodes.errors import InputError
-from ...nodes.turns.scopes import checks
 from ...nodes.turns.words import LEVELS
 from .beyond import early_rows
 from .projection import Projection
@@ -271,10 +268,10 @@ def _modified(events: Iterable[Row]) -> list[Row]:
 
 
 def _is_check(event: Row) -> bool:
-    if event["kind"] == "command.finished":
-        return bool(checks(pa.array([event["command"] or ""]))[0])
-    reported = event["actor"] in ("model", "memory") or (event["actor"] == "tool" and event["origin"])
-    return event["kind"] == "verification.finished" and not reported
+    reported = event["actor"] in ("model", "memory") or (
+        event["kind"] == "verification.finished" and event["actor"] == "tool" and event["origin"]
+    )
+    return event["check_outcome"] in ("passed", "failed") and not reported
 
 
 def _unfenced(rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:

@@ -1,0 +1,133 @@
+"""Files that a command may have changed: those that it names, or any.
+
+Gives: `may_change` and `ANY_FILE`.
+
+What one would otherwise get wrong: this is a list of programs that are known to write. What a script, a generator or a program of the
+project's own writes, no command line says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from .shell import first_word, segments_of, started
+
+__all__ = ["ANY_FILE", "may_change"]
+
+ANY_FILE = "*"
+"""A command that may change files that it does not name."""
+_GIT = frozenset(("checkout", "switch", "restore", "stash", "pull", "reset", "merge", "rebase", "revert", "cherry-pick", "apply", "am", "clean", "mv", "rm",
+                  "bisect", "submodule"))  # fmt: skip
+_PRODUCED = frozenset(("dist", "build", "target", "node_modules", ".venv", "venv", "coverage", "out", "tmp", "htmlcov", "__pycache__", ".cache",
+                       ".pytest_cache", ".mypy_cache", ".ruff_cache", ".next", ".tox"))  # fmt: skip
+"""Folders of what tools produce: nobody reads them as sources."""
+_FORMATTERS = frozenset(("black", "isort", "prettier", "gofmt", "rustfmt", "autopep8", "yapf", "clang-format", "shfmt", "autoflake", "pyupgrade",
+                         "dos2unix", "goimports", "2to3", "codemod"))  # fmt: skip
+_ARGUMENTS = frozenset(
+    ("mv", "rm", "cp", "tee", "truncate", "unlink", "ln", "install", "rsync", "dd", "rmdir", "shred")
+)
+"""Programs that change the files that they name."""
+
+
+def may_change(command: str | None) -> tuple[str, ...]:
+    """The files that a command may have changed: those that it names, from where it stands, or `ANY_FILE`."""
+    found: dict[str, None] = {}
+    folder = PurePosixPath()
+    for segment in segments_of(command or ""):
+        words = started(segment.words)
+        if words[:1] == ("cd",):
+            folder /= words[1] if len(words) > 1 else "~"
+        written = [
+            after
+            for word, after in pairwise(words)
+            if word in (">", ">>", ">|", "&>") and not after.startswith(("/dev/", "&"))
+        ]
+        for path in (*_changed_by(words), *written):
+            found[path if path == ANY_FILE else (folder / path).as_posix()] = None
+    return (ANY_FILE,) if ANY_FILE in found else tuple(found)
+
+
+def _changed_by(words: Sequence[str]) -> Iterator[str]:
+    """The files that one program may have changed."""
+    if not words:
+        return
+    program, rest = PurePosixPath(words[0]).name, list(words[1:])
+    redirected = next((place for place, word in enumerate(rest) if word in (">", ">>", "<", "&>", ">|")), len(rest))
+    scripts = {place + 1 for place, word in enumerate(rest) if word in ("-e", "-f", "--expression")}
+    named = [word for place, word in enumerate(rest[:redirected]) if not word.startswith("-") and place not in scripts]
+    options = {word.split("=")[0] for word in rest if word.startswith("-")}
+    verb = first_word(rest, ("-C", "-c", "--git-dir", "--work-tree"))
+    if program == "git":
+        yield from _changed_by_git(str(verb), rest, options)
+    elif program in ("sed", "gsed", "perl", "ruby") and any(
+        re.match(r"-(?!-)[a-zA-Z]*i|--in-place", o) for o in options
+    ):
+        yield from named[0 if scripts or any(o[1:2] != "-" and o.endswith("e") for o in options) else 1 :] or (
+            ANY_FILE,
+        )
+    elif program in _ARGUMENTS:
+        whole = bool(options & _RECURSIVE) and not all(set(PurePosixPath(word).parts) & _PRODUCED for word in named)
+        yield from (ANY_FILE,) if whole or any(set(word) & set("*?[$") for word in named) else named
+    elif _formats(program, verb, options) or _rewrites(program, rest, options):
+        yield ANY_FILE
+
+
+def _formats(program: str, verb: str | None, options: set[str]) -> bool:
+    """Whether a program writes files in another form, or mends what it finds."""
+    if program in _FORMATTERS:
+        return not options & {"--check", "--diff", "-d", "-l", "--list-different", "-c"}
+    return bool(options & _FIXES) or (
+        program in _FORMATTING and verb in _FORMAT_VERBS and not options & {"--check", "--diff"}
+    )
+
+
+def _rewrites(program: str, rest: Sequence[str], options: set[str]) -> bool:
+    """Whether a program writes files that only its input names."""
+    if program in ("tar", "unzip", "7z", "gunzip"):
+        return not options & {"-t", "-tf", "-tzf", "--list", "-l"}
+    return program == "patch" or (program in ("xargs", "find") and bool(_WRITERS & set(rest)))
+
+
+_WRITERS = frozenset(("sed", "rm", "mv", "perl", "-delete", "-exec"))
+_FORMATTING = frozenset(
+    (
+        "ruff",
+        "cargo",
+        "biome",
+        "dprint",
+        "terraform",
+        "mix",
+        "deno",
+        "go",
+        "dart",
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "make",
+        "just",
+    )
+)
+_FORMAT_VERBS = ("format", "fmt", "fix")
+_RECURSIVE = frozenset(("-r", "-R", "-rf", "-fr", "-Rf", "-a", "-av", "--recursive"))
+_FIXES = frozenset(("--fix", "--write", "--autofix", "--apply", "--autocorrect", "--auto-correct"))
+
+
+def _changed_by_git(verb: str, rest: Sequence[str], options: set[str]) -> Iterator[str]:
+    """The files that `git` may have changed: commits, looks and branches as such change none."""
+    files = rest[rest.index("--") + 1 :] if "--" in rest else []
+    nothing = {
+        "stash": bool({"list", "show", "drop"} & set(rest)),
+        "checkout": bool(options & {"-b", "-B"}) and len(rest) <= 3,
+        "switch": bool(options & {"-c", "-C", "--create"}) and len(rest) <= 3,
+        "restore": bool(options & {"--staged", "-S"}) and not options & {"--worktree", "-W"},
+        "reset": not options & {"--hard", "--merge", "--keep"},
+        "apply": bool(options & {"--check", "--stat"}),
+        "clean": bool(options & {"-n", "--dry-run"}),
+        "rm": "--cached" in options,
+    }
+    if verb in _GIT and not nothing.get(verb, False):
+        yield from files or (ANY_FILE,)
