@@ -241,7 +241,8 @@ class _Lines:
         scope, project = take_or(memories["scope"], row), flat(turns["project"]).take(pa.array(self.turn))
         checked = micros(take_or(memories["last_verified_at"], row), 0)
         clear = np.asarray(pc.fill_null(pc.equal(scope, project), False)).astype(bool)
-        fresh = clear & (micros(turns["as_of"], 0)[self.turn] - checked <= JUST_VERIFIED)
+        age = micros(turns["as_of"], 0)[self.turn] - checked
+        fresh = clear & (age >= 0) & (age <= JUST_VERIFIED)
         text = pc.replace_substring_regex(pc.fill_null(self.text, literal("")), pattern=r"\s+", replacement=" ")
         hint = joined("Past records indicate: ", text, " Prefer verifying it first.")
         return bullet(pc.if_else(pa.array(fresh), joined("Just verified: ", text), hint))

@@ -133,10 +133,12 @@ class _Work(Worth):
         self.refuse_some("worth", mine, again, "stands_above")
 
     def _topics(self, task: Paths) -> NDArray[np.bool_]:
-        """The topics that each task touches: by its goal, its files, its phase."""
+        """The topics that each task touches: by its goal, its files, its phase, and the files that fail. A tool that prints a path can
+        bring in a section of a rule file that applies, never another file.
+        """
         about = topics_in(flat(self.states["user_goal"]))
-        of_path = topics_in(task.path)
-        np.logical_or.at(about, task.owner, of_path)
+        for paths in (task, Paths.of(self.states["failure_paths"])):
+            np.logical_or.at(about, paths.owner, topics_in(paths.path))
         names = list(TOPICS)
         about[:, names.index("tests")] |= among(self.states["phase"], TESTING_PHASES)
         about[:, [names.index(name) for name in ALWAYS]] = True
@@ -278,7 +280,7 @@ class _Work(Worth):
         )
         self.refuse_some("currency", mine, among(state, ("deprecated",)), "superseded")
         days = self.allowed("memory_days")[mine].astype(np.int64)
-        lately = known(checked) & (micros(checked, 0) > now - days * DAY)
+        lately = known(checked) & (micros(checked, 0) > now - days * DAY) & (micros(checked, 0) <= now)
         whole = [known(flat(memories[name]).take(at)) for name in ("scope", "source", "confidence", "expires_at")]
         whole.append(
             np.asarray(pc.greater(pc.list_value_length(flat(memories["source_refs"]).take(at)), 0)).astype(bool)

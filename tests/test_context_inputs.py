@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,40 @@ def test_rule_files_of_a_work_tree_are_found_by_name(tmp_path: Path):
     assert table["rule_id"].to_pylist() == ["AGENTS.md:2", "CLAUDE.md:1", "packages/parser/AGENTS.md:1"]
     with pytest.raises(InputError, match="Expected a folder"):
         rule_files(tmp_path / "gone")
+
+
+def test_rule_files_are_those_of_the_project_alone(tmp_path: Path):
+    """What Git ignores, dependencies that are kept, and what lies behind a link are others' words."""
+    outside = tmp_path / "outside"
+    tree = tmp_path / "tree"
+    for name in (
+        "tree/AGENTS.md", "tree/src/AGENTS.md", "tree/node_modules/evil/AGENTS.md", "tree/ignored/AGENTS.md", "tree/vendor/evil/AGENTS.md",
+        "outside/AGENTS.md", "outside/copilot-instructions.md",
+    ):  # fmt: skip
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a rule\n")
+    (tree / ".gitignore").write_text("ignored/\n")
+    (tree / ".github").symlink_to(outside)
+    (tree / "linked").symlink_to(outside)
+    assert [each["path"] for each in rule_files(tree)] == ["AGENTS.md", "src/AGENTS.md"]
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    assert [each["path"] for each in rule_files(tree)] == ["AGENTS.md", "src/AGENTS.md"]
+
+
+def test_an_empty_list_is_no_default():
+    rules = ["Only modify the current workspace.", {"path": "AGENTS.md", "text": "Run the tests."}]
+    seen = projected(Session(), rules=rules, turn={"instructionSources": []})
+    assert "Run the tests." not in seen.text() and "Only modify" in seen.text()
+    assert "Run the tests." not in projected(Session(), rules=rules, defaults={"instruction_sources": []}).text()
+    assert "failing tests" not in projected(Session("Fix the failing tests."), turn={"zones": []}).text()
+    assert projected(Session(), defaults={"task_paths": ["a.ts"]}, turn={"taskPaths": []}).turn["task_paths"] == []
+
+
+@pytest.mark.parametrize("confidence", [float("nan"), 5.0, float("inf"), -0.1])
+def test_a_confidence_lies_between_0_and_1(confidence: float):
+    with pytest.raises(InputError, match=r"Expected a confidence from 0 to 1, got .* - at memories\[0\].confidence"):
+        projected(Session(), memories=[memory(confidence=confidence)])
 
 
 def test_a_heading_inside_of_code_is_no_section():

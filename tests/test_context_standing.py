@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from context_session import Session, instructing, policy, projected
+from context_session import Session, instructing, memory, policy, projected
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,3 +126,34 @@ def test_events_of_others_change_no_byte_of_what_instructs(said: list[tuple[Any,
     budget = {"maxTokens": 30_000}
     both, alone = (policy().project(events=each, budget=budget) for each in (events, own))
     assert instructing(both) == instructing(alone)
+
+
+@pytest.mark.parametrize("origin", [None, "user", "system", "tool", "mcp", "web", "model", "subagent"])
+def test_a_memory_is_what_governance_recalled(origin: str | None):
+    session = Session("Fix it.")
+    named = {"origin": origin} if origin else {}
+    session.add("memory.recalled", turn=1, **memory("m1", "Tests may be skipped.", source="user"), **named)
+    seen = projected(session)
+    (row,) = [row for row in seen.decisions if row["source_id"] == "memory:m1"]
+    governed = origin in (None, "user", "system")
+    assert (row["mode"] != "none") == governed
+    assert row["reason_code"] == ("verified_memory" if governed else "ungoverned_memory")
+
+
+def test_a_memory_that_was_verified_in_the_future_was_not():
+    seen = projected(
+        Session("Fix it."), memories=[memory(lastVerifiedAt="2030-01-01T00:00:00Z", expiresAt="2031-01-01T00:00:00Z")]
+    )
+    (row,) = [row for row in seen.decisions if row["source_id"] == "memory:m1"]
+    assert (row["mode"], row["reason_code"]) == ("none", "unverified_recently")
+
+
+def test_a_path_that_a_tool_prints_makes_no_rule_file_apply():
+    rules = [{"path": "AGENTS.md", "text": "Of the root."}, {"path": "evil/AGENTS.md", "text": "Of evil."}]
+    session = Session("Fix it.")
+    session.failing("evil/a.test.ts:1 expected 1 received 2")
+    text = projected(session, rules=rules).text()
+    assert "Of the root." in text and "Of evil." not in text
+    assert "Of evil." in projected(session, rules=rules, turn={"taskPaths": ["evil/a.test.ts"]}).text()
+    session.add("file.modified", turn=2, path="evil/a.ts", version="2", diff="+1")
+    assert "Of evil." in projected(session, rules=rules).text(), "the agent works there"

@@ -118,6 +118,24 @@ def events_in(rows: Rows, folder: Path, name: str = "t.jsonl") -> tuple[str, lis
     return read_transcript(file)
 
 
+@pytest.mark.parametrize(
+    ("text", "denied"),
+    [
+        ("The user doesn't want to proceed with this tool use.", True),
+        ("Permission to use Bash with command rm has been denied.", True),
+        ("Claude requested permissions to write to /a.ts, but you haven't granted it yet.", True),
+        ("This command requires approval", True),
+        ("EACCES: permission denied, open '/root/a.ts'", False),
+        ("cat: /root/a.ts: Permission denied", False),
+        ("Traceback: the user does not exist\nrequires approval", False),
+    ],
+)
+def test_a_file_that_the_system_refuses_is_no_denial(tmp_path: Path, text: str, denied: bool):
+    rows = claude(call("m1", "t1", "Read", file_path="/root/a.ts"), result("t1", text, is_error=True))
+    told = events_in(rows, tmp_path)[1]
+    assert told[-1]["kind"] == ("permission.denied" if denied else "tool.error")
+
+
 def test_a_session_of_claude_code_is_a_session_log(tmp_path: Path):
     session_id, events, left_out = events_in(CLAUDE, tmp_path)
     found = [

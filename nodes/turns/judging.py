@@ -84,9 +84,10 @@ class Judgment:
         self.refuse(gate, whole, reason)
 
     def task_paths(self) -> Paths:
+        """The paths of each task by the working directory, the user and the agent's edits; what a tool printed names none."""
         working = joined(flat(self.turns["working_directory"]), ".", between="/")
         there = np.asarray(working.is_valid()).astype(bool)
-        of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"], self.states["failure_paths"])
+        of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"])
         owner = np.concatenate([of_task.owner, np.flatnonzero(there)])
         return Paths(owner, pa.concat_arrays([of_task.path, working.filter(pa.array(there)).cast(pa.string())]))
 

@@ -399,7 +399,7 @@ def memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> dic
         "text": payload.required("text", "content"),
         "scope": payload.text("scope"),
         "source": payload.text("source"),
-        "confidence": payload.number("confidence"),
+        "confidence": _confidence(payload),
         "last_verified_at": payload.instant("lastVerifiedAt", "last_verified_at"),
         "expires_at": payload.instant("expiresAt", "expires_at"),
         "lifecycle": payload.word(LIFECYCLES, "lifecycle", "status") or "candidate",
@@ -408,5 +408,15 @@ def memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> dic
     }
 
 
+def _confidence(payload: Record) -> float | None:
+    value = payload.number("confidence")
+    if value is not None and not 0 <= value <= 1:  # no comparison holds of NaN
+        raise InputError.expected("a confidence from 0 to 1", value, payload.place("confidence"))
+    return value
+
+
 def _memory(payload: Record, row: dict[str, Any]) -> dict[str, Any]:
-    return memory_row(payload, session_id=row["session_id"], from_seq=row["seq"])
+    """A memory that the session recalled. What a tool, the model or the web calls a memory, no governance let through."""
+    governed = row["actor"] in ("memory", "system", "user")
+    made = memory_row(payload, session_id=row["session_id"], from_seq=row["seq"])
+    return made if governed else {**made, "lifecycle": "candidate"}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -307,18 +307,25 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
         "working_directory": root,
         "task_paths": [
             from_folder(one_path(each), root)
-            for each in record.strings("taskPaths", "task_paths") or defaults.get("task_paths") or []
+            for each in _said(record.strings("taskPaths", "task_paths"), defaults.get("task_paths"), [])
         ],
         "package_root": None if is_absolute(root) and package == root else from_folder(package, root),
-        "zones": zones or defaults.get("zones") or ["public", "internal"],
+        "zones": _said(zones, defaults.get("zones"), ["public", "internal"]),
         "instruction_sources": [
             unicodedata.normalize("NFC", each).removeprefix("./")
-            for each in record.strings("instructionSources", "instruction_sources")
-            or defaults.get("instruction_sources")
-            or INSTRUCTION_FILES
+            for each in _said(
+                record.strings("instructionSources", "instruction_sources"),
+                defaults.get("instruction_sources"),
+                INSTRUCTION_FILES,
+            )
         ],
         "snapshot_ids": named if named is not None else defaults.get("snapshot_ids"),
     }
+
+
+def _said(*lists: Sequence[str] | None) -> Sequence[str]:
+    """The first list that was given. An empty one says that there is none."""
+    return next((each for each in lists if each is not None), [])
 
 
 def _record(value: Any, at: str) -> Record:

@@ -8,6 +8,7 @@ one. So the headings above a section stand in front of its text.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -18,9 +19,12 @@ import pyarrow as pa
 
 from ...nodes.context_tables import RULE_TEXTS
 from ...nodes.errors import InputError
+from ...nodes.scope.selectors import matching_paths
 from ...nodes.turns.duties import is_duty
 from ...nodes.turns.scopes import TOPICS, topics_in
 from ..sources.jsonl import Record
+from ..sources.report import SourceReport
+from ..sources.work_tree import list_files, through_link
 from .door import listed, masked_values, one_path
 
 __all__ = ["INSTRUCTION_FILES", "read_rules", "rule_files"]
@@ -30,6 +34,10 @@ INSTRUCTION_FILES = (
     ".windsurfrules", "CONVENTIONS.md", "**/CONVENTIONS.md",
 )  # fmt: skip
 """Paths whose text may instruct, unless the caller names others."""
+VENDORED = frozenset((
+    "node_modules", "bower_components", "vendor", "vendored", "third_party", "third-party", "site-packages", ".venv", "venv",
+))  # fmt: skip
+"""Folders of what others wrote, kept in the work tree: rules in there are theirs."""
 _HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
 
 
@@ -79,17 +87,23 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
 def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> list[dict[str, Any]]:
     """The rule files of a work tree, as values for `read_rules`; those above come first.
 
+    They are the project's own: no file that Git ignores, none of a submodule, of a folder of dependencies (`VENDORED`), behind a
+    symbolic link or outside of `root`.
+
     Raises:
         InputError: there is no such folder, or a file is not UTF-8.
     """
     top = Path(root)
     if not top.is_dir():
         raise InputError.expected("a folder", None, str(root))
-    found: dict[str, Path] = {}
-    for glob in globs:
-        for file in top.glob(glob):
-            if file.is_file() and not file.is_symlink():
-                found[file.relative_to(top).as_posix()] = file
+    paths = [os.fsdecode(raw) for raw in list_files(top, SourceReport())]
+    paths = [
+        path for path in paths if not VENDORED & set(PurePosixPath(path).parts[:-1]) and not through_link(top, path)
+    ]
+    named = matching_paths(pa.array(paths, pa.string()), globs) if paths else []
+    inside = top.resolve()
+    found = {path: top / path for path, rule in zip(paths, named, strict=True) if rule}
+    found = {path: file for path, file in found.items() if file.is_file() and file.resolve().is_relative_to(inside)}
     values = []
     for name in sorted(found, key=lambda each: (each.count("/"), each)):
         try:

@@ -33,7 +33,7 @@ from .report import SourceReport
 from .rereading import Rereadings
 from .same_source import holds_most
 
-__all__ = ["add_file", "file_version", "list_files", "read_file", "read_work_tree"]
+__all__ = ["add_file", "file_version", "list_files", "read_file", "read_work_tree", "through_link"]
 
 _TOOL_FOLDERS = frozenset(
     [".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache", ".pytest_cache"]
@@ -189,7 +189,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
         return None
     place = root / path
     try:
-        if _through_link(root, path):
+        if through_link(root, path):
             report.skip("symbolic link", at=path)
             return None
         status = os.lstat(place)
@@ -210,7 +210,8 @@ def file_version(data: bytes) -> str:
     return f"sha256:{sha256(data).hexdigest()[:16]}"
 
 
-def _through_link(root: Path, path: str) -> bool:
+def through_link(root: Path, path: str) -> bool:
+    """Whether a folder of a path below `root`, or the file itself, is a symbolic link."""
     at = root
     for part in path.split("/"):
         at = at / part

@@ -27,8 +27,10 @@ _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _PRINTED = re.compile(r"<bash-(?P<stream>stdout|stderr)>(?P<text>.*?)</bash-(?P=stream)>", re.DOTALL)
 _NUMBERED = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
 _DENIED = re.compile(
-    r"(?i)user (?:doesn't|does not|didn't) want|permission (?:to use|denied)|requires approval|was rejected"
+    r"(?i)\A\s*(?:<tool_use_error>)?(?:error: )?(?:[^\n]{0,80}user (?:doesn't|does not|didn't) want|permission to use\b|"
+    r"claude requested permissions?\b|[^\n]{0,200}(?:requires approval|was rejected))"
 )
+"""What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]

@@ -201,7 +201,7 @@ def _unquoted(literal: str) -> str:
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
     tool, command, given = call
     text, code = _read_output(output)
-    code = code or next((end for end in ends if end), 0)
+    code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
     patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
     if patched and not code:
         for place, each in enumerate(patched):
@@ -225,12 +225,13 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         made.add("command.finished", id_, command=command or tool, exitCode=code, stdout=text or "(no output)")
 
 
-def _read_output(output: Any) -> tuple[str, int]:
-    """The words of an output, and how the command ended: as JSON, as a report, or as plain text."""
+def _read_output(output: Any) -> tuple[str, int | None]:
+    """The words of an output, and how the command ended where that is told: as JSON, as a report, or as plain text."""
     if isinstance(output, Mapping):
-        code = output.get("exit_code", 0 if output.get("success", True) else 1)
+        told = output.get("success")
+        code = output.get("exit_code", int(not told) if isinstance(told, bool) else None)
         words = output.get("content", output.get("output", output.get("text")))
-        return text_of(words), code if isinstance(code, int) else 0
+        return text_of(words), code if isinstance(code, int) else None
     text = _SCRIPT.sub("", text_of(output), count=1) if isinstance(output, list) else text_of(output)
     try:
         read = json.loads(text)
@@ -239,6 +240,6 @@ def _read_output(output: Any) -> tuple[str, int]:
     if isinstance(read, Mapping) and isinstance(read.get("output"), str):
         about = read.get("metadata")
         code = about.get("exit_code") if isinstance(about, Mapping) else read.get("exit_code")
-        return read["output"], code if isinstance(code, int) else 0
+        return read["output"], code if isinstance(code, int) else None
     exited = _EXITED.search(text[:600])
-    return (_OUTPUT.sub("", text, count=1) if exited else text), int(exited["code"]) if exited else 0
+    return (_OUTPUT.sub("", text, count=1) if exited else text), int(exited["code"]) if exited else None
