@@ -2,7 +2,7 @@
 
 Gives: `may_change` and `ANY_FILE`.
 
-What one would otherwise get wrong: this is a list of programs that are known to write. What a script, a generator or a program of the
+Note: this is a list of programs that are known to write. What a script, a generator or a program of the
 project's own writes, no command line says.
 """
 

@@ -2,7 +2,7 @@
 
 Gives: `checks_of`, `Check` and `FAMILIES`.
 
-What one would otherwise get wrong: a word says nothing. `ls tests` tests nothing, and `rm -rf build` builds nothing: a check is a
+Note: a word says nothing. `ls tests` tests nothing, and `rm -rf build` builds nothing: a check is a
 program that is a test runner, a linter or a build. And a shell reports the end of its last program: of `pytest | tail` that is the
 end of `tail`.
 """

@@ -2,7 +2,7 @@
 
 Gives: `checked`, the columns of an event that say so, and what it is made of: `outcome_of`, `printed_outcome`, `told_outcome`.
 
-What one would otherwise get wrong: no exit code is no success, and an exit code of 0 is none either where a pipe or a later
+Note: no exit code is no success, and an exit code of 0 is none either where a pipe or a later
 command ends the line. A check that still runs, or was sent to the background, has not come out.
 """
 

@@ -3,7 +3,7 @@
 Gives: `segments_of` (each program with its arguments and the sign in front of it) and `started` (the program behind assignments,
 wrappers and `uv run`).
 
-What one would otherwise get wrong: it is not split at spaces. Quotes, `bash -c '...'`, pipes and `&&` are read as a shell reads
+Note: it is not split at spaces. Quotes, `bash -c '...'`, pipes and `&&` are read as a shell reads
 them; a line that no shell takes is read up to the end of its first line.
 """
 
