@@ -50,6 +50,8 @@ class WhatIf:
     changes: Mapping[str, Any]
     recalled: tuple[str, ...]
     """Why lanes ran again, one reason per shard in which they did; empty where frozen tables were enough."""
+    recalled_requests: tuple[str, ...]
+    """The requests for which lanes ran again: all those of a shard in which they did."""
     before: Side = field(repr=False)
     after: Side = field(repr=False)
     tables: Mapping[str, pa.Table] = field(repr=False)
@@ -83,6 +85,7 @@ class WhatIf:
             "changes": dict(self.changes),
             "frozen": self.frozen,
             "recalled": list(self.recalled),
+            "recalled_requests": list(self.recalled_requests),
             "requests": records(self.requests),
             "items": records(self.items),
         }
@@ -160,7 +163,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any]) -> WhatIf
     stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
     scored = run.table("score_terms", texts=True, snapshot_id=snapshot)
     line = line_of(settings, run, grants=grants, models=False)
-    parts, reasons = [], []
+    parts, reasons, again = [], list[str](), list[str]()
     for low in range(0, asked.requests.num_rows, SHARD):
         requests = asked.requests.slice(low, SHARD)
         ids = flat(requests["request_id"])
@@ -170,6 +173,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any]) -> WhatIf
         tables = run_frozen(requests, captures, line, frozen)
         if tables is None:
             reasons.append(frozen.reason)
+            again += ids.to_pylist()
             whole = line_of(settings, run, grants=grants)
             tables = run_line(requests, recorded.failures.slice(0, 0), captures, whole)
         parts.append(tables)
@@ -180,7 +184,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any]) -> WhatIf
     after = Side.of(
         {table: tables[table] if table == "citations" else shown[table] for table in COMPARED}, pairs, audit=audit
     )
-    return WhatIf(name, changes, tuple(dict.fromkeys(reasons)), before, after, tables)
+    return WhatIf(name, changes, tuple(dict.fromkeys(reasons)), tuple(again), before, after, tables)
 
 
 def _shown(run: Any, table: str, snapshot: str | None) -> pa.Table:

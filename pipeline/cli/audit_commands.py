@@ -103,7 +103,7 @@ def what_if(
         return EXIT["ok"]
     changed = ", ".join(f"{column}={value}" for column, value in found.changes.items())
     head = [f"what if: {found.name}", f"changes: {changed}"]
-    head.append("recall: frozen" if found.frozen else f"recall: ran again: {'; '.join(found.recalled)}")
+    head.append(_recall_text(found))
     value = found.as_dict() | ({"blocks": found.blocks} if block else {})
     emit(
         value,
@@ -111,6 +111,14 @@ def what_if(
         text="\n".join(head) + "\n" + _changes_text(found.requests, found.items, everything=everything),
     )
     return EXIT["ok"]
+
+
+def _recall_text(found: Any) -> str:
+    """Whether lanes ran again, for how many requests, and why; else the answer is that of a fresh run."""
+    if found.frozen:
+        return "recall: frozen; ranked, packed and trimmed again as a fresh run would"
+    again, of = len(found.recalled_requests), len(found.blocks)
+    return f"recall: ran again for {again} of {of} request{'s' * (of > 1)}: {'; '.join(found.recalled)}"
 
 
 def _ranking(settings: Any, name: str, changes: dict[str, Any], as_json: bool) -> int:
