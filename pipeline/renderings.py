@@ -23,6 +23,7 @@ from .service import (
     snapshot_rows,
 )
 from .settings import Settings
+from .views.audit_snapshot import audit_snapshot
 from .views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
 from .views.printed import json_document, printed
 from .views.recall_text import render_recall
@@ -38,12 +39,12 @@ __all__ = ["FORMATS", "MEDIA_TYPES", "Rendering", "answer_values", "explained", 
 
 FORMATS = Vocabulary(
     "format",
-    ("json", "text", "markdown", "full", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
+    ("json", "text", "markdown", "audit", "full", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
     {"md": "markdown", **BLOCK_FORMS.aliases},
 )
-"""json, text, markdown: the x-ray of document 002; full: text with what was not shown; tables: rows by table; replay: what `replay --json` says; block: what the model read, and its forms."""
+"""json, text, markdown: the x-ray of document 002; audit: the RetrievalAuditSnapshot of document 000; full: text with what was not shown; tables: rows by table; replay: what `replay --json` says; block: what the model read, and its forms."""
 MEDIA_TYPES: Mapping[str, str] = {
-    **dict.fromkeys(("json", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
+    **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
     **dict.fromkeys(("text", "full", "block", "block-text"), "text/plain; charset=utf-8"),
     **dict.fromkeys(("markdown", "block-markdown"), "text/markdown; charset=utf-8"),
     "html": "text/html; charset=utf-8",
@@ -153,6 +154,11 @@ def _full(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
     return None, render_text(rows, audit=audit)
 
 
+def _audit(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+    rows, audit = _rows(settings, snapshot_id)
+    return audit_snapshot(rows, audit=audit), ""
+
+
 def _tables(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
     rows, audit = _rows(settings, snapshot_id)
     told = {name: rows[name] for name in XRAY_TABLES}
@@ -172,6 +178,7 @@ _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "text": lambda settings, name: (None, render_recall(xray_of(settings, name))),
     "full": _full,
     "markdown": lambda settings, name: (None, render_markdown(xray_of(settings, name))),
+    "audit": _audit,
     "tables": _tables,
     "html": lambda settings, name: (None, report_of(settings, name)),
     "bundle": lambda settings, name: (bundle_of(settings, name), ""),

@@ -122,6 +122,7 @@ def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
         "text": "=== Recall X-ray",
         "markdown": "## Recall X-ray",
         "json": "{",
+        "audit": "{",
         "html": "<!doctype html>",
         "tables": "{",
     }
@@ -135,7 +136,7 @@ def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
     )
     code, _, err = command("xray", world.ana, "--format", "yaml", *flags, capsys=capsys)
     assert code == 2
-    assert "Expected one of text, markdown, json, html, tables, full, got 'yaml' - at --format" in err
+    assert "Expected one of text, markdown, json, audit, html, tables, full, got 'yaml' - at --format" in err
 
 
 DOCUMENT_S_SAMPLE = """\

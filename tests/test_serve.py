@@ -112,7 +112,7 @@ def test_a_wrong_body_is_named(client: TestClient, body: bytes, message: str):
         ("/engram/v1/recall/xray?q=role&bugdet=9", "Expected one of q, session, namespace, budget, got 'bugdet'"),
         ("/engram/v1/recall/xray?q=role&q=rule", "Expected each parameter once, got it twice - at q"),
         ("/v1/snapshots?status=fine", "Expected one of ok, empty"),
-        ("/v1/snapshots/retr-snap-x-1?format=pdf", "Expected one of json, text, markdown, full, tables, html, bundle"),
+        ("/v1/snapshots/retr-snap-x-1?format=pdf", "Expected one of json, text, markdown, audit, full, tables, html, bundle"),
     ],
 )
 def test_a_wrong_parameter_is_named_with_the_valid_ones(client: TestClient, path: str, message: str):
@@ -144,7 +144,9 @@ def test_a_namespace_narrows_and_never_widens(client: TestClient, shop: Path, ca
     assert (sources(namespace="a"), sources(namespace="b"), sources(namespace="c")) == ({"notes:a"}, {"notes:b"}, set())
 
 
-@pytest.mark.parametrize("format_", ["json", "text", "markdown", "tables", "html", "bundle", "replay", "block"])
+@pytest.mark.parametrize(
+    "format_", ["json", "text", "markdown", "audit", "tables", "html", "bundle", "replay", "block"]
+)
 def test_every_format_has_the_bytes_that_the_command_line_prints(client: TestClient, settings, format_, capsys):
     snapshot = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
     served = client.get(f"/v1/snapshots/{snapshot}", params={"format": format_})

@@ -240,7 +240,7 @@ def xray(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="text, markdown, json (document 002); full (text with what was not shown); html; tables (rows as JSON).",
+            help="text, markdown, json (document 002); audit (document 000); full (text with what was not shown); html; tables (rows as JSON).",
         ),
     ] = "text",
     as_json: JsonFlag = False,

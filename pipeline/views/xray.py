@@ -53,7 +53,7 @@ TABLES_READ = (
 )
 """The tables an x-ray is made of."""
 
-FORMATS = Vocabulary("format", ("text", "markdown", "json", "html", "tables", "full"), {"md": "markdown"})
+FORMATS = Vocabulary("format", ("text", "markdown", "json", "audit", "html", "tables", "full"), {"md": "markdown"})
 """How an x-ray can be written."""
 _AFTER_GATES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
 _WITHHELD_SHOWN = 20
