@@ -108,7 +108,7 @@ def _corpus(subject: Subject) -> Iterator[Check]:
         return
     if subject.damaged:
         hint = (
-            "put the pack back from a copy, or index the sources again into a new folder; answers from this one may "
+            "restore the pack from a backup, or index the sources again into a new folder; answers from this one may "
             "quote what no source says, and nothing else was asked of it."
         )
         yield Check("corpus files", "fail", "; ".join(subject.damaged), hint)
@@ -128,9 +128,7 @@ def _corpus_content(corpus: Corpus | None) -> Iterator[Check]:
     if corpus is None:
         return
     if changed := corpus.verify():
-        hint = (
-            "somebody changed the corpus after it was published: put it back from a copy, or index the sources again."
-        )
+        hint = "the corpus was modified after it was published: restore it from a backup, or index the sources again."
         yield Check("corpus rows", "fail", changed[0], hint)
         return
     yield Check("corpus rows", "ok", "every row matches its id and digest")
@@ -242,7 +240,7 @@ def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
         return
     if unnamed:
         hint = (
-            "put LOG back from a copy of the runs folder if it lost them; where a crash came before the line, `compact` "
+            "restore LOG from a backup of the runs folder if it lost them; where a crash came before the line, `compact` "
             "or `run --resume` writes it. `verify` says which."
         )
         yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
@@ -256,7 +254,7 @@ def _log_head(settings: Settings, store: Any) -> Iterator[Check]:
         return
     with suppress(VerificationError):  # the check of the log says it
         if said := log_head_problem(settings, store):
-            hint = "put the runs folder back from a copy; `verify` says which runs hold."
+            hint = "restore the runs folder from a backup; `verify` shows which runs are intact."
             yield Check("log head", "fail", said, hint)
         else:
             yield Check("log head", "ok", f"signed with {settings['trusted_key']}")

@@ -93,9 +93,9 @@ class Erasure:
             for run, (shards, requests) in self.runs.dropped.items()
         ]
         removes = "would remove" if self.dry_run else "removed"
-        lines += [f"{removes} what a crash left, as nobody knows what it shows: {run}" for run in self.runs.remains]
+        lines += [f"{removes} what a crash left, because its content is unknown: {run}" for run in self.runs.remains]
         lines += [
-            f"cannot be read, so nobody knows what it holds; put it back from a copy and ask for the same again: {run}"
+            f"cannot be read; restore it from a backup and run the same command again: {run}"
             for run in self.runs.unreadable
         ]
         lines += [
@@ -103,7 +103,7 @@ class Erasure:
         ]
         lines.append(f"stays: {_STAYS}")
         if self.unclosed:
-            lines.append(f"all of that is done, and the receipt does not say so yet: {self.unclosed}")
+            lines.append(f"everything is erased, but the receipt is not updated yet: {self.unclosed}")
             lines.append("ask for the same again, which closes the receipt")
         return "\n".join(lines) + "\n"
 

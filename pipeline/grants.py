@@ -56,7 +56,7 @@ DEFAULT_ZONE = "internal"
 
 HEADER = """\
 # Who may read what. Nothing granted means nothing seen.
-# `index --project P` adds P for the local user, if nobody has it, and rewrites this file: entries stay, comments do not.
+# `index --project P` adds P for the local user if no principal has it, and rewrites this file: entries are kept, comments are not.
 """
 
 _FORM = (

@@ -139,7 +139,7 @@ def replay_turn(
         AccessError, StoreError, VerificationError: as `replayed` raises them.
     """
     at = model_input or event.model_input
-    hint = "--model-input FILE names the model's input where it stands elsewhere"
+    hint = "--model-input FILE names the file with the model's input"
     data = _bytes(at, hint) if at else None
     snapshots = []
     for name in event.snapshot_ids:

@@ -100,7 +100,7 @@ def test_the_key_is_sent_and_stands_in_no_file_and_no_message(
 
 
 BROKEN = {
-    "status": ((500, b"{}"), "got HTTP status 500", "the log of the server says why"),
+    "status": ((500, b"{}"), "got HTTP status 500", "see the server log for the cause"),
     "model": ((404, b"{}"), "got HTTP status 404", "compare URL and model with what the server says at /v1/models"),
     "key": ((401, b"{}"), "got HTTP status 401", "encoder_key_variable names an environment variable"),
     "html": ((200, b"<html>"), "got an answer that is no JSON", "the URL is that of another service"),

@@ -115,7 +115,7 @@ def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
     code, out, err = run("index", "shop", "--project", "shop", capsys=capsys)
     assert (code, out) == (130, "")
     told = f"error: Interrupted: the corpus is unchanged - at {shop / '.scoped-retrieval' / 'corpus'}\n"
-    assert err == f"{told}\nHint: run the same `index` again: it reads anew\n"
+    assert err == f"{told}\nHint: run the same `index` again\n"
 
 
 class _Stopped(WordsByTheirStart):
@@ -163,7 +163,7 @@ def test_an_interrupted_erasure_says_that_some_may_be_left(shop, capsys, monkeyp
         patch.setattr(erasure, "erase_evidence", interrupted)
         code, out, err = run(*asked, "--yes", capsys=capsys)
         assert run(*asked, "--dry-run", capsys=capsys)[2] == "error: Interrupted\n"
-    left = "some of it may still stand in corpus or runs; ask for the same again, which erases what is left."
+    left = "some rows may remain in corpus or runs; run the same command again to erase the rest."
     assert (code, out, err) == (130, "", f"error: Interrupted\n\nHint: {left}\n")
     assert run(*asked, "--yes", capsys=capsys)[0] == 0
 

@@ -99,7 +99,7 @@ def test_a_damaged_line_is_an_error_that_names_file_line_and_remedy_wherever_one
     for asked in (log.view, log.read, log.count, log.compact, lambda: log.append([EVENTS[0]]), lambda: log.view(300)):
         with pytest.raises(StoreError, match=rf"events\.jsonl:{place + 1}\b") as caught:
             asked()
-        assert "put the file back from a copy" in caught.value.hint
+        assert "restore the file from a backup" in caught.value.hint
     assert not list((folder / "parts").iterdir()), "nothing was compacted"
 
 
@@ -213,7 +213,7 @@ def test_a_damaged_part_is_named(folder: Path):
     for asked in (SessionLog.open(folder).view, SessionLog.open(folder).read):
         with pytest.raises(StoreError, match="Expected a whole part of the log, got a damaged one") as caught:
             asked()
-        assert part.name in caught.value.message and "put the file back from a copy" in caught.value.hint
+        assert part.name in caught.value.message and "restore the file from a backup" in caught.value.hint
 
 
 @pytest.fixture

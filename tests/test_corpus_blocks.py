@@ -78,7 +78,7 @@ def test_a_flipped_bit_is_told_or_changes_nothing(tmp_path: Path, stored: Path, 
         except StoreError as error:
             told += 1
             assert f"packs/{file.parent.name}/{name}" in error.message
-            assert error.hint.startswith("put the pack back from a copy")
+            assert error.hint.startswith("restore the pack from a backup")
     file.write_bytes(whole)
     assert told > 20
     assert everything(path) == expected

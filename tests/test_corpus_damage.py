@@ -40,7 +40,7 @@ def expect_refused(corpus: Corpus, damaged: Path, act: Callable[[Corpus], object
     with pytest.raises(StoreError, match=r"^Expected (SHA-256|checksum) \w+\b.*, got \w+ - at ") as caught:
         act(corpus)
     assert caught.value.message.endswith(f"- at {damaged}")
-    assert caught.value.hint.startswith("put the pack back from a copy, or index its sources into a new corpus: ")
+    assert caught.value.hint.startswith("restore the pack from a backup, or index its sources into a new corpus: ")
     assert {path: path.read_bytes() for path in corpus.path.rglob("*") if path.suffix == ".json"} == before
     (line,) = Corpus.open(corpus.path).damaged()
     assert line.endswith(f"packs/{damaged.parent.name}/{damaged.name}")
@@ -210,6 +210,6 @@ def test_a_manifest_that_does_not_say_its_generation_is_damaged(
     at.write_text(json.dumps(damage(json.loads(whole))))
     with pytest.raises(StoreError, match=r"^Expected a manifest, got a damaged file - at ") as caught:
         Corpus.open(tmp_path)
-    assert caught.value.hint == "put it back from a copy, or index the sources into a new corpus."
+    assert caught.value.hint == "restore it from a backup, or index the sources into a new corpus."
     at.write_bytes(whole)
     assert Corpus.open(tmp_path).generation == corpus.generation

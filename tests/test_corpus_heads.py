@@ -81,7 +81,7 @@ def test_a_rewritten_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"^Expected SHA-256 \w{64}, got \w{64} - at ") as caught:
         Corpus.open(tmp_path)
     assert caught.value.message.endswith(f"- at {at}")
-    assert "put the corpus back from a copy" in caught.value.hint
+    assert "restore the corpus from a backup" in caught.value.hint
 
 
 @pytest.mark.parametrize("column", ["owner_user", "title", "text"])

@@ -283,7 +283,7 @@ def test_what_is_no_corpus_is_refused_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "CURRENT").write_text("")
     with pytest.raises(StoreError, match="Expected a generation, got a damaged file - at ") as caught:
         Corpus.open(tmp_path)
-    assert caught.value.hint == "put it back from a copy, or index the sources into a new corpus."
+    assert caught.value.hint == "restore it from a backup, or index the sources into a new corpus."
     assert corpus.frame().evidence.num_rows == 0
 
 

@@ -343,7 +343,7 @@ def test_a_mode_that_names_a_cross_encoder_whose_server_is_silent_says_so_once(s
         server.broken = (500, b"{}")
         found = ask(story, server.reranker, mode="planning", policies=policies)
     told = [each for each in found.conditions if each["subject"] == "cross_encoder"]
-    said = f"{SILENT_CROSS_ENCODER}: Expected scores of tiny, got HTTP status 500; the log of the server says why"
+    said = f"{SILENT_CROSS_ENCODER}: Expected scores of tiny, got HTTP status 500; see the server log for the cause"
     assert [(each["condition"], each["message"]) for each in told] == [("lane_off", said)]
 
 

@@ -196,7 +196,7 @@ def test_a_part_that_an_erasure_named_and_left_is_told_to_be_asked_for_again(
         erase(settings(tmp_path), project="shop")
     (problem,) = verify(RunStore(tmp_path / "runs"), snapshot).problems
     assert (problem.kind, problem.part) == ("changed", "texts/part-00000.parquet")
-    assert problem.detail == "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
+    assert problem.detail == "texts that a receipt lists as erased still exist: run the erasure again"
 
 
 def _after_the_receipt(right: Any) -> Any:

@@ -143,9 +143,7 @@ def test_ids_are_the_digest_of_what_is_asked():
 def test_the_second_of_two_equal_ids_fails_under_another():
     requests, failures = resolved(ROW | {"request_id": "a"}, ROW | {"request_id": "a"}, {"request_id": "row-2", **ROW})
     assert len(requests) == 2
-    assert failures == {
-        "row-2-2": "Expected a request_id of its own, got one that stands before - at requests[1].request_id"
-    }
+    assert failures == {"row-2-2": "Expected a unique request_id, got a duplicate - at requests[1].request_id"}
 
 
 def test_rows_that_ask_the_same_get_numbers_that_nobody_wrote():

@@ -123,7 +123,7 @@ def test_it_is_a_term_of_reranking_and_is_sent_what_passed_both_walls(story: Sto
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ((500, b"{}"), "got HTTP status 500; the log of the server says why"),
+        ((500, b"{}"), "got HTTP status 500; see the server log for the cause"),
         ((200, b"no"), "got an answer that is no JSON; the URL is that of another service"),
         ((200, b'{"results": []}'), "got 0 of 1 scores; the server leaves texts out"),
         (

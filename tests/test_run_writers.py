@@ -204,7 +204,9 @@ def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, 
         for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
             pass
         run = staged.finish()
-    with pytest.raises(StoreError, match=r"Expected an unfinished run, got one that somebody just ended - at run-"):
+    with pytest.raises(
+        StoreError, match=r"Expected an unfinished run, got one that another process just finished - at run-"
+    ):
         other.lock().__enter__()
     assert verify(store, run.run_id).status == "ok"
 

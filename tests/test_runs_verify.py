@@ -120,7 +120,7 @@ def test_a_changed_line_is_told_with_what_to_do(tmp_path: Path, line_tables: Mak
     for _ in range(2):
         batch(store, line_tables)
     first, second = (tmp_path / "LOG").read_bytes().splitlines(keepends=True)
-    hint = r"\n\nHint: put LOG back from a copy of the runs folder; `verify` then says which runs hold$"
+    hint = r"\n\nHint: restore LOG from a backup of the runs folder; `verify` then shows which runs are intact$"
     for lines, message in (
         (
             (first, second.replace(b"manifest", b"Manifest")),

@@ -116,7 +116,7 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
         if column_of(name) not in CHANGEABLE and name != "weights":
             raise InputError.one_of(
                 [column.replace("weight_", "weights.") for column in CHANGEABLE], name, at,
-                hint="who asks, what for, where and when is settled: ask anew for another scope",
+                hint="principal, purpose, project and time are fixed; make a new request for another scope",
             )  # fmt: skip
     found = columns_of(given, at)
     if not found:

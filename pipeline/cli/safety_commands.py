@@ -110,7 +110,7 @@ def erase(
             dry_run=dry_run,
         )
     except KeyboardInterrupt:
-        left = "some of it may still stand in corpus or runs; ask for the same again, which erases what is left."
+        left = "some rows may remain in corpus or runs; run the same command again to erase the rest."
         raise InterruptedCommandError("Interrupted", hint=left if yes else "") from None
     emit(done.as_dict(), as_json=as_json, text=done.text())
     return EXIT["unreadable"] if done.runs.unreadable or done.runs.being_written else EXIT["ok"]

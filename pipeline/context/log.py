@@ -44,7 +44,7 @@ __all__ = ["EVERY", "LogView", "SessionLog", "open_reference", "read_session"]
 FORMAT = 2
 CHUNK = 4096
 """Lines that are folded at a time."""
-_BUSY = "Expected a session log that nobody else writes, got one that is being written"
+_BUSY = "Expected a session log without another writer, got one that is being written"
 _LATER = "try again when the other writer is done"
 
 
@@ -189,7 +189,7 @@ class SessionLog:
                 if artifact(text) != reference:
                     raise StoreError(
                         f"Expected the text of {reference}, got another - at {file}",
-                        hint="put the file back from a copy",
+                        hint="restore the file from a backup",
                     )
                 return masked_reference(reference, text)
         with self._lines.opened() as lines:

@@ -37,7 +37,7 @@ __all__ = [
     "values_of",
 ]
 
-DAMAGED = "put the file back from a copy, or remove what begins with this line"
+DAMAGED = "restore the file from a backup, or remove what begins with this line"
 """What to do about a stored line that is no event."""
 
 

@@ -257,7 +257,7 @@ def unfinished(lines: Lines, checked: Checked) -> list[str]:
     if lines.torn:
         end = f"{lines.path.name} ends with {lines.torn} bytes of an append that is under way or was interrupted"
         return [f"{end}: they are left out, and the next append removes them"]
-    return ["the last event that was written is gone: append it again"] if checked.lost else []
+    return ["the last event is missing: append it again"] if checked.lost else []
 
 
 def _whole(file: BinaryIO) -> tuple[int, int]:

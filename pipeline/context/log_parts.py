@@ -21,7 +21,7 @@ __all__ = ["RESTORE", "ROWS", "Lines", "Part", "damaged", "misplaced"]
 
 ROWS = 1024
 """Lines of a part that are read together."""
-RESTORE = "put the file back from a copy"
+RESTORE = "restore the file from a backup"
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,10 @@ def _as_projected(answer: dict[str, Any], children: Sequence[Any]) -> dict[str, 
             if row["evidence_id"] == answer["evidence_id"]:
                 told = {"stage": "project", "decided_by": row["decided_by"] or "context policy", "reason_code": row["reason_code"],
                         "reason_text": f"{row['reason']} (model input {child.projection.input_id})"}  # fmt: skip
-                left_out = {"outcome": "rejected", "would_admit": ["`context why` says what the input kept instead"]}
+                left_out = {
+                    "outcome": "rejected",
+                    "would_admit": ["`context why` shows what the input contains instead"],
+                }
                 return answer | told | (left_out if row["action"] == "exclude" else {})
     return answer
 

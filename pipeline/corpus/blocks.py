@@ -32,7 +32,7 @@ from ..places import Place
 __all__ = ["DAMAGED", "BlockSums", "CheckedFile", "expect_sha256"]
 
 DAMAGED = (
-    "put the pack back from a copy, or index its sources into a new corpus: of a damaged pack, nothing is written anew or "
+    "restore the pack from a backup, or index its sources into a new corpus: a damaged pack is never rewritten or "
     "erased. `corpus gc --keep 1` removes one that only older generations use."
 )
 """What to do about a file of a pack that is not as it was written."""

@@ -40,7 +40,7 @@ PUT_WITHIN_NS = 60_000_000_000
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 _REWRITTEN = (
-    "the manifest was changed after it was published, and so may the rows: put the corpus back from a copy, or index the "
+    "the manifest was changed after it was published, and so may the rows: restore the corpus from a backup, or index the "
     "sources into a new one."
 )
 
@@ -228,7 +228,7 @@ def _file(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _damaged(at: Place, what: str = "a manifest") -> StoreError:
-    hint = "put it back from a copy, or index the sources into a new corpus."
+    hint = "restore it from a backup, or index the sources into a new corpus."
     return StoreError(f"Expected {what}, got a damaged file - at {at}", hint=hint)
 
 

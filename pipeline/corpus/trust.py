@@ -137,7 +137,7 @@ class Trust:
         known, log = _seen(self.seen), f"log {hashes[0]}"
         number, hash_ = known.get(log, (0, ""))
         if number > len(hashes) or (number and hashes[number - 1] != hash_):
-            return "a line that was seen here before is gone or another: the log was set back or written anew"
+            return "a line seen earlier is missing or different: the log was rolled back or rewritten"
         if len(hashes) > number:
             make_folders(self.seen.parent)
             known[log] = (len(hashes), hashes[-1])

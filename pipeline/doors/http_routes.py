@@ -130,7 +130,7 @@ async def recall_explain(
     session: Annotated[str | None, Query(description="of this session; default: of all")] = None,
     format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
-    """The last recall, of a session or of all, as its x-ray; nothing is asked anew."""
+    """The last recall, of a session or of all, as its x-ray; nothing is retrieved again."""
     _expect_parameters(request)
     if format not in EXPLAINED:
         raise InputError.one_of(EXPLAINED, format, "format")
@@ -276,7 +276,7 @@ def _body(data: bytes) -> dict[str, Any] | list[Any]:
     try:
         value = strict_json(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputError("Expected JSON in UTF-8 whose keys stand once, got other bytes - at body") from error
+        raise InputError("Expected JSON in UTF-8 without duplicate keys, got other bytes - at body") from error
     if not isinstance(value, dict | list):
         raise InputError.of_kind("a request or a list of requests", value, "body")
     return value

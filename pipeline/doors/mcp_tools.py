@@ -93,7 +93,7 @@ def arguments_of(tool: Tool, given: Mapping[str, Any] | None, scope: Mapping[str
             raise InputError.described(f"a {name.replace('_', ' ')}", "none", name)
     for name in SCOPE:
         if name in found and found.pop(name) != scope[name]:
-            hint = "the configuration of the server says who asks, and in which project; leave the argument out"
+            hint = "principal and project are set by the server's configuration; omit the argument"
             raise InputError.described(f"{scope[name]}, the {name} of this server", "another", name, hint=hint)
     return found
 

@@ -124,7 +124,7 @@ def expect_address(url: str, at: str) -> None:
             "an address without a user, a password or a query",
             "one with such",
             at,
-            hint="a key stands in an environment variable, whose name is a setting: encoder_key_variable",
+            hint="keys are read from an environment variable; its name is the setting encoder_key_variable",
         )
 
 

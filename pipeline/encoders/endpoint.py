@@ -45,7 +45,7 @@ _HINTS = {
     429: "the server asks for fewer requests: try again later",
 }
 _SLOW = "raise endpoint_timeout_seconds, or give the server a smaller model or more time"
-_BROKEN = "the log of the server says why"
+_BROKEN = "see the server log for the cause"
 _ANOTHER = "the URL is that of another service: compare it with what the server prints when it starts"
 NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
 """What to do about NaN and infinity."""

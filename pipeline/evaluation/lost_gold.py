@@ -102,7 +102,7 @@ def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str 
     if not len(asked):
         raise AccessError(
             f"Expected a judged query among the requests that you may read, got none - at {id_}",
-            hint="a query of the judgements is a request id, or what stands behind its last `/`",
+            hint="a query of the judgements is a request id, or the part after its last `/`",
         )
     case = _Case(settings, run, asked)
     gold = case.rows.drop(columns="audience")

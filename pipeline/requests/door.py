@@ -144,9 +144,7 @@ def resolve_requests(
                 repeats[digest] += 1
                 request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
             elif request["request_id"] in resolved or request["request_id"] in failed:
-                raise InputError(
-                    f"Expected a request_id of its own, got one that stands before - at {row.at}.request_id"
-                )
+                raise InputError(f"Expected a unique request_id, got a duplicate - at {row.at}.request_id")
             resolved[request["request_id"]] = request
         except ScopedRetrievalError as error:
             own = row.given.get("request_id")

@@ -30,7 +30,7 @@ from .signed_head import Signer, sign_next, sign_written
 LOG = "LOG"
 WINDOW = 1 << 16
 """Bytes read from the end of the log at first, to find its last line; doubled until it is in sight."""
-_CHANGED = "put LOG back from a copy of the runs folder; `verify` then says which runs hold"
+_CHANGED = "restore LOG from a backup of the runs folder; `verify` then shows which runs are intact"
 
 
 class LineInDoubtError(StoreError):

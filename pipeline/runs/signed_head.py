@@ -109,7 +109,7 @@ def head_problem(folder: Place, signer: Signer, lines: Sequence[Line]) -> str | 
     if count < known.sequence:
         return "the log ends before the line that was signed: it was set back"
     if lines[known.sequence - 1].hash != known.hash:
-        return "the log has another line in the place of the one that was signed: it was written anew"
+        return "the log has another line in place of the signed one: it was rewritten"
     return "lines follow the signed head: who added them had no key; if that was you, `runs upgrade` signs them"
 
 

@@ -281,7 +281,9 @@ class StagedRun:
             else:
                 ended = written or not stands(self.folder / STAGE / "run.json")
             if ended:
-                raise StoreError(f"Expected an unfinished run, got one that somebody just ended - at {self.run_id}")
+                raise StoreError(
+                    f"Expected an unfinished run, got one that another process just finished - at {self.run_id}"
+                )
             yield
 
     @property

@@ -242,7 +242,7 @@ def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], foun
         if not stands(file):
             found.add("missing", path, "the manifest names it")
         elif (got := _sha256(file, path, found)) not in (sha256, None):
-            unfinished = "a receipt says that texts of it were erased, and they stand: ask for the erasure again"
+            unfinished = "texts that a receipt lists as erased still exist: run the erasure again"
             found.add("changed", path, unfinished if before.get(path) == got else "its SHA-256 is not the recorded one")
     for path in files_below(run.folder):
         if path not in expected:

@@ -320,7 +320,7 @@ def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) ->
         changed = _changed(before[name], columns[name])
         if pc.any(changed).as_py():
             row = pc.index(changed, True).as_py()
-            hint = "rows are told apart by it, and masked ones would be alike: give the row another, or leave it out"
+            hint = "it identifies the row, so it cannot be masked: use another value, or omit it"
             raise InputError(
                 f"Expected {'an id' if name in _KEYS else 'a name'} without a secret, got one with a secret "
                 f"- at {_place(columns, row, where)}.{name}",

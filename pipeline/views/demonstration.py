@@ -134,12 +134,12 @@ class Demonstration:
         lines = [
             "Project billing holds rows with the same words. Asked there, ana (who may ask in shop) learns only this:",
             f"  {snapshot['snapshot_id']}: {snapshot['status']}; {'; '.join(said)}",
-            "An auditor who puts billing's rows before the contract of 1-fix-test reads:",
+            "An auditor who checks billing's rows against the contract of 1-fix-test reads:",
             *(
                 f"  {t['evidence_id']} {t['path']}: refused by {t['decided_by']} ({t['reason_code']})"
                 for t in self.twin
             ),
-            "bo, who may ask in billing, is told:",
+            "bo, who may ask in billing, gets:",
             *(f"  | {line}" for line in self.twin_block.splitlines()),
         ]
         return "\n".join(lines)

@@ -63,7 +63,7 @@ def run_report(
          "what": "tokens used", "counted": "requests", "rows": _shares(blocks, contracts)},
         {"title": "Limits", "note": "", "caption": "The limit that bound a block", "what": "limit", "counted": "requests",
          "rows": _counted([value or "none" for value in blocks["bound_by"].to_pylist()])},
-        {"title": "Conditions", "note": "", "caption": "What users of the blocks were told", "what": "condition",
+        {"title": "Conditions", "note": "", "caption": "Conditions reported to users", "what": "condition",
          "counted": "requests", "rows": _counted(_spoken(tables["conditions"], audit))},
     ]  # fmt: skip
     if quality is not None:

@@ -41,7 +41,7 @@ the median of the rounds counts. "Asked" says how many rounds of how many querie
 same ones. Both cores for everybody who can use them, the batch call where there is one, the same terms, the same top
 k. Filters are built off the clock. So is what we work out once per scope; it stands in a column of its own. Where a
 peer computes the same thing, results are compared before anything is timed, up to ties; a difference fails the part.
-"At most 50 ms" and its like speak of this machine.
+"At most 50 ms" and its like refer to this machine.
 
 `make bench` is the first of these commands in a venv of its own. The rows below were recorded by:
 

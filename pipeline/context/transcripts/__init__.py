@@ -42,7 +42,7 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
         raise InputError.one_of(KINDS, kind, "--kind")
     kind = kind or _kind(records)
     if kind is None:
-        hint = "`--kind` says which it is; other logs are read as they are: one event per line, see docs/context.md"
+        hint = "set `--kind`; other logs are read as one event per line, see docs/context.md"
         streamed = next((each for each in records[:5] if each.get("type") in _STREAMED or "session_id" in each), None)
         if streamed is not None:
             hint = "this is what an agent prints with `--json` or `--output-format stream-json`; transcripts lie in ~/.claude/projects and ~/.codex/sessions"
