@@ -76,7 +76,7 @@ def test_a_line_that_was_torn_at_any_byte_is_left_out_and_told_and_removed_by_th
         note = (
             f"events.jsonl ends with {size - before} bytes"
             if size > before
-            else "the last event that was written is gone"
+            else "the last event is missing"
         )
         assert [each.startswith(note) for each in view.notes] == [True]
         log = SessionLog.open(folder)
@@ -229,7 +229,7 @@ def parts(tmp_path: Path) -> list[Path]:
 def test_a_part_that_is_missing_is_named(parts: list[Path]):
     parts[1].unlink()
     message = f"Expected a part that begins with event 100, got events 200 to {len(EVENTS[:300]) - 1} - at {parts[2]}"
-    with pytest.raises(StoreError, match="a part before it is missing: put the file back") as caught:
+    with pytest.raises(StoreError, match="a part before it is missing: restore the file") as caught:
         SessionLog.open(parts[0].parent.parent).view()
     assert caught.value.message == message
 

@@ -294,15 +294,15 @@ def test_a_damaged_or_missing_file_is_named(tmp_path: Path) -> None:
         whole, at = file.read_bytes(), f"{file.parent.name}/{file.name}"
         file.unlink()  # the open corpus keeps the file it has mapped
         assert corpus.verify() == [f"Expected SHA-256 {hashlib.sha256(whole).hexdigest()}, got another - at packs/{at}"]
-        with pytest.raises(StoreError, match=f"^Expected a pack, got none - at .*{at}\n\nHint: put the pack back"):
+        with pytest.raises(StoreError, match=f"^Expected a pack, got none - at .*{at}\n\nHint: restore the pack"):
             Corpus.open(tmp_path)
         for other in (whole[:50], whole + b"0"):
             file.write_bytes(other)
-            got = f"^Expected {len(whole)} bytes, got {len(other)} - at .*{at}\n\nHint: put the pack back"
+            got = f"^Expected {len(whole)} bytes, got {len(other)} - at .*{at}\n\nHint: restore the pack"
             with pytest.raises(StoreError, match=got):
                 Corpus.open(tmp_path)
         file.write_bytes(bytes(len(whole)))
-        with pytest.raises(StoreError, match=f"^Expected checksum .*, got .* - at .*{at}\n\nHint: put the pack back"):
+        with pytest.raises(StoreError, match=f"^Expected checksum .*, got .* - at .*{at}\n\nHint: restore the pack"):
             Corpus.open(tmp_path).frame()
         file.write_bytes(whole)
     assert corpus.verify() == []
