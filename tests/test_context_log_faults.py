@@ -73,11 +73,7 @@ def test_a_line_that_was_torn_at_any_byte_is_left_out_and_told_and_removed_by_th
         file.write_bytes(whole[:size])
         view = SessionLog.open(folder).view()
         assert view.tables.events["event_id"].to_pylist()[-1] == WRITTEN[-2]
-        note = (
-            f"events.jsonl ends with {size - before} bytes"
-            if size > before
-            else "the last event is missing"
-        )
+        note = f"events.jsonl ends with {size - before} bytes" if size > before else "the last event is missing"
         assert [each.startswith(note) for each in view.notes] == [True]
         log = SessionLog.open(folder)
         assert log.append(EVENTS) == 1
