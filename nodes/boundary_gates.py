@@ -128,12 +128,12 @@ def row_groups(scope_groups: ScopeGroups, gated_rows: GatedRows) -> ScopeGroups:
 
 def reachable(gated_rows: GatedRows, plugins: Plugins = NO_PLUGINS) -> Reachable:
     """The rows that pass every access gate, by row group and row, with the visibility gate that withholds each."""
-    opens = plugins.order.opens
-    count = int(sum(np.count_nonzero(opens[codes]) for _, _, codes in _listed(gated_rows)))
+    passes = plugins.order.passes_access
+    count = int(sum(np.count_nonzero(passes(codes)) for _, _, codes in _listed(gated_rows)))
     group, row, withheld = (np.empty(count, dtype=dtype) for dtype in (np.int32, np.int64, np.int32))
     low = 0
     for number, start, codes in _listed(gated_rows):
-        local = np.flatnonzero(opens[codes])
+        local = np.flatnonzero(passes(codes))
         part = slice(low, low + len(local))
         group[part], row[part], withheld[part] = number, local + start, codes[local]
         low += len(local)

@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from plugin_package import SOURCE, install
 from scoped_retrieval.nodes.columns.digests import table_digest
 from scoped_retrieval.nodes.errors import InputError, SchemaError
 from scoped_retrieval.nodes.score_terms import terms_of
-from scoped_retrieval.nodes.tables import RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.tables import EVIDENCE, RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.nodes.walls.gate_order import GateOrder
+from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
+from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.auditing.sql import queried
@@ -24,7 +29,7 @@ from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
 from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
-from scoped_retrieval.pipeline.plugins import Installed, Plugins, ScoreTerm, installed, with_digest
+from scoped_retrieval.pipeline.plugins import PLUGIN_REASON, Gate, Installed, Plugins, ScoreTerm, installed, with_digest
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.runs.verify import verify
@@ -129,6 +134,35 @@ def test_a_gate_is_shown_nothing_of_a_request_but_what_groups_requests(story):
     assert seen and all("principal" in names and not {"request_id", "question", "as_of"} & names for names in seen)
 
 
+def test_a_row_that_another_gate_stops_stays_with_it(story):
+    """A visibility gate of a plugin brings no row into the record that an access gate keeps out of it."""
+    story.tell(row("doc", "apart.md", "The retry limit of billing is four.", tags=["embargo"], branch="other"))
+    found = answered(story, branch="main")
+    assert "apart.md" not in {decision["path"] for decision in found.tables["decisions"].to_pylist()}
+    ladder = {line["gate"]: line["considered"] - line["admitted"] for line in found.tables["filter_ladder"].to_pylist()}
+    assert (ladder["branch"], ladder["acme.embargo"]) == (1, 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(GATES)), st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_a_gate_of_a_plugin_takes_no_row_further(cases):
+    def judging(name: str, gate_class: Any, mask: Any) -> Gate:
+        return Gate(
+            name, gate_class, PLUGIN_REASON, "", columns=("tags",), stops=lambda *_: mask, removes=lambda *_: mask
+        )
+
+    codes, *masks = (np.array(column) for column in zip(*cases, strict=True))
+    order = GateOrder((judging("a.b", "visibility", masks[0]), judging("a.c", "access", masks[1])))
+    evidence = pa.table({"tags": pa.nulls(len(codes), EVIDENCE.schema.field("tags").type)})
+    contract = dict.fromkeys(CONTRACT_COLUMNS)
+    after = order.stopped(codes.astype(np.int8), evidence, 0, contract)
+    far = order.most + 1
+    before_place, after_place = (np.where(each == 0, far, order.place[each]) for each in (codes, after))
+    own = (order.place[len(GATES) + 1], order.place[len(GATES) + 2])
+    wanted = np.minimum.reduce([before_place, *(np.where(m, p, far) for m, p in zip(masks, own, strict=True))])
+    assert (after_place == wanted).all()
+    assert (order.passes_access(after) <= order.passes_access(codes)).all()
+
+
 def audited(story: Story) -> None:
     (story.folder / "grants.yaml").unlink()
     write_starter_grants(story.folder / "grants.yaml", "ana", "shop", audit=True)
@@ -180,11 +214,11 @@ def test_digests_cover_the_columns_of_plugins(declared):
     plain = declared.empty()
     digests = {table_digest(plain, declared)}
     row_ = pa.table({field.name: pa.array([_some(field.type)], field.type) for field in declared.schema})
-    for given in ({}, {"acme.length": 0.0}, {"acme.length": 1.0}, {"acme.size": 1.0}):
+    for extra in ({}, {"acme.length": 0.0}, {"acme.length": 1.0}, {"acme.size": 1.0}):
         widened = row_
-        for name, value in given.items():
+        for name, value in extra.items():
             widened = widened.append_column(declared.extra_field(name), pa.array([value]))
-        digests.add(table_digest(declared.check(widened.cast(declared.widened(declared.schema, given))), declared))
+        digests.add(table_digest(declared.check(widened.cast(declared.widened(declared.schema, extra))), declared))
     assert len(digests) == 5
     with pytest.raises(SchemaError):
         declared.check(row_.append_column("length", pa.array([1.0])))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..columns.keys import gathered_columns
 from ..errors import SchemaError
-from .gate_predicates import CONTRACT_COLUMNS
+from .gate_predicates import CONTRACT_COLUMNS, LAST_ACCESS
 from .gates import GATES
 from .gates.gate import Gate
 from .segment_columns import Codes, Mask, SegmentColumns
@@ -46,6 +46,12 @@ class GateOrder:
         ordered = [gate.name for gate in self.gates]
         self.passed = (" ".join(ordered), *(" ".join(ordered[: self.place[n] - 1]) for n in range(1, self.most + 1)))
         """By number, the gates before the one that stops a row; first, where none does, all of them."""
+
+    def passes_access(self, codes: NDArray[Any]) -> Mask:
+        """Rows that pass every access gate, by the first gate that stops each."""
+        if self.plugins:
+            return self.opens[codes]
+        return (codes == 0) | (codes > LAST_ACCESS)
 
     def stopped(self, codes: Codes, evidence: pa.Table, start: int, contract: Mapping[str, Any]) -> Codes:
         """The codes of the rows of a segment with the gates of plugins judged as well: a row is stopped by the first gate.
