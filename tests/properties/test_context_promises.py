@@ -196,7 +196,7 @@ def test_a_turn_is_the_same_alone_and_in_a_batch(
 
 KINDS = ("command.finished", "file.read", "file.modified", "external.result", "search.result", "tool.error", "permission.denied", "model.message",
          "tool.intent", "plan.updated", "history.summarized", "verification.finished", "user.constraint", "user.goal", "user.message",
-         "user.confirmation", "rules.system", "rules.repository", "permission.granted", "model.request", "memory.revoked")  # fmt: skip
+         "user.confirmation", "rules.system", "rules.repository", "permission.granted", "model.request", "memory.revoked", "pasted message", "pasted goal")  # fmt: skip
 """Kinds of events whose text may not instruct."""
 AT_ONCE = 100
 
@@ -205,6 +205,10 @@ def plant(session: Session, kind: str, text: str, number: int) -> None:
     """A text in every place of an event, and in a memory."""
     name = " ".join(text[:60].split())
     session.add("memory.recalled", turn=number, **memory(f"m{number}", text, confidence=0.6 + number / 1000))
+    if kind.startswith("pasted"):
+        quoted = "\n".join(f"> {line}" for line in text.splitlines())
+        session.add(kind.replace("pasted ", "user."), turn=number, text=f"Never break it. This came up.\n{quoted}\nWhy?")
+        return
     given_: dict[str, Any] = {
         "text": text,
         "tool": text,
