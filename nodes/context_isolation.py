@@ -36,7 +36,7 @@ Bool = NDArray[np.bool_]
 _TEXT = pa.large_string()
 _GROUP_OF = {
     "system_rules": "system_rules", "repository_instructions": "repository_rules", "user_goal": "user_goal",
-    "active_constraint": "constraints", "state_summary": "state", "latest_observation": "observation", "recent_tail": "tail", "user_message": "tail",
+    "active_constraint": "constraints", "rule_conflict": "constraints", "state_summary": "state", "latest_observation": "observation", "recent_tail": "tail", "user_message": "tail",
     "pasted_text": "evidence", "file_content": "evidence", "search_match": "evidence", "retrieval_result": "evidence", "memory_candidate": "memory",
     "history_summary": "references", "older_history": "references", "tool_schema": "tools",
 }  # fmt: skip

@@ -8,8 +8,6 @@ concerned it. A gate's reason stands until the budget overrules it, and a refere
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +30,7 @@ from .context_tables import (
     TurnWarnings,
 )
 from .turns.asof import HORIZON, Sessions, before
+from .turns.conflicts import FORBIDS, straight
 from .turns.duties import TOPIC_WORDS, sentences
 from .turns.joining import joined
 from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
@@ -175,7 +174,10 @@ def turn_warnings(
         "empty_session": integers(turn_states["events"]) == 0,
         "snapshot_missing": any_of(among(reason, ("snapshot_missing",))),
         "tool_schema_too_large": any_of(too_large),
-        "conflicting_rules": _conflicts(context_decisions, context_sources, turn, count),
+        "conflicting_rules": _conflicts(context_decisions, context_sources, turn, count)
+        | any_of(
+            among(context_sources["source_kind"], ("rule_conflict",)) & ~among(context_decisions["mode"], ("none",))
+        ),
         "instructions_in_output": any_of(suspicious),
         "secrets_masked": any_of(integers(context_decisions["masked"]) > 0),
         "constraints_crowd": any_of(among(reason, ("constraint_referenced",)))
@@ -255,9 +257,9 @@ def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) ->
     at = np.asarray(text.indices).astype(np.int64)
     said = [each or "" for each in text.dictionary.to_pylist()]
     about = _about([[each] for each in said])[at]
-    parts = [[each.translate(_STRAIGHT) for each in sentences(one)] for one in said]
-    forbids = _about([[each for each in part if _FORBIDS.search(each)] for part in parts])[at]
-    asks = _about([[each for each in part if not _FORBIDS.search(each)] for part in parts])[at]
+    parts = [[straight(each) for each in sentences(one)] for one in said]
+    forbids = _about([[each for each in part if FORBIDS.search(each)] for part in parts])[at]
+    asks = _about([[each for each in part if not FORBIDS.search(each)] for part in parts])[at]
     kind = flat(sources["source_kind"]).take(pa.array(rule))
     origin = np.asarray(pc.index_in(kind, value_set=constants(kinds))).astype(np.int64)
     path = flat(sources["path"]).take(pa.array(rule))
@@ -273,11 +275,6 @@ def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) ->
         both = [np.bincount(turn[rule[side]], minlength=count) > 0 for side in sides]
         opposed |= several & both[0] & both[1]
     return (found.sum(axis=2) > 1).any(axis=1) | opposed
-
-
-_FORBIDS = re.compile(r"(?i)\b(?:never|not|don't|avoid|without|no)\b")
-"""What turns a sentence of a rule into its opposite."""
-_STRAIGHT = str.maketrans({"\u2019": "'", "\u2018": "'"})
 
 
 def _about(texts: list[list[str]]) -> Bool:

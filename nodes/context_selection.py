@@ -77,6 +77,7 @@ def selection(
     work = _Work(context_sources, context_turns, turn_states, state_facts, phase_policies)
     work.judge_rules(rule_texts)
     work.judge_constraints()
+    work.judge_conflicts()
     work.judge_files(log_matches, retrieved_items, log_events)
     work.judge_events(log_events, log_matches)
     work.judge_memories(memory_records, log_events)
@@ -131,6 +132,17 @@ class _Work(Worth):
         again = np.ones(len(mine), dtype=bool)
         again[first] = False
         self.refuse_some("worth", mine, again, "stands_above")
+
+    def judge_conflicts(self) -> None:
+        """Pairs of rules that may disagree: said where both rules are."""
+        mine = np.flatnonzero(self.of("rule_conflict"))
+        about = Ragged.of(flat(self.sources["about"]).take(pa.array(mine)))
+        ids = about.vocabulary.take(pa.array(about.codes)).cast(pa.string())
+        gone = ~self.passed() & self.of("system_rules", "repository_instructions", "active_constraint", "user_goal")
+        left_out = (self.turn[gone], flat(self.sources["source_id"]).filter(pa.array(gone)))
+        missing = np.zeros(len(mine), dtype=bool)
+        missing[about.rows[in_pairs((self.turn[mine][about.rows], ids), left_out)]] = True
+        self.refuse_some("relevance", mine, missing, "rule_left_out")
 
     def _topics(self, task: Paths) -> NDArray[np.bool_]:
         """The topics that each task touches: by its goal, its files, its phase, and the files that fail. A tool that prints a path can

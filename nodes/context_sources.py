@@ -32,6 +32,7 @@ from .context_tables import (
     TurnStates,
 )
 from .turns.asof import FOREVER, HORIZON, Sessions, before, holding
+from .turns.conflicts import conflicts
 from .turns.duties import BOUND, LONG_MESSAGE, apart
 from .turns.gathering import crossed, events_of, items_of, matches_of, named_id, rows
 from .turns.joining import joined
@@ -63,10 +64,14 @@ def context_sources(
     """
     sessions = Sessions.of(context_turns)
     turn, event = before(sessions, sessions.codes(log_events["session_id"]), integers(log_events["seq"]), HORIZON)
-    parts = [
+    instructing = [
         _rules(context_turns, rule_texts),
         *_goal(turn_states),
         *_held(sessions, state_facts, turn_states),
+    ]
+    parts = [
+        *instructing,
+        conflicts(pa.concat_tables(instructing)),
         *_state(turn_states),
         _said(sessions, state_facts, turn, event, log_events),
         events_of(turn, event, log_events, turn_states, state_facts),
@@ -103,7 +108,7 @@ def _rules(turns: pa.Table, rules: pa.Table) -> pa.Table:
         content_class="rule",
         standing="instruction",
         required=True,
-        heading=pc.if_else(pa.array(system), None, place.take(at)),
+        heading=pc.if_else(pa.array(system), None, _placed(place, rules["origin"]).take(at)),
         text=flat(rules["text"]).take(at),
         summary=pc.utf8_slice_codeunits(
             pc.replace_substring_regex(flat(rules["text"]).take(at), pattern=r"(?s)[:\n].*", replacement=""), 0, 80
@@ -112,6 +117,12 @@ def _rules(turns: pa.Table, rules: pa.Table) -> pa.Table:
         path=flat(rules["path"]).take(at),
         row=row,
     )
+
+
+def _placed(place: pa.Array, origin: pa.ChunkedArray) -> pa.Array:
+    """Where a rule stands; one that holds for all repositories says so."""
+    everywhere = joined("global rule", place, between=", ", skip_nulls=True)
+    return pc.if_else(pc.equal(flat(origin), "global"), everywhere, place)
 
 
 def _goal(states: pa.Table) -> list[pa.Table]:

@@ -123,6 +123,7 @@ CONTEXT_SOURCES = table(
     seq=int64("its event; -1 = none"),
     observation_class=string("class of an observation", nullable=True),
     row=int64("its row in the table that it comes from"),
+    about=strings("of a conflict the rules that it names: it is shown where all of them are", nullable=True),
 )
 
 SELECTION = table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from context_session import Session, instructing, policy, projected, reasons
@@ -143,3 +144,58 @@ def test_a_last_message_that_has_no_room_leaves_a_reference():
     row = seen.decision("event:e1")
     assert (row["action"], row["reason_code"], row["original_ref"]) == ("reference", "reference_for_budget", "event:e1")
     assert "- Turn 1, user message: not shown here, open event:e1\n" in seen.text()
+
+
+def conflicts_in(seen: Any) -> list[str]:
+    told = instructing(seen).partition("Active constraints:\n")[2].splitlines()
+    return [line for line in told if line.startswith("- May disagree about")]
+
+
+def test_rules_of_different_scopes_that_may_disagree_are_named_as_active_constraints():
+    rules = [
+        {"path": "AGENTS.md", "text": "Always run the full test suite before you finish."},
+        {"path": "packages/p/AGENTS.md", "text": "Never run the full test suite; run package tests only."},
+        {"text": "Run the smallest relevant test first.", "origin": "global"},
+    ]
+    seen = projected(Session("Fix it."), rules=rules, defaults={"working_directory": "packages/p"})
+    assert conflicts_in(seen) == [
+        '- May disagree about which tests to run: packages/p/AGENTS.md:1 says "Never run the full test suite; run package tests only."; '
+        'AGENTS.md:1 says "Always run the full test suite before you finish."',
+        '- May disagree about which tests to run: packages/p/AGENTS.md:1 says "Never run the full test suite; run package tests only."; '
+        'global rule says "Run the smallest relevant test first."',
+    ]
+    assert "- (global rule) Run the smallest relevant test first." in instructing(seen)
+    assert "conflicting_rules" in seen.conditions
+
+
+def test_a_goal_and_a_rule_of_the_repository_that_may_disagree_are_named():
+    seen = projected(
+        Session("Fix it. Do not commit."), rules=[{"path": "AGENTS.md", "text": "Commit after every change."}]
+    )
+    assert conflicts_in(seen) == [
+        '- May disagree about commits: User goal (event:e0) says "Do not commit."; AGENTS.md:1 says "Commit after every change."'
+    ]
+    assert "conflicting_rules" in seen.conditions
+    (row,) = [row for row in seen.decisions if row["source_kind"] == "rule_conflict"]
+    assert (row["mode"], row["reason_code"], row["level"]) == ("full", "rules_disagree", 3)
+
+
+def test_a_conflict_quotes_no_rule_that_is_left_out():
+    rules = [
+        {"path": "AGENTS.md", "text": "Commit after every change."},
+        {"path": "web/AGENTS.md", "text": "Never commit."},
+    ]
+    assert conflicts_in(projected(Session("Fix it."), rules=rules, turn={"taskPaths": ["web/a.ts"]}))
+    for turn in ({}, {"taskPaths": ["web/a.ts"], "instructionSources": ["AGENTS.md"]}):
+        seen = projected(Session("Fix it."), rules=rules, turn=turn)
+        assert not conflicts_in(seen) and "Never commit" not in seen.text()
+        (row,) = [row for row in seen.decisions if row["source_kind"] == "rule_conflict"]
+        assert (row["mode"], row["reason_code"]) == ("none", "rule_left_out")
+
+
+def test_rules_of_one_scope_and_rules_that_agree_are_no_conflict():
+    for rules in (
+        [{"path": "AGENTS.md", "text": "Never commit to main. Commit after every change."}],
+        [{"path": "AGENTS.md", "text": "Never commit."}, {"path": "CLAUDE.md", "text": "Do not commit."}],
+    ):
+        assert not conflicts_in(projected(Session("Fix it."), rules=rules))

@@ -184,3 +184,45 @@ def test_the_tail_has_the_changed_lines_of_a_patch():
         "src/a.ts: 1 line added, 1 line removed: -export const a = 1; | +export const a = 2; (full text: event:e1)"
         in tail
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "summary", "inside"),
+    [
+        (
+            'starting\nTraceback (most recent call last):\n  File "a.py", line 1, in <module>\n    f()\n  File "lib/b.py", line 7, in f\n'
+            "    return d['role']\nKeyError: 'role'\n",
+            "KeyError: 'role' at lib/b.py:7",
+            "return d['role']",
+        ),
+        (
+            'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x\nKeyError: 1\n\nDuring handling of the above exception, another '
+            'exception occurred:\n\nTraceback (most recent call last):\n  File "a.py", line 3, in g\n    y\nValueError: no role\n',
+            "ValueError: no role at a.py:3",
+            "ValueError",
+        ),
+        (
+            "--- FAIL: TestA (0.00s)\n    a_test.go:5: got 2 want 3\nFAIL\nexit status 1\n",
+            "TestA at a_test.go:5: got 2 want 3",
+            "got 2 want 3",
+        ),
+        (
+            "=== RUN   TestA\n    a_test.go:5: got 2 want 3\n--- FAIL: TestA (0.00s)\nFAIL\n",
+            "TestA at a_test.go:5: got 2 want 3",
+            "got 2 want 3",
+        ),
+        (
+            "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/empty (0.00s)\n        a_test.go:9: no rows\nFAIL\n",
+            "TestA/empty at a_test.go:9: no rows",
+            "no rows",
+        ),
+    ],
+)
+def test_the_key_failure_of_a_traceback_and_of_go_is_what_failed_and_where(text: str, summary: str, inside: str):
+    seen = observed(text, failed=True)
+    assert seen.summary == summary and inside in (seen.excerpt or "")
+
+
+def test_a_traceback_that_was_cut_is_a_log_like_any_other():
+    seen = observed('Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x', failed=True)
+    assert seen.summary == "Traceback (most recent call last):"

@@ -3,6 +3,7 @@
 - `words`: closed lists of events, sources, parts, phases, reasons
 - `asof`: what stood as of an event, for many turns at once
 - `asserting`: what events assert, slot by slot, for the state of the agent
+- `conflicts`: rules of different scopes that may disagree
 - `duties`: prohibitions, approvals and checks in rule texts
 - `scopes`: which rules, files and tools a task touches
 - `joining`: texts side by side

@@ -21,7 +21,7 @@ Bool = NDArray[np.bool_]
 
 SHOWN_FOR = {
     "system_rules": "always_present", "repository_instructions": "rule_in_scope", "user_goal": "always_present",
-    "active_constraint": "always_present", "state_summary": "always_present", "latest_observation": "latest_result",
+    "active_constraint": "always_present", "rule_conflict": "rules_disagree", "state_summary": "always_present", "latest_observation": "latest_result",
     "recent_tail": "key_event", "user_message": "user_message", "pasted_text": "pasted_with_goal", "file_content": "current_content", "search_match": "on_demand",
     "retrieval_result": "snapshot_item", "memory_candidate": "verified_memory", "history_summary": "history_kept",
     "older_history": "older_events", "tool_schema": "phase_tool",

@@ -126,6 +126,7 @@ SOURCE_KINDS = Vocabulary(
         "repository_instructions",
         "user_goal",
         "active_constraint",
+        "rule_conflict",
         "state_summary",
         "latest_observation",
         "recent_tail",
@@ -164,7 +165,7 @@ GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "wor
 ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
 FORMS = Vocabulary("mode", ("full", "excerpt", "summary", "reference", "none"))
 LEVELS: Mapping[str, int] = {
-    "system_rules": 1, "repository_instructions": 2, "user_goal": 3, "active_constraint": 3, "state_summary": 4,
+    "system_rules": 1, "repository_instructions": 2, "user_goal": 3, "active_constraint": 3, "rule_conflict": 3, "state_summary": 4,
     "latest_observation": 5, "recent_tail": 6, "user_message": 6, "pasted_text": 7, "file_content": 7, "search_match": 7, "retrieval_result": 7,
     "memory_candidate": 8, "history_summary": 9, "older_history": 9, "tool_schema": 9,
 }  # fmt: skip
@@ -182,6 +183,7 @@ REASONS: Mapping[str, str] = {
     # shown
     "always_present": "present in every input of the session",
     "rule_in_scope": "rule that applies to the files and the task at hand",
+    "rules_disagree": "two rules of different scopes may disagree: both stand in the input, and neither replaces the other",
     "section_referenced": "rules are too long for their share: of this section, in which nothing reads as a duty, a reference",
     "latest_result": "result of the last tool calls",
     "latest_summarized": "result of the last tool calls, summarized; the full text is an artifact",
@@ -209,6 +211,7 @@ REASONS: Mapping[str, str] = {
     "reference_for_budget": "no room for its text: reference kept",
     # left out
     "out_of_task_scope": "rule for files or topics that the task does not touch",
+    "rule_left_out": "a rule that it names is not in this input",
     "outside_package": "outside the package of the task",
     "not_key_event": "no key event",
     "stale_version": "the file was modified after this was read",

@@ -42,6 +42,9 @@ _ADDRESSED = re.compile(
     r"\bdo not (?:tell|inform|mention)\b.{0,30}\buser\b|\b(?:run|execute) (?:this|the following) command\b)"
 )
 _VERSION = re.compile(r"\A\s*TAP version \d+[^\n]*\n")
+_FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_GO_FAILED = re.compile(r"\s*--- FAIL: (?P<test>\S+)")
+_GO_SAID = re.compile(r"\s+\S+\.go:\d+: ")
 _REPORTS_FAILURE = re.compile(r"\d+ of \d+ tests failed:")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
@@ -76,7 +79,8 @@ def observed(
     lines = plain.splitlines()
     places = [number for number, line in enumerate(lines) if _FAILURE.search(line) and not _NOISE.match(line)]
     if found is None and (failed or places) and places:
-        found = _key_line([lines[n].strip() for n in places]), _around(lines, places)
+        found = _traceback(lines) or _go_test(lines)
+        found = found or (_key_line([lines[n].strip() for n in places]), _around(lines, places))
     summary, excerpt = found or (_first_line(lines), None)
     shape = "dangerous" if suspicious else "small" if len(plain) <= 400 else "large" if places else "noisy"
     kind = "timeout" if timed_out else stream
@@ -180,6 +184,37 @@ def _pytest(text: str) -> tuple[str, str | None]:
     )
     said = f"{len(failed)} failed: {first['test']}" + (f" at {where}" if where else "") + (f" {why}" if why else "")
     return said, _around(lines, errors or [n for n, line in enumerate(lines) if line.startswith(("FAILED", "ERROR"))])
+
+
+def _traceback(lines: list[str]) -> tuple[str, str] | None:
+    """Of the last traceback of Python the exception, and where it was raised."""
+    start = max(
+        (n for n, line in enumerate(lines) if line.strip() == "Traceback (most recent call last):"), default=None
+    )
+    if start is None:
+        return None
+    deep = len(lines[start]) - len(lines[start].lstrip())
+    frames = [n for n in range(start + 1, len(lines)) if _FRAME.match(lines[n])]
+    end = next(
+        (n for n in range(start + 1, len(lines)) if lines[n].strip() and not lines[n][deep:].startswith(" ")), None
+    )
+    if end is None:
+        return None
+    last = next((found for n in reversed(frames) if n < end and (found := _FRAME.match(lines[n]))), None)
+    where = f" at {last['file']}:{last['line']}" if last else ""
+    return f"{lines[end].strip()}{where}", "\n".join(lines[max(start, end + 1 - EXCERPT_LINES) : end + 1])
+
+
+def _go_test(lines: list[str]) -> tuple[str, str] | None:
+    """Of `go test` the first test that fails, and what it says."""
+    failed = [n for n, line in enumerate(lines) if _GO_FAILED.match(line)]
+    told = [n for n, line in enumerate(lines) if _GO_SAID.match(line)]
+    if not failed or not told:
+        return None
+    said = next((n for n in told if n > failed[0]), told[-1])  # with -v it stands before
+    test = max((n for n in failed if n < said), default=failed[0])
+    name = _GO_FAILED.match(lines[test])
+    return f"{name['test'] if name else ''} at {lines[said].strip()}", _around(lines, [test, said])
 
 
 def _key_line(lines: list[str]) -> str:
