@@ -207,7 +207,9 @@ def plant(session: Session, kind: str, text: str, number: int) -> None:
     session.add("memory.recalled", turn=number, **memory(f"m{number}", text, confidence=0.6 + number / 1000))
     if kind.startswith("pasted"):
         quoted = "\n".join(f"> {line}" for line in text.splitlines())
-        session.add(kind.replace("pasted ", "user."), turn=number, text=f"Never break it. This came up.\n{quoted}\nWhy?")
+        session.add(
+            kind.replace("pasted ", "user."), turn=number, text=f"Never break it. This came up.\n{quoted}\nWhy?"
+        )
         return
     given_: dict[str, Any] = {
         "text": text,
