@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, constants, flat, gathered_columns
-from .errors import SchemaError
+from .columns.keys import among, constants, expect_same_rows, flat, gathered_columns
 from .plugins import NO_PLUGINS, Plugins
 from .scope.selectors import glob_mask
 from .tables import (
@@ -95,9 +94,7 @@ def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates
     Raises:
         SchemaError: the verdicts are not those of these candidates.
     """
-    for name in ("request_id", "evidence_id"):
-        if not flat(candidates[name]).equals(flat(verdicts[name])):
-            raise SchemaError(f"Expected one verdict per candidate in the same order, got others - at verdicts.{name}")
+    expect_same_rows(candidates, verdicts)
     disputed = candidates["request_id"].filter(verdicts["wall_disagreement"])
     undisputed = pc.invert(pc.is_in(candidates["request_id"], flat(disputed)))
     return candidates.filter(pc.and_(verdicts["admitted"], undisputed))

@@ -9,11 +9,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import codes_of, distinct_rows, flags_at, flat, pair_codes, pair_positions, positions, take_or
+from ..columns.keys import (
+    codes_of,
+    distinct_rows,
+    expect_same_rows,
+    flags_at,
+    flat,
+    pair_codes,
+    pair_positions,
+    positions,
+    take_or,
+    truth,
+)
 from ..columns.list_columns import flattened
 from ..vocabulary import OUTCOMES, REASON_CODES, STAGES
 from ..walls.gates import GATES, HIDING
 from ..walls.gates.gate import PLUGIN_REASON
+
+Bool = NDArray[np.bool_]
 
 PACK_RULES = {
     "unverified_cap": "max_unverified_items",
@@ -73,12 +86,13 @@ def decision_columns(
     members = flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"]))
     merged_into = pc.fill_null(flat(packs["merged_into"]), "")
     keys, *others = pair_codes(
-        *((table["request_id"], table["evidence_id"]) for table in (candidates, verdicts, ranked, packs, bounded)),
+        *((table["request_id"], table["evidence_id"]) for table in (candidates, ranked, packs)),
         (packs["request_id"], merged_into), members,
         *((table["request_id"], table["evidence_id"]) for table in (trimmed, trims, citations)),
     )  # fmt: skip
-    of_verdicts, of_ranked, of_packs, of_bounded, of_leads, of_members, of_trimmed, of_trims, of_citations = others
-    verdict, rank, pack = (positions(keys, codes) for codes in (of_verdicts, of_ranked, of_packs))
+    of_ranked, of_packs, of_leads, of_members, of_trimmed, of_trims, of_citations = others
+    rank, pack = (positions(keys, codes) for codes in (of_ranked, of_packs))
+    admitted, bounded_too = _admitted(candidates, verdicts, bounded)
     # A merged row shares its item's fate, the item's own reason included; a duplicate has a fate of its own.
     merged = np.asarray(pc.equal(flat(packs["reason_code"]), "merged").fill_null(False))
     leading = np.where(merged, positions(of_leads, of_packs), np.arange(packs.num_rows))
@@ -91,12 +105,12 @@ def decision_columns(
 
     # The first that holds decides; the last, of those that pass every step, always does.
     steps = [
-        ~flags_at(verdicts["admitted"], verdict), positions(keys, of_bounded) < 0, rank < 0, pack < 0, ~kept, item < 0,
+        ~admitted, ~bounded_too, rank < 0, pack < 0, ~kept, item < 0,
         ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
     ]  # fmt: skip
     step = np.stack(steps).argmax(axis=0)
     said = [
-        take_or(verdicts["decided_by"], verdict), take_or(verdicts["reason_code"], verdict),
+        flat(verdicts["decided_by"]), flat(verdicts["reason_code"]),
         take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
     ]  # fmt: skip
     first, of = distinct_rows(codes_of([pa.array(step), *said]))
@@ -115,13 +129,23 @@ def decision_columns(
         "stage": STAGES.column([fate.stage for fate in fates]).take(at),
         "form": pc.if_else(pa.array(chosen), take_or(trimmed["form"], item, "none"), "none"),
         "decided_by": pa.array([fate.decided_by for fate in fates], pa.string()).take(at),
-        "would_reject_by": take_or(verdicts["would_reject_by"], verdict),
-        "admitted_by": take_or(verdicts["admitted_by"], verdict, ""),
+        "would_reject_by": verdicts["would_reject_by"],
+        "admitted_by": flat(verdicts["admitted_by"]).fill_null(""),
         "reason_code": REASON_CODES.column(reasons).take(at),
         "reason_text": pc.coalesce(texts.take(at), take_or(ranked["selected_reason"], rank, "selected")),
         "rank": take_or(ranked["rank"], rank),
         "final": take_or(ranked["final"], rank),
     }
+
+
+def _admitted(candidates: pa.Table, verdicts: pa.Table, bounded: pa.Table) -> tuple[Bool, Bool]:
+    """Which candidates the second wall admitted, and which of them both walls did."""
+    expect_same_rows(candidates, verdicts)
+    admitted = truth(verdicts["admitted"])
+    if bounded.num_rows == np.count_nonzero(admitted):  # nearly always: they disagree about none
+        return admitted, admitted
+    pairs = ((table["request_id"], table["evidence_id"]) for table in (candidates, bounded))
+    return admitted, pair_positions(*pairs) >= 0
 
 
 class _Fate(NamedTuple):

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..errors import SchemaError
+
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NOWHERE = np.empty(0, dtype=np.int64)
@@ -144,6 +146,17 @@ def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) 
     if not len(wanted[0]) or not len(among[0]):
         return np.full(len(wanted[0]), -1)
     return positions(*pair_codes(wanted, among))
+
+
+def expect_same_rows(candidates: pa.Table, verdicts: pa.Table) -> None:
+    """Verdicts have a row per candidate, in the same order: who reads both needs no look-up.
+
+    Raises:
+        SchemaError: these are not the verdicts of these candidates.
+    """
+    for name in ("request_id", "evidence_id"):
+        if not flat(candidates[name]).equals(flat(verdicts[name])):
+            raise SchemaError(f"Expected one verdict per candidate in the same order, got others - at verdicts.{name}")
 
 
 def positions(wanted: Column, among: Column) -> NDArray[np.int64]:

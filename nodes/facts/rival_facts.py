@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..blocks.masking import class_lists, masked
-from ..columns.keys import among, codes_of, gathered, objects, pair_codes, positions, take_or
+from ..columns.keys import among, codes_of, expect_same_rows, gathered, objects, pair_codes, positions, take_or, truth
 from ..columns.list_columns import collected
 from ..vocabulary import AUTHORITY
 from .fact_conditions import Said, nobody
@@ -57,11 +57,10 @@ def rivals(
     speaks = among(origin, ("structured-sot", "memory"))
     if not speaks.any():
         return nobody(ids)
-    keys, judged, shown = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (candidates, verdicts, selected)))
-    verdict = positions(keys, judged)
-    speaks &= among(take_or(verdicts["standing"], verdict), ("evidence", "instruction"))
-    speaks &= np.asarray(take_or(verdicts["admitted"], verdict, False)).astype(bool)
+    expect_same_rows(candidates, verdicts)
+    speaks &= among(verdicts["standing"], ("evidence", "instruction")) & truth(verdicts["admitted"])
     speaks &= np.asarray(pc.fill_null(gathered(evidence["authority"], row), 0)) >= HIGH_TRUST
+    keys, shown = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (candidates, selected)))
     at = np.flatnonzero(speaks)
     memory = np.asarray(pc.equal(origin.take(pa.array(at)), "memory"))
     of, field, value, currency = _stated(gathered(evidence["text"], row[at]), memory)
