@@ -2,7 +2,7 @@
 
 - `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: what comes back
 - `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
-- `events`: session events as rows; `door`: masks and spellings of what comes in; `artifacts`: long texts by reference; `observations`: outputs
+- `events`: session events as tables, over `event_rows` (one event as rows); `door`: masks and spellings of what comes in; `artifacts`: long texts by reference; `observations`: outputs
   of tools, normalized and summarized; `diffs`: changed lines in short
 - `checks` and `outcomes`: which commands check, and how that came out; `changes`: files that a command may change; both over `shell`
 - `beyond`: rows of the ledger for what a turn does not look at

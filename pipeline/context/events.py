@@ -4,9 +4,8 @@ Gives: `LogReader`, which turns events into LOG_EVENTS, LOG_MATCHES and MEMORY_R
 a list of them. Field names of document 003 and snake_case are both read; an unknown kind is an error that lists the kinds.
 
 Note: the order of the log is the order of events, whatever their clocks say. An event that comes
-twice, with the same id and the same words, is one event; with other words it is an error. The kind of an event does not make it
-the user's: where its `origin` or `actor` names somebody else, that one speaks. Secrets are masked before anything else reads a
-text; what the user says is never cut, and of another long text `characters` says how long all of it is.
+twice, with the same id and the same words, is one event; with other words it is an error. Secrets are masked before anything
+else reads a text.
 """
 
 from __future__ import annotations
@@ -22,37 +21,14 @@ import pyarrow as pa
 
 from ...nodes.context_tables import LOG_EVENTS, LOG_MATCHES, MEMORY_RECORDS
 from ...nodes.errors import InputError
-from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
-from ...nodes.turns.words import EVENT_ACTORS, EVENT_KINDS, PHASES
-from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
+from ...nodes.turns.words import EVENT_KINDS
 from ..quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
-from .changes import may_change
-from .door import listed, masked_values, one_path
-from .observations import EXCERPT, addresses_the_model, observed
-from .outcomes import checked
+from .door import listed, masked_values
+from .event_rows import event_row, match_rows, payload_of, recalled_row
 
-__all__ = ["LogReader", "LogTables", "identity_of", "long_text", "read_events"]
-
-LONG = 6_000
-"""Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
-_MASK = "[REDACTED:"
-_SPEAKERS = {"user": "user", "model": "model", "system": "system", "repository": "system", "global": "system",
-             "memory": "memory"}  # fmt: skip
-"""Who speaks by the name of an origin; whoever else it names is a tool."""
-KEY_KINDS = frozenset(EVENT_ACTORS) - {
-    "rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
-    "phase.changed", "constraint.ended",
-}  # fmt: skip
-"""Kinds that a later round has to know of; others set something, or are the harness's own."""
-_CLASS = {
-    "file.read": "file_content", "file.modified": "file_diff", "search.result": "search_result", "permission.denied": "permission_denied",
-    "external.result": "web_content", "tool.error": "stderr", "verification.finished": "stdout",
-}  # fmt: skip
-_NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
-_HALF = 2**31
-_TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
+__all__ = ["LogReader", "LogTables", "identity_of", "read_events"]
 
 
 @dataclass(frozen=True)
@@ -118,11 +94,11 @@ class LogReader:
                 continue
             events.append(row)
             self.taken.append(number)
-            payload = _payload(record)
+            payload = payload_of(record)
             if row["kind"] == "search.result":
-                matches += _matches(payload, row)
+                matches += match_rows(payload, row)
             if row["kind"] == "memory.recalled":
-                memories.append(_memory(payload, row))
+                memories.append(recalled_row(payload, row))
         return LogTables(
             LOG_EVENTS.from_rows(events), LOG_MATCHES.from_rows(matches), MEMORY_RECORDS.from_rows(memories)
         )
@@ -157,183 +133,11 @@ class LogReader:
         turn_id = record.identifier("turnId", "turn_id")
         if self.turn < 0 or (turn_id is not None and turn_id != self.turn_id):
             self.turn, self.turn_id = self.turn + 1, turn_id if turn_id is not None else self.turn_id
-        row = self._row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)))
+        row = event_row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)), self.keep)
         row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
         self.seq += 1
         return row
-
-    def _row(self, record: Record, kind: str, given: str, unmasked: Record) -> dict[str, Any]:
-        payload = _payload(record)
-        text, stdout, stderr = _text_of(record, payload)
-        command = payload.text("command", "tool", "toolName", "query", "url")
-        arguments = payload.value("arguments", "input")
-        if arguments is not None and command:
-            command = f"{command} {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
-        code = _exit_code(payload)
-        timed_out = given == "timeout" or payload.value("timedOut", "timed_out") is True
-        check = checked(kind, payload, command, text, code=code, timed_out=timed_out)
-        failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
-        failed |= kind in ("tool.error", "permission.denied")
-        origin = _origin(record, payload)
-        actor = EVENT_ACTORS[kind] if origin is None else _SPEAKERS.get(origin, "tool")
-        class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
-        excerpt, suspicious = None, False
-        changed = may_change(command) if kind == "command.finished" else ()
-        if kind == "command.finished":
-            stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
-            seen = observed(text or "", command=command, failed=failed, stream=stream, timed_out=timed_out)
-            class_, excerpt, suspicious = seen.kind, seen.excerpt, seen.suspicious
-            summary = summary or seen.summary
-        elif text and EVENT_ACTORS[kind] == "tool":
-            seen = observed(text, failed=failed, diff=kind == "file.modified")
-            suspicious = seen.suspicious
-            summary, excerpt = summary or seen.summary, seen.excerpt if failed or kind == "file.modified" else None
-        elif text:
-            suspicious = actor != "user" and addresses_the_model(text)
-            if actor == "user":
-                excerpt = _leading(text) if len(text) > LONG_MESSAGE else None
-            else:
-                summary = summary or (_first(text) if len(text) > 240 else None)
-        if kind == "search.result" and summary is None:
-            summary = _found(payload)
-        if kind == "plan.updated":
-            excerpt = payload.text("interpretation")
-        visible_excerpt = payload.text("visibleExcerpt", "visible_excerpt")
-        ref = payload.text("ref", "artifact", "stdoutRef", "stdout_ref", "stderrRef", "stderr_ref")
-        ref = ref or next(iter(payload.strings("artifacts") or []), None)
-        if excerpt is None and text and actor == "tool" and len(text) > EXCERPT:
-            excerpt = _cut(text, EXCERPT)
-        whole, masked = len(text or ""), f"{text} {command}".count(_MASK)
-        if text is not None and whole > LONG and actor != "user":
-            # The reference follows from the text as it came, which no later detector of secrets changes.
-            ref = ref or self.keep(_text_of(unmasked, _payload(unmasked))[0] or text)
-            text = _cut(text)
-        subject = (
-            payload.identifier("subject", "phase")
-            if kind == "phase.changed"
-            else payload.identifier("subject", "constraintId", "memoryId", "requestId")
-        )
-        if kind == "phase.changed":
-            subject = canonical(PHASES, subject, payload.place("phase", "subject")) if subject else None
-            if subject is None:
-                raise InputError.one_of(PHASES.values, None, payload.place("phase"))
-        if kind == "memory.revoked" and subject is None:
-            subject = payload.identifier("id", "memory_id")
-        if kind in ("user.goal", "user.constraint") and not text:
-            raise InputError.expected("text", None, payload.place("text"))
-        key = record.value("key", "keyEvent")
-        speaks = kind in ("user.goal", "user.message", "user.confirmation") and actor == "user"
-        return {
-            "kind": kind,
-            "actor": actor,
-            "key_event": key if isinstance(key, bool) else kind in KEY_KINDS,
-            "observation_class": class_,
-            "visibility": _narrowest(VISIBILITIES, record, payload, "visibility") or "model-visible",
-            "zone": _narrowest(ZONES, record, payload, "zone", "sensitivity") or "internal",
-            "text": text,
-            "characters": whole,
-            "cut": whole > LONG and actor != "user",
-            "masked": masked,
-            "binding": binding(text) if speaks and text else None,
-            "pasted": apart(text)[1] if speaks and text else None,
-            "summary": summary,
-            "excerpt": visible_excerpt or excerpt,
-            "ref": ref,
-            "command": command,
-            "exit_code": code,
-            "failed": failed,
-            **check,
-            "may_change": list(map(one_path, changed)) or None,
-            "path": one_path(payload.text("path", "file", "filePath", "file_path")),
-            "version": payload.identifier("version", "hash", "sha256"),
-            "subject": subject,
-            "origin": origin if kind in ("user.constraint", "user.goal", "verification.finished") else None,
-            "evidence_ids": payload.strings("evidenceIds", "evidence_ids", "shown"),
-            "snapshot_ids": payload.strings(
-                "retrievalSnapshotIds",
-                "retrieval_snapshot_ids",
-                "snapshotIds",
-                "snapshot_ids",
-                "snapshotId",
-                "snapshot_id",
-            ),
-            "suspicious": suspicious,
-        }
-
-
-def _exit_code(payload: Record) -> int | None:
-    """How a command ended. Windows counts from 0 to 2**32: those of its upper half are the negative ones."""
-    code = payload.value("exitCode", "exit_code")
-    if code is None:
-        return None
-    place = payload.place("exitCode", "exit_code")
-    if isinstance(code, bool) or not isinstance(code, int):
-        raise InputError.of_kind("a whole number", code, place)
-    if not -_HALF <= code < 2 * _HALF:
-        raise InputError.expected("an exit code of 32 bits", code, place)
-    return code - 2 * _HALF if code >= _HALF else code
-
-
-def _payload(record: Record) -> Record:
-    return record.mapping("payload") if isinstance(record.fields.get("payload"), dict) else record
-
-
-def _text_of(record: Record, payload: Record) -> tuple[str | None, str | None, str | None]:
-    """What an event says, and of that what stood in each stream."""
-    told = record.fields.get("payload")
-    text = told if isinstance(told, str) else payload.text(*_TEXTS)
-    stdout, stderr = payload.text("stdout"), payload.text("stderr")
-    if text is None and (stdout or stderr):
-        text = "\n".join(filter(None, (stdout, stderr)))
-    return text, stdout, stderr
-
-
-def long_text(event: Mapping[str, Any]) -> str | None:
-    """What an event says, where it is longer than a row keeps; None for others."""
-    record = Record("event", 0, 0, 0, "", dict(event))
-    text = _text_of(record, _payload(record))[0]
-    return text if text is not None and len(text) > LONG else None
-
-
-def _origin(record: Record, payload: Record) -> str | None:
-    """Who an event says that it is from; of the event and its payload the one that is not the user."""
-    named = [payload.text("origin", "actor", "role"), record.text("origin", "actor", "role")]
-    said = [
-        {"human": "user", "assistant": "model"}.get(each.strip().lower(), each.strip().lower())
-        for each in named
-        if each
-    ]
-    return next((each for each in said if _SPEAKERS.get(each) != "user"), said[0] if said else None)
-
-
-def _narrowest(words: Vocabulary, record: Record, payload: Record, *names: str) -> str | None:
-    """The last word of a list from open to closed that an event or its payload says."""
-    said = [word for each in (record, payload) if (word := each.word(words, *names))]
-    return max(said, key=words.values.index, default=None)
-
-
-def _cut(text: str, most: int = LONG) -> str:
-    """Of a long text the beginning and the end, and how much lies between."""
-    half = most // 2
-    head, tail = text[:half].rsplit("\n", 1)[0], text[-half:].split("\n", 1)[-1]
-    return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}"
-
-
-def _first(text: str) -> str:
-    """The beginning of a text on one line."""
-    one = " ".join(text.split())
-    return one if len(one) <= 300 else f"{one[:297]}..."
-
-
-def _leading(text: str) -> str | None:
-    """The first sections of a long message, whole ones, as many as a tail has room for."""
-    kept: list[str] = []
-    for section in sections(text):
-        if sum(map(len, kept)) + len(section) > LONG_MESSAGE:
-            break
-        kept.append(section)
-    return "\n\n".join(kept) or text[:LONG_MESSAGE].rsplit(" ", 1)[0] or None
 
 
 def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
@@ -350,73 +154,3 @@ def read_events(values: Iterable[Any], session_id: str = "session") -> LogTables
     tables = reader.read(given)
     held.events = [given[place] for place in reader.taken]
     return replace(tables, artifacts=held)
-
-
-def _matches(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
-    given = payload.value("matches", "results") or []
-    if not isinstance(given, list):
-        raise InputError.of_kind("a list", given, payload.place("matches", "results"))
-    found = []
-    for number, each in enumerate(given):
-        if not isinstance(each, Mapping):
-            raise InputError.of_kind("an object", each, f"{payload.place('matches', 'results')}[{number}]")
-        match = Record(f"{payload.place('matches', 'results')}[{number}]", 0, 0, 0, "", dict(each))
-        line = match.number("line", "lineNumber")
-        if line is not None and not 0 <= line < _HALF:
-            raise InputError.expected(f"a line number of event {row['event_id']!r} from 0 to {_HALF - 1}", line,
-                                      match.place("line", "lineNumber"))  # fmt: skip
-        found.append(
-            {
-                "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": one_path(match.required("path", "file")),
-                "line": None if line is None else int(line), "text": match.text("text", "content"),
-                "generated": match.value("generated") is True, "public_api": match.value("publicApi", "public_api") is True,
-            }
-        )  # fmt: skip
-    return found
-
-
-def _found(payload: Record) -> str | None:
-    """What a search found, in a line."""
-    given = payload.value("matches", "results")
-    paths = (
-        [each.get("path", each.get("file")) for each in given if isinstance(each, Mapping)]
-        if isinstance(given, list)
-        else []
-    )
-    named = list(dict.fromkeys(path for path in paths if isinstance(path, str)))
-    return f"{len(paths)} matches: {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "") if named else None
-
-
-def memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> dict[str, Any]:
-    """A memory record from its fields (S3.52)."""
-    id_ = payload.identifier("memoryId", "memory_id", "id")
-    if id_ is None:
-        raise InputError.expected("the id of a memory", None, payload.place("memoryId", "id"))
-    return {
-        "memory_id": id_,
-        "session_id": session_id,
-        "from_seq": from_seq,
-        "text": payload.required("text", "content"),
-        "scope": payload.text("scope"),
-        "source": payload.text("source"),
-        "confidence": _confidence(payload),
-        "last_verified_at": payload.instant("lastVerifiedAt", "last_verified_at"),
-        "expires_at": payload.instant("expiresAt", "expires_at"),
-        "lifecycle": payload.word(LIFECYCLES, "lifecycle", "status") or "candidate",
-        "source_refs": payload.strings("sourceRefs", "source_refs", "evidence") or [],
-        "zone": payload.word(ZONES, "zone") or "internal",
-    }
-
-
-def _confidence(payload: Record) -> float | None:
-    value = payload.number("confidence")
-    if value is not None and not 0 <= value <= 1:  # no comparison holds of NaN
-        raise InputError.expected("a confidence from 0 to 1", value, payload.place("confidence"))
-    return value
-
-
-def _memory(payload: Record, row: dict[str, Any]) -> dict[str, Any]:
-    """A memory that the session recalled. What a tool, the model or the web calls a memory, no governance let through."""
-    governed = row["actor"] in ("memory", "system", "user")
-    made = memory_row(payload, session_id=row["session_id"], from_seq=row["seq"])
-    return made if governed else {**made, "lifecycle": "candidate"}

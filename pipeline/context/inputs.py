@@ -28,7 +28,7 @@ from ...nodes.vocabulary import STANDINGS, ZONES
 from ..quoting import canonical
 from ..sources.jsonl import Record
 from .door import from_folder, is_absolute, listed, masked_values, one_path
-from .events import memory_row
+from .event_rows import memory_row
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
 
 __all__ = [

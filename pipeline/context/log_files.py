@@ -22,7 +22,8 @@ from ...nodes.errors import InputError, StoreError
 from ..progress import counted
 from ..sources.jsonl import parse_json
 from .artifacts import artifact
-from .events import LogTables, identity_of, long_text
+from .event_rows import long_text
+from .events import LogTables, identity_of
 
 __all__ = [
     "DAMAGED",
