@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plugin_package import SOURCE, install
+from plugin_package import SOURCE, install, settings_of
 from scoped_retrieval.nodes.columns.digests import table_digest
 from scoped_retrieval.nodes.errors import InputError, SchemaError
 from scoped_retrieval.nodes.score_terms import terms_of
@@ -19,7 +19,6 @@ from scoped_retrieval.nodes.tables import EVIDENCE, RANKED, RERANK_WEIGHTS, SCOR
 from scoped_retrieval.nodes.walls.gate_order import GateOrder
 from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gates import GATES
-from scoped_retrieval.pipeline import indexing
 from scoped_retrieval.pipeline.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.auditing.sql import queried
 from scoped_retrieval.pipeline.contracts.explain import explain
@@ -28,13 +27,11 @@ from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
 from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
 from scoped_retrieval.pipeline.plugins import PLUGIN_REASON, Gate, Installed, Plugins, ScoreTerm, installed, with_digest
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.runs.verify import verify
-from scoped_retrieval.pipeline.settings import load_settings
-from small_corpus import NOON, Story, places, row
+from small_corpus import Story, places, row
 
 ROWS = (
     row("doc", "open.md", "The retry limit of billing is three."),
@@ -280,11 +277,6 @@ def test_a_batch_answers_like_single_requests(story):
             assert batch[request["request_id"]] == alone["snapshot_digest"]
 
 
-def settings_of(story: Story, **flags: Any) -> Any:
-    given = {name: story.folder / name for name in ("corpus", "runs")} | {"grants": story.folder / "grants.yaml"}
-    return load_settings({**given, "principal": "ana", "project": "shop", **flags})
-
-
 def test_runs_with_plugins_are_reproduced(story):
     audited(story)
     with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
@@ -362,52 +354,6 @@ def test_what_a_gate_lacks_is_named(story, change, message):
 def test_a_weight_is_no_more_than_a_purpose_may_give():
     with pytest.raises(InputError, match="Expected a number from 0 to 100"):
         Plugins(score_terms=(ScoreTerm("acme.big", "", weight=101.0, columns=("text",), value=lambda rows, _: rows),))
-
-
-# --- readers --------------------------------------------------------------------------------------------------------
-
-
-def test_a_reader_of_records_reads_through_the_door_of_the_corpus(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch)
-    story = Story(tmp_path)
-    (tmp_path / "tickets.txt").write_text("T-1: billing fails at noon\nT-2: token ghp_" + "a1B2" * 9 + "\n")
-    request = IndexRequest(read=(("acme.tickets", tmp_path / "tickets.txt"),), semantic=False)
-    report = index_into(settings_of(story, plugins="acme"), request, now=NOON)
-    assert (report.rows["acme.tickets"], report.masked) == (2, 1)
-    with story.open(plugins=("acme",)) as retriever:
-        rows = retriever.corpus.frame(["shop"], None).evidence.to_pylist()
-    assert [one["entity"] for one in rows] == ["T-1", "T-2"] and all(one["zone"] == "internal" for one in rows)
-    assert "ghp_" not in rows[1]["text"]
-    with pytest.raises(InputError, match=r"got 'acme\.tickets' - at --read"):
-        index_into(settings_of(story), request, now=NOON)
-
-
-def test_a_reader_of_the_package_needs_a_line_and_no_flag(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch)
-    (tickets,) = (reader for reader in installed(("acme",)).readers if reader.read is not None)
-    monkeypatch.setitem(indexing.RECORDS, "tickets", replace(tickets, name="tickets"))
-    story = Story(tmp_path)
-    (tmp_path / "tickets.txt").write_text("T-1: billing fails at noon\n")
-    request = IndexRequest(read=(("tickets", tmp_path / "tickets.txt"),), semantic=False)
-    assert index_into(settings_of(story), request, now=NOON).rows == {"tickets": 1}
-
-
-def test_files_of_a_plugin_s_language_are_cut_at_their_definitions(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch)
-    story = Story(tmp_path)
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree" / "pay.zig").write_text("fn limit() u8 {\n    return 3;\n}\nfn wait() void {\n    pause();\n}\n")
-    request = IndexRequest(paths=(tmp_path / "tree",), semantic=False)
-
-    def read(**flags: Any) -> set[tuple[Any, ...]]:
-        index_into(settings_of(story, **flags), request, now=NOON)
-        with story.open() as retriever:
-            frame = retriever.corpus.frame(["shop"], None)
-            current = frame.placements["row"].filter(frame.placements["superseded_at"].is_null())
-            rows = frame.evidence.take(current.combine_chunks()).to_pylist()
-        return {(one["language"], one["section"], *one["symbols"]) for one in rows}
-
-    assert read(plugins="acme") == {("zig", "limit", "limit"), ("zig", "wait", "wait")}
 
 
 def test_digests_of_plugins_given_as_objects_are_worked_out(story):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scoped_retrieval.pipeline.settings import load_settings
+from small_corpus import Story
 
 SOURCE = '''
 """Rules of Acme: rows with the tag `embargo` are for nobody, long rows count a little more, tags are searched, and Zig is read."""
@@ -123,3 +126,8 @@ def install(folder: Path, patch: pytest.MonkeyPatch, source: str = SOURCE, entri
     (info / "entry_points.txt").write_text(entries)
     patch.syspath_prepend(str(site))
     patch.delitem(sys.modules, "acme_rules", raising=False)
+
+
+def settings_of(story: Story, **flags: Any) -> Any:
+    given = {name: story.folder / name for name in ("corpus", "runs")} | {"grants": story.folder / "grants.yaml"}
+    return load_settings({**given, "principal": "ana", "project": "shop", **flags})
