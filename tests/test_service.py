@@ -46,6 +46,7 @@ def test_a_replay_shows_a_caller_what_the_retrieval_showed_and_an_auditor_every_
     seen = replayed(settings, found.snapshot_id)
     assert seen.citations.to_pylist() == found.citations
     assert seen.conditions.to_pylist() == list(found.conditions)
+    assert seen._repr_html_() == found._repr_html_()
     for form in ("event", "observation", "context_block", "block"):
         assert getattr(seen, form) == getattr(found, form), form
     assert seen.decisions.num_rows == 0 and seen.provenance == {}

@@ -67,6 +67,12 @@ class Replay:
         """The block of S0.69 as values."""
         return harness_forms.context_block(self.snapshot, self.tables["trimmed"], self.citations.to_pylist())
 
+    def _repr_html_(self) -> str:
+        from ..views.notebook import answer_html
+
+        listed = (self.citations.to_pylist(), self.conditions.to_pylist())
+        return answer_html(self.snapshot_id, self.status, self.block or "", *listed)
+
     def for_caller(self) -> Replay:
         """What whoever asked may see of it: declared caller columns of what reached them, as `retrieve` gave it."""
         shown = {}
