@@ -10,17 +10,25 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import killed_log
+import pyarrow as pa
 import pytest
-from context_session import Session, policy
+from context_session import Session, memory, policy
+from golden_file import expect_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from power_loss import Disk
+from scoped_retrieval.nodes.context_state import latest_assertions
+from scoped_retrieval.nodes.context_tables import STATE_FACTS
 from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError
-from scoped_retrieval.pipeline.context.checkpoints import base_of
+from scoped_retrieval.nodes.turns.words import EVENT_KINDS
+from scoped_retrieval.pipeline.context import checkpoints
+from scoped_retrieval.pipeline.context.checkpoints import Checkpoint, base_of
+from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import EVERY, SessionLog, open_reference, read_session
 from scoped_retrieval.pipeline.context.log_lines import LogLines
 
@@ -268,6 +276,48 @@ def test_a_damaged_checkpoint_is_passed_over_told_and_made_again(
     else:
         SessionLog.open(folder).append([*EVENTS, {**EVENTS[-1], "id": "one-more"}])
         assert file.exists()
+
+
+def test_checkpoints_of_an_earlier_format_are_passed_over_told_and_made_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    SessionLog.open(folder).view()
+    file = folder / "checkpoints" / f"{EVERY}.checkpoint"
+    before = file.read_bytes()
+    made = Checkpoint.from_bytes(before, "session")
+    others = pa.array(["as it was named then"] * made.facts.num_rows, pa.string())
+    old = replace(made, facts=made.facts.set_column(2, made.facts.schema.field(2), others))
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "FORMAT", checkpoints.FORMAT - 1)
+        file.write_bytes(old.to_bytes("session"))
+    at = EVERY + 60
+    view = SessionLog.open(folder).view(at)
+    assert text(view, at) == text(SessionLog.open(folder).read(), at)
+    assert view.notes == [f"the checkpoint at event {EVERY} was not used: of another session or version"]
+    assert file.read_bytes() == before and SessionLog.open(folder).view(at).notes == []
+
+
+@pytest.mark.golden
+def test_a_fold_that_gives_other_facts_has_another_format():
+    """Otherwise checkpoints of a log would go on saying what an earlier version made of its events."""
+    session = Session()
+    for origin in ({}, {"origin": "mcp"}, {"origin": "model"}):
+        for kind in EVENT_KINDS.values:
+            said = {
+                "text": f"Never {kind}.",
+                "command": "pnpm test",
+                "path": "src/a.ts",
+                "version": "1",
+                "phase": "editing",
+            }
+            session.add(kind, turn=1, **(memory() | origin | said), snapshotId="s", evidenceIds=["e"])
+    found = latest_assertions(read_events(session.events).events, STATE_FACTS.empty())
+    told = [" ".join(json.dumps(value, default=str) for value in row.values()) for row in found.to_pylist()]
+    golden = Path(__file__).parent / "golden" / "checkpoint_facts.txt"
+    stated, _, facts = golden.read_text(encoding="utf-8").partition("\n") if golden.exists() else ("", "", "")
+    made = "\n".join(told) + "\n"
+    assert facts == made or stated != f"format {checkpoints.FORMAT}", "raise FORMAT in pipeline/context/checkpoints.py"
+    expect_golden(golden, f"format {checkpoints.FORMAT}\n{made}")
 
 
 def test_checkpoints_take_no_more_than_a_share_of_their_log(tmp_path: Path):

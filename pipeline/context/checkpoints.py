@@ -31,7 +31,8 @@ from .log_lines import EVERY, START, Lines, chained
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 4
+FORMAT = 5
+"""Raised whenever the fold of events gives other facts: checkpoints of earlier formats are passed over and made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
 """Of compression: higher ones take longer and save next to nothing."""
