@@ -90,7 +90,7 @@ def test_a_list_is_answered_in_its_order_and_a_wrong_row_does_not_stop_the_other
     ("body", "message"),
     [
         (b"{", "Expected JSON in UTF-8"),
-        (b'{"question": "a", "question": "b"}', "keys stand once"),
+        (b'{"question": "a", "question": "b"}', "without duplicate keys"),
         (b"3", "Expected a request or a list of requests, got a number"),
         (b"[]", "Expected 1 to 3 requests, got 0"),
         (b"[{}, {}, {}, {}]", "Expected 1 to 3 requests, got 4"),
