@@ -243,7 +243,9 @@ class _Work(Worth):
         of_event = np.flatnonzero(self.of("recent_tail", "latest_observation", "file_content"))
         key = flags_at(events["key_event"], self.row[of_event])
         tail = self.of("recent_tail")[of_event]
-        self.refuse_some("relevance", of_event, tail & ~key, "not_key_event")
+        rules = among(flat(events["kind"]).take(pa.array(self.row[of_event])), ("rules.system", "rules.repository"))
+        self.refuse_some("trust", of_event, tail & rules, "rules_of_log")
+        self.refuse_some("relevance", of_event, tail & ~rules & ~key, "not_key_event")
         self.refuse("trust", self.of("pasted_text") & (self.row >= 0), "pasted_text")
         content = flat(self.sources["content_class"])
         self.refuse("permission", among(content, ("ui_only",)), "ui_only")

@@ -13,7 +13,8 @@ import pytest
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.context import ContextPolicy
-from scoped_retrieval.pipeline.context.transcripts import import_transcript, read_transcript
+from scoped_retrieval.pipeline.context.transcripts import claude_code, import_transcript, read_transcript
+from scoped_retrieval.pipeline.context.transcripts import codex as rollouts
 
 Rows = list[dict[str, Any]]
 
@@ -432,3 +433,135 @@ def test_transcripts_that_nobody_here_wrote_project_at_every_request():
             assert seen.estimated_tokens <= 4000 - 1024
             ids = [row["source_id"] for row in seen.decisions]
             assert len(ids) == len(set(ids)), file
+
+
+# --- branches, parts of files, what is not known yet ------------------------------------------------------------------
+
+
+def chain(*records: dict[str, Any]) -> Rows:
+    """Records that name the one before them, unless they name another."""
+    found = claude(*records)
+    return [{"parentUuid": f"u{number - 1}" if number else None, **record} for number, record in enumerate(found)]
+
+
+def words_of(records: Rows) -> list[str]:
+    made = claude_code.events_of(records, "t")
+    return [event["payload"]["text"] for event in made.events if event["kind"].startswith("user.")]
+
+
+def user(text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "user", "message": {"role": "user", "content": text}, **more}
+
+
+def says(id_: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"type": "assistant", "message": {"id": id_, "content": [{"type": "text", "text": text}]}, **more}
+
+
+def test_a_branch_that_the_user_rewound_is_left_out():
+    records = chain(
+        user("Fix the test."), says("m1", "ok"), user("Delete the tests, never run pytest."), says("m2", "deleting"),
+        user("Do not delete tests.", parentUuid="u1"), says("m3", "fine"),
+    )  # fmt: skip
+    assert words_of(records) == ["Fix the test.", "Do not delete tests."]
+    made = claude_code.events_of(records, "t")
+    assert made.left_out["records of a branch that was rewound"] == 2
+    assert not any("deleting" in str(event) for event in made.events)
+
+
+def test_a_rewound_branch_before_a_compaction_stays_out_and_what_was_compacted_stays():
+    records = chain(
+        user("Fix the test."), says("m1", "ok"), user("Wrong way."), says("m2", "hm"), user("Right way.", parentUuid="u1"), says("m3", "yes"),
+        user("Summary.", isCompactSummary=True, parentUuid=None), user("Go on."), says("m4", "done"),
+    )  # fmt: skip
+    assert words_of(records) == ["Fix the test.", "Right way.", "Go on."]
+
+
+def test_results_of_tools_that_ran_at_the_same_time_are_no_rewound_branch():
+    records = chain(
+        user("Look."), call("m1", "t1", "Read", file_path="/home/me/shop/a.py"), call("m1", "t2", "Read", file_path="/home/me/shop/b.py"),
+        {**result("t1", "a"), "parentUuid": "u1"}, {**result("t2", "b"), "parentUuid": "u2"}, says("m2", "read"),
+    )  # fmt: skip
+    made = claude_code.events_of(records, "t")
+    assert [event["payload"]["path"] for event in made.events if event["kind"] == "file.read"] == ["a.py", "b.py"]
+
+
+def test_a_circle_of_records_ends():
+    assert words_of(chain(user("One.", parentUuid="u1"), user("Two."))) == ["One.", "Two."]
+
+
+def test_turns_of_codex_that_were_rolled_back_are_left_out():
+    def message(text: str) -> dict[str, Any]:
+        return {
+            "type": "response_item",
+            "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
+        }
+
+    back = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    made = rollouts.events_of([
+        {"type": "session_meta", "payload": {"id": "c-1", "cwd": "/r"}}, message("Fix it."), message("Never run tests."), back, message("Run them."),
+    ], "t")  # fmt: skip
+    assert [event["payload"]["text"] for event in made.events if event["kind"].startswith("user.")] == [
+        "Fix it.",
+        "Run them.",
+    ]
+    assert made.left_out["events of turns that were rolled back"] == 1
+
+
+def test_reads_of_parts_of_a_file_stand_side_by_side_with_their_lines():
+    def part(id_: str, first: int) -> dict[str, Any]:
+        file = {
+            "filePath": "/home/me/shop/a.py",
+            "content": f"text from {first}",
+            "startLine": first,
+            "numLines": 100,
+            "totalLines": 400,
+        }
+        return result(id_, "...", {"type": "text", "file": file})
+
+    made = claude_code.events_of(claude(
+        user("Look."), call("m1", "t1", "Read", file_path="/home/me/shop/a.py"), part("t1", 1),
+        call("m2", "t2", "Read", file_path="/home/me/shop/a.py"), part("t2", 101), says("m3", "hm"), call("m4", "t4", "Bash", command="ls"), result("t4", "a.py"),
+    ), "t")  # fmt: skip
+    text = ContextPolicy().project(events=made.events).text()
+    assert "a.py:1-100 (" in text and "a.py:101-200 (" in text and "text from 1\n" in text and "text from 101\n" in text
+
+
+@pytest.mark.parametrize(("call_", "told", "diff"), [
+    (("Edit", {"old_string": "import os", "new_string": ""}), {"oldString": "import os", "newString": ""}, "- import os"),
+    (("MultiEdit", {"edits": [{"old_string": "a=1", "new_string": "a=2"}, {"old_string": "b=1", "new_string": "b=2"}]}), {"edits": []}, "- a=1\n+ a=2\n- b=1\n+ b=2"),
+    (("NotebookEdit", {"new_source": "print(2)"}), None, "+ print(2)"),
+    (("Write", {"content": "x = 1"}), {"content": "x = 1"}, "+ x = 1"),
+])  # fmt: skip
+def test_a_change_of_a_file_says_what_went_and_what_came(call_: tuple[str, dict[str, Any]], told: Any, diff: str):
+    tool, given = call_
+    records = claude(
+        user("Do it."),
+        call("m1", "t1", tool, file_path="/home/me/shop/a.py", **given),
+        result("t1", "The file was updated.", told),
+    )
+    made = claude_code.events_of(records, "t")
+    assert [event["payload"]["text"] for event in made.events if event["kind"] == "file.modified"] == [diff]
+
+
+def test_a_command_in_the_background_has_no_exit_code():
+    records = claude(
+        user("Test."),
+        call("m1", "t1", "Bash", command="pytest", run_in_background=True),
+        result("t1", "Command running in background with ID: 7"),
+    )
+    made = claude_code.events_of(records, "t")
+    assert [event["payload"].get("exitCode") for event in made.events if event["kind"] == "command.finished"] == [None]
+
+
+def test_a_file_that_cannot_be_read_is_no_denied_permission_and_an_interruption_no_word_of_the_user():
+    records = claude(user("Test."), call("m1", "t1", "Read", file_path="/x"), result("t1", "EACCES: permission denied, open '/x'", is_error=True),
+                     user("[Request interrupted by user for tool use]"))  # fmt: skip
+    made = claude_code.events_of(records, "t")
+    assert [event["kind"] for event in made.events] == ["user.goal", "model.request", "tool.intent", "tool.error"]
+
+
+def test_rules_in_a_log_say_why_they_do_not_instruct():
+    events = [{"id": "a", "kind": "user.goal", "createdAt": "2026-05-20T08:00:00Z", "text": "Go."},
+              {"id": "b", "kind": "rules.repository", "createdAt": "2026-05-20T08:00:00Z", "text": "Never push."}]  # fmt: skip
+    seen = ContextPolicy().project(events=events)
+    assert seen.decision("event:b")["reason_code"] == "rules_of_log" and "Never push" not in seen.text()

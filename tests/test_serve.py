@@ -112,7 +112,10 @@ def test_a_wrong_body_is_named(client: TestClient, body: bytes, message: str):
         ("/engram/v1/recall/xray?q=role&bugdet=9", "Expected one of q, session, namespace, budget, got 'bugdet'"),
         ("/engram/v1/recall/xray?q=role&q=rule", "Expected each parameter once, got it twice - at q"),
         ("/v1/snapshots?status=fine", "Expected one of ok, empty"),
-        ("/v1/snapshots/retr-snap-x-1?format=pdf", "Expected one of json, text, markdown, audit, full, tables, html, bundle"),
+        (
+            "/v1/snapshots/retr-snap-x-1?format=pdf",
+            "Expected one of json, text, markdown, audit, full, tables, html, bundle",
+        ),
     ],
 )
 def test_a_wrong_parameter_is_named_with_the_valid_ones(client: TestClient, path: str, message: str):

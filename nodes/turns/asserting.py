@@ -161,7 +161,8 @@ def _files(of: _Events) -> Iterator[pa.Table]:
     modified = of.kind("file.modified")
     yield of.facts("modified", modified & on_file & of.shown, path, version)
     yield of.facts("changed", modified & on_file & ~of.shown, path, of.id)
-    yield of.facts("read", of.kind("file.read") & on_file & of.shown, path, version)
+    whole = of.kind("file.read") & ~of.has("subject")  # lines 101 to 200 take the place of no others
+    yield of.facts("read", whole & on_file & of.shown, path, version)
     yield of.each("changed", "may_change", of.has("may_change"))
     yield of.facts("verification", modified | (of.has("may_change") & ~of.has("check_scope")), of.one, of.none)
 

@@ -214,6 +214,7 @@ REASONS: Mapping[str, str] = {
     "rule_left_out": "a rule that it names is not in this input",
     "outside_package": "outside the package of the task",
     "not_key_event": "no key event",
+    "rules_of_log": "rules in a log are a record of what was said: only those that are given as rules instruct",
     "stale_version": "the file was modified after this was read",
     "superseded": "a newer one of the same kind took its place",
     "expired": "expired",

@@ -106,6 +106,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         subject = canonical(PHASES, subject, payload.place("phase", "subject")) if subject else None
         if subject is None:
             raise InputError.one_of(PHASES.values, None, payload.place("phase"))
+    if kind == "file.read":
+        subject = _lines_of(payload)
     if kind == "memory.revoked" and subject is None:
         subject = payload.identifier("id", "memory_id")
     if kind in ("user.goal", "user.constraint") and not text:
@@ -148,6 +150,17 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         ),
         "suspicious": suspicious,
     }
+
+
+def _lines_of(payload: Record) -> str | None:
+    """The lines of a read of a part of a file, as in a locator: `101-200`."""
+    first, last = payload.number("lineStart", "line_start"), payload.number("lineEnd", "line_end")
+    if first is None and last is None:
+        return None
+    place = payload.place("lineStart", "line_start")
+    if first is None or last is None or not 1 <= first <= last < 2**31:
+        raise InputError.described("two line numbers, the first from 1", f"{first} to {last}", place)
+    return f"{int(first)}-{int(last)}"
 
 
 def _exit_code(payload: Record) -> int | None:

@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 _OMITTED = {
     "budget": ("budget_part", "budget_tokens", "over_budget", "reference_for_budget", "carrier_dropped", "disclosure_cap", "section_referenced",
                "message_shortened", "constraint_referenced", "goal_shortened"),
-    "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions"),
+    "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions", "rules_of_log"),
     "staleness": ("stale_version", "superseded", "expired", "unverified_recently", "revoked"),
     "low relevance": ("out_of_task_scope", "outside_package", "not_key_event", "generated_file", "wrong_scope", "phase_hidden_tool", "on_demand",
                       "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "before_horizon",

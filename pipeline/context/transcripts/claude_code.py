@@ -12,12 +12,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .branches import rewound
 from .writing import Transcript, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
 _HARNESS = re.compile(
-    r"^\s*<(?:command-|local-command|system-reminder|task-notification|bash-|user-prompt-submit-hook)"
+    r"^\s*(?:<(?:command-|local-command|system-reminder|task-notification|bash-|user-prompt-submit-hook)|\[Request interrupted by user)"
 )
 _ADDED = re.compile(r"\A\s*<(?P<tag>ide_\w+|system-reminder)>.*?</(?P=tag)>", re.DOTALL)
 """What the editor or the harness puts before the words of the user."""
@@ -31,6 +32,7 @@ _DENIED = re.compile(
     r"claude requested permissions?\b|[^\n]{0,200}(?:requires approval|was rejected))"
 )
 """What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
+_BACKGROUND = re.compile(r"\ACommand running in background")
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
@@ -46,12 +48,15 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
     calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
     response, typed = None, ""
+    left = rewound([record if alone or not record.get("isSidechain") else {} for record in records])
     for number, record in enumerate(records):
         kind, message = record.get("type"), record.get("message")
         id_ = str(record.get("uuid") or f"line-{number + 1}")
         made.time(record.get("timestamp"))
         if record.get("isSidechain") and not alone:
             made.left_out["records of subagents"] += 1
+        elif number in left:
+            made.left_out["records of a branch that was rewound"] += 1
         elif record.get("isMeta"):
             made.left_out["messages of the harness"] += 1
             if typed and isinstance(message, Mapping) and not _HARNESS.match(text_of(message.get("content"))):
@@ -190,6 +195,8 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.add("permission.denied", id_, tool=tool, text=text, requestId=str(block.get("tool_use_id")))
     elif tool == "Bash":
         code = told.get("exitCode") if isinstance(told.get("exitCode"), int) else int(failed)
+        if given.get("run_in_background") is True or _BACKGROUND.match(text):
+            code = None  # how it ends is not known yet
         if exited:
             code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
         streams = {name: told[name] for name in ("stdout", "stderr") if isinstance(told.get(name), str) and told[name]}
@@ -199,16 +206,14 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.add("tool.error", id_, tool=tool, text=text, path=path)
     elif tool == "Read" and path:
         file = told.get("file")
-        content = file.get("content") if isinstance(file, Mapping) else None
-        words = content if isinstance(content, str) else _NUMBERED.sub("", text)
-        made.add("file.read", id_, path=path, text=words or "(empty)", version=version_of(words))
+        file = file if isinstance(file, Mapping) else {}
+        words = file["content"] if isinstance(file.get("content"), str) else _NUMBERED.sub("", text)
+        made.add("file.read", id_, path=path, text=words or "(empty)", version=version_of(words), **_lines(file, given))
     elif tool in _EDITS and path:
-        new = told.get("content") or told.get("newString") or given.get("content") or given.get("new_string") or text
-        old = told.get("oldString") or given.get("old_string")
         diff = "\n".join(
-            [*(f"- {line}" for line in str(old or "").splitlines()), *(f"+ {line}" for line in str(new).splitlines())]
+            line for old, new in _edits(told, given) for line in [*_marked("- ", old), *_marked("+ ", new)]
         )
-        made.add("file.modified", id_, path=path, text=diff or tool, version=version_of(f"{id_}{new}"))
+        made.add("file.modified", id_, path=path, text=diff or text or tool, version=version_of(f"{id_}{diff}"))
     elif tool in ("Grep", "Glob"):
         names = told.get("filenames")
         found = (
@@ -225,3 +230,43 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         )
     else:
         made.add("command.finished", id_, command=tool, exitCode=0, stdout=text or "(no output)")
+
+
+def _lines(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
+    """The lines that a read of a part of a file gave."""
+    first, count, total = (file.get(name) for name in ("startLine", "numLines", "totalLines"))
+    if not isinstance(first, int) or not isinstance(count, int):
+        first, count, total = given.get("offset"), given.get("limit"), None
+        first = 1 if first is None else first
+    if (
+        not isinstance(first, int)
+        or not isinstance(count, int)
+        or count < 1
+        or first < 1
+        or (first == 1 and count == total)
+    ):
+        return {}
+    return {"lineStart": first, "lineEnd": first + count - 1}
+
+
+def _edits(told: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Old and new text of each change of a file, as far as the record or the call says them."""
+    several = given.get("edits")
+    changes = (
+        [each for each in several if isinstance(each, Mapping)] if isinstance(several, list) else [{**given, **told}]
+    )
+    return [
+        (
+            _first_text(each, "oldString", "old_string"),
+            _first_text(each, "newString", "new_string", "content", "new_source"),
+        )
+        for each in changes
+    ]
+
+
+def _first_text(record: Mapping[str, Any], *names: str) -> str:
+    return next((record[name] for name in names if isinstance(record.get(name), str)), "")
+
+
+def _marked(mark: str, text: str) -> list[str]:
+    return [f"{mark}{line}" for line in text.splitlines()]

@@ -26,7 +26,10 @@ _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$",
 _EXITED = re.compile(r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
 _OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
 _SEARCHES = re.compile(r"^\s*(?:rg|grep|git grep|fd|find)\b")
-_READS = re.compile(r"^\s*(?:cat|nl -ba|sed -n '?\d+,\d+p'?|head(?: -n? ?\d+)?)\s+(?P<path>[\w@+~./-]+)\s*$")
+_READS = re.compile(
+    r"^\s*(?:cat|nl -ba|sed -n ['\"]?(?P<first>\d+),(?P<last>\d+)p['\"]?|head(?: -n? ?(?P<count>\d+))?)\s+(?P<path>[\w@+~./-]+)\s*$"
+)
+
 Record = Mapping[str, Any]
 
 
@@ -44,7 +47,7 @@ _UNKNOWN = _Call("tool", "", "")
 def events_of(records: Sequence[Record], name: str) -> Transcript:
     """The events of a rollout; `name` is its id where no record has one."""
     made, calls, answered, ends = Transcript(name), {}, True, list[int]()
-    begun = False
+    begun, said = False, list[int]()
     for number, record in enumerate(records):
         made.time(record.get("timestamp"))
         payload = record.get("payload")
@@ -69,12 +72,28 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             answered = not speaks
             if str(payload.get("type")).endswith("_call"):
                 ends.clear()
+            count = len(made.events)
             _item(made, id_, payload, calls, ends)
+            if any(event["kind"].startswith("user.") for event in made.events[count:]):
+                said.append(count)
+        elif kind == "event_msg" and payload.get("type") == "thread_rolled_back":
+            _roll_back(made, said, payload.get("num_turns"))
         elif kind == "event_msg" and (end := _end_of(payload)) is not None:
             ends.append(end)
         else:
             made.left_out[f"records of type {kind}"] += 1
     return made
+
+
+def _roll_back(made: Transcript, said: list[int], count: Any) -> None:
+    """Take back the last rounds of the user, whose beginnings `said` names."""
+    if not isinstance(count, int) or count < 1 or not said:
+        made.left_out["rollbacks that name no turns"] += 1
+        return
+    first = said[-min(count, len(said))]
+    made.left_out["events of turns that were rolled back"] += len(made.events) - first
+    del made.events[first:], said[-count:]
+    made.spoken = any(event["kind"] == "user.goal" for event in made.events)
 
 
 def _end_of(payload: Mapping[str, Any]) -> int | None:
@@ -218,11 +237,26 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
     if tool in ("update_plan",):
         made.left_out["outputs of update_plan"] += 1
     elif not code and (read := _READS.match(command)):
-        made.add("file.read", id_, path=made.path(read["path"]), text=text or "(empty)", version=version_of(text))
+        made.add(
+            "file.read",
+            id_,
+            path=made.path(read["path"]),
+            text=text or "(empty)",
+            version=version_of(text),
+            **_lines(read),
+        )
     elif _SEARCHES.match(command) and (found := matches_in(text, made)):
         made.add("search.result", id_, query=command, matches=found, text=text)
     else:
         made.add("command.finished", id_, command=command or tool, exitCode=code, stdout=text or "(no output)")
+
+
+def _lines(read: re.Match[str]) -> dict[str, int]:
+    """The lines that a command printed of a file, where not all of them."""
+    last = read["last"] or read["count"]
+    if last is None and not read[0].lstrip().startswith("head"):
+        return {}
+    return {"lineStart": int(read["first"] or 1), "lineEnd": int(last or 10)}
 
 
 def _read_output(output: Any) -> tuple[str, int | None]:

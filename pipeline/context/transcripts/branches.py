@@ -1,0 +1,73 @@
+"""Branches of a transcript: a conversation that was rewound goes on from an earlier record, and what came after that no longer counts.
+
+Records of Claude Code name the record before them (`parentUuid`). The conversation as it stands is found by walking back from the
+last message (S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if it names it at all.
+
+Note:
+    Records beside the way back are no rewound branch by that alone: results of tools that ran at the same time are siblings, of
+    which one only is walked over. A branch was rewound if it has words of the user, or another response of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["rewound"]
+
+Record = Mapping[str, Any]
+
+
+def rewound(records: Sequence[Record]) -> set[int]:
+    """The places of the records that stand on branches that the user left."""
+    place = {record["uuid"]: number for number, record in enumerate(records) if isinstance(record.get("uuid"), str)}
+    before = {number: _before(records[number], place) for number in sorted(place.values())}
+    tree: dict[int, int] = {}
+    for number, parent in before.items():  # a record stands behind the one that it names
+        tree[number] = number if parent is None else tree.get(parent, number)
+    last = {tree[number]: number for number in before if _is_message(records[number])}
+    walked = {number for leaf in last.values() for number in _back(leaf, before)}
+    responses = {_response(records[number]) for number in walked} - {None}
+    branch: dict[int, int] = {}
+    for number, parent in before.items():
+        if number not in walked:
+            branch[number] = branch.get(parent, number) if parent is not None else number
+    left = {branch[number] for number in branch if _speaks(records[number], responses)}
+    return {number for number, first in branch.items() if first in left}
+
+
+def _before(record: Record, place: Mapping[str, int]) -> int | None:
+    named = record.get("parentUuid") or record.get("logicalParentUuid")
+    return place.get(named) if isinstance(named, str) and named != record.get("uuid") else None
+
+
+def _back(leaf: int, before: Mapping[int, int | None]) -> set[int]:
+    found: set[int] = set()
+    at: int | None = leaf
+    while at is not None and at not in found:
+        found.add(at)
+        at = before[at]
+    return found
+
+
+def _is_message(record: Record) -> bool:
+    return record.get("type") in ("user", "assistant")
+
+
+def _response(record: Record) -> str | None:
+    message = record.get("message")
+    return message.get("id") if record.get("type") == "assistant" and isinstance(message, Mapping) else None
+
+
+def _speaks(record: Record, responses: set[str | None]) -> bool:
+    """Whether a record is a message of the user's own, or of a response that is not on the way back."""
+    message = record.get("message")
+    if not isinstance(message, Mapping) or record.get("isMeta"):
+        return False
+    if record.get("type") == "assistant":
+        return message.get("id") not in responses
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [content]
+    return record.get("type") == "user" and any(
+        not (isinstance(block, Mapping) and block.get("type") == "tool_result") for block in blocks
+    )
