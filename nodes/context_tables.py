@@ -58,7 +58,10 @@ LOG_EVENTS = table(
     may_change=strings("files that the command may have changed; `*` = some that it does not name", nullable=True),
     path=string("file that it read or changed", nullable=True),
     version=string("version of that file: a hash, a commit or a number", nullable=True),
-    subject=string("what it sets or ends: id of a constraint, memory or approval; the phase; the lines of a partial read", nullable=True),
+    subject=string(
+        "what it sets or ends: id of a constraint, memory or approval; the phase; the lines of a partial read",
+        nullable=True,
+    ),
     origin=string(
         "who set a goal or a constraint, or reports a verification, as the event names it: user, repository, global, model, tool",
         nullable=True,
