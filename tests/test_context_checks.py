@@ -109,6 +109,14 @@ def test_the_summaries_of_common_runners_are_read(text: str, outcome: bool | Non
 
 
 @pytest.mark.parametrize(
+    "text", ["\n" * 100_000, " " * 100_000, "1" * 100_000, "Tests " * 20_000, "FAILED " + "x" * 100_000]
+)
+def test_an_output_takes_time_in_proportion_to_its_length(text: str):
+    """Each took seconds, or would, where a pattern began anew at every line."""
+    assert printed_outcome(text) is None
+
+
+@pytest.mark.parametrize(
     ("payload", "passes"),
     [
         ({"text": "3 failed"}, False),

@@ -18,7 +18,7 @@ from .observations import report_passed
 
 __all__ = ["checked", "outcome_of", "printed_outcome", "told_outcome"]
 
-TAIL = 20_000
+TAIL = 8_000
 """Characters at the end of an output in which a runner sums up."""
 HEAD = 400
 _RUNNING = re.compile(
@@ -27,12 +27,12 @@ _RUNNING = re.compile(
 )
 _FAILED = re.compile(
     r"(?m)(?:(?<![\w.-])[1-9]\d* (?:tests? |specs? |examples?, )?(?:failed|failures?|failing|errors?)\b(?! (?:ignored|fixed))|"
-    r"^\s*test result: FAILED|^FAILED(?: \(|\s+\S+(?:::|\.py))|^--- FAIL:|^FAIL(?:\s|$)|^not ok \d|^\s*BUILD FAIL(?:ED|URE)\b|\bBUILD FAILURE\b|"
-    r"^make(?:\[\d+\])?: \*\*\* |^npm (?:ERR!|error)|\berror TS\d+:|^error(?:\[E\d+\])?: |\b(?:Tests|Test Suites|Test Files)\s*:?\s+[1-9]\d* failed\b|"
+    r"^[ \t]*test result: FAILED|^FAILED(?: \(|[ \t]+\S+(?:::|\.py))|^--- FAIL:|^FAIL(?:\s|$)|^not ok \d|^[ \t]*BUILD FAIL(?:ED|URE)\b|\bBUILD FAILURE\b|"
+    r"^make(?:\[\d+\])?: \*\*\* |^npm (?:ERR!|error)|\berror TS\d+:|^error(?:\[E\d+\])?: |\b(?:Tests|Test Suites|Test Files)[ \t]{0,20}:?[ \t]{1,20}[1-9]\d* failed\b|"
     r"[✖✗] [1-9]\d* (?:problems?|failed)|\bFailed!\s+-\s+Failed:\s+[1-9])"
 )
 _PASSED = re.compile(
-    r"(?m)(?:(?<![\w.-])[1-9]\d* (?:tests? |specs? )?(?:passed|passing|ok)\b|^\s*test result: ok\b|^OK\b(?: \(|\s*$)|^ok\s+\S+|"
+    r"(?m)(?:(?<![\w.-])[1-9]\d* (?:tests? |specs? )?(?:passed|passing|ok)\b|^[ \t]*test result: ok\b|^OK\b(?: \(|[ \t]*$)|^ok[ \t]+\S|"
     r"\bAll checks passed\b|\bno issues found\b|\b0 (?:tests )?(?:errors|failures|failed|failing|problems)\b|\bBUILD SUCCESS(?:FUL)?\b|\bPassed!\s+-\s+Failed:\s+0)"
 )
 _SAYS_SO = re.compile(r"(?i)\b(?:pass(?:es|ed|ing)?|succe(?:eds?|eded|ss|ssful)|all green|ok)\b")

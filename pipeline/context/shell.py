@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 __all__ = ["VALUED", "Segment", "behind_options", "first_word", "segments_of", "started"]
@@ -45,8 +46,13 @@ class Segment:
     """What stands in front of it: `&&`, `|`, ..."""
 
 
-def segments_of(command: str) -> Iterator[Segment]:
+@lru_cache(maxsize=256)
+def segments_of(command: str) -> tuple[Segment, ...]:
     """The programs of a command line, each with the sign in front of it; those inside of `bash -c '...'` as well."""
+    return tuple(_segments(command))
+
+
+def _segments(command: str) -> Iterator[Segment]:
     sign, words = "", list[str]()
     for word in [*_words(command[:LONGEST]), ";"]:
         if word not in _BETWEEN:
