@@ -126,7 +126,7 @@ def _own_snapshots(settings: Settings, tables: LogTables, turns: list[dict[str, 
             continue
         try:
             found.append(replayed(settings, name))
-        except (AccessError, StoreError):
+        except (AccessError, StoreError, InputError):
             continue  # the ledger says that it is missing
     return found
 
