@@ -141,7 +141,7 @@ def test_an_index_that_is_interrupted_while_it_embeds_is_told_of_until_it_ends(t
     monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
     code, _, err = run(*command, capsys=capsys)
     assert (code, "Interrupted: nothing is in the corpus yet - at" in err) == (130, True)
-    assert "goes on after some 256 embedded texts; --no-semantic leaves embedding out" in err
+    assert "it resumes after 256 embedded texts; --no-semantic skips embedding" in err
     code, _, err = run("ask", "a queue", "--project", "shop", capsys=capsys)
     assert (code, "got one whose first `index` did not end" in err, "about 256 texts" in err) == (7, True, True)
     assert run(*command, "--no-semantic", capsys=capsys)[0] == 0

@@ -106,8 +106,8 @@ def index(
         if _current(settings) is None:
             state = "nothing is in the corpus yet"
         kept = kept_texts(settings["corpus"])
-        hint = f"run the same `index` again{f' and resumes after some {kept:,} embedded texts' if kept else ''}"
-        hint += "; --no-semantic leaves embedding out" if kept else ""
+        hint = f"run the same `index` again{f'; it resumes after {kept:,} embedded texts' if kept else ''}"
+        hint += "; --no-semantic skips embedding" if kept else ""
         raise InterruptedCommandError(f"Interrupted: {state} - at {settings['corpus']}", hint=hint) from None
     emit(report.as_dict(), as_json=as_json, text=report.text())
     for line in report.notes:
