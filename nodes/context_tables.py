@@ -4,7 +4,7 @@ Reads: nothing. Gives: one `Table` per input and node (`LOG_EVENTS`, `CONTEXT_SO
 all of them by name. Tables about the session log lead with `session_id`, and `seq` counts its events from 0; tables about turns lead
 with `input_id`, one model input.
 
-What one would otherwise get wrong: a turn sees the events before its `as_of_seq`, never the one at it, and facts of the
+Note: a turn sees the events before its `as_of_seq`, never the one at it, and facts of the
 state hold over half-open ranges of events.
 """
 
