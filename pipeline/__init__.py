@@ -9,7 +9,7 @@ Its parts rest on each other in one direction, which the import rules of the pro
 - asking: `retriever`, `session`, `resuming`, `run_events` and `telemetry` for those who ask, over `engines`, `requests`, `policies`, `grants`, `tokenizers`, `lanes`;
   `retrieval`: what comes back; `grouping`: calls of many threads
 - the corpus: `opening`, `indexing` and `index_report`, `sources`, `redaction`, `corpus`, `encoders`
-- the line: `driver`, on a `planned_driver`; `plugins`: gates, lanes, score terms and readers of other packages; `code_digest` and `provenance`: what it rested on
+- the line: `driver`, on a `planned_driver`; `plugins`: gates, lanes, score terms and readers of other packages, and `reinforcement`, a term of this one; `code_digest` and `provenance`: what it rested on
 - `auditing`: the line of a run executed again, whole or from frozen tables
 - what was written: `runs`, `views`, `pinned` (generations), `out_of_scope` (for auditors); `verification` with its `witness`;
   `answers` with `verify_facts`; `model_turns`; `erasure`

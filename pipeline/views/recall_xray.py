@@ -61,7 +61,8 @@ class ScoreDecomposition(_Part):
 
     `vector` is the cosine, `bm25` BM25 as a share of its reach, `importance` how far the item's kind supports what the purpose does
     next, `tierPrior` its authority. `mmrPenalty` is what the score lacks because a better item is of the same kind: the weight of
-    diversity, which the best item of a kind gets. No score term counts confirmations, so `reinforcementBoost` is absent.
+    diversity, which the best item of a kind gets. `reinforcementBoost` is there for memories that were confirmed, where the setting
+    `plugins` names `reinforcement`.
     """
 
     vector: float | None = None
@@ -245,10 +246,13 @@ def _served_by(candidate: Row, citation: Row, contract: Row) -> ServedBy:
 def _decomposed(served: ServedBy, ranked: Row, terms: Row, weights: Row) -> ScoreDecomposition:
     """The terms that a tier reports (S2.28), and the final score, which holds for every tier."""
     final = ranked.get("final", 0.0)
+    boost = ranked.get("reinforcement.boost") or None  # what it adds to the score
     if served == "direct-answer":
-        return ScoreDecomposition(importance=terms.get("actionability"), tierPrior=terms.get("authority"), final=final)
+        importance, prior = terms.get("actionability"), terms.get("authority")
+        return ScoreDecomposition(importance=importance, tierPrior=prior, reinforcementBoost=boost, final=final)
     penalty = (0.0 if ranked["diversity"] else weights["diversity"]) if weights and ranked else None
-    return ScoreDecomposition(vector=terms.get("semantic"), bm25=terms.get("lexical"), mmrPenalty=penalty, final=final)
+    vector, bm25 = terms.get("semantic"), terms.get("lexical")
+    return ScoreDecomposition(vector=vector, bm25=bm25, mmrPenalty=penalty, reinforcementBoost=boost, final=final)
 
 
 def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Row, candidate: Row) -> Provenance:

@@ -1,0 +1,57 @@
+"""The boost of memories that were confirmed (document 002, S2.27): a score term that counts where `plugins` names it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from scoped_retrieval.pipeline.views.recall_text import render_recall
+from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, recall_xray
+from scoped_retrieval.pipeline.views.xray import TABLES_READ as XRAY_TABLES
+from small_corpus import Story, row
+
+TEXT = "The retry limit of billing is three."
+COUNTS = {"often.md": 9, "once.md": 1, "never.md": 0, "unknown.md": None}
+
+
+@pytest.fixture(name="story", scope="module")
+def story_fixture(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reinforcement")
+    return Story(
+        folder, *(row("doc", path, f"{TEXT} {path}", reinforcement_count=count) for path, count in COUNTS.items())
+    )
+
+
+def answered(story: Story, *plugins: str) -> Any:
+    with story.open(plugins=plugins) as retriever:
+        return retriever.retrieve({"project": "shop", "question": "What is the retry limit of billing?"})
+
+
+def snapshot(found: Any) -> dict[str, Any]:
+    return recall_xray({name: found.tables[name].to_pylist() for name in (*XRAY_TABLES, *TABLES_READ)})
+
+
+def test_each_confirmation_counts_less_than_the_one_before(story):
+    found = answered(story, "reinforcement")
+    path = {item["evidence_id"]: item["path"] for item in found.tables["decisions"].to_pylist()}
+    boosts = {path[row["evidence_id"]]: row["reinforcement.boost"] for row in found.tables["score_terms"].to_pylist()}
+    assert {name: round(boost, 6) for name, boost in boosts.items()} == {
+        "often.md": 0.75, "once.md": 0.25, "never.md": 0.0, "unknown.md": 0.0,
+    }  # fmt: skip
+
+
+def test_the_xray_names_the_boost_of_what_was_confirmed_and_of_nothing_else(story):
+    found = answered(story, "reinforcement")
+    path = {item["evidence_id"]: item["path"] for item in found.tables["decisions"].to_pylist()}
+    seen = snapshot(found)
+    boosts = {path[each["memoryId"]]: each["scoreDecomposition"].get("reinforcementBoost") for each in seen["results"]}
+    assert round(boosts["often.md"], 6) == 0.0375
+    assert boosts.get("never.md") is None and boosts.get("unknown.md") is None
+    assert "reinforcement_boost=0.0375" in render_recall(seen)
+
+
+def test_without_the_setting_nothing_counts_confirmations(story):
+    found = answered(story)
+    assert "reinforcement.boost" not in found.tables["score_terms"].column_names
+    assert "reinforcementBoost" not in json.dumps(snapshot(found))
