@@ -34,8 +34,8 @@ from .context_tables import (
 from .turns.asof import FOREVER, HORIZON, Sessions, before, holding
 from .turns.conflicts import conflicts
 from .turns.duties import BOUND, LONG_MESSAGE, apart
-from .turns.gathering import crossed, events_of, items_of, matches_of, named_id, rows
 from .turns.joining import joined
+from .turns.session_sources import crossed, events_of, items_of, matches_of, named_id, rows
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -73,7 +73,7 @@ def context_sources(
         *instructing,
         conflicts(pa.concat_tables(instructing)),
         *_state(turn_states),
-        _said(sessions, state_facts, turn, event, log_events),
+        _last_messages(sessions, state_facts, turn, event, log_events),
         events_of(turn, event, log_events, turn_states, state_facts),
         _pasted(turn, event, log_events, turn_states),
         matches_of(turn, event, log_events, log_matches),
@@ -317,7 +317,7 @@ def _listed(lists: Any, count: Int) -> pa.Array:
     return pc.if_else(pa.array(count > 0), joined(pc.binary_join(values, ", "), tail), None)
 
 
-def _said(sessions: Sessions, facts: pa.Table, turn: Int, event: Int, events: pa.Table) -> pa.Table:
+def _last_messages(sessions: Sessions, facts: pa.Table, turn: Int, event: Int, events: pa.Table) -> pa.Table:
     """The last messages of the user that lie before the horizon; those within it are events."""
     wanted = np.flatnonzero(among(facts["slot"], ("said",)))
     some = facts.take(pa.array(wanted))

@@ -110,7 +110,7 @@ def feedback_terms(feedback_rows: FeedbackRows, evidence: Evidence) -> FeedbackT
     if not len(used):
         return FEEDBACK_TERMS.empty()
     rows, of_row = distinct_numbers(row[used])
-    said = _said(evidence, rows)
+    said = _terms_of_rows(evidence, rows)
     of, at = spread(said.starts[of_row], np.diff(said.starts)[of_row])
     # Quantised, so that a sum over rows is the same in any order.
     part = quantise(np.asarray(feedback_rows["score"])[used][of] * said.share[at])
@@ -204,7 +204,7 @@ def _lexical(
     return found
 
 
-class _Said(NamedTuple):
+class _RowTerms(NamedTuple):
     """What rows say: those of row `i` are `starts[i]:starts[i + 1]` of the others."""
 
     terms: pa.Array
@@ -215,7 +215,7 @@ class _Said(NamedTuple):
     """Of all terms of the row, repetitions included."""
 
 
-def _said(evidence: pa.Table, rows: Int) -> _Said:
+def _terms_of_rows(evidence: pa.Table, rows: Int) -> _RowTerms:
     """The distinct terms of some rows, as the index has them, and how much of each row they are."""
     columns = gathered_columns(evidence, ("evidence_kind", *TEXT_COLUMNS), rows)
     texts = pc.utf8_slice_codeunits(index_text(columns, TEXT_COLUMNS), 0, LONGEST)
@@ -228,4 +228,4 @@ def _said(evidence: pa.Table, rows: Int) -> _Said:
     row, term = np.divmod(codes, size)
     length = np.diff(terms.starts)
     starts = starts_of(np.bincount(row, minlength=len(rows)))
-    return _Said(terms.vocabulary.take(pa.array(order)), starts, term, counts / length[row])
+    return _RowTerms(terms.vocabulary.take(pa.array(order)), starts, term, counts / length[row])

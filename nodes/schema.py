@@ -1,7 +1,7 @@
 """How a table is declared: name, key, order, and for every column its type, doc and audience, once.
 
 Node annotations, run-time checks, Parquet metadata, the data dictionary and JSON schemas are all read from the
-declaration; `nodes/tables.py` holds the declarations themselves.
+declaration; `nodes/tables/` holds the declarations themselves.
 """
 
 from __future__ import annotations

@@ -28,7 +28,14 @@ from .columns.list_columns import collected, flattened, tidied
 from .errors import PolicyError
 from .frames import MICROS_PER_DAY, OPEN_START, micros
 from .schema import TIMESTAMP, Table
-from .scope.grant_reach import Reach, acts_for_another, bounds_of, leaves_some, lifecycle_pairs, reach_of
+from .scope.active_grants import (
+    ActiveGrants,
+    active_grants_of,
+    acts_for_another,
+    bounds_of,
+    leaves_some,
+    lifecycle_pairs,
+)
 from .tables import (
     CONTRACT_BOUNDS,
     CONTRACT_LAYERS,
@@ -89,10 +96,10 @@ _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
 """0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
 
 
-def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> Reach:
+def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> ActiveGrants:
     """The grants that hold for each request: places in GRANTS, and in the requests sorted by id; and who is refused."""
     requests = _ordered(requests)
-    held = reach_of(requests, grants)
+    held = active_grants_of(requests, grants)
     return replace(
         held,
         refused=_denied_reason(
@@ -101,7 +108,7 @@ def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> Re
     )
 
 
-def contract_bounds(requests: Requests, reach: Reach) -> ContractBounds:
+def contract_bounds(requests: Requests, reach: ActiveGrants) -> ContractBounds:
     """What each contract reaches, by request, project and grant; denied requests reach nothing.
 
     Its own project's grants, and those of other projects that requests of its project may use.
@@ -111,7 +118,7 @@ def contract_bounds(requests: Requests, reach: Reach) -> ContractBounds:
 
 def contracts(
     requests: Requests,
-    reach: Reach,
+    reach: ActiveGrants,
     contract_bounds: ContractBounds,
     purpose_policies: PurposePolicies,
     mode_presets: ModePresets,
@@ -172,7 +179,7 @@ def contracts(
 def contract_layers(
     requests: Requests,
     grants: Grants,
-    reach: Reach,
+    reach: ActiveGrants,
     purpose_policies: PurposePolicies,
     mode_presets: ModePresets,
     role_policies: RolePolicies,
@@ -264,7 +271,7 @@ def _stacked(request_ids: pa.ChunkedArray, layers: Sequence[_Layer]) -> pa.Table
     )
 
 
-def _denied_reason(requests: pa.Table, reach: Reach, role_sources: pa.ChunkedArray) -> pa.Array:
+def _denied_reason(requests: pa.Table, reach: ActiveGrants, role_sources: pa.ChunkedArray) -> pa.Array:
     """Why nothing can be asked under each contract, null where something can."""
     refusals = [
         (~reach.acting, ACT_AS_NOT_GRANTED),
@@ -278,7 +285,7 @@ def _denied_reason(requests: pa.Table, reach: Reach, role_sources: pa.ChunkedArr
 
 
 def _include_states(
-    requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: NDArray[np.int32], reach: Reach
+    requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: NDArray[np.int32], reach: ActiveGrants
 ) -> pa.ListArray:
     """The purpose's lifecycles that cap, request, mode and grants leave; revoked is never one of them."""
     names = LIFECYCLES.values

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import InputError
-from .grants import write_starter_grants
-from .indexing import IndexReport, IndexRequest, index_into
-from .opening import corpus_of
-from .places import at_home
+from .asking.service import open_retriever, report_of, snapshot_rows
+from .config.grants import write_starter_grants
+from .config.opening import corpus_of
+from .config.settings import PROJECT_FILE, Settings, Value, load_settings
+from .indexing.importing import IndexReport, IndexRequest, index_into
 from .runs import RunStore, replay
-from .service import open_retriever, report_of, snapshot_rows
-from .settings import PROJECT_FILE, Settings, Value, load_settings
+from .storage.places import at_home
 from .views.demonstration import Demonstration
 from .views.lineage import to_dot, write_picture
 from .views.refusal import refusals

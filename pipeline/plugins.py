@@ -23,7 +23,7 @@ from ..nodes.lanes import Lane
 from ..nodes.plugins import ASKED, NO_PLUGINS, LaneScope, Plugins, Scored
 from ..nodes.score_terms import ScoreTerm
 from ..nodes.walls.gates.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
-from .code_digest import sources_below
+from .line.code_digest import sources_below
 from .sources.lines import Lines, Outline, Segment
 from .sources.source_reader import SourceReader
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Say", "Tenths", "counted", "quiet", "taking"]
+__all__ = ["Say", "StepReporter", "counted", "quiet", "taking"]
 
 Say = Callable[[str], None]
 """Takes a line of progress."""
@@ -26,7 +26,7 @@ def taking(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
 
 
-class Tenths:
+class StepReporter:
     """Says how much of a total is done, at each tenth of it but the last, and never sooner than `least` after the line before.
 
     `line` has places for both numbers: `read {:,} of {:,} changes`.

@@ -16,8 +16,8 @@ from failing_reads import FailingReads
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.tables import TABLES
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)

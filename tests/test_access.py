@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from failing_reads import unseen
-from scoped_retrieval.pipeline import access, grants
-from scoped_retrieval.pipeline.access import known_runs
-from scoped_retrieval.pipeline.runs import RunStore, going_on
+from scoped_retrieval.pipeline.config import grants
+from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.reading import access
+from scoped_retrieval.pipeline.reading.access import known_runs
+from scoped_retrieval.pipeline.runs import RunStore, resume
 from scoped_retrieval.pipeline.runs.live_files import SUFFIX
 from scoped_retrieval.pipeline.runs.log import RunLog
-from scoped_retrieval.pipeline.settings import load_settings
 
 FOREIGN, ABSENT = "000000000000000000", "0123456789abcdefgh"
 
@@ -300,7 +301,7 @@ def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, 
 
 
 def test_compact_names_a_damaged_run_and_goes_on(runs_of_ana, shop, capsys, monkeypatch):
-    monkeypatch.setattr(going_on, "GATHERED", 1)
+    monkeypatch.setattr(resume, "GATHERED", 1)
     snapshot, _, _ = runs_of_ana
     _, other = ask(capsys=capsys)
     damaged, whole = (f"run-{one.split('-')[2]}" for one in (snapshot, other))

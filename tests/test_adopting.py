@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from retrieving import batch, opened
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.durable import write_atomic
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, heal, verify
 from scoped_retrieval.pipeline.runs.discarding import discard
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.runs.states import states
+from scoped_retrieval.pipeline.storage.durable import write_atomic
 from written_runs import LINEAGE, NOON, Maker, live, without_last_lines
 
 

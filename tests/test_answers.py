@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.pipeline.answers import verify_answer
+from scoped_retrieval.pipeline.reading.answers import verify_answer
 from scoped_retrieval.pipeline.runs import RunStore
 
 

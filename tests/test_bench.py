@@ -27,8 +27,8 @@ from ours import Scoped
 from parts import PARTS
 from rounds import Contestant, interleaved, turns
 from scoped_retrieval.nodes.text.text_analysis import query_tokens
-from scoped_retrieval.pipeline.driver import DIGESTS, build_driver
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.line.driver import DIGESTS, build_driver
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden" / "benchmarks.md"

@@ -13,8 +13,8 @@ import yaml
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import PLANNED, STEPS, build_driver
-from scoped_retrieval.pipeline.requests.door import resolve_requests
+from scoped_retrieval.pipeline.line.driver import PLANNED, STEPS, build_driver
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import RunStore, replay
 from small_corpus import NOON, Story, days_ago, decided, places, row, shown
 

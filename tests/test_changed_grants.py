@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from retrieving import LEXICAL, NOON
 from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.grants import WatchedGrants, grant_all
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.grants import WatchedGrants, grant_all
-from scoped_retrieval.pipeline.places import place_of
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.storage.places import place_of
 
 QUESTION = {"question": "what does role_3 return?", "project": "shop", "purpose": "explain-code"}
 

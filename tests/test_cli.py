@@ -82,7 +82,7 @@ def test_a_lexical_question_loads_no_model_no_network_and_no_other_command(shop)
     code = (
         "import sys; from scoped_retrieval.pipeline.cli import main; main(['ask', 'default role', '--project', 'shop']);"
         "absent = ('torch', 'numba', 'rich', 'detect_secrets', 'requests', 'urllib.request', 'tree_sitter', 'pyarrow.fs',"
-        " 'scoped_retrieval.pipeline.indexing', 'scoped_retrieval.pipeline.cli.corpus_commands');"
+        " 'scoped_retrieval.pipeline.indexing.importing', 'scoped_retrieval.pipeline.cli.corpus_commands');"
         "print([m for m in absent if m in sys.modules], file=sys.stderr)"
     )
     asked = {**os.environ, "SCOPED_RETRIEVAL_LANES": "lexical"}

@@ -12,7 +12,8 @@ import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.runs import files, going_on
+from scoped_retrieval.pipeline.runs import files
+from scoped_retrieval.pipeline.runs import resume as going_on
 from stand_in_encoder import WordsByTheirStart
 
 
@@ -106,12 +107,12 @@ def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
 
 
 def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline import indexing
+    from scoped_retrieval.pipeline.indexing import importing
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(indexing, "index_into", interrupted)
+    monkeypatch.setattr(importing, "index_into", interrupted)
     code, out, err = run("index", "shop", "--project", "shop", capsys=capsys)
     assert (code, out) == (130, "")
     told = f"error: Interrupted: the corpus is unchanged - at {shop / '.scoped-retrieval' / 'corpus'}\n"
@@ -131,14 +132,14 @@ class _Stopped(WordsByTheirStart):
 
 
 def test_an_index_that_is_interrupted_while_it_embeds_is_told_of_until_it_ends(tmp_path, capsys, monkeypatch):
-    from scoped_retrieval.pipeline import indexing
+    from scoped_retrieval.pipeline.indexing import importing
 
     monkeypatch.chdir(tmp_path)
     rows = [{"source_id": "notes:a", "text": f"note number{n} of the queue"} for n in range(400)]
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     command = ("index", "--evidence", "rows.jsonl", "--project", "shop")
-    monkeypatch.setattr(indexing, "load_encoder", lambda *_: _Stopped())
-    monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
+    monkeypatch.setattr(importing, "load_encoder", lambda *_: _Stopped())
+    monkeypatch.setattr(importing, "encoder_available", lambda: (True, ""))
     code, _, err = run(*command, capsys=capsys)
     assert (code, "Interrupted: nothing is in the corpus yet - at" in err) == (130, True)
     assert "it resumes after 256 embedded texts; --no-semantic skips embedding" in err
@@ -152,7 +153,7 @@ def test_an_index_that_is_interrupted_while_it_embeds_is_told_of_until_it_ends(t
 
 
 def test_an_interrupted_erasure_says_that_some_may_be_left(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline import erasure
+    from scoped_retrieval.pipeline.maintenance import erasure
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -200,7 +201,7 @@ def test_a_work_tree_that_is_not_there_is_an_error(shop, capsys):
 
 
 def test_any_interrupted_command_says_so(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline import doctor
+    from scoped_retrieval.pipeline.maintenance import doctor
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -259,7 +260,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
 
 
 def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline.encoders import encoder
+    from scoped_retrieval.pipeline.line.encoders import encoder
 
     def lane() -> dict[str, str]:
         checks = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]
@@ -272,7 +273,7 @@ def test_doctor_tells_an_auditor_that_no_row_has_a_vector(shop, capsys, monkeypa
 
 
 def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(shop, capsys, monkeypatch):
-    from scoped_retrieval.pipeline.encoders import encoder
+    from scoped_retrieval.pipeline.line.encoders import encoder
 
     def checks() -> dict[str, str]:
         found = json.loads(run("doctor", "--json", capsys=capsys)[1])["checks"]

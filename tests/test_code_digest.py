@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval import nodes, pipeline
-from scoped_retrieval.pipeline.code_digest import BESIDE, INPUTS, code_digest, digest_of, modules
-from scoped_retrieval.pipeline.driver import STEPS
+from scoped_retrieval.pipeline.line.code_digest import BESIDE, INPUTS, code_digest, digest_of, modules
+from scoped_retrieval.pipeline.line.driver import STEPS
 
 FOLDERS = {name: Path(package.__file__ or "").parent for name, package in (("nodes", nodes), ("pipeline", pipeline))}
 
@@ -23,8 +23,8 @@ def copied(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("module", [
-    "nodes/recall/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/blocks/byte_runs", "pipeline/driver", "pipeline/lanes",
-    "pipeline/requests/door", "pipeline/requests/fields", "pipeline/tokenizers", "pipeline/requests/commits", "pipeline/redaction/rules",
+    "nodes/recall/bm25", "nodes/audit_snapshot", "nodes/session_trail", "nodes/blocks/byte_runs", "pipeline/line/driver", "pipeline/line/lanes",
+    "pipeline/requests/resolve", "pipeline/requests/fields", "pipeline/line/tokenizers", "pipeline/requests/commits", "pipeline/redaction/rules",
     "pipeline/corpus/postings", "pipeline/corpus/frame", "pipeline/corpus/descriptions", "nodes/columns/row_forms",
     "pipeline/requests/presets",
 ])  # fmt: skip
@@ -37,8 +37,8 @@ def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Pat
 
 
 @pytest.mark.parametrize("module", [
-    "nodes/answers/answer_checks", "nodes/answers/answer_values", "nodes/answers/answer_facts", "pipeline/doctor", "pipeline/runs/verify",
-    "pipeline/cli/app", "pipeline/durable", "pipeline/corpus/store",
+    "nodes/answers/answer_checks", "nodes/answers/answer_values", "nodes/answers/answer_facts", "pipeline/maintenance/doctor", "pipeline/runs/verify",
+    "pipeline/cli/app", "pipeline/storage/durable", "pipeline/corpus/store",
 ])  # fmt: skip
 def test_a_change_of_anything_else_is_the_same_code(copied: dict[str, Path], module: str):
     before = digest_of(copied, STEPS)

@@ -13,7 +13,7 @@ import pytest
 from recall_world import day, frame, line, rules
 from scoped_retrieval.nodes.frames import PostingIndex, RowIndex
 from scoped_retrieval.nodes.kernels import compiled
-from scoped_retrieval.nodes.recall import compiled_recall, graded_lists, posting_recall, scope_postings
+from scoped_retrieval.nodes.recall import compiled_recall, posting_recall, scope_postings, score_bounds
 
 pytest.importorskip("numba", reason="needs the extra fast")
 LOOPS = compiled.kernels(compiled.PAYS_FROM)
@@ -136,7 +136,7 @@ def test_a_scope_of_which_every_row_is_open_is_not_judged(monkeypatch: pytest.Mo
 
 def test_grades_too_many_for_a_table_are_sorted(many_words: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     found = _hits(many_words, _questions(8), LOOPS)
-    monkeypatch.setattr(graded_lists, "SLOTS", 0)
+    monkeypatch.setattr(score_bounds, "SLOTS", 0)
     anew = {**many_words, "postings": _anew(many_words["postings"])}
     assert _hits(anew, _questions(8), LOOPS).equals(found)
 

@@ -9,8 +9,8 @@ import pytest
 from command_line import run
 from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
 from scoped_retrieval.nodes.turns.words import EVENT_KINDS
-from scoped_retrieval.pipeline.context.desk import demonstration
 from scoped_retrieval.pipeline.context.line import OUTPUTS, build_context_driver
+from scoped_retrieval.pipeline.context.projections import demonstration
 
 GOLDEN = Path(__file__).parent / "golden"
 

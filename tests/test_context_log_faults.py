@@ -391,7 +391,7 @@ def test_two_processes_append_to_one_log(tmp_path: Path):
 
 def test_a_writer_waits_for_another_one_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch):
     from scoped_retrieval.pipeline.context import log as module
-    from scoped_retrieval.pipeline.locks import hold
+    from scoped_retrieval.pipeline.storage.locks import hold
 
     lock = hold(folder / "events")
     assert lock is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from judged_rows import seen
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import REQUESTS
-from scoped_retrieval.pipeline.patterns import common_patterns
+from scoped_retrieval.pipeline.parsing.patterns import common_patterns
 from scoped_retrieval.pipeline.requests.fields import FIELDS, columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields, narrowed
 from scoped_retrieval.pipeline.requests.presets import fields_in, load_preset, plain_fields, preset_of

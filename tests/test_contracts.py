@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.gates import GATES
+from scoped_retrieval.pipeline.config.grants import load_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.contracts.delegation import delegated, written_out
 from scoped_retrieval.pipeline.contracts.difference import difference
 from scoped_retrieval.pipeline.contracts.explain import explain
 from scoped_retrieval.pipeline.contracts.lint import lint
 from scoped_retrieval.pipeline.contracts.preview import preview
-from scoped_retrieval.pipeline.contracts.scope import Desk
+from scoped_retrieval.pipeline.contracts.scope import ContractResolver
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.policies.tables import load_policies
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.requests.presets import plain_fields
@@ -39,11 +39,11 @@ GRANTS = {
 
 
 @pytest.fixture(name="desk", scope="module")
-def desk_fixture(tmp_path_factory) -> Desk:
+def desk_fixture(tmp_path_factory) -> ContractResolver:
     folder = tmp_path_factory.mktemp("desk")
     Story(folder, *ROWS).tell(row("workspace", "src/pay.py", "def pay(cart): ...", evidence_kind="code"), project="pay")
     (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS))
-    return Desk(
+    return ContractResolver(
         Corpus.open(folder / "corpus"), load_grants(folder / "grants.yaml"), load_policies(), "ana", NOON,
         {"project": "shop", "purpose": "answer-question"},
     )  # fmt: skip
@@ -53,7 +53,7 @@ def fields(**given) -> Fields:
     return Fields(columns_of(given, "request"))
 
 
-def paths(desk: Desk, asked: Fields) -> set[str]:
+def paths(desk: ContractResolver, asked: Fields) -> set[str]:
     return set(desk.scope(asked).column("path").to_pylist())
 
 
@@ -101,7 +101,7 @@ def test_a_refusal_is_explained_without_a_gate(desk):
     assert found["who"] == "nobody in shop for answer-question, asked by ana"
 
 
-def rules(desk: Desk, **given) -> list[tuple[str, str, str]]:
+def rules(desk: ContractResolver, **given) -> list[tuple[str, str, str]]:
     return [(one.level, one.rule, one.at) for one in lint(desk, fields(**given))]
 
 
@@ -129,7 +129,9 @@ def test_what_cannot_be_meant_is_named(desk, given_, finding):
 def test_a_rule_of_a_grant_that_matches_nothing_is_named(desk, tmp_path):
     content = {"principals": {"ana": {"projects": [{"project": "shop", "paths": ["src/", "old/"]}]}}}
     (tmp_path / "grants.yaml").write_text(yaml.safe_dump(content))
-    narrow = Desk(desk.corpus, load_grants(tmp_path / "grants.yaml"), desk.policies, "ana", NOON, desk.defaults)
+    narrow = ContractResolver(
+        desk.corpus, load_grants(tmp_path / "grants.yaml"), desk.policies, "ana", NOON, desk.defaults
+    )
     found = [one for one in lint(narrow, fields()) if one.rule == "matches_nothing"]
     assert [(one.at, one.message) for one in found] == [
         ("principals.ana.projects[0].paths", "old/ matches nothing that could be seen.")
@@ -143,7 +145,9 @@ def test_lint_tells_nothing_of_rows_that_no_such_request_may_see(tmp_path):
         Story(tmp_path / name, *rows)
         (tmp_path / name / "grants.yaml").write_text(yaml.safe_dump(GRANTS))
         grants = load_grants(tmp_path / name / "grants.yaml")
-        desk = Desk(Corpus.open(tmp_path / name / "corpus"), grants, load_policies(), "ana", NOON, {"project": "shop"})
+        desk = ContractResolver(
+            Corpus.open(tmp_path / name / "corpus"), grants, load_policies(), "ana", NOON, {"project": "shop"}
+        )
         given_ = fields(purpose="fix-test", required_evidence=["test-log"], denied_sources=["artifact"])
         told.append(([one.as_dict() for one in lint(desk, given_)], preview(desk.scope(given_))["by"]))
     assert told[0] == told[1]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from corpus_rows import SOURCE, content, day, history, import_rows
-from scoped_retrieval.pipeline import places
 from scoped_retrieval.pipeline.corpus import Corpus, manifest, publishing
-from scoped_retrieval.pipeline.places import place_of
+from scoped_retrieval.pipeline.storage import places
+from scoped_retrieval.pipeline.storage.places import place_of
 from small_corpus import Story, row
 
 

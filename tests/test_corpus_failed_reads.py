@@ -13,9 +13,9 @@ from failing_reads import FailingReads, unseen
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
+from scoped_retrieval.pipeline.corpus.embedding_checkpoints import Pieces
 from scoped_retrieval.pipeline.corpus.manifest import generations
-from scoped_retrieval.pipeline.corpus.pieces import Pieces
-from scoped_retrieval.pipeline.places import Place
+from scoped_retrieval.pipeline.storage.places import Place
 
 TOO_MANY = "got Too many open files - at "
 DENIED = PermissionError(13, "Permission denied")

@@ -17,8 +17,8 @@ from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, heads, manifest
 from scoped_retrieval.pipeline.corpus.heads import HEADS, START, Head, append_head, chain
 from scoped_retrieval.pipeline.corpus.trust import UNSIGNED
-from scoped_retrieval.pipeline.durable import file_sha256
-from scoped_retrieval.pipeline.places import place_of
+from scoped_retrieval.pipeline.storage.durable import file_sha256
+from scoped_retrieval.pipeline.storage.places import place_of
 from small_corpus import Story, row
 
 FORMAT_1 = Path(__file__).parent / "fixtures/formats/corpus-1"

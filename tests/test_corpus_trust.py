@@ -12,11 +12,11 @@ import pytest
 from corpus_rows import HashEncoder, day, import_rows
 from repinned import repin
 from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline import opening
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config import opening
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, Trust
 from scoped_retrieval.pipeline.corpus.heads import HEADS, chain
-from scoped_retrieval.pipeline.settings import load_settings
 
 serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization", reason="needs the extra `sign`")
 from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402  # only with the extra

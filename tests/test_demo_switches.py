@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes import vocabulary
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.asking.retrieval import Retrieval
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.policies.tables import Policies, load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.driver import LANES
-from scoped_retrieval.pipeline.policies.tables import Policies, load_policies
-from scoped_retrieval.pipeline.retrieval import Retrieval
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.line.driver import LANES
 from scoped_retrieval.pipeline.sources.importing import normalise
 from stand_in_encoder import WordsByTheirStart
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from audited_runs import ASKED, audited, settings_of
 from scoped_retrieval.nodes.errors import AccessError, InputError
-from scoped_retrieval.pipeline.auditing.difference import compared
-from scoped_retrieval.pipeline.auditing.what_if import what_if
+from scoped_retrieval.pipeline.reading.auditing.difference import compared
+from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 
 
 @pytest.fixture(name="world", scope="module")

@@ -12,7 +12,7 @@ from role_world import asked, overlay
 from scoped_retrieval.nodes.vocabulary import CITATION_STYLES
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.compat import document_004 as knowledge
-from scoped_retrieval.pipeline.policies import overlays
+from scoped_retrieval.pipeline.config.policies import overlays
 from scoped_retrieval.pipeline.views import bundle_models as models
 
 FIELDS = {

@@ -17,20 +17,20 @@ import pytest
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS, TABLES
-from scoped_retrieval.pipeline import driver
+from scoped_retrieval.pipeline.config.grants import load_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import (
+from scoped_retrieval.pipeline.line import driver
+from scoped_retrieval.pipeline.line.driver import (
     Line,
     QueryVectors,
     build_driver,
     outputs,
     run_line,
 )
-from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.lanes import NO_VECTORS
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.provenance import code_digest, difference, provenance
-from scoped_retrieval.pipeline.requests.door import resolve_requests
+from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
+from scoped_retrieval.pipeline.line.provenance import code_digest, difference, provenance
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 GOLDEN = Path(__file__).parent / "golden" / "dataflow.txt"

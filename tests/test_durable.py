@@ -14,9 +14,14 @@ import pyarrow as pa
 import pytest
 from power_loss import Disk
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus, manifest
-from scoped_retrieval.pipeline.corpus.pieces import Pieces
-from scoped_retrieval.pipeline.durable import (
+from scoped_retrieval.pipeline.corpus.embedding_checkpoints import Pieces
+from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
+from scoped_retrieval.pipeline.runs.log import Log
+from scoped_retrieval.pipeline.runs.out_of_scope import keep_captured
+from scoped_retrieval.pipeline.sources.importing import normalise
+from scoped_retrieval.pipeline.storage.durable import (
     TEMPORARY,
     make_folders,
     publish_folder,
@@ -24,11 +29,6 @@ from scoped_retrieval.pipeline.durable import (
     sync_up,
     write_atomic,
 )
-from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.out_of_scope import keep_captured
-from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
-from scoped_retrieval.pipeline.runs.log import Log
-from scoped_retrieval.pipeline.sources.importing import normalise
 from written_runs import Maker, batch, live
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)

@@ -16,12 +16,12 @@ from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixt
 from repinned import repin
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, StoreError
+from scoped_retrieval.pipeline.asking.resuming import GONE
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.corpus.manifest import manifest_of
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.resuming import GONE
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.sources.importing import normalise
 
@@ -125,7 +125,7 @@ def test_an_end_that_was_broken_off_is_done_by_resuming_again(
     move_on()
     with opened(Corpus.open(corpus.path), runs=store) as retriever:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr("scoped_retrieval.pipeline.retriever.with_progress", after_one)
+            patch.setattr("scoped_retrieval.pipeline.asking.retriever.with_progress", after_one)
             retriever.run(resume=run_id)
         assert retriever.run(resume=run_id).unanswered == 4
     assert verify(store, run_id).status == "ok"
@@ -159,7 +159,7 @@ def test_an_end_that_was_broken_off_at_its_last_step_still_tells_how_many_it_lef
     move_on()
     with opened(Corpus.open(corpus.path), runs=store) as retriever:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr("scoped_retrieval.pipeline.retriever.with_progress", after_one)
+            patch.setattr("scoped_retrieval.pipeline.asking.retriever.with_progress", after_one)
             retriever.run(resume=run_id)
         assert retriever.run(resume=run_id).unanswered == 2
 

@@ -28,13 +28,13 @@ from erasing_world import (
     told,
 )
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
-from scoped_retrieval.pipeline import erasure as corpus_erasure
-from scoped_retrieval.pipeline import session
+from scoped_retrieval.pipeline.asking import session
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus, tombstones, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.erasure import erase
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.maintenance import erasure as corpus_erasure
+from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import RunStore, live, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.sources.importing import normalise

@@ -30,7 +30,7 @@ from erasing_world import (
 from failing_reads import FailingReads, unseen
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, erasing, manifest, packs, tombstones
-from scoped_retrieval.pipeline.erasure import Erasure, erase
+from scoped_retrieval.pipeline.maintenance.erasure import Erasure, erase
 from scoped_retrieval.pipeline.runs import RunStore, compact, compacting, live_files, log, replay, verify
 from scoped_retrieval.pipeline.runs import erasing as runs_erasing
 from scoped_retrieval.pipeline.runs import store as runs_store

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from erasing_world import GRANTS, QUESTION, holding, settings
-from scoped_retrieval.pipeline.erasure import erase
+from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from small_corpus import Story, row
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from erasing_world import GRANTS, KEPT, holding, settings, unfinished
 from scoped_retrieval.nodes.errors import AccessError
-from scoped_retrieval.pipeline.erasure import erase
+from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from erasing_world import KEPT, asked, holding, settings, told
 from scoped_retrieval.nodes.errors import AccessError
-from scoped_retrieval.pipeline.erasure import erase
+from scoped_retrieval.pipeline.maintenance.erasure import erase
 from scoped_retrieval.pipeline.runs import RunStore, replay, verify
 from small_corpus import Story, row
 

@@ -11,9 +11,9 @@ import pytest
 from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
 from scoped_retrieval.nodes.errors import AccessError, InputError
-from scoped_retrieval.pipeline.auditing.export import exported, pre_authentication
-from scoped_retrieval.pipeline.auditing.exported_file import check_file
 from scoped_retrieval.pipeline.corpus.trust import UNSIGNED, Trust
+from scoped_retrieval.pipeline.reading.auditing.export import exported, pre_authentication
+from scoped_retrieval.pipeline.reading.auditing.exported_file import check_file
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from signing_keys import keys

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.facts.fact_matching import FINDINGS, Subjects, findings, names_fields
 from scoped_retrieval.nodes.facts.fact_values import KINDS, canonical, values_in
 from scoped_retrieval.nodes.tables import CONTRACTS, FACT_CHECKS, STRUCTURED_FACTS
-from scoped_retrieval.pipeline.verify_facts import verify_facts
+from scoped_retrieval.pipeline.reading.verify_facts import verify_facts
 from selection_line import CONTRACT, line
 
 RECORD: dict[str, Any] = {

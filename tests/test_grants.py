@@ -11,7 +11,7 @@ import yaml
 from failing_reads import unseen
 from scoped_retrieval.nodes.errors import PolicyError, StoreError
 from scoped_retrieval.nodes.tables import GRANTS
-from scoped_retrieval.pipeline.grants import load_grants, write_starter_grants
+from scoped_retrieval.pipeline.config.grants import load_grants, write_starter_grants
 
 TOKEN = hashlib.sha256(b"secret").hexdigest()
 WHOLE = f"""

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from scoped_retrieval.pipeline.asking.grouping import Grouped
 from scoped_retrieval.pipeline.engines.shards import by_request
-from scoped_retrieval.pipeline.grouping import Grouped
 
 QUESTIONS = [1, 2, 3, 4, 5]
 

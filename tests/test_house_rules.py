@@ -10,8 +10,8 @@ import pytest
 from audited_runs import ASKED, SAYS, audited, settings_of
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline import renderings
-from scoped_retrieval.pipeline.grouping import Grouped
+from scoped_retrieval.pipeline.asking.grouping import Grouped
+from scoped_retrieval.pipeline.servers import renderings
 from scoped_retrieval.pipeline.views import recall_text, recall_xray
 from small_corpus import row
 

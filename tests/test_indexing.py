@@ -19,11 +19,11 @@ import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from corpus_rows import HashEncoder
 from scoped_retrieval.nodes.errors import InputError, PolicyError, StoreError
-from scoped_retrieval.pipeline import indexing
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, writing
-from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
+from scoped_retrieval.pipeline.indexing import importing
+from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
 from scoped_retrieval.pipeline.progress import quiet
-from scoped_retrieval.pipeline.settings import load_settings
 
 
 def indexed(folder: Path, said: list[str] | None = None, **sources: Any) -> IndexReport:
@@ -232,8 +232,8 @@ def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
 
 
 def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(indexing, "load_encoder", lambda choice, known: HashEncoder())
-    monkeypatch.setattr(indexing, "encoder_available", lambda: (True, ""))
+    monkeypatch.setattr(importing, "load_encoder", lambda choice, known: HashEncoder())
+    monkeypatch.setattr(importing, "encoder_available", lambda: (True, ""))
     (tmp_path / "rows.jsonl").write_text("\n".join(json.dumps({"source_id": "a:b", "text": f"t{n}"}) for n in range(3)))
     flags = {"corpus": str(tmp_path / "corpus"), "project": "shop", "principal": "ana"}
     settings = load_settings(flags, cwd=tmp_path, environ={}, user=tmp_path / "none.toml")

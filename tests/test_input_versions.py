@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import PolicyError
-from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.requests.door import resolve_requests
+from scoped_retrieval.pipeline.config.grants import load_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.requests.files import read_requests
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 INPUTS_1 = Path(__file__).parent / "fixtures/formats/inputs-1"
 """Written by hand before there was a version: a file that says none has version 1."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scoped_retrieval.nodes.walls.clocks import Clock
-from scoped_retrieval.pipeline.lanes import NO_ENCODER, NO_VECTORS, SOME_VECTORS, semantic_reasons
-from scoped_retrieval.pipeline.retrieval import Retrieval
+from scoped_retrieval.pipeline.asking.retrieval import Retrieval
+from scoped_retrieval.pipeline.line.lanes import NO_ENCODER, NO_VECTORS, SOME_VECTORS, semantic_reasons
 from small_corpus import NOON, Story, days_ago, row
 from stand_in_encoder import WordsByTheirStart
 

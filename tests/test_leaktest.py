@@ -21,11 +21,12 @@ from command_line import run
 from scoped_retrieval.nodes import audit_snapshot, rendering, scope_resolution
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
+from scoped_retrieval.pipeline.config.grants import load_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, heads, manifest
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.doors import desk
 from scoped_retrieval.pipeline.evaluation import lost_gold
-from scoped_retrieval.pipeline.grants import load_grants
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, gate_of, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
@@ -33,8 +34,7 @@ from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, 
 from scoped_retrieval.pipeline.leaktest.own_rows import CHECKS
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.settings import Settings, load_settings
+from scoped_retrieval.pipeline.servers import retriever_pool
 from scoped_retrieval.pipeline.sources import importing
 from scoped_retrieval.pipeline.sources.importing import normalise
 
@@ -413,8 +413,8 @@ def test_an_answer_of_a_door_that_tells_of_rows_out_of_scope_is_found(
         considered = pc.sum(found.tables["filter_ladder"]["considered"]).as_py()
         return values_of(found) | {"block": f"{found.block} of {considered} rows"}
 
-    values_of = desk.answer_values
-    monkeypatch.setattr(desk, "answer_values", telling)
+    values_of = retriever_pool.answer_values
+    monkeypatch.setattr(retriever_pool, "answer_values", telling)
     report = probed(demo, angles=("open",))
     found = {(leak.surface, leak.kind) for leak in report.leaks}
     assert {("HTTP retrieve", "another answer"), ("MCP scoped_retrieve", "another answer")} <= found
@@ -432,6 +432,6 @@ def test_a_list_of_a_door_that_tells_of_a_row_out_of_scope_is_found(
             raise AccessError("Expected a row, got none - at evidence")
         return {"rows": []}
 
-    monkeypatch.setattr(desk.Counter, "why", known)
+    monkeypatch.setattr(retriever_pool.Counter, "why", known)
     report = leak_test(settings_in(crowd), tenants=1, probes=1, canaries=FEW, angles=("open",))
     assert {"HTTP why", "MCP why"} <= {leak.surface for leak in report.leaks if leak.kind == "another refusal"}

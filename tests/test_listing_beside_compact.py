@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from kept_runs import runs_of
+from scoped_retrieval.pipeline.asking.service import read_each, readable_snapshots
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.runs import Run, RunStore
 from scoped_retrieval.pipeline.runs.compacting import compact
-from scoped_retrieval.pipeline.service import read_each, readable_snapshots
-from scoped_retrieval.pipeline.settings import load_settings
 
 
 def test_a_run_that_is_compacted_while_it_is_listed_is_read_again(tmp_path: Path) -> None:

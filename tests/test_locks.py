@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import BusyError, StoreError
-from scoped_retrieval.pipeline import locks
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.locks import Lease, confirm, held
-from scoped_retrieval.pipeline.places import ObjectPlace, Place
+from scoped_retrieval.pipeline.storage import locks
+from scoped_retrieval.pipeline.storage.locks import Lease, confirm, held
+from scoped_retrieval.pipeline.storage.places import ObjectPlace, Place
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
 

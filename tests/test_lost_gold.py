@@ -13,11 +13,11 @@ from golden_file import expect_golden
 from judged_folders import documents_folder
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.evaluation.lost_gold import LostGold, lost_gold
-from scoped_retrieval.pipeline.settings import load_settings
 from small_corpus import Story, row
 
 GOLDEN = Path(__file__).parent / "golden" / "lost_gold.txt"
@@ -135,7 +135,7 @@ def test_a_request_that_was_denied_lost_everything(world):
 def test_each_answer_is_that_of_why(world):
     settings = settings_of(world.folder, "ana")
     found = lost_gold(settings, world.run_id, qrels("wide")).records()
-    from scoped_retrieval.pipeline.service import open_run
+    from scoped_retrieval.pipeline.asking.service import open_run
 
     snapshots = open_run(settings, world.run_id).snapshots.to_pylist()
     (snapshot,) = (row["snapshot_id"] for row in snapshots if row["request_id"] == "wide")

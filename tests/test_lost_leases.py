@@ -13,7 +13,7 @@ from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.errors import BusyError
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, erasing, manifest
-from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, dropping, verify
+from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, erasing_unfinished, verify
 from scoped_retrieval.pipeline.runs import live as live_runs
 from scoped_retrieval.pipeline.runs import store as run_store
 from scoped_retrieval.pipeline.runs.live import RunTakenError
@@ -72,12 +72,12 @@ def test_a_run_gets_no_manifest_and_loses_no_shard(
     )  # fmt: skip
     staged.write(0, line_tables(2, run_id=staged.run_id))
     before = files(tmp_path)
-    for module in (run_store, dropping):
+    for module in (run_store, erasing_unfinished):
         lost(monkeypatch, module)
     with pytest.raises(BusyError):
         staged.finish()
     with pytest.raises(BusyError):
-        dropping.drop_shards(store, staged.run_id, pa.array(["shown-r0001"]), dry_run=False)
+        erasing_unfinished.drop_shards(store, staged.run_id, pa.array(["shown-r0001"]), dry_run=False)
     assert files(tmp_path) == before
 
 

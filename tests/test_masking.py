@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.masking import DETECTOR, masked, masked_with_spans
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.contracts.why import why_not
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.views.bundle import TABLES_READ, bundle
 from selection_line import line
 from small_corpus import Story, row

@@ -15,18 +15,18 @@ import pytest
 import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from jsonschema import Draft202012Validator
-from scoped_retrieval.pipeline.renderings import FORMATS, rendered
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs import RunStore, replay
-from scoped_retrieval.pipeline.settings import Settings, load_settings
+from scoped_retrieval.pipeline.servers.renderings import FORMATS, rendered
 
 pytest.importorskip("mcp", reason="needs the extra serve")
 pytest.importorskip("fastapi", reason="needs the extra serve")
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
-from scoped_retrieval.pipeline.doors.desk import Desk
-from scoped_retrieval.pipeline.doors.http_app import application
-from scoped_retrieval.pipeline.doors.mcp_server import http_of, mcp_server, scope_of
+from scoped_retrieval.pipeline.servers.http_app import application
+from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server, scope_of
+from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
 
 LANES = "lexical,symbol,exact"
@@ -45,7 +45,7 @@ def settings(shop: Path) -> Settings:
 @pytest.fixture
 def asked(settings: Settings) -> Iterator[Callable[..., Any]]:
     """What a client of one kind gets: `asked(lambda client: client.call_tool(...))`."""
-    desk = Desk(settings)
+    desk = RetrieverPool(settings)
     desk.ready()
     server = mcp_server(settings, desk)
 
@@ -160,7 +160,7 @@ def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypat
     def fails(*_: object) -> None:
         raise KeyError("secret evidence")
 
-    monkeypatch.setattr("scoped_retrieval.pipeline.doors.desk.Counter.retrieve", fails)
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.Counter.retrieve", fails)
     said = refused(asked, "scoped_retrieve", ASKED)
     assert said.startswith("Unexpected KeyError") and said.split()[-1] in caplog.text
     assert "secret" not in said + caplog.text
@@ -206,7 +206,7 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
     grants["principals"]["bob"] = {"projects": ["shop"]}
     grants["tokens"] = {hashlib.sha256(who.encode()).hexdigest(): who for who in ("ana", "bob")}
     settings.grants_path.write_text(yaml.safe_dump(grants))
-    desk = Desk(settings)
+    desk = RetrieverPool(settings)
     desk.ready()
     app = http_of(mcp_server(settings, desk), settings, "127.0.0.1")
     call = {

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.nodes.tables import MODE_POLICIES
-from scoped_retrieval.pipeline.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 
 ADR_EXECUTION = """
 mode: execution

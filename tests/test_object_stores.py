@@ -15,15 +15,15 @@ from scoped_retrieval.nodes.errors import BusyError, InputError, StoreError, Ver
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, writing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
-from scoped_retrieval.pipeline.durable import copy_tree
 from scoped_retrieval.pipeline.engines import ray_engine
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.places import ObjectPlace, Place, place_of
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, erase_evidence, replay, verify
 from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.log import LineInDoubtError
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.storage.durable import copy_tree
+from scoped_retrieval.pipeline.storage.places import ObjectPlace, Place, place_of
 from small_corpus import NOON, Story, row
 
 pytest.importorskip("fsspec", reason="needs the extra remote")

@@ -10,10 +10,10 @@ import pytest
 from role_world import overlay
 from scoped_retrieval.nodes.errors import InputError, PolicyError
 from scoped_retrieval.nodes.tables import ROLE_POLICIES, ROLE_RULES
-from scoped_retrieval.pipeline.policies.overlays import overlay_of, read_overlay, validate_overlay
-from scoped_retrieval.pipeline.policies.roles import load_roles
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.requests.door import resolve_requests
+from scoped_retrieval.pipeline.config.policies.overlays import overlay_of, read_overlay, validate_overlay
+from scoped_retrieval.pipeline.config.policies.roles import load_roles
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 ROLES = ["architect", "critic-reviewer", "release-manager", "security-reviewer", "test-engineer"]
 

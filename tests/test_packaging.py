@@ -72,7 +72,7 @@ def test_wheel_holds_packages_data_and_nothing_else(built):
         names = wheel.namelist()
     tops = {name.split("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == {"scoped_retrieval"}
-    for wanted in ("nodes/tables.py", "nodes/py.typed", "pipeline/cli/app.py", "data/demo/requests.jsonl"):
+    for wanted in ("nodes/tables/__init__.py", "nodes/py.typed", "pipeline/cli/app.py", "data/demo/requests.jsonl"):
         assert f"scoped_retrieval/{wanted}" in names
     for file in (ROOT / "data" / "demo").rglob("*"):
         if file.is_file():

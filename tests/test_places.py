@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline.places import ObjectPlace, place_of
+from scoped_retrieval.pipeline.storage.places import ObjectPlace, place_of
 
 pytest.importorskip("fsspec", reason="needs the extra remote")
 NEW_YEAR, NANOSECONDS = datetime(2026, 1, 1, tzinfo=UTC), 1_767_225_600_000_000_000

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from plugin_package import install, settings_of
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline import indexing
-from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
+from scoped_retrieval.pipeline.indexing import importing
+from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
 from scoped_retrieval.pipeline.plugins import installed
 from small_corpus import NOON, Story
 
@@ -32,7 +32,7 @@ def test_a_reader_of_records_reads_through_the_door_of_the_corpus(tmp_path, monk
 def test_a_reader_of_the_package_needs_a_line_and_no_flag(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch)
     (tickets,) = (reader for reader in installed(("acme",)).readers if reader.read is not None)
-    monkeypatch.setitem(indexing.RECORDS, "tickets", replace(tickets, name="tickets"))
+    monkeypatch.setitem(importing.RECORDS, "tickets", replace(tickets, name="tickets"))
     story = Story(tmp_path)
     (tmp_path / "tickets.txt").write_text("T-1: billing fails at noon\n")
     request = IndexRequest(read=(("tickets", tmp_path / "tickets.txt"),), semantic=False)

@@ -19,15 +19,15 @@ from scoped_retrieval.nodes.tables import EVIDENCE, RANKED, RERANK_WEIGHTS, SCOR
 from scoped_retrieval.nodes.walls.gate_order import GateOrder
 from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gates import GATES
-from scoped_retrieval.pipeline.auditing.reproduce import reproduced
-from scoped_retrieval.pipeline.auditing.sql import queried
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.contracts.explain import explain
-from scoped_retrieval.pipeline.contracts.scope import desk_of
+from scoped_retrieval.pipeline.contracts.scope import resolver_of
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.grants import write_starter_grants
 from scoped_retrieval.pipeline.plugins import PLUGIN_REASON, Gate, Installed, Plugins, ScoreTerm, installed, with_digest
+from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
+from scoped_retrieval.pipeline.reading.auditing.sql import queried
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.runs.verify import verify
@@ -184,7 +184,7 @@ def test_an_auditor_learns_why_a_row_was_stopped_by_a_plugin(story, path, said):
 
 
 def test_a_contract_explains_the_gates_of_plugins(story):
-    scope = desk_of(settings_of(story, plugins="acme")).scope(Fields(columns_of({"project": "shop"}, "request")))
+    scope = resolver_of(settings_of(story, plugins="acme")).scope(Fields(columns_of({"project": "shop"}, "request")))
     assert len(scope.rows) == 3
     told = {line["gate"]: line["says"] for line in explain(scope)["gates"]}
     assert told["acme.embargo"] == "Rows without the tag embargo."

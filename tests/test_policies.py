@@ -18,7 +18,7 @@ from scoped_retrieval.nodes.vocabulary import (
     ROLE_TERMS,
     SCORE_TERMS,
 )
-from scoped_retrieval.pipeline.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 
 FIX_TEST = resources.files("scoped_retrieval.data").joinpath("policies", "purposes", "fix-test.yaml").read_text()
 OPTIONAL = {*ROLE_TERMS, *PURPOSE_TERMS}

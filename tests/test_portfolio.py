@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from portfolio import GRANTS, NOW, PORTFOLIO, VARIABLES, asked, cited, indexed
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.walls.second_wall import leads_to
-from scoped_retrieval.pipeline.answers import store_report, verify_answer
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.reading.answers import store_report, verify_answer
+from scoped_retrieval.pipeline.reading.verify_facts import FactFinding, verify_facts
 from scoped_retrieval.pipeline.runs import RunStore, logged_answers, replay, verify
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
-from scoped_retrieval.pipeline.verify_facts import FactFinding, verify_facts
 
 PRICING = "What pricing tiers should we offer for the new audit service?"
 CRITERIA = "What are the acceptance criteria for deliverable DEL-12345?"

@@ -17,11 +17,11 @@ import pytest
 from dying_encoder import DyingEncoder, LostEncoder, UnreadableEncoder
 from engine_runs import ASKED, QUESTIONS, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import EngineError, InputError
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.engines import process_engine
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine, local_engine, worth_starting
 from scoped_retrieval.pipeline.engines.shards import shards_of
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story
@@ -108,7 +108,7 @@ from pathlib import Path
 sys.path[:0] = {path!r}
 import waiting_encoder
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 
 if __name__ == "__main__":
     folder = Path({folder!r})

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from scoped_retrieval.pipeline.indexing import _Embedding
-from scoped_retrieval.pipeline.progress import Tenths, taking
+from scoped_retrieval.pipeline.indexing.importing import _Embedding
+from scoped_retrieval.pipeline.progress import StepReporter, taking
 from scoped_retrieval.pipeline.sources import path_history
 from scoped_retrieval.pipeline.sources.git_history import read_git_history
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -27,7 +27,7 @@ from scoped_retrieval.pipeline.sources.report import SourceReport
 )
 def test_a_line_stands_at_each_tenth_and_not_at_the_end(total: int, least: int, told: list[int]):
     said: list[str] = []
-    tell = Tenths(said.append, "{:,} of {:,}", least=least)
+    tell = StepReporter(said.append, "{:,} of {:,}", least=least)
     for done in range(total + 1):
         tell(done, total)
     assert said == [f"{done} of {total}" for done in told]

@@ -7,10 +7,10 @@ import pytest
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.vocabulary import ZONES
-from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.quoting import shown
+from scoped_retrieval.pipeline.config.grants import load_grants
+from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.parsing.quoting import shown
 from scoped_retrieval.pipeline.requests.presets import fields_in
-from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.sources.jsonl import parse_json, read_lines
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"

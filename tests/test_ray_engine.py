@@ -26,12 +26,12 @@ import stand_in_encoder
 from dying_encoder import CountedEncoder, DyingEncoder, LostEncoder
 from engine_runs import ASKED, asked, asked_on_a_broken_disk, digests, handlers
 from scoped_retrieval.nodes.errors import BusyError, EngineError, InputError
-from scoped_retrieval.pipeline import retriever
+from scoped_retrieval.pipeline.asking import retriever
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
-from scoped_retrieval.pipeline.engines import ray_engine, sent_job
+from scoped_retrieval.pipeline.engines import ray_engine, remote_job
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.sources.importing import normalise
 from small_corpus import NOON, Story
@@ -102,7 +102,7 @@ def test_a_disk_that_takes_no_shard_is_named_and_the_run_can_be_resumed(story: S
 
 
 def test_a_worker_of_another_version_is_refused(story: Story, cluster: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sent_job, "code_digest", lambda: "another")
+    monkeypatch.setattr(remote_job, "code_digest", lambda: "another")
     with pytest.raises(EngineError, match="Expected the version of scoped-retrieval that began the run"):
         asked(story, "runs", engine=RayEngine(), count=1)
 
@@ -262,7 +262,7 @@ def test_an_engine_that_is_closed_waits_for_what_is_in_flight(monkeypatch: pytes
         cluster_resources=lambda: {"CPU": 1}, remote=lambda run: SimpleNamespace(options=lambda **how: task), wait=wait,
     )  # fmt: skip
     monkeypatch.setattr(ray_engine, "_connected", lambda address: nullcontext(cluster))
-    monkeypatch.setattr(ray_engine, "SentJob", SimpleNamespace(of=lambda job: SimpleNamespace(token="token")))
+    monkeypatch.setattr(ray_engine, "RemoteJob", SimpleNamespace(of=lambda job: SimpleNamespace(token="token")))
     job: Any = SimpleNamespace(staged=SimpleNamespace(run_id="run"))
     running = RayEngine()(job, [0, 1, 2, 3], lambda: NOON)
     assert next(running) == 0

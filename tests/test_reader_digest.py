@@ -24,9 +24,9 @@ def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monke
     ("nodes/text/text_analysis.py", True, True),
     ("pipeline/sources/files.py", True, True),
     ("pipeline/redaction/rules.py", True, True),
-    ("pipeline/indexing.py", True, True),
-    ("pipeline/encoders/encoder.py", False, True),
-    ("pipeline/doctor.py", False, False),
+    ("pipeline/indexing/importing.py", True, True),
+    ("pipeline/line/encoders/encoder.py", False, True),
+    ("pipeline/maintenance/doctor.py", False, False),
 ])  # fmt: skip
 def test_a_change_of_what_decides_rows_or_vectors_is_another_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, rows: bool, vectors: bool

@@ -9,9 +9,9 @@ from scoped_retrieval.nodes import candidate_recall, vocabulary
 from scoped_retrieval.nodes.lanes import LANE_NAMES, LANES
 from scoped_retrieval.nodes.score_terms import SCORED, TERMS
 from scoped_retrieval.nodes.tables import PURPOSE_POLICIES, RANKED, RERANK_WEIGHTS, SCORE_TERMS
-from scoped_retrieval.pipeline import driver
-from scoped_retrieval.pipeline.declared_settings import SETTINGS
-from scoped_retrieval.pipeline.weight_sets import WEIGHT_SETS
+from scoped_retrieval.pipeline.config.declared_settings import SETTINGS
+from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
+from scoped_retrieval.pipeline.line import driver
 
 
 def test_every_lane_has_a_node_and_stands_in_settings_vocabulary_and_driver():
@@ -43,5 +43,7 @@ def test_the_shares_of_a_role_s_weight_add_up_to_it():
 
 
 def test_declared_settings_load_nothing_of_the_data_stack():
-    code = "import sys, scoped_retrieval.pipeline.declared_settings; print({'numpy', 'pyarrow'} & set(sys.modules))"
+    code = (
+        "import sys, scoped_retrieval.pipeline.config.declared_settings; print({'numpy', 'pyarrow'} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"

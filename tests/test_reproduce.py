@@ -16,8 +16,8 @@ from audited_runs import ASKED, audited, settings_of
 from repinned import repin
 from scoped_retrieval.nodes.errors import AccessError, ModelError
 from scoped_retrieval.nodes.tables import DECISIONS, SNAPSHOTS
-from scoped_retrieval.pipeline.auditing import reproduce, rerun
-from scoped_retrieval.pipeline.auditing.reproduce import first_difference, reproduced
+from scoped_retrieval.pipeline.reading.auditing import reproduce, rerun
+from scoped_retrieval.pipeline.reading.auditing.reproduce import first_difference, reproduced
 from scoped_retrieval.pipeline.runs import Run
 from stand_in_encoder import WordsByTheirStart
 
@@ -48,7 +48,7 @@ def test_a_run_with_a_refused_row_is_reproduced(world):
 def test_changed_policies_are_the_cause(world):
     own = world.folder / "policies" / "purposes"
     own.mkdir(parents=True)
-    bundled = Path(rerun.__file__).parents[2] / "data/policies/purposes/answer-question.yaml"
+    bundled = Path(rerun.__file__).parents[3] / "data/policies/purposes/answer-question.yaml"
     text = bundled.read_text(encoding="utf-8")
     (own / "answer-question.yaml").write_text(text.replace("max_items: 12", "max_items: 1"), encoding="utf-8")
     found = reproduced(settings_of(world.folder, policies=world.folder / "policies"), world.ana)
@@ -61,14 +61,14 @@ def test_changed_policies_are_the_cause(world):
 def test_policies_that_change_no_value_are_told_and_reproduced(world):
     own = world.folder / "policies" / "purposes"
     own.mkdir(parents=True)
-    bundled = Path(rerun.__file__).parents[2] / "data/policies/purposes/review-risk.yaml"
+    bundled = Path(rerun.__file__).parents[3] / "data/policies/purposes/review-risk.yaml"
     (own / "review-risk.yaml").write_text(bundled.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
     found = reproduced(settings_of(world.folder, policies=world.folder / "policies"), world.ana)
     assert (found.same, list(found.changed)) == (True, ["policies"])
 
 
 def test_changed_code_is_the_cause(world, monkeypatch):
-    monkeypatch.setattr("scoped_retrieval.pipeline.provenance.code_digest", lambda: "0" * 64)
+    monkeypatch.setattr("scoped_retrieval.pipeline.line.provenance.code_digest", lambda: "0" * 64)
     assert reproduced(settings_of(world.folder), world.ana).same  # another version that gives the same values
     line_of = reproduce.line_of
 

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import REQUESTS
-from scoped_retrieval.pipeline.requests.door import resolve_requests
 from scoped_retrieval.pipeline.requests.fields import NUMBERS
 from scoped_retrieval.pipeline.requests.files import Unreadable, read_requests
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}
 

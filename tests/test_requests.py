@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
-from scoped_retrieval.pipeline.requests.door import resolve_requests
 from scoped_retrieval.pipeline.requests.fields import columns_of
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 ROW: dict[str, Any] = {"project": "shop", "purpose": "fix-test", "question": "why does it fail?"}

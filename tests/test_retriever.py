@@ -16,11 +16,11 @@ import pytest
 from corpus_rows import HashEncoder
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline import lanes
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.asking.session import Asked
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.line import lanes
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, verify
-from scoped_retrieval.pipeline.session import Asked
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 

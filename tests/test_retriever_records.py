@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.pipeline import driver
+from scoped_retrieval.pipeline.line import driver
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay, verify
 from scoped_retrieval.pipeline.runs.log import Log
 from small_corpus import LANES, Story, row

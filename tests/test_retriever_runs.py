@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from retrieving import NOON, batch, digests, opened
 from scoped_retrieval.nodes.errors import AccessError, ModelError, StoreError
-from scoped_retrieval.pipeline import retriever as retriever_module
+from scoped_retrieval.pipeline.asking import retriever as retriever_module
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines import shards
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, erase_texts, replay, verify
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
 from scoped_retrieval.pipeline.sources.importing import normalise

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from role_world import overlay
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.evaluation.roles import bundled_sample
-from scoped_retrieval.pipeline.policies.tables import load_policies
 
 
 @pytest.mark.parametrize("kind", ["overlay", "bundle"])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from role_world import overlay, policies
 from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.evaluation.roles import bundled_sample, score_roles
-from scoped_retrieval.pipeline.policies.tables import load_policies
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.scope.selectors import glob_mask
-from scoped_retrieval.pipeline.grants import load_grants
+from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.sources.importing import normalise
 from scoped_retrieval.pipeline.sources.row_paths import in_normal_form, normalized, normalized_path

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.audit import condition_rules
-from scoped_retrieval.pipeline import service
+from scoped_retrieval.pipeline.asking import service
 from scoped_retrieval.pipeline.engines.shards import in_this_process
 
 ROW = {"question": "default role", "purpose": "answer-question"}

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
+from scoped_retrieval.pipeline.asking.service import snapshot_rows
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
 from scoped_retrieval.pipeline.runs.files import read_parquet
 from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live
 from scoped_retrieval.pipeline.runs.parts import PER_RUN, TEXTS
-from scoped_retrieval.pipeline.service import snapshot_rows
 from small_corpus import Story, row
 
 QUESTION = "what is the default role of guests"

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import ErasedError, StoreError, VerificationError
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.asking.session import Asked
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.locks import hold
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasing, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
 from scoped_retrieval.pipeline.runs.live_files import live_files
 from scoped_retrieval.pipeline.runs.log import Log
-from scoped_retrieval.pipeline.session import Asked
+from scoped_retrieval.pipeline.storage.locks import hold
 from small_corpus import Story, row
 
 QUESTION = "what is the default role of guests"

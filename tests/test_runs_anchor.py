@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
-from scoped_retrieval.pipeline.grants import write_starter_grants
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
+from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.reading.verification import verified
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts, log, verify
 from scoped_retrieval.pipeline.runs.files import sha256_of
 from scoped_retrieval.pipeline.runs.ids import snapshot_id
 from scoped_retrieval.pipeline.runs.parts import TEXTS
-from scoped_retrieval.pipeline.settings import load_settings
-from scoped_retrieval.pipeline.verification import verified
 from written_runs import Maker, batch, live
 
 

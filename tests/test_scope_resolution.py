@@ -19,7 +19,7 @@ from scoped_retrieval.nodes.tables import (
     REQUESTS,
     SCOPE_GROUPS,
 )
-from scoped_retrieval.pipeline.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LOADED = load_policies()

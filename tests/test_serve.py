@@ -13,13 +13,13 @@ import pytest
 import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
 from jsonschema import Draft202012Validator
-from scoped_retrieval.pipeline.settings import Settings, Value, load_settings
+from scoped_retrieval.pipeline.config.settings import Settings, Value, load_settings
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
-from scoped_retrieval.pipeline.doors import http_guard
-from scoped_retrieval.pipeline.doors.http_app import application, serve
-from scoped_retrieval.pipeline.doors.rate import Rate
+from scoped_retrieval.pipeline.servers import http_guard
+from scoped_retrieval.pipeline.servers.http_app import application, serve
+from scoped_retrieval.pipeline.servers.rate import Rate
 from starlette.testclient import TestClient
 
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}
@@ -239,7 +239,7 @@ def test_an_unforeseen_error_has_a_trace_id_that_the_log_names_and_quotes_nothin
     def fails(*_: object) -> None:
         raise KeyError("secret evidence")
 
-    monkeypatch.setattr("scoped_retrieval.pipeline.doors.desk.Counter.retrieve", fails)
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.Counter.retrieve", fails)
     answer = client.post("/v1/retrieve", json=ASKED)
     assert problem(answer, 500, "internal_error") == "Unexpected KeyError"
     trace = answer.json()["trace_id"]
@@ -258,7 +258,7 @@ def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monk
     def waits(*_: object) -> None:
         released.wait()
 
-    monkeypatch.setattr("scoped_retrieval.pipeline.doors.desk.Counter.retrieve", waits)
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.Counter.retrieve", waits)
     values = {**settings.values, "serve_timeout_seconds": Value(1, "test")}
     with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
         assert "within 1 seconds" in problem(client.post("/v1/retrieve", json=ASKED), 504, "timeout")

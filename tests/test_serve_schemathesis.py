@@ -12,7 +12,7 @@ import yaml
 from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from hypothesis import HealthCheck, Phase, given, settings
 from profiles import PROFILE
-from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.config.settings import load_settings
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("schemathesis", reason="needs schemathesis, of the extra dev")
@@ -25,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from scoped_retrieval.pipeline.doors.http_app import application
+from scoped_retrieval.pipeline.servers.http_app import application
 from starlette.testclient import TestClient
 
 CHECKS = [

@@ -11,12 +11,12 @@ import yaml
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline import service
+from scoped_retrieval.pipeline.asking import service
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.asking.service import replayed, verified
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import Run
-from scoped_retrieval.pipeline.service import replayed, verified
-from scoped_retrieval.pipeline.settings import Settings, load_settings
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 LEXICAL = ("lexical", "symbol", "file", "recent", "exact", "expansion")

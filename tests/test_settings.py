@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.vocabulary import PURPOSES
-from scoped_retrieval.pipeline import driver
-from scoped_retrieval.pipeline.settings import PROJECT_FILE, SETTINGS, load_settings
+from scoped_retrieval.pipeline.config.settings import PROJECT_FILE, SETTINGS, load_settings
+from scoped_retrieval.pipeline.line import driver
 
 
 @pytest.fixture

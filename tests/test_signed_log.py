@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
-from scoped_retrieval.pipeline import opening
+from scoped_retrieval.pipeline.config import opening
 from scoped_retrieval.pipeline.corpus.trust import Trust
 from scoped_retrieval.pipeline.runs.log import log_at
 from scoped_retrieval.pipeline.runs.signed_head import FILE, sign_next

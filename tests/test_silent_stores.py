@@ -16,8 +16,8 @@ from scoped_retrieval.pipeline.engines import ray_engine
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.ray_engine import RayEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.places import ObjectPlace, place_of
 from scoped_retrieval.pipeline.runs import RunStore, verify
+from scoped_retrieval.pipeline.storage.places import ObjectPlace, place_of
 from small_corpus import Story
 
 pytest.importorskip("fsspec", reason="needs the extra remote")

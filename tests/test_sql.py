@@ -6,7 +6,7 @@ import pytest
 from audited_runs import audited, settings_of
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
-from scoped_retrieval.pipeline.auditing.sql import VIEWS, named_in, queried, tables_of
+from scoped_retrieval.pipeline.reading.auditing.sql import VIEWS, named_in, queried, tables_of
 from scoped_retrieval.pipeline.runs import Run
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from audited_runs import ASKED, PEOPLE, SAYS, audited, settings_of
 from scoped_retrieval.nodes.errors import InputError, ModelError
-from scoped_retrieval.pipeline.driver import STEPS
-from scoped_retrieval.pipeline.telemetry import Telemetry, telemetry_of
+from scoped_retrieval.pipeline.asking.telemetry import Telemetry, telemetry_of
+from scoped_retrieval.pipeline.line.driver import STEPS
 
 pytest.importorskip("opentelemetry.sdk", reason="needs the extra `otel`")
 
@@ -210,7 +210,7 @@ def test_the_setting_sends_spans_to_standard_error_as_opentelemetry_is_told(worl
 
 def test_a_repository_must_not_turn_spans_on(tmp_path):
     (tmp_path / "scoped-retrieval.toml").write_text('telemetry = "content"\n')
-    from scoped_retrieval.pipeline.settings import load_settings
+    from scoped_retrieval.pipeline.config.settings import load_settings
 
     with pytest.raises(InputError, match="Expected no telemetry in a project file"):
         load_settings(cwd=tmp_path, environ={}, user=Path(tmp_path / "none.toml"))

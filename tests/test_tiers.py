@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pyarrow.compute as pc
 import pytest
 from portfolio import VARIABLES, asked, indexed
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.views.recall_text import render_recall
 from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, recall_xray
 from scoped_retrieval.pipeline.views.xray import TABLES_READ as XRAY_TABLES

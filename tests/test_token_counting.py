@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.errors import ModelError
-from scoped_retrieval.pipeline.tokenizers import load_counter, load_counters
+from scoped_retrieval.pipeline.line.tokenizers import load_counter, load_counters
 
 
 def count(*texts: str | None) -> list[int]:

@@ -14,13 +14,13 @@ from judged_folders import documents_folder, talks_folder
 from scipy import optimize
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config.policies.weight_files import load_weights
 from scoped_retrieval.pipeline.evaluation import tuning
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.evaluation.fitting import _Lists, fitted_weights
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
 from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, tune
-from scoped_retrieval.pipeline.policies.weight_files import load_weights
 
 GOLDEN = Path(__file__).parent / "golden" / "tune.txt"
 START = {"semantic": 0.3, "lexical": 0.3, "recency": 0.1, "scope": 0.05}

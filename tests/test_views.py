@@ -128,7 +128,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch):
 
 
 def test_the_lineage_of_the_line_names_every_table_it_declares():
-    from scoped_retrieval.pipeline.driver import build_driver
+    from scoped_retrieval.pipeline.line.driver import build_driver
 
     lineage = view.lineage_of(build_driver())
     names = [n["name"] for n in lineage["nodes"]]
@@ -140,7 +140,7 @@ def test_the_lineage_of_the_line_names_every_table_it_declares():
 
 
 def test_the_version_of_a_node_is_the_one_that_hamilton_gives_it():
-    from scoped_retrieval.pipeline.driver import build_driver
+    from scoped_retrieval.pipeline.line.driver import build_driver
 
     driver = build_driver()
     given = {n["name"]: n["version"] for n in view.lineage_of(driver)["nodes"] if n["kind"] == "node"}

@@ -9,11 +9,11 @@ import yaml
 from command_line import indexed_fixture, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.errors import PolicyError
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.policies.weight_files import load_weights, weight_file_text
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
+from scoped_retrieval.pipeline.config.settings import SETTINGS, load_settings
+from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.settings import SETTINGS, load_settings
-from scoped_retrieval.pipeline.weight_sets import WEIGHT_SETS
 
 
 def written(folder: Path, content: dict | str) -> Path:

@@ -10,10 +10,10 @@ import yaml
 from audited_runs import ASKED, PEOPLE, audited, settings_of
 from scoped_retrieval.nodes import candidate_recall
 from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, StoreError
-from scoped_retrieval.pipeline import driver
-from scoped_retrieval.pipeline.auditing.what_if import CHANGEABLE, changes_of, what_if
 from scoped_retrieval.pipeline.cli.audit_commands import _recall_text
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.line import driver
+from scoped_retrieval.pipeline.reading.auditing.what_if import CHANGEABLE, changes_of, what_if
 from scoped_retrieval.pipeline.runs import RunStore
 from stand_in_encoder import WordsByTheirStart
 
@@ -226,7 +226,7 @@ def test_a_request_whose_question_was_erased_cannot_be_asked_again(tmp_path, mon
 
 
 def test_it_says_for_which_requests_of_a_run_the_lanes_ran_again(world, monkeypatch):
-    monkeypatch.setattr("scoped_retrieval.pipeline.auditing.what_if.SHARD", 1)
+    monkeypatch.setattr("scoped_retrieval.pipeline.reading.auditing.what_if.SHARD", 1)
     candidates = RunStore(world.folder / "runs").open(world.run).table("candidates")["request_id"].to_pylist()
     assert Counter(candidates) == {"answer-question": 7, "explain-code": 6, "fix-test": 7}
     found = what_if(settings_of(world.folder), world.run, {"pool_k": 6})

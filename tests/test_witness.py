@@ -11,7 +11,7 @@ import pytest
 import rank_bm25
 from recall_world import asked, day, frame, line
 from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
-from scoped_retrieval.pipeline.witness import witness_scores
+from scoped_retrieval.pipeline.reading.witness import witness_scores
 
 ROWS = [
     {"name": "a", "text": "session token cache", "evidence_kind": "code"},

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..columns.keys import constants, flags_at, flat, gathered, objects, pair_codes, positions, take_or
 from ..facts.fact_conditions import mismatches, stale_records
-from ..facts.rival_facts import rivals
+from ..facts.fact_conflicts import rivals
 from ..tables import CONDITIONS
 from ..vocabulary import ACTIONS, AUDIT_CONDITIONS, EVIDENCE_NEEDS
 from .own_words import says_own_words

@@ -138,7 +138,7 @@ def best_windows(
     some = np.flatnonzero(~log & (end < closing))
     if not len(some) or not len(terms.keys):
         return start, end
-    said = _said(units, opening[some], closing[some], asking[some], terms)
+    said = _weight_before(units, opening[some], closing[some], asking[some], terms)
     base = starts_of(closing[some] - opening[some] + 1)[:-1] - opening[some]
     counts = np.maximum(np.maximum(last, start)[some] + 1 - start[some], 1)
     item = np.arange(len(some)).repeat(counts)
@@ -171,7 +171,7 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
     return start
 
 
-def _said(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Int:
+def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Int:
     """Of each item the weights of the terms said before each of its units and before its end, one item after the other.
 
     In multiples of `RESOLUTION`: a running sum over all items of a batch is exact as whole numbers, and would be rounded

@@ -2,5 +2,5 @@
 
 - `fact_values`: values that can be checked; `fact_matching`: which records agree
 - `fact_notes`: the words beside a contradicted value; `fact_conditions`: what holds for the answer then
-- `rival_facts`: keys to which two trusted rows give different values
+- `fact_conflicts`: keys to which two trusted rows give different values
 """

@@ -14,35 +14,35 @@ from numpy.typing import NDArray
 from ..columns.keys import flat, objects, pair_positions, positions
 from ..columns.list_columns import collected
 
-Said = tuple[NDArray[np.bool_], NDArray[np.object_]]
+FlagsAndMessages = tuple[NDArray[np.bool_], NDArray[np.object_]]
 """Where it holds, one flag per request, and the message of each."""
 
 
-def nobody(ids: pa.Array) -> Said:
+def nobody(ids: pa.Array) -> FlagsAndMessages:
     """It holds of no request."""
     return np.zeros(len(ids), bool), np.full(len(ids), "", dtype=object)
 
 
-def mismatches(ids: pa.Array, fact_checks: pa.Table, trimmed: pa.Table) -> Said:
+def mismatches(ids: pa.Array, fact_checks: pa.Table, trimmed: pa.Table) -> FlagsAndMessages:
     """Requests that show a value which a record contradicts; the message names the fields."""
     wrong = fact_checks.filter(pc.equal(fact_checks["finding"], "mismatch"))
     if not wrong.num_rows:
         return nobody(ids)
     shown = pair_positions((wrong["request_id"], wrong["evidence_id"]), (trimmed["request_id"], trimmed["evidence_id"]))
     wrong = wrong.filter(pa.array(shown >= 0))
-    return _said(ids, wrong["request_id"], wrong["field"], "shown values differ from the structured records in ")
+    return _listed(ids, wrong["request_id"], wrong["field"], "shown values differ from the structured records in ")
 
 
-def stale_records(ids: pa.Array, structured_facts: pa.Table) -> Said:
+def stale_records(ids: pa.Array, structured_facts: pa.Table) -> FlagsAndMessages:
     """Requests that looked up stale records; the message names their files."""
     stale = structured_facts.filter(structured_facts["stale"])
     if not stale.num_rows:
         return nobody(ids)
     files = pc.replace_substring_regex(flat(stale["locator"]), pattern=r"#.*$| \([^()]*\)$", replacement="")
-    return _said(ids, stale["request_id"], files, "structured records are more than 30 days old in ")
+    return _listed(ids, stale["request_id"], files, "structured records are more than 30 days old in ")
 
 
-def _said(ids: pa.Array, owner: pa.ChunkedArray, names: pa.ChunkedArray | pa.Array, words: str) -> Said:
+def _listed(ids: pa.Array, owner: pa.ChunkedArray, names: pa.ChunkedArray | pa.Array, words: str) -> FlagsAndMessages:
     at = positions(owner, ids)
     lists = collected(at, flat(names).cast(pa.string()), len(ids))
     message = pc.binary_join_element_wise(words, pc.binary_join(lists, ", "), "")

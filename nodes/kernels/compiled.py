@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 PAYS_FROM = 10_000_000
 """Visits of postings that take NumPy about as long as it takes to import numba: a second."""
 SOURCES = (
-    "lifted_kernels", "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels",
-    "shown_kernels", "text_kernels", "vector_kernels",
+    "block_max_kernels", "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels",
+    "text_kernels", "top_rows_kernels", "vector_kernels",
 )  # fmt: skip
 """The modules that are compiled."""
 ALONE = 200_000

@@ -1,6 +1,6 @@
 """Compiled loops over whole posting lists: the grades of postings, and what a list can add to a score where.
 
-Fills the arrays that `graded_lists` prepares. Needs numba; see `compiled.kernels`.
+Fills the arrays that `score_bounds` prepares. Needs numba; see `compiled.kernels`.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numba import types  # pyright: ignore[reportMissingImports]
 
-from .lifted_kernels import best_of_many
+from .block_max_kernels import best_of_many
 from .list_kernels import bound, grade, posting_of
 from .lookup_kernels import alike, count, find, gather
 from .selection_kernels import BINS, before, choose, filled, given, index, loop, sort
-from .shown_kernels import best_of_few, histogram_edge, part_of
+from .top_rows_kernels import best_of_few, histogram_edge, part_of
 
 __all__ = [
     "alike", "best_held", "best_of_few", "best_of_many", "bound", "count", "find", "frequencies", "gather", "grade",

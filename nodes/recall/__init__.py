@@ -6,7 +6,7 @@
   `plugin_recall` (lanes of plugins);
   `recall_entries`: the keys they look up
 - `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
-- `compiled_recall`: the same numbers through `kernels`, over `graded_lists`
+- `compiled_recall`: the same numbers through `kernels`, over `score_bounds`
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
 - `turns`: the order of conversations; `turn_scores`: what stands around a turn says of it
 - `pair_scores`: what the lexical and the semantic lane say of any pair of request and row, and the vectors of other rows

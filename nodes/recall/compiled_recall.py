@@ -3,7 +3,7 @@
 Reads a scope, the posting index and its look-ups. Gives `Found`.
 
 Note: a posting's part of a score is the product of its key's weight and its grade's factor (see
-`graded_lists`) under a setting (clock, N and total length). So weights are worked out once for each distinct (setting,
+`score_bounds`) under a setting (clock, N and total length). So weights are worked out once for each distinct (setting,
 key, weight), a *pair*, factors once per setting, and their product only for the postings that a sub-query looks at.
 """
 
@@ -22,11 +22,11 @@ from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
 from ..kernels.compiled import in_threads
 from .bm25 import Bm25
-from .graded_lists import Lists
 from .recall_entries import Entries, Rows, Scored, TermWeights, Weighed
 from .recall_scope import Bool, Float, Int, Scope
 from .recall_selection import SPARE, Found
 from .scope_postings import lists_of
+from .score_bounds import Lists
 
 POSTINGS = 1 << 23
 """Postings of rows that are not open, rows judged, factors and keys held at once: about 100 MiB. A request that needs more

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from ..columns.ragged import starts_of
 from ..frames import LISTS_KEPT, PostingIndex, SegmentPostings, key_hashes, posting_keys
-from .graded_lists import Lists, graded
 from .recall_scope import Int, Scope
+from .score_bounds import Lists, graded
 
 PER_LOOK_UP = 1 << 14
 """Postings of a scope's segments per look-up up to which drawing all lists together pays."""

@@ -62,7 +62,7 @@ def role_terms(
     for policy, members in _by_role(role, role_policies):
         rules = role_rules.filter(pc.equal(role_rules["role"], policy["role"])).to_pylist()
         distinct, place = np.unique(row[members], return_inverse=True)
-        said = _said(evidence, distinct)
+        said = _row_texts(evidence, distinct)
         speaks = _vocabulary(said, policy)
         vocabulary[members] = speaks[place]
         boost, reason = _boosts(evidence, distinct, rules)
@@ -96,7 +96,7 @@ def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: p
         if not policy["prioritize"] and not policy["avoid"]:
             continue
         distinct, place = np.unique(row[members], return_inverse=True)
-        said = _said(evidence, distinct)
+        said = _row_texts(evidence, distinct)
         first, last = (
             np.logical_or.reduce(
                 [_is_of(evidence, distinct, said, word) for word in policy[name]], initial=np.False_, axis=0
@@ -116,7 +116,7 @@ def _by_role(role: pa.Array, role_policies: pa.Table) -> Iterator[tuple[dict[str
         yield policy, (asked == policy["role"]).nonzero()[0]
 
 
-def _said(evidence: pa.Table, rows: Int) -> pa.Array:
+def _row_texts(evidence: pa.Table, rows: Int) -> pa.Array:
     columns = [pc.fill_null(gathered(evidence[name], rows).cast(pa.large_string()), "") for name in TEXT_COLUMNS]
     return spoken(pc.binary_join_element_wise(*columns, pa.scalar(" ", pa.large_string())))
 

@@ -1,6 +1,6 @@
 """What a request may reach: the parts of `scope_resolution` and `mode_presets`.
 
-- `grant_reach`: what grants open
+- `active_grants`: what grants open
 - `selectors`: which sources and paths a list of patterns picks
 - `mode_choices`: what one mode chooses for one set of variables; `path_templates`: its paths
 - `source_files`: which rows are source code, and of which file

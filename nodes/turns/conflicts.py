@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from ..columns.keys import among, codes_of, flat, integers, rank_within
 from ..columns.ragged import spread, starts_of
 from .duties import TOPIC_WORDS, sentences
-from .gathering import named_id, rows
 from .joining import joined
+from .session_sources import named_id, rows
 
 __all__ = ["FORBIDS", "conflicts", "straight"]
 

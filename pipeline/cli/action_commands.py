@@ -30,9 +30,9 @@ def context_actions(
 ) -> int:
     """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
     from ...nodes.errors import InputError
-    from ..places import at_home
+    from ..asking.service import read_each, readable_snapshots
     from ..runs import RunStore
-    from ..service import read_each, readable_snapshots
+    from ..storage.places import at_home
     from ..views.context_actions import actions_of, as_csv
 
     settings = settings_of(runs=runs, grants=grants)

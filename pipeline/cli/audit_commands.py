@@ -32,8 +32,8 @@ def reproduce(
     as_json: JsonFlag = False,
 ) -> int:
     """Execute a run again at its pinned generation; report the first table, row and column that differs, and why."""
-    from ..auditing.reproduce import reproduced
-    from ..service import snapshot_named
+    from ..asking.service import snapshot_named
+    from ..reading.auditing.reproduce import reproduced
 
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
     found = reproduced(settings, snapshot_named(settings, name))
@@ -56,8 +56,8 @@ def diff(
     as_json: JsonFlag = False,
 ) -> int:
     """Compare two snapshots or two runs: which items entered, left or moved, and why."""
-    from ..auditing.difference import compared
-    from ..service import snapshot_named
+    from ..asking.service import snapshot_named
+    from ..reading.auditing.difference import compared
 
     settings = settings_of(runs=runs, grants=grants)
     found = compared(settings, *(snapshot_named(settings, name) for name in (before, after)))
@@ -91,8 +91,8 @@ def what_if(
     as_json: JsonFlag = False,
 ) -> int:
     """Show what a snapshot or run would contain under other weights, budgets, merge policy or role; nothing is written."""
-    from ..auditing import what_if as questions
-    from ..service import snapshot_named
+    from ..asking.service import snapshot_named
+    from ..reading.auditing import what_if as questions
 
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
     if ranking:
@@ -122,7 +122,7 @@ def _recall_text(found: Any) -> str:
 
 
 def _ranking(settings: Any, name: str, changes: dict[str, Any], as_json: bool) -> int:
-    from ..auditing.ranking import reranked
+    from ..reading.auditing.ranking import reranked
 
     found = reranked(settings, name, changes)
     requests = found.requests
@@ -154,7 +154,7 @@ def sql(
 ) -> int:
     """Query the tables of runs with DuckDB; without a query, list tables and views. For auditors."""
     from ...nodes.errors import InputError
-    from ..auditing.sql import VIEWS, queried
+    from ..reading.auditing.sql import VIEWS, queried
     from ..runs.parts import PERSISTED
 
     if query is None:
@@ -188,9 +188,9 @@ def export(
     as_json: JsonFlag = False,
 ) -> int:
     """Export a snapshot as one file that `verify --file` checks on its own: an in-toto statement in a DSSE envelope, signed if a key is set."""
-    from ..auditing.export import exported
-    from ..durable import write_atomic
-    from ..service import snapshot_named
+    from ..asking.service import snapshot_named
+    from ..reading.auditing.export import exported
+    from ..storage.durable import write_atomic
 
     settings = settings_of(runs=runs, grants=grants)
     name = snapshot_named(settings, snapshot)

@@ -41,8 +41,8 @@ def connect(
 ) -> int:
     """Print or write the configuration with which a coding agent starts the MCP server."""
     from ...nodes.errors import InputError
-    from ..doors import clients
-    from ..durable import make_folders, write_atomic
+    from ..servers import clients
+    from ..storage.durable import make_folders, write_atomic
 
     if client not in clients.CLIENTS:
         raise InputError.one_of(clients.CLIENTS, client, "CLIENT")
@@ -87,8 +87,8 @@ def prompt_hook(
     A failed retrieval never blocks the prompt: the exit code is 0 or 1.
     """
     from ...nodes.errors import ScopedRetrievalError
-    from ..service import open_retriever
-    from ..strict_json import strict_json
+    from ..asking.service import open_retriever
+    from ..parsing.strict_json import strict_json
 
     try:
         settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, project=project)

@@ -52,7 +52,7 @@ def project(
     as_json: JsonFlag = False,
 ) -> int:
     """Project model inputs from a session log. The input goes to standard output, its id to standard error."""
-    from ..context.desk import project_log
+    from ..context.projections import project_log
     from ..context.store import ContextStore
 
     settings = settings_of(runs=runs, grants=grants)
@@ -88,7 +88,7 @@ def replay(
     as_json: JsonFlag = False,
 ) -> int:
     """Print a recorded input again, byte for byte, with the retrieval snapshots that it draws on."""
-    from ..context.desk import snapshots_of
+    from ..context.projections import snapshots_of
     from ..context.store import ContextStore
 
     settings = settings_of(runs=runs, grants=grants)
@@ -148,7 +148,7 @@ def why(
     as_json: JsonFlag = False,
 ) -> int:
     """Show what happened to a source in an input, and which layer dropped it."""
-    from ..context.desk import decisions_of_snapshots, events_of, read_input
+    from ..context.projections import decisions_of_snapshots, events_of, read_input
     from ..context.reasons import why as asked
     from ..context.store import ContextStore
 
@@ -263,7 +263,7 @@ def open_(
 @context_app.command()
 def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
     """Project round 9 of the bundled session, in which failing tests are fixed."""
-    from ..context.desk import demonstration
+    from ..context.projections import demonstration
 
     _known_format(format_)
     found = demonstration()

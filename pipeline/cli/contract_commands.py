@@ -115,8 +115,8 @@ def diff(
     as_json: JsonFlag = False,
 ) -> int:
     """Compare two contracts: fields that differ, and how many rows only one of them admits."""
+    from ..asking.service import audits
     from ..contracts.difference import difference
-    from ..service import audits
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
     desk = _desk(settings)
@@ -200,9 +200,9 @@ def why(
 ) -> int:
     """Show where a row was lost, which rule decided, and what would admit it. Callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
+    from ..asking.service import snapshot_named
     from ..contracts.trail import audit_trail, is_audit_entry
     from ..contracts.why import captured, why_not
-    from ..service import snapshot_named
 
     settings = settings_of(corpus=corpus, runs=runs, grants=grants)
     if gold is not None:
@@ -222,11 +222,11 @@ def why(
         emit(kept, as_json=as_json, text=write_table("", columns, [[row[c] for c in columns] for row in kept]))
         return EXIT["ok"]
     found = why_not(settings, snapshot, evidence)
-    emit(found, as_json=as_json, text="\n".join(_told(row) for row in found))
+    emit(found, as_json=as_json, text="\n".join(_explanation(row) for row in found))
     return EXIT["ok"]
 
 
-def _told(row: dict[str, Any]) -> str:
+def _explanation(row: dict[str, Any]) -> str:
     """One answer of `why`, in lines."""
     place = f"{row['source_id']} {row['path'] or '-'}"
     decided = f", decided by {row['decided_by']}" if row["decided_by"] else ""
@@ -242,7 +242,7 @@ def _told(row: dict[str, Any]) -> str:
 
 def _told_of_trail(trail: dict[str, Any]) -> str:
     """An audit entry and what it leads to, in lines."""
-    lines = [_told(trail["decision"]).rstrip("\n")]
+    lines = [_explanation(trail["decision"]).rstrip("\n")]
     if log := trail.get("log"):
         lines.append(f"  log: line {log['sequence']} ({log['kind']}), hash {log['hash']}")
     if stored := trail.get("stored"):
@@ -255,10 +255,10 @@ def _told_of_trail(trail: dict[str, Any]) -> str:
 
 def _desk(settings: Any) -> Any:
     """Where contracts are looked at, for whoever asks from the folder that the command stands in."""
-    from ..contracts.scope import desk_of
+    from ..contracts.scope import resolver_of
     from ..requests.handoff import trees_around
 
-    return desk_of(settings, trees_around(Path.cwd()))
+    return resolver_of(settings, trees_around(Path.cwd()))
 
 
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
@@ -299,7 +299,7 @@ def _shown(value: Any) -> str:
 
 def _write(out: Path, text: str) -> None:
     from ...nodes.errors import InputError
-    from ..places import at_home
+    from ..storage.places import at_home
 
     try:
         at_home(out, "--out").write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..settings import Settings
+from ..config.settings import Settings
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
@@ -76,7 +76,7 @@ def index(
     settings = settings_of(corpus=corpus, project=project, grants=grants)
     before = _current(settings)
     try:
-        from ..indexing import IndexRequest, index_into
+        from ..indexing.importing import IndexRequest, index_into
         from ..progress import quiet
 
         request = IndexRequest(
@@ -100,7 +100,7 @@ def index(
         bars = shows_progress(settings["progress"])
         report = index_into(settings, request, progress=bars, say=note if settings["progress"] and not bars else quiet)
     except KeyboardInterrupt:
-        from ..corpus.pieces import kept_texts
+        from ..corpus.embedding_checkpoints import kept_texts
 
         state = "the corpus is unchanged" if _current(settings) == before else "the corpus has a new generation"
         if _current(settings) is None:
@@ -118,7 +118,7 @@ def index(
 @corpus_app.command("info")
 def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
     """Show the generation of a corpus and the projects you may query; auditors of all projects also see sizes."""
-    from ..service import corpus_facts
+    from ..asking.service import corpus_facts
 
     found = corpus_facts(settings_of(corpus=corpus, grants=grants))
     emit(found, as_json=as_json, text=_facts(found))
@@ -133,8 +133,8 @@ def gc(
     as_json: JsonFlag = False,
 ) -> int:
     """Remove old generations and the segments that only they use; auditors of all projects also see sizes."""
-    from ..opening import corpus_of
-    from ..service import audits_corpus
+    from ..asking.service import audits_corpus
+    from ..config.opening import corpus_of
 
     settings = settings_of(corpus=corpus, grants=grants)
     opened = corpus_of(settings)
@@ -162,7 +162,7 @@ def verify(
 ) -> int:
     """Verify the files, rows and heads of a corpus; print its head, the anchor to store elsewhere."""
     from ...nodes.errors import InputError
-    from ..opening import corpus_of
+    from ..config.opening import corpus_of
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`corpus verify` prints the head of the corpus; the anchor is one that you kept"
@@ -177,7 +177,7 @@ def verify(
 @corpus_app.command("upgrade")
 def upgrade(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
     """Upgrade a corpus to the current schema version, and sign its head if there is a key; rows and generation stay."""
-    from ..opening import corpus_to_upgrade
+    from ..config.opening import corpus_to_upgrade
 
     opened = corpus_to_upgrade(settings_of(corpus=corpus, grants=grants))
     upgraded = opened.upgrade()
@@ -193,7 +193,7 @@ def _counted(found: dict[str, int]) -> str:
 
 def _current(settings: Settings) -> str | None:
     """The current generation; None where there is no corpus, or a new one that holds nothing yet."""
-    from ..opening import head_file
+    from ..config.opening import head_file
 
     try:
         first = len(list((settings["corpus"] / "generations").glob("*.json"))) == 1

@@ -63,12 +63,12 @@ def evaluate(
     as_json: JsonFlag = False,
 ) -> int:
     """Measure lanes, fusion, the full line and its blocks on labelled collections, in one run."""
-    from ..encoders.encoder import encoder_available, is_bundled
+    from ..config.policies.tables import load_policies
     from ..evaluation.attribution import ALONE, RECALLED
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
     from ..evaluation.report import DOCUMENTS, TOKENS
-    from ..policies.tables import load_policies
+    from ..line.encoders.encoder import encoder_available, is_bundled
 
     settings = settings_of(weights=weights)
     metrics = tuple(metric or DEFAULT_METRICS)
@@ -171,10 +171,10 @@ def tune(
     as_json: JsonFlag = False,
 ) -> int:
     """Fit the weights of score terms to labelled collections; figures are for held-out queries."""
-    from ..encoders.encoder import encoder_available
+    from ..config.policies.tables import load_policies
     from ..evaluation.tuning import MEASURES
     from ..evaluation.tuning import tune as tuned
-    from ..policies.tables import load_policies
+    from ..line.encoders.encoder import encoder_available
 
     settings = settings_of(weights=weights)
     done = tuned(
@@ -232,7 +232,7 @@ def tuning_tables(done: Any) -> str:
 
 def _write_weights(file: Path, weights: Any, fitted: Any) -> None:
     from ...nodes.errors import InputError
-    from ..policies.weight_files import weight_file_text
+    from ..config.policies.weight_files import weight_file_text
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

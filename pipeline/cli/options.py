@@ -48,7 +48,7 @@ def settings_of(**flags: Any) -> Any:
         InputError: a setting is not what was expected, or the command's corpus or runs are a file.
     """
     from ...nodes.errors import InputError
-    from ..settings import load_settings
+    from ..config.settings import load_settings
 
     settings = load_settings(flags)
     for name in ("corpus", "runs"):

@@ -75,11 +75,11 @@ def run(
 ) -> int:
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
+    from ..asking.service import engine_of, open_retriever
     from ..progress import quiet
     from ..requests.files import read_requests
     from ..requests.handoff import trees_around
     from ..runs import RunStore
-    from ..service import engine_of, open_retriever
 
     settings = settings_of(
         corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, weights=weights, shard_requests=shard_requests,
@@ -134,7 +134,7 @@ def run(
     result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
     emit(result, as_json=as_json, text=text)
     if summary.unanswered:
-        from ..resuming import GONE
+        from ..asking.resuming import GONE
 
         said = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
         note(f"ended: {summary.run_id}; its generation is gone: {kept} {said} answered before, {len(failed)} failed")
@@ -157,7 +157,7 @@ def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
         InputError: the file cannot be written.
     """
     from ...nodes.errors import InputError
-    from ..places import at_home
+    from ..storage.places import at_home
 
     file = at_home(file, "--openlineage")
 
@@ -258,10 +258,10 @@ def ask(
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
-    from ..corpus.pieces import has_pieces
-    from ..renderings import answer_values
+    from ..asking.service import open_retriever
+    from ..corpus.embedding_checkpoints import has_pieces
     from ..requests.handoff import trees_around
-    from ..service import open_retriever
+    from ..servers.renderings import answer_values
     from ..views.block_forms import block_form
 
     if format_ not in FORMATS:
@@ -333,7 +333,7 @@ def ask(
 
 def _advised(message: str) -> str:
     """A message, and what to do about it where something can be done."""
-    from ..lanes import advice
+    from ..line.lanes import advice
 
     todo = advice(message)
     return f"{message}; {todo}" if todo else message

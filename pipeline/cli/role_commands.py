@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def validate_overlay_file(file: FileArgument, as_json: JsonFlag = False) -> int:
     """Validate a role overlay: {valid, errors}, each error with file, key, expected and actual value."""
-    from ..policies.overlays import validate_overlay
+    from ..config.policies.overlays import validate_overlay
 
     return _validated(file, validate_overlay, as_json)
 
@@ -46,7 +46,7 @@ def validate_bundle_file(file: FileArgument, as_json: JsonFlag = False) -> int:
 
 def list_overlays(as_json: JsonFlag = False) -> int:
     """List the roles that requests may name, those of the `policies` folder included."""
-    from ..policies.roles import load_roles
+    from ..config.policies.roles import load_roles
 
     columns = ("role", "version", "label", "mission")
     rows = load_roles(settings_of()["policies"]).policies.select(list(columns)).to_pylist()
@@ -66,8 +66,8 @@ def score(
     as_json: JsonFlag = False,
 ) -> int:
     """Measure every role on every golden set; exit 5 if a role does not outperform the roles that it must beat on its own set."""
+    from ..config.policies.tables import load_policies
     from ..evaluation.roles import bundled_sample, score_roles
-    from ..policies.tables import load_policies
 
     sample, sets = bundled_sample()
     done = score_roles(load_policies(settings_of()["policies"]), evidence or sample, golden or sets, metric)
@@ -86,7 +86,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the RetrievalBundle of a snapshot as JSON; auditors also see withheld items."""
-    from ..service import bundle_of
+    from ..asking.service import bundle_of
 
     emit(bundle_of(settings_of(runs=runs, grants=grants), snapshot), as_json=True)
     return EXIT["ok"]
@@ -94,8 +94,8 @@ def show(
 
 def _validated(file: Path, validate: Any, as_json: bool) -> int:
     from ...nodes.errors import InputError
-    from ..places import at_home
     from ..sources.jsonl import parse_json
+    from ..storage.places import at_home
 
     try:
         data = at_home(file, "FILE").read_bytes()

@@ -58,8 +58,8 @@ def snapshots(
 ) -> int:
     """List the snapshots that you may read."""
     from ...nodes.vocabulary import STATUSES
+    from ..asking.service import events_of, expect_reader, open_run, readable_snapshots
     from ..runs import RunStore
-    from ..service import events_of, expect_reader, open_run, readable_snapshots
 
     if status is not None:
         STATUSES.canonical(status, "--status")
@@ -116,8 +116,8 @@ def replay(
 ) -> int:
     """Print the block of a snapshot from the run alone; auditors get every column of `--json`."""
     from ...nodes.errors import InputError
-    from ..renderings import rendered, replay_values
-    from ..service import replayed, snapshot_named
+    from ..asking.service import replayed, snapshot_named
+    from ..servers.renderings import rendered, replay_values
     from ..views.block_forms import BLOCK_FORMS
 
     if format_ != "block" and format_ not in BLOCK_FORMS:
@@ -145,7 +145,7 @@ def replay_turn(
     as_json: JsonFlag = False,
 ) -> int:
     """Show what one model request contained: the snapshots that its event names, and whether the input matches its hash."""
-    from ..service import replayed_turn
+    from ..asking.service import replayed_turn
 
     turn = replayed_turn(settings_of(runs=runs, grants=grants), event, model_input)
     said = {True: "yes", False: "NO", None: "-"}
@@ -177,7 +177,7 @@ def verify(
     """Verify the runs that you may read; report the first part that differs from its record."""
     if file is not None:
         return _verify_file(file, run, anchor, as_json)
-    from ..service import verified
+    from ..asking.service import verified
 
     report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor, witness=witness)
     told = Counter(problem for one in report["runs"] for problem in _problems(one))
@@ -200,8 +200,8 @@ def verify(
 def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool) -> int:
     """Check an exported snapshot: no folder of runs is read."""
     from ...nodes.errors import InputError
-    from ..auditing.exported_file import check_file
-    from ..opening import trust_of
+    from ..config.opening import trust_of
+    from ..reading.auditing.exported_file import check_file
 
     if run is not None:
         raise InputError.expected("either a run or --file", f"both {run} and a file", "RUN")
@@ -247,8 +247,8 @@ def xray(
 ) -> int:
     """Show why each item of a snapshot was selected, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
-    from ..renderings import rendered
-    from ..service import open_retriever, snapshot_named
+    from ..asking.service import open_retriever, snapshot_named
+    from ..servers.renderings import rendered
     from ..views.xray import FORMATS
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
@@ -293,7 +293,7 @@ def explain(
     as_json: JsonFlag = False,
 ) -> int:
     """Show the x-ray of the last recall of a session, without running it again."""
-    from ..renderings import explained
+    from ..servers.renderings import explained
     from ..views.xray import FORMATS
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
@@ -315,14 +315,14 @@ def report(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
     """Write an HTML report of a run or snapshot: one file without scripts or network access."""
-    from ..service import report_of, snapshot_named
+    from ..asking.service import report_of, snapshot_named
 
     settings = settings_of(runs=runs, grants=grants)
     quality = None
     if qrels is not None:
         from ..evaluation.judgements import read_qrels
         from ..evaluation.run_quality import quality_of
-        from ..places import at_home
+        from ..storage.places import at_home
 
         judged = read_qrels(at_home(qrels, "--qrels"))
 
@@ -355,8 +355,8 @@ def lineage(
 ) -> int:
     """Draw the dataflow: steps, or nodes, tables, columns and edges. JSON and HTML contain everything."""
     from ...nodes.errors import InputError
-    from ..access import audits_whole
-    from ..service import expect_reader, open_run
+    from ..asking.service import expect_reader, open_run
+    from ..reading.access import audits_whole
     from ..views.drawing import FORMATS, drawn
     from ..views.lineage import current_lineage
 
@@ -396,10 +396,10 @@ def compact(
 ) -> int:
     """Compact interactive snapshots into Parquet; digests do not change."""
     from ...nodes.errors import StoreError, VerificationError
-    from ..opening import runs_of
+    from ..asking.service import known_runs, open_run, unknown
+    from ..config.opening import runs_of
     from ..runs import compact as compact_run
     from ..runs.ids import run_of
-    from ..service import known_runs, open_run, unknown
 
     settings = settings_of(runs=runs, grants=grants)
     store = runs_of(settings)
@@ -433,7 +433,7 @@ def compact(
 
 def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
     """Each run and what is read of it; every run that is left out is named on standard error with its state."""
-    from ..service import other_runs, read_each
+    from ..asking.service import other_runs, read_each
 
     found, damaged = read_each(settings, runs, read)
     note_left_out(len(damaged))
@@ -474,7 +474,7 @@ def _deliver(value: Any, text: str, out: Path | None, as_json: bool) -> None:
 def _write(out: Path, data: bytes) -> None:
     """Write a file whose path may begin with `~`."""
     from ...nodes.errors import InputError
-    from ..places import at_home
+    from ..storage.places import at_home
 
     out = at_home(out, "--out")
     try:

@@ -25,9 +25,9 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     """List runs with their state and the number of snapshots that you may read."""
     if context.invoked_subcommand:
         return EXIT["ok"]
+    from ..asking.service import other_runs, read_each, summaries_for
     from ..runs import RunStore, started_by
     from ..runs.run import INTERACTIVE
-    from ..service import other_runs, read_each, summaries_for
 
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
@@ -80,9 +80,9 @@ def upgrade(
 ) -> int:
     """Verify runs of an older format and migrate them to the current one; sign the log if there is a key."""
     from ...nodes.errors import StoreError, VerificationError
-    from ..opening import runs_of
+    from ..asking.service import hears_of_damage, known_runs, unknown
+    from ..config.opening import runs_of
     from ..runs.upgrading import upgrade as upgrade_run
-    from ..service import hears_of_damage, known_runs, unknown
 
     settings = settings_of(runs=runs, grants=grants)
     store = runs_of(settings)
@@ -125,9 +125,9 @@ def discard(
 ) -> int:
     """Remove an unfinished run and all of its answers."""
     from ...nodes.errors import InputError
+    from ..asking.service import known_runs, unknown
     from ..runs import RunStore
     from ..runs.discarding import discard as discard_run
-    from ..service import known_runs, unknown
 
     settings = settings_of(runs=runs, grants=grants, corpus=corpus)
     store = RunStore(settings["runs"], create=False)
@@ -153,9 +153,9 @@ def _first(row: tuple[Any, ...]) -> str:
 def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
     """What `run --resume` will do, as far as that can be told with the corpus of the settings."""
     from ...nodes.errors import ScopedRetrievalError
-    from ..durable import stands
-    from ..opening import head_file, trust_of
-    from ..pinned import pinned_at
+    from ..config.opening import head_file, trust_of
+    from ..corpus.pinned import pinned_at
+    from ..storage.durable import stands
 
     command = f"`run --resume {run_id}`"
     try:

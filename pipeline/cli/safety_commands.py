@@ -34,7 +34,7 @@ def verify_answer(
     as_json: JsonFlag = False,
 ) -> int:
     """Verify an answer against its snapshot: citations, quotes, values, records, actions; log the findings."""
-    from ..service import answer_report
+    from ..asking.service import answer_report
 
     report, entry, not_logged = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
     emit({**report.as_dict(), "logged": entry}, as_json=as_json, text=report.text())
@@ -52,7 +52,7 @@ def answers(
     as_json: JsonFlag = False,
 ) -> int:
     """List verified answers and findings for snapshots that you may read."""
-    from ..service import answers_of
+    from ..asking.service import answers_of
 
     found, damaged = answers_of(settings_of(runs=runs, grants=grants), snapshot)
     columns = ("verified_at", "snapshot_id", "principal", "ok")
@@ -93,7 +93,7 @@ def erase(
 ) -> int:
     """Permanently erase evidence and questions from a corpus and its runs; several selectors are combined with AND."""
     from ...nodes.errors import InputError
-    from ..erasure import erase as erased
+    from ..maintenance.erasure import erase as erased
 
     if dry_run == yes:
         hint = "--dry-run counts what would go; --yes erases it, and nothing brings it back."
@@ -164,7 +164,7 @@ def leak_test(
 def _text_of(file: Path) -> str:
     """The text of a file in UTF-8, or of standard input for `-`."""
     from ...nodes.errors import InputError
-    from ..places import at_home
+    from ..storage.places import at_home
 
     try:
         data = sys.stdin.buffer.read() if str(file) == "-" else at_home(file, "ANSWER_FILE").read_bytes()

@@ -45,8 +45,8 @@ def serve(
 ) -> int:
     """Serve retrieval over HTTP; bearer tokens in the grants file map to principals (extra `serve`)."""
     _expect_extra("fastapi", "uvicorn", "prometheus_client")
-    from ..doors.http_app import application
-    from ..doors.http_app import serve as answer
+    from ..servers.http_app import application
+    from ..servers.http_app import serve as answer
 
     settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, weights=weights)
     if openapi:
@@ -83,7 +83,7 @@ def mcp(
         raise InputError.one_of(TRANSPORTS, transport, "--transport")
     _expect_extra("mcp", "fastapi", "uvicorn", "prometheus_client")
     settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, weights=weights, project=project)
-    from ..doors.mcp_server import scope_of, serve_http, serve_stdio
+    from ..servers.mcp_server import scope_of, serve_http, serve_stdio
 
     if as_json:  # what it would answer for, without answering
         emit({"transport": transport, **scope_of(settings)}, as_json=True)

@@ -23,7 +23,7 @@ def doctor(
     corpus: CorpusFlag = None, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False
 ) -> int:
     """Check corpus, model, grants and runs; show each setting and its source."""
-    from ..doctor import examine
+    from ..maintenance.doctor import examine
 
     found = examine(settings_of(corpus=corpus, runs=runs, grants=grants))
     text = write_table(

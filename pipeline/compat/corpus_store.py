@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..model_errors import Document, checked
+from ..parsing.model_errors import Document, checked
 from ..sources.jsonl import parse_json
 from .cases import either_case
 from .stages import lexical_search

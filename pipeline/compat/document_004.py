@@ -16,8 +16,8 @@ import asyncio
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
-from ..policies.overlays import RoleOverlay, validate_overlay
+from ..config.policies.overlays import RoleOverlay, validate_overlay
+from ..line.encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
 from ..views.bundle import TABLES_READ as BUNDLE_TABLES
 from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge
 from ..views.bundle_models import validate_bundle

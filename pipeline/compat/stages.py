@@ -37,15 +37,15 @@ from ...nodes.tables import (
     TABLES,
     TURN_SCORES,
 )
+from ..asking.retriever import Retriever
+from ..config.grants import grant_all
+from ..config.policies.overlays import RoleOverlay, overlay_of
+from ..config.policies.roles import NO_ROLES, roles_of
+from ..config.policies.tables import Policies, load_policies
 from ..corpus.memory import MemoryCorpus
-from ..driver import PLANNED, SCOPED, build_driver
-from ..encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
-from ..grants import grant_all
-from ..policies.overlays import RoleOverlay, overlay_of
-from ..policies.roles import NO_ROLES, roles_of
-from ..policies.tables import Policies, load_policies
-from ..requests.door import resolve_requests
-from ..retriever import Retriever
+from ..line.driver import PLANNED, SCOPED, build_driver
+from ..line.encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
+from ..requests.resolve import resolve_requests
 from ..sources.importing import normalise
 from ..views.bundle import TABLES_READ, bundle, query_trace
 from .cases import either_case, snake

@@ -23,11 +23,11 @@ from pydantic import AwareDatetime, Field
 from ...nodes.errors import InputError, StoreError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import AUTHORITY, ORIGIN_CLASSES
+from ..config.policies.overlays import Text, TrustTier
 from ..corpus.memory import MemoryCorpus
 from ..corpus.outlines import encoded_texts
-from ..encoders.unit_vectors import rounded
-from ..model_errors import Document, checked
-from ..policies.overlays import Text, TrustTier
+from ..line.encoders.unit_vectors import rounded
+from ..parsing.model_errors import Document, checked
 from ..redaction.masking import redact_text
 from ..sources.importing import normalise
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ..redaction.masking import redact_text
-from .door import masked_reference
+from .masking import masked_reference
 
 __all__ = ["IDS", "REFERENCES", "Artifacts", "artifact"]
 

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from ...nodes.context_tables import CONTEXT_DECISIONS
 from ...nodes.turns.words import DECISION_TRUST, REASONS
-from .door import from_folder
 from .events import LogTables
+from .masking import from_folder
 
 __all__ = ["Beyond", "Decisions", "early_rows"]
 

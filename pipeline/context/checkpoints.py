@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from ...nodes.context_state import latest_assertions
 from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
 from ...nodes.errors import ScopedRetrievalError
-from ..durable import names_in, read_whole, write_atomic
+from ..storage.durable import names_in, read_whole, write_atomic
 from .log_lines import EVERY, START, Lines, chained
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]

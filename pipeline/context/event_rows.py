@@ -16,10 +16,10 @@ from ...nodes.errors import InputError
 from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
 from ...nodes.turns.words import EVENT_ACTORS, PHASES
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
-from ..quoting import canonical
+from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .changes import may_change
-from .door import one_path
+from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcomes import checked
 

@@ -22,11 +22,11 @@ import pyarrow as pa
 from ...nodes.context_tables import LOG_EVENTS, LOG_MATCHES, MEMORY_RECORDS
 from ...nodes.errors import InputError
 from ...nodes.turns.words import EVENT_KINDS
-from ..quoting import canonical
+from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
-from .door import listed, masked_values
 from .event_rows import event_row, match_rows, payload_of, recalled_row
+from .masking import listed, masked_values
 
 __all__ = ["LogReader", "LogTables", "identity_of", "read_events"]
 

@@ -25,10 +25,10 @@ from ...nodes.turns.duties import binding
 from ...nodes.turns.frame import STYLES
 from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
-from ..quoting import canonical
+from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
-from .door import from_folder, is_absolute, listed, masked_values, one_path
 from .event_rows import memory_row
+from .masking import from_folder, is_absolute, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
 
 __all__ = [

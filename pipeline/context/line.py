@@ -29,7 +29,7 @@ from ...nodes.context_tables import (
     TOOL_SCHEMAS,
 )
 from ...nodes.turns.asof import HORIZON
-from ..planned_driver import PlannedDriver, driver_of
+from ..line.planned_driver import PlannedDriver, driver_of
 
 __all__ = [
     "CONTEXT_STEPS",

@@ -27,17 +27,17 @@ import pyarrow as pa
 from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
 from ...nodes.errors import InputError, StoreError
 from ...nodes.turns.asof import HORIZON
-from ..durable import remove_leftovers, write_atomic
-from ..file_access import make_folder
-from ..locks import held
-from ..own_folders import keep_out
 from ..runs.files import read_json, write_json
+from ..storage.durable import remove_leftovers, write_atomic
+from ..storage.file_access import make_folder
+from ..storage.locks import held
+from ..storage.own_folders import keep_out
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
-from .door import masked_reference
 from .events import LogReader, LogTables
 from .log_files import DAMAGED, LogView, event_line, file_lines, once_more, take_up, text_behind, values_of
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
+from .masking import masked_reference
 
 __all__ = ["EVERY", "LogView", "SessionLog", "open_reference", "read_session"]
 

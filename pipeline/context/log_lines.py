@@ -26,9 +26,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from ...nodes.errors import StoreError
-from ..durable import names_in, read_whole, sync_path, write_atomic
-from ..file_access import open_new
 from ..runs.files import write_bytes
+from ..storage.durable import names_in, read_whole, sync_path, write_atomic
+from ..storage.file_access import open_new
 from .log_parts import RESTORE, ROWS, Lines, Part, damaged, misplaced
 
 __all__ = ["EVERY", "START", "Checked", "Lines", "LogLines", "chained", "unfinished"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...nodes.context_tables import PHASE_POLICIES
 from ...nodes.errors import InputError
 from ...nodes.turns.words import CAPABILITIES, PHASES
-from ..yaml_files import Item, parse
+from ..parsing.yaml_files import Item, parse
 
 __all__ = ["load_phases"]
 

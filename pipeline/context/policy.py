@@ -22,9 +22,8 @@ import pyarrow.compute as pc
 
 from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
-from ..tokenizers import load_counters
+from ..line.tokenizers import load_counters
 from .beyond import Beyond
-from .door import column_from_folder, expect_unicode, is_absolute, listed
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -40,6 +39,7 @@ from .inputs import (
 )
 from .line import ContextInputs, run_context
 from .log_files import LogView
+from .masking import column_from_folder, expect_unicode, is_absolute, listed
 from .phases import load_phases
 from .projection import Projection, Projections
 

@@ -25,7 +25,7 @@ from ...nodes.turns.scopes import TOPICS, topics_in
 from ..sources.jsonl import Record
 from ..sources.report import SourceReport
 from ..sources.work_tree import list_files, through_link
-from .door import listed, masked_values, one_path
+from .masking import listed, masked_values, one_path
 
 __all__ = ["INSTRUCTION_FILES", "read_rules", "rule_files"]
 

@@ -31,13 +31,13 @@ from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import texts_of
-from ..access import audits
-from ..durable import make_folders, stands
-from ..own_folders import keep_out
-from ..places import Place, place_of
+from ..config.settings import Settings
+from ..reading.access import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
 from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
-from ..settings import Settings
+from ..storage.durable import make_folders, stands
+from ..storage.own_folders import keep_out
+from ..storage.places import Place, place_of
 from .projection import Projection, Projections
 
 __all__ = ["ContextStore", "Replayed", "inputs_of"]
@@ -225,7 +225,7 @@ class ContextStore:
             tables["context_decisions"].to_pylist(),
             tables["turn_warnings"].to_pylist(),
             tables["turn_states"].to_pylist()[0],
-            said=lambda: _said(isolated, tables["context_decisions"]),
+            said=lambda: _shown_lines(isolated, tables["context_decisions"]),
         )
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], erased)
 
@@ -252,7 +252,7 @@ def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
     return isolated.filter(pc.not_equal(fitted["shown"], "none"))
 
 
-def _said(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
+def _shown_lines(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
     """The lines of rules, constraints, memories, items and matches whose text stands in an input, by source."""
     worded = decisions.filter(pc.is_in(decisions["mode"], value_set=constants(("full", "excerpt", "summary"))))
     isolated = isolated.filter(pc.is_in(isolated["source_id"], value_set=flat(worded["source_id"])))

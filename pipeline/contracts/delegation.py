@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...nodes.errors import VerificationError
 from ..requests.narrowing import Fields, narrowed
 from .difference import difference
-from .scope import Desk, Scope
+from .scope import ContractResolver, Scope
 
 __all__ = ["delegated", "written_out"]
 
@@ -35,7 +35,7 @@ _ALLOWANCES = ("allowed_sources", "allowed_paths", "accepted_authority")
 _AS_GIVEN = ("as_of", "role", "include_after", "exclude_after", "window_days", "required_evidence")
 
 
-def delegated(desk: Desk, parent: Fields, child: Fields, at: str = "child") -> tuple[Fields, Scope, Scope]:
+def delegated(desk: ContractResolver, parent: Fields, child: Fields, at: str = "child") -> tuple[Fields, Scope, Scope]:
     """The fields of the child, and what parent and child could see.
 
     Raises:

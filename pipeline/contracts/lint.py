@@ -20,10 +20,10 @@ from ...nodes.columns.keys import gathered
 from ...nodes.frames import micros
 from ...nodes.scope.selectors import allows_pathless, glob_mask, selected
 from ...nodes.vocabulary import EVIDENCE_NEEDS
-from ..patterns import pattern_parts
+from ..parsing.patterns import pattern_parts
 from ..requests.narrowing import PLACES, Fields
 from .explain import refusal_of
-from .scope import Desk, Scope
+from .scope import ContractResolver, Scope
 
 __all__ = ["Finding", "lint"]
 
@@ -45,7 +45,7 @@ class Finding:
         return asdict(self)
 
 
-def lint(desk: Desk, fields: Fields) -> list[Finding]:
+def lint(desk: ContractResolver, fields: Fields) -> list[Finding]:
     """The findings about a contract, errors first; none if it may be meant as it is."""
     case = _Case(desk, fields)
     contract = case.scope.contract
@@ -60,7 +60,7 @@ def lint(desk: Desk, fields: Fields) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Case:
-    desk: Desk
+    desk: ContractResolver
     fields: Fields
 
     @cached_property

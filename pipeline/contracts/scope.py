@@ -24,20 +24,20 @@ from ...nodes.errors import InputError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.walls.clocks import clocks
 from ...nodes.walls.gates import GATES, Gate
+from ..config.grants import GrantsFile, load_grants
+from ..config.opening import corpus_of
+from ..config.policies.tables import Policies, load_policies
+from ..config.settings import Settings
 from ..corpus import Corpus
-from ..driver import build_driver
-from ..grants import GrantsFile, load_grants
-from ..opening import corpus_of
+from ..line.driver import build_driver
+from ..line.tokenizers import registered
 from ..plugins import installed
-from ..policies.tables import Policies, load_policies
 from ..requests.commits import Commits
-from ..requests.door import resolve_requests
 from ..requests.narrowing import Fields
 from ..requests.presets import plain_fields
-from ..settings import Settings
-from ..tokenizers import registered
+from ..requests.resolve import resolve_requests
 
-__all__ = ["Desk", "Scope", "desk_of"]
+__all__ = ["ContractResolver", "Scope", "resolver_of"]
 
 _RESOLVED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
 _GATED = ("reachable", "scope_times", "admissible", "filter_ladder")
@@ -90,7 +90,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Desk:
+class ContractResolver:
     """Everything that a contract is resolved against, for one credential at one time."""
 
     corpus: Corpus
@@ -133,7 +133,7 @@ class Desk:
         )
 
 
-def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
+def resolver_of(settings: Settings, work_trees: Collection[Path] = ()) -> ContractResolver:
     """The desk of the principal of the settings, now; `work_trees` as in `service.open_retriever`.
 
     Raises:
@@ -142,7 +142,7 @@ def desk_of(settings: Settings, work_trees: Collection[Path] = ()) -> Desk:
     """
     grants = load_grants(settings.grants_path)
     projects = [settings["project"]] if settings["project"] else grants.projects(settings.principal)
-    return Desk(
+    return ContractResolver(
         corpus=corpus_of(settings),
         grants=grants,
         policies=load_policies(settings["policies"], settings["weights"]),

@@ -6,10 +6,10 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.tables import REQUESTS
+from ..asking.service import audience_of, open_run
+from ..config.settings import Settings
 from ..requests.fields import FIELDS
 from ..requests.narrowing import Fields
-from ..service import audience_of, open_run
-from ..settings import Settings
 
 __all__ = ["fields_of_snapshot"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..auditing.export import own_line
-from ..opening import runs_of
+from ..asking.service import audience_of, open_run
+from ..config.opening import runs_of
+from ..config.settings import Settings
+from ..reading.auditing.export import own_line
 from ..runs import replay
-from ..service import audience_of, open_run
-from ..settings import Settings
 from .why import why_not
 
 __all__ = ["audit_trail", "is_audit_entry"]

@@ -64,7 +64,7 @@ def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
 
 def _shares_a_key(run: Any, snapshot_id: str, plan: pa.Table, frame: Any, row: int) -> bool:
     """Whether the index has the row under a key that one of these sub-queries looks up."""
-    from ..driver import build_driver
+    from ..line.driver import build_driver
 
     anchors = run.table("anchors", texts=True, snapshot_id=snapshot_id)
     given = {"sub_queries": plan, "anchors": anchors}

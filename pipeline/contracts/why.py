@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, StoreError
+from ..asking.service import audience_of, audited_projects, open_run, pinned_corpus
+from ..config.settings import Settings
 from ..plugins import plugins_of
 from ..runs import replay
-from ..service import audience_of, audited_projects, open_run, pinned_corpus
-from ..settings import Settings
 from ..views.masked_places import masked_places
 from ..views.refusal import refusals
 from .explain import refusal_of
@@ -113,7 +113,7 @@ def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
         AccessError: the principal does not audit what the snapshot could reach and what was captured.
         StoreError: nothing was captured.
     """
-    from ..out_of_scope import read_captured
+    from ..runs.out_of_scope import read_captured
 
     run = open_run(settings, snapshot_id)
     if audience_of(settings, run, snapshot_id) != "audit":

@@ -2,14 +2,15 @@
 
 - `store`: a corpus as a whole; `memory`: one that stands nowhere; `writing`: its one lock
 - which generation is current: `manifest`, `heads`; who vouches for it: `trust`
-- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `amendments` (both): rows told anew
-- published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `gathering`
-- of rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `pieces` (vectors not published yet)
-- beside rows: `commits`, `readings` (what sources were last read as)
+- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `deltas` (both): rows told anew
+- published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `compaction`
+- of rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding_checkpoints` (vectors not published yet)
+- beside rows: `commits`, `source_states` (what sources were last read as)
 - taken out and looked over: `erasing`, `tombstones`, `checking`
+- `pinned`: where the generation that a run pinned stands
 """
 
-from ..encoders.unit_vectors import Encoder
+from ..line.encoders.unit_vectors import Encoder
 from .erasing import Selection
 from .frame import CorpusFrame
 from .publishing import PublishReport

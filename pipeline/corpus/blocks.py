@@ -27,7 +27,7 @@ import pyarrow.types as kinds
 import xxhash
 
 from ...nodes.errors import StoreError
-from ..places import Place
+from ..storage.places import Place
 
 __all__ = ["DAMAGED", "BlockSums", "CheckedFile", "expect_sha256"]
 

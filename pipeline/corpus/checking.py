@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.digests import text_sha256
 from ...nodes.tables import IMPORT_ROWS
-from ..durable import entries, file_sha256, stands
-from ..places import Place
+from ..storage.durable import entries, file_sha256, stands
+from ..storage.places import Place
 from .commits import commit_hash
 from .generation import Generation
 from .heads import Head

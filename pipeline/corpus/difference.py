@@ -51,7 +51,7 @@ def difference(
         complete: bool per stored row: its source was read completely.
         now: when rows end that the import no longer has.
     """
-    known = _known(new.evidence, evidence)
+    known = _stored_rows(new.evidence, evidence)
     if not complete.any() and np.all(known < 0):
         return Difference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
     at = np.flatnonzero(known >= 0)
@@ -117,7 +117,7 @@ def _matched(came: pa.Table, old: pa.Table, now: datetime) -> tuple[dict[str, ND
     return ends, came.filter(pa.array(match < 0)), seen
 
 
-def _known(new: pa.Table, stored: pa.Table) -> NDArray[np.int64]:
+def _stored_rows(new: pa.Table, stored: pa.Table) -> NDArray[np.int64]:
     known = np.full(new.num_rows, -1, dtype=np.int64)
     found = pc.index_in(stored["evidence_id"], value_set=new["evidence_id"].combine_chunks())
     rows = np.flatnonzero(found.is_valid().to_numpy())

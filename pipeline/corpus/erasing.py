@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import among, truth
-from ..durable import entries, read_table, remove_leftovers, remove_published, sync_path
-from ..locks import confirm
+from ..storage.durable import entries, read_table, remove_leftovers, remove_published, sync_path
+from ..storage.locks import confirm
 from .blocks import DAMAGED
 from .commits import FILE, without_sources
+from .embedding_checkpoints import forget_pieces
 from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
-from .pieces import forget_pieces
 from .stored import Stored
 from .tombstones import Receipt, tombstone_keys
 

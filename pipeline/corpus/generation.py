@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.columns.kept import Kept
-from ..places import Place
-from .amendments import Amendments
+from ..storage.places import Place
 from .commits import COMMITS, FILE, commits_of
+from .deltas import Amendments
 from .frame import CorpusFrame, corpus_frame, stored_evidence
 from .heads import chain
 from .manifest import ANALYZERS, Manifest

@@ -25,9 +25,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from ...nodes.errors import StoreError
-from ..durable import read_whole, stands, sync_path
-from ..file_access import open_new
-from ..places import ObjectPlace, Place
+from ..storage.durable import read_whole, stands, sync_path
+from ..storage.file_access import open_new
+from ..storage.places import ObjectPlace, Place
 
 __all__ = [
     "HEADS",

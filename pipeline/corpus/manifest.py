@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ...nodes.errors import StoreError
-from ..durable import entries, make_folders, read_whole, stands, write_atomic
-from ..locks import confirm
-from ..places import ObjectPlace, Place
+from ..storage.durable import entries, make_folders, read_whole, stands, write_atomic
+from ..storage.locks import confirm
+from ..storage.places import ObjectPlace, Place
 from .heads import Pointer, append_head, chain, checked_pointer, next_head, pointer_bytes, read_pointer
 from .identity import MultisetHash
 from .packs import Files, Segment
@@ -58,7 +58,7 @@ class Manifest:
     packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files of every pack in use, see `packs.Files`."""
     changes: str | None = None
-    """The pack that holds what changed about stored rows, see `amendments.py`."""
+    """The pack that holds what changed about stored rows, see `deltas.py`."""
     commits: Mapping[str, str] = field(default_factory=dict)
     """Project -> the pack that holds its commit table."""
     redactors: Sequence[str] = ()

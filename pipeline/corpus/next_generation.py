@@ -17,18 +17,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import slabs
-from ..encoders.unit_vectors import Encoder
-from .amendments import Amendments
+from ..line.encoders.unit_vectors import Encoder
 from .changes import CHANGES
 from .commits import FILE, commit_hash, in_packs
+from .compaction import gathered
+from .deltas import Amendments
 from .descriptions import DESCRIPTIONS
-from .gathering import gathered
+from .embedding_checkpoints import Pieces
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
 from .packs import Pack, Segment, write_pack, write_segment, write_tables
 from .parts import Part, with_rows
-from .pieces import Pieces
 from .stored import Stored
 from .vectors import vectors_among, vectors_kept, vectors_of
 

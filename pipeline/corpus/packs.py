@@ -9,7 +9,7 @@
                commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication share
-its files, and those of many small publications share packs that gather them, see `gathering.py`.
+its files, and those of many small publications share packs that gather them, see `compaction.py`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
 from ...nodes.frames import SegmentPostings
-from ..durable import publish_folder, staging_folder, sync_all, write_table
-from ..places import ObjectPlace, Place
+from ..storage.durable import publish_folder, staging_folder, sync_all, write_table
+from ..storage.places import ObjectPlace, Place
 from .blocks import DAMAGED, BlockSums, CheckedFile, expect_sha256
 from .parts import Part
 from .postings import PostingLists, posting_lists

@@ -2,7 +2,7 @@
 
 Stored rows are written again only where their postings change, they lack a vector that can be made now, stand in too many
 small segments or have too many amendments. Everything else stays as it is, in its pack, or in one with others where there
-are too many small packs, see `gathering.py`.
+are too many small packs, see `compaction.py`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...nodes.errors import StoreError
-from ..encoders.unit_vectors import Encoder
+from ..line.encoders.unit_vectors import Encoder
 from .changes import applied
+from .compaction import crowded_packs, several_packs
 from .descriptions import indexed_alike
 from .difference import Difference, difference
-from .gathering import crowded_packs, several_packs
+from .embedding_checkpoints import Pieces
 from .generation import Generation
 from .incoming import Incoming, sorted_placements
 from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
 from .packs import Segment
 from .parts import moved
-from .pieces import Pieces
 from .stored import Stored
 
 FAN_IN = 16
@@ -60,7 +60,7 @@ class Import:
 
     `new` are its rows, `complete_sources` of `projects` those that it has all of, but for the paths of `standing`, by
     source, which were not read because their rows stand as they are. `commits` are the commit tables that changed, by
-    project; `users` are those whose rows of complete sources end, None for rows of nobody. `encoder` encodes rows that have no vector yet, and keeps `pieces` meanwhile.
+    project; `users` are those whose rows of complete sources end, None for rows of nobody. `encoder` encodes rows that have no vector yet, and keeps `embedding_checkpoints` meanwhile.
     """
 
     new: Incoming
@@ -150,7 +150,7 @@ def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Re
     stays = indexed_alike(descriptions, old.evidence, anew) if len(anew) else np.empty(0, dtype=bool)
     if encodes:
         stays &= old.encoded(anew)
-    told = _told(old, diff) if encodes else NO_ROWS
+    told = _to_encode(old, diff) if encodes else NO_ROWS
     again = old.crowded(FAN_IN) | _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
     again.update(old.segments_of(told).tolist())
     losing = old.segments_of(anew[~stays]).tolist()
@@ -160,7 +160,7 @@ def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Re
     return Revision(again, anew[~stays], diff.changed, anew[stays], kept, told, crowded)
 
 
-def _told(old: Stored, diff: Difference) -> NDArray[np.int64]:
+def _to_encode(old: Stored, diff: Difference) -> NDArray[np.int64]:
     """The stored rows without a vector that the import brings again as they are."""
     rows = np.setdiff1d(diff.known[diff.known >= 0], diff.known[diff.described_anew])
     return rows[~old.encoded(rows)]

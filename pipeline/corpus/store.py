@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
-from ..durable import make_folders, read_whole, stands
-from ..encoders.unit_vectors import Encoder
-from ..own_folders import keep_out
-from ..places import Place, fixed_place
+from ..line.encoders.unit_vectors import Encoder
+from ..storage.durable import make_folders, read_whole, stands
+from ..storage.own_folders import keep_out
+from ..storage.places import Place, fixed_place
 from .blocks import DAMAGED
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
+from .embedding_checkpoints import Pieces, Told, forget_pieces
 from .erasing import (
     Selection,
     commits_on_disk,
@@ -42,9 +43,8 @@ from .heads import anchored, chain
 from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
-from .pieces import Pieces, Told, forget_pieces
 from .publishing import Import, PublishReport, merged, published
-from .readings import Reading, Source, carry_readings, forget_readings, reading_of, sources_of
+from .source_states import Reading, Source, carry_readings, forget_readings, reading_of, sources_of
 from .tombstones import finish_receipts, kept_out, receipts, write_receipt
 from .trust import UNSIGNED, Trust
 from .writing import locked, taken

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 
 from ...nodes.columns.keys import among
 from ...nodes.errors import StoreError
-from ..durable import read_whole, write_atomic
-from ..places import Place
+from ..storage.durable import read_whole, write_atomic
+from ..storage.places import Place
 from .incoming import Incoming
 from .parts import moved
 

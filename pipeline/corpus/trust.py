@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError, StoreError
-from ..durable import make_folders, read_whole, stands, write_atomic
-from ..places import Place
+from ..storage.durable import make_folders, read_whole, stands, write_atomic
+from ..storage.places import Place
 from .heads import Head
 
 __all__ = ["UNSIGNED", "Trust"]

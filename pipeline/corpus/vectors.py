@@ -16,23 +16,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat
-from ..encoders.unit_vectors import Encoder, encoded
+from ..line.encoders.unit_vectors import Encoder, encoded
+from .embedding_checkpoints import PIECE, Pieces
 from .outlines import encoded_texts
 from .packs import Pack
-from .pieces import PIECE, Pieces
 
 
 def vectors_of(evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, pieces: Pieces | None = None) -> pa.Table:
-    """`text_digest` and `vector` per row: those of the same text in `stored`, then in `pieces`, else the encoder's.
+    """`text_digest` and `vector` per row: those of the same text in `stored`, then in `embedding_checkpoints`, else the encoder's.
 
-    What the encoder makes goes to `pieces`.
+    What the encoder makes goes to `embedding_checkpoints`.
 
     Raises:
         StoreError: a pack that has such a vector is damaged.
     """
     texts, digests = _texts(evidence)
-    known = [_known(table, digests, pack) for pack in stored if (table := pack.texts_encoded) is not None]
-    known += [_known(table, digests) for table in (pieces.tables() if pieces else ())]
+    known = [_stored_vectors(table, digests, pack) for pack in stored if (table := pack.texts_encoded) is not None]
+    known += [_stored_vectors(table, digests) for table in (pieces.tables() if pieces else ())]
     found = [table["text_digest"].combine_chunks() for table in known]
     missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
     missing = missing.unique()
@@ -97,7 +97,7 @@ def _made(digests: pa.Array, texts: pa.Array, encoder: Encoder, pieces: Pieces |
         yield table
 
 
-def _known(table: pa.Table, digests: pa.Array, pack: Pack | None = None) -> pa.Table:
+def _stored_vectors(table: pa.Table, digests: pa.Array, pack: Pack | None = None) -> pa.Table:
     """The rows of a table of vectors that encode one of these texts; the pack that has some must be whole."""
     found = table.take(_alike(table, digests))
     if pack is not None and found.num_rows:

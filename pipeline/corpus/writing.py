@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from tempfile import TemporaryFile
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ..locks import held
-from ..places import ObjectPlace, Place
+from ..storage.locks import held
+from ..storage.places import ObjectPlace, Place
 from .manifest import LOCK
 
 __all__ = ["WAIT_SECONDS", "expect_writable", "locked", "taken"]

@@ -23,8 +23,8 @@ from threading import Lock, Thread
 from types import TracebackType
 
 from ...nodes.errors import EngineError, InputError, ScopedRetrievalError
-from ..cores import cores
-from .sent_job import SentJob, in_memory, raised_as, run_packed
+from ..line.cores import cores
+from .remote_job import RemoteJob, in_memory, raised_as, run_packed
 from .shards import ShardJob, in_this_process
 
 __all__ = ["ProcessEngine", "local_engine", "worth_starting"]
@@ -50,7 +50,7 @@ class ProcessEngine:
             InputError: the corpus lies in memory, where no other process reads it.
             StoreError: the corpus is not read, or the disk does not take a shard.
         """
-        sent = SentJob.of(job)
+        sent = RemoteJob.of(job)
         if not shards:
             return
         pool = self._kept or _pool(min(self.workers, len(shards)))
@@ -99,7 +99,7 @@ def worth_starting(shards: int, cores: int) -> int:
 
 
 def _run(
-    pool: ProcessPoolExecutor, workers: int, sent: SentJob, shards: Sequence[int], clock: Callable[[], datetime]
+    pool: ProcessPoolExecutor, workers: int, sent: RemoteJob, shards: Sequence[int], clock: Callable[[], datetime]
 ) -> Generator[int]:
     packed = pickle.dumps(sent)
     waiting, flying = list(reversed(shards)), dict[Future[int], int]()

@@ -24,7 +24,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...nodes.errors import EngineError, ScopedRetrievalError
-from .sent_job import SentJob, raised_as, run_packed
+from .remote_job import RemoteJob, raised_as, run_packed
 from .shards import ShardJob
 
 __all__ = ["RayEngine", "ray_available"]
@@ -82,7 +82,7 @@ class RayEngine:
             InputError: the corpus lies in memory, where no other process reads it.
             StoreError: the corpus is not read, or the disk does not take a shard, after retries.
         """
-        sent = SentJob.of(job)
+        sent = RemoteJob.of(job)
         if not shards:
             return
         with _connected(self.address) as ray:

@@ -25,15 +25,15 @@ from ...nodes.columns.keys import flat
 from ...nodes.errors import AccessError, EngineError, ScopedRetrievalError, StoreError, VerificationError
 from ...nodes.kernels import compiled
 from ...nodes.tables import CAPTURES
-from ..driver import Line, failed_line, run_line
-from ..out_of_scope import capture
-from ..pinned import pinned_at
-from ..places import Place
-from ..planned_driver import seconds_by_node, timings
-from ..progress import Say, Tenths
+from ..corpus.pinned import pinned_at
+from ..line.driver import Line, failed_line, run_line
+from ..line.planned_driver import seconds_by_node, timings
+from ..line.tokenizers import load_counters
+from ..progress import Say, StepReporter
 from ..runs import StagedRun
+from ..runs.out_of_scope import capture
 from ..runs.parts import check_conservation
-from ..tokenizers import load_counters
+from ..storage.places import Place
 
 __all__ = [
     "Engine",
@@ -171,7 +171,7 @@ def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Ite
         from tqdm.auto import tqdm
 
         done = tqdm(done, total=total, unit="shard", file=sys.stderr)
-    tell = Tenths(say, "answered {:,} of {:,} shards")
+    tell = StepReporter(say, "answered {:,} of {:,} shards")
     for count, shard in enumerate(done, start=1):
         yield shard
         tell(count, total)
@@ -183,13 +183,13 @@ def resumable(staged: StagedRun, corpus: Place | None) -> Generator[None]:
     try:
         yield
     except (EngineError, OSError) as error:
-        told = _told(error, staged, corpus)
+        told = _with_advice(error, staged, corpus)
         if told is error:
             raise
         raise told from error
 
 
-def _told(error: EngineError | OSError, staged: StagedRun, corpus: Place | None) -> EngineError | OSError:
+def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place | None) -> EngineError | OSError:
     if isinstance(error, AccessError):
         return error
     command = f"`run --resume {staged.run_id}`"

@@ -24,11 +24,11 @@ import pyarrow as pa
 import yaml
 
 from ...nodes.errors import InputError, StoreError
+from ..asking.retriever import Retriever
+from ..config.policies.tables import Policies
 from ..corpus import Corpus
-from ..encoders.choice import EncoderChoice
-from ..encoders.encoder import NAME, load_encoder
-from ..policies.tables import Policies
-from ..retriever import Retriever
+from ..line.encoders.choice import EncoderChoice
+from ..line.encoders.encoder import NAME, load_encoder
 from ..runs import Run, RunStore
 from ..sources.importing import normalise
 from .ablation import expect_term

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError
 from ...nodes.vocabulary import SCORE_TERMS
-from ..access import audiences, unknown
+from ..asking.service import audited_projects, open_run, pinned_corpus
+from ..config.settings import Settings
 from ..plugins import plugins_of
-from ..service import audited_projects, open_run, pinned_corpus
-from ..settings import Settings
+from ..reading.access import audiences, unknown
 from ..views.refusal import refused_pairs
 from .rankings import FULL
 

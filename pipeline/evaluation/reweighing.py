@@ -20,7 +20,7 @@ import pandas as pd
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import WEIGHED_TERMS
-from ..policies.weight_files import weight_file_text
+from ..config.policies.weight_files import weight_file_text
 from ..runs import Run
 from .frozen_terms import FrozenTerms
 from .measuring import frozen

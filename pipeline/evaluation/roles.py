@@ -16,10 +16,10 @@ from typing import Any
 import pandas as pd
 
 from ...nodes.errors import InputError
+from ..asking.retriever import Retriever
+from ..config.grants import grant_all
+from ..config.policies.tables import Policies
 from ..corpus.memory import MemoryCorpus
-from ..grants import grant_all
-from ..policies.tables import Policies
-from ..retriever import Retriever
 from ..sources.evidence_file import read_evidence
 from ..sources.importing import normalise
 from ..sources.jsonl import read_lines

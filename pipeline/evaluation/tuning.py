@@ -22,7 +22,7 @@ import pandas as pd
 from ...nodes.errors import InputError
 from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from ...nodes.vocabulary import WEIGHED_TERMS
-from ..encoders.encoder import NAME
+from ..line.encoders.encoder import NAME
 from .collections import Collection
 from .evaluate import Asked, ask
 from .fitting import ITERATIONS, PULL, fitted_weights

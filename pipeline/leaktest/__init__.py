@@ -1,7 +1,7 @@
 """`leak-test`: a user's own corpus and grants, probed for what a caller must not learn.
 
 `tenants` says who asks and who can be tested together, `angles` how they ask and what that shuts out, `canaries` makes rows
-that no request of a tenant may see, `probes` the requests, `surfaces` everything that a caller gets back, `through_doors` the same over HTTP and MCP, `batches` the
+that no request of a tenant may see, `probes` the requests, `surfaces` everything that a caller gets back, `through_servers` the same over HTTP and MCP, `batches` the
 comparison of many tenants at once, `own_rows` what a tenant's own rows and the heads of the corpus show, `testing` puts them together, `report` tells. All of it happens on a copy of the corpus.
 """
 

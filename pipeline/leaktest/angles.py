@@ -25,8 +25,8 @@ from ...nodes.walls.gates.gate import ANGLES, BOUNDED, GUIDED, OPEN, Canary, Gro
 from ...nodes.walls.gates.names import ROOT
 from ...nodes.walls.gates.trust import LEAK_TEST
 from ...nodes.walls.gates.zones import LEFT_OUT
-from ..policies.roles import Roles
-from ..policies.tables import Policies
+from ..config.policies.roles import Roles
+from ..config.policies.tables import Policies
 
 __all__ = [
     "ANGLES", "BOUNDED", "GUIDED", "LEAK_TEST", "LEFT_OUT", "OPEN", "Angle", "Others", "angle", "gate_of", "with_feedback",

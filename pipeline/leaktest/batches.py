@@ -20,22 +20,22 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ..contracts.scope import Desk
+from ..asking.retriever import Retriever
+from ..config.grants import GrantsFile
+from ..config.policies.tables import Policies
+from ..config.settings import Settings, Value
+from ..contracts.scope import ContractResolver
 from ..corpus import Corpus
 from ..corpus.heads import HEADS
-from ..grants import GrantsFile
-from ..policies.tables import Policies
-from ..retriever import Retriever
 from ..runs import RunStore
 from ..runs.run import Run
-from ..settings import Settings, Value
 from .angles import LEAK_TEST, OPEN, gate_of
 from .canaries import Case, Planting, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
 from .surfaces import ECHOES, UNKNOWN_ID, Lister, audit_keys, listed, plain, recorded_logs, refusal, surfaces_of
 from .tenants import ASKER, Tenant
-from .through_doors import door_surfaces
+from .through_servers import door_surfaces
 
 __all__ = ["STATES", "Bench", "Unit", "test_batch"]
 
@@ -96,10 +96,12 @@ class Bench:
         mine = {"corpus": corpus, "runs": runs, "grants": self.grants.path, "principal": tenant.principal}
         return Settings({**self.settings.values, **{name: Value(value, LEAK_TEST) for name, value in mine.items()}})
 
-    def desk(self, tenant: Tenant, corpus: Path) -> Desk:
+    def desk(self, tenant: Tenant, corpus: Path) -> ContractResolver:
         """The desk at which a tenant looks at contracts."""
         opened = Corpus.open(corpus)
-        return Desk(opened, self.grants, self.policies, tenant.principal, self.as_of, {"project": tenant.project})
+        return ContractResolver(
+            opened, self.grants, self.policies, tenant.principal, self.as_of, {"project": tenant.project}
+        )
 
     def under(self, policies: Policies) -> Bench:
         """The same under other policies."""

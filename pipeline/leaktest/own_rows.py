@@ -19,8 +19,8 @@ from ...nodes.columns.hidden_characters import escape
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import IMPORT_ROWS
 from ..corpus import Corpus
-from ..durable import copy_tree
 from ..sources.importing import normalise
+from ..storage.durable import copy_tree
 from .angles import LEAK_TEST
 from .batches import Bench
 from .canaries import Case, base_of

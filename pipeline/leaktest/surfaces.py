@@ -26,18 +26,18 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
+from ..asking.retrieval import Retrieval, retrieval_of
+from ..asking.service import audited_projects, corpus_facts, readable_snapshots
+from ..config.settings import Settings
 from ..contracts.preview import preview
-from ..contracts.scope import Desk
+from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
-from ..driver import outputs
 from ..evaluation.lost_gold import lost_gold
+from ..line.driver import outputs
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
-from ..retrieval import Retrieval, retrieval_of
 from ..runs.ids import SNAPSHOT_ID
 from ..runs.run import Run
-from ..service import audited_projects, corpus_facts, readable_snapshots
-from ..settings import Settings
 from ..views import recall_xray, report, xray
 from ..views.context_actions import actions_of, as_csv
 
@@ -91,7 +91,7 @@ class Lister:
     """A tenant on one state of the corpus, with a request of theirs and its snapshot in a run."""
 
     settings: Settings
-    desk: Desk
+    desk: ContractResolver
     asked: Mapping[str, Any]
     run: Run
     snapshot_id: str

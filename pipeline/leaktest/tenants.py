@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ...nodes.tables import GRANTS
-from ..grants import GrantsFile
+from ..config.grants import GrantsFile
 from .angles import Others
 from .canaries import NOBODY
 

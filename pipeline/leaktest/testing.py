@@ -25,11 +25,11 @@ from ...nodes.columns.keys import flat
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
 from ...nodes.vocabulary import MODES
+from ..config.grants import load_grants
+from ..config.policies.tables import load_policies
+from ..config.settings import Settings
 from ..corpus import Corpus
-from ..durable import copy_tree
-from ..grants import load_grants
-from ..policies.tables import load_policies
-from ..settings import Settings
+from ..storage.durable import copy_tree
 from .angles import ANGLES, OPEN, angle, with_own_presets
 from .batches import Bench, Unit, test_batch
 from .canaries import Case, folder_of
@@ -200,7 +200,7 @@ def _units(bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, can
 
 def _encoder(corpus: Corpus, settings: Settings) -> Any:
     """The encoder that canaries need to be found by the semantic lane; None where that lane is off."""
-    from ..encoders.encoder import encoder_of
+    from ..line.encoders.encoder import encoder_of
 
     profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
     return encoder_of(profile, settings.encoder_choice)

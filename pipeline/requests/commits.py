@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.scope.grant_reach import reach_of
+from ...nodes.scope.active_grants import active_grants_of
 from ...nodes.scope.selectors import selected_pairs, source_pairs
 from ...nodes.tables import REQUESTS
 from ..corpus import Corpus
@@ -57,7 +57,7 @@ class Commits:
     def _opened(self, request: Mapping[str, Any]) -> pa.Table:
         """The commits of the histories that grants open, files of any class in them."""
         asked = pa.schema([REQUESTS.schema.field(name) for name in _ASKED])
-        reach = reach_of(
+        reach = active_grants_of(
             pa.Table.from_pylist([{name: request.get(name) for name in _ASKED}], schema=asked), self.grants
         )
         commits = self.corpus.commits(request["project"])

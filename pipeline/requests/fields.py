@@ -22,8 +22,8 @@ from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
 from ...nodes.tables import REQUESTS
-from ..patterns import GLOBS, MAX_PATTERNS, path_glob
-from ..weight_sets import WEIGHT_SETS
+from ..config.weight_sets import WEIGHT_SETS
+from ..parsing.patterns import GLOBS, MAX_PATTERNS, path_glob
 
 Converter = Callable[[Any, str], Any]
 

@@ -22,8 +22,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ...nodes.errors import InputError, kind_of
-from ..quoting import shown_keys
-from ..strict_json import RepeatedKeyError, strict_json
+from ..parsing.quoting import shown_keys
+from ..parsing.strict_json import RepeatedKeyError, strict_json
 from .fields import LISTS, NUMBERS, TEXTS, column_of
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import MODES
-from ..quoting import canonical
+from ..parsing.quoting import canonical
 
 __all__ = ["FILE", "handoff", "trees_around"]
 

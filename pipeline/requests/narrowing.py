@@ -16,7 +16,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import RECALL_EFFORTS
-from ..patterns import common_patterns
+from ..parsing.patterns import common_patterns
 
 __all__ = ["PLACES", "Fields", "narrowed"]
 

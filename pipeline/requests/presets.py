@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..patterns import pattern_parts
-from ..quoting import shown_key, shown_row
-from ..yaml_files import parse
+from ..parsing.patterns import pattern_parts
+from ..parsing.quoting import shown_key, shown_row
+from ..parsing.yaml_files import parse
 from .fields import PATTERNS, column_of, columns_of
 from .narrowing import PLACES, Fields, narrowed
 

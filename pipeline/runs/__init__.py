@@ -18,11 +18,12 @@ runs/<run_id>/stage/              only while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
 
 - the folder: `store`, `log` of `log_lines` with its `signed_head`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
-- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `going_on`,
+- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `resume`,
   `adopting`, `compacting`
 - read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
-- removed while unfinished: `discarding`; erased: `erasing`, `dropping` (of runs that are not finished), `showing` (what shows a row),
+- removed while unfinished: `discarding`; erased: `erasing`, `erasing_unfinished` (of runs that are not finished), `erasing_texts` (what shows a row),
   `asked` (what a request said), `model_inputs` (recorded inputs)
+- for auditors: `out_of_scope`, the best matches outside a scope, kept apart
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from .answer_log import log_answer, logged_answers
 from .asked import Asked, Unheld
 from .compacting import compact
 from .erasing import RunsErased, erase_evidence, erase_texts
-from .going_on import left_open
 from .live import LiveRun, RunTakenError
 from .live_files import Took
 from .replay import Replay, replay
+from .resume import left_open
 from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun
 from .verify import Problem, VerifyReport, verify

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, VerificationError
-from ..durable import entries, stands
-from ..locks import hold
-from ..places import Place
+from ..storage.durable import entries, stands
+from ..storage.locks import hold
+from ..storage.places import Place
 from .files import locked, sha256_of
 from .ids import RUN_ID
-from .live import told
+from .live import log_fields
 from .live_files import live_files, read_live, unlogged
 from .log import files_named
 from .log_lines import Line
@@ -64,7 +64,7 @@ def adopt(store: RunStore, folder: Place, lines: list[Line]) -> None:
     for file in lost:
         path = folder / "live" / file
         line: dict[str, Any] = {"file": file, "sha256": sha256_of(path), "lineage_sha256": lineage}
-        line |= told(read_live(path))
+        line |= log_fields(read_live(path))
         store.log.append("live", folder.name, **line, started_by=starter, adopted=True)
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from ...nodes.errors import VerificationError
 from ...nodes.tables import STRUCTURED_FACTS
-from ..durable import file_sha256, make_folders
-from ..places import Place
+from ..storage.durable import file_sha256, make_folders
+from ..storage.places import Place
 from .files import read_json, write_bytes
 from .log_lines import Line
 from .store import RunStore
@@ -62,7 +62,7 @@ def logged_answers(store: RunStore, snapshots: Collection[str]) -> list[dict[str
     ]
     on_record = {id_: _on_record(store, id_) for id_ in {e["snapshot_id"] for e in entries if e["facts"]}}
     return [
-        entry | {"facts": [_told(fact, on_record[entry["snapshot_id"]]) for fact in entry["facts"]]}
+        entry | {"facts": [_readable(fact, on_record[entry["snapshot_id"]]) for fact in entry["facts"]]}
         for entry in entries
     ]
 
@@ -78,7 +78,7 @@ def _on_record(store: RunStore, snapshot_id: str) -> dict[tuple[str, str | None]
     }  # fmt: skip
 
 
-def _told(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict[str, Any]]) -> dict[str, Any]:
+def _readable(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict[str, Any]]) -> dict[str, Any]:
     """A value of an entry without hashes, and what the record says of it."""
     said = on_record.get((fact["record_id"], fact["field_sha256"]), dict.fromkeys(("field", "canonical", "locator")))
     return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | said

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.keys import flat
+from .erasing_texts import Stored, requests_showing
 from .parts import PERSISTED, values_of
-from .showing import Stored, requests_showing
 
 __all__ = ["Asked", "Unheld", "chosen_among", "requests_of", "words_of"]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ..durable import remove_tree, stands
-from ..places import Place
+from ..storage.durable import remove_tree, stands
+from ..storage.places import Place
 from .adopting import adopt
 from .files import locked, remove_unnamed, sha256_of
 from .live_files import live_files, read_live

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...nodes.errors import StoreError
-from ..durable import remove_tree
+from ..storage.durable import remove_tree
 from .files import locked
 from .states import CRASHED, UNFINISHED, state_of
 from .store import RunStore

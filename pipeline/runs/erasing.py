@@ -24,18 +24,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
-from ..durable import TEMPORARY, make_folders, remove_tree, stands
-from ..locks import confirm
+from ..storage.durable import TEMPORARY, make_folders, remove_tree, stands
+from ..storage.locks import confirm
 from .asked import Asked, Unheld, chosen_among, requests_of, words_of
 from .compacting import compact
-from .dropping import drop_shards
+from .erasing_texts import texts_showing
+from .erasing_unfinished import drop_shards
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .listing import forget_listings
 from .live_files import live_files
 from .log_lines import Line
 from .parts import TEXTS
 from .run import BATCH, INTERACTIVE, Run
-from .showing import texts_showing
 from .store import RunStore, run_kind
 from .upgrading import upgrade
 

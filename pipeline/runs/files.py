@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
-from ..durable import TEMPORARY, write_atomic
-from ..file_access import make_folder
-from ..locks import held
-from ..places import ObjectPlace, Place
+from ..storage.durable import TEMPORARY, write_atomic
+from ..storage.file_access import make_folder
+from ..storage.locks import held
+from ..storage.places import ObjectPlace, Place
 from .ids import RUN_ID
 
 _IN_RUN = re.compile(rf"{RUN_ID.pattern}/.+")

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import CONTRACT_BOUNDS, FAILURES, REQUESTS, SNAPSHOTS, TABLES
-from ..durable import make_folders, remove_tree, stands, write_atomic
-from ..places import Place
+from ..storage.durable import make_folders, remove_tree, stands, write_atomic
+from ..storage.places import Place
 from .formats import FORMAT
 from .live_files import live_files, read_live
 from .parts import with_texts
@@ -50,7 +50,7 @@ def listed(run: Run) -> pa.Table:
     if not isinstance(run.folder, Path):
         return _read(run)
     file, files = _file_of(run.folder), live_files(run.folder) if run.live else []
-    known = _known(file, run.folder, files)
+    known = _cached(file, run.folder, files)
     if known is not None and (not run.live or known.num_rows == len(files)):
         return known
     stamp = _stamp(run.folder, files)
@@ -78,7 +78,7 @@ def _file_of(folder: Path) -> Path:
     return folder.parent / FOLDER / f"{folder.name}.arrow"
 
 
-def _known(file: Path, folder: Path, files: Sequence[str]) -> pa.Table | None:
+def _cached(file: Path, folder: Path, files: Sequence[str]) -> pa.Table | None:
     """What was kept of a run, if the files that it was made of are as they were: of an interactive run the first ones."""
     with suppress(OSError, pa.ArrowException):
         table = pa.ipc.open_file(pa.py_buffer(file.read_bytes())).read_all()

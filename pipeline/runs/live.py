@@ -21,15 +21,15 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
-from ..durable import make_folders, remove_tree, stands, write_atomic
-from ..locks import confirm, hold
-from ..places import Place
+from ..storage.durable import make_folders, remove_tree, stands, write_atomic
+from ..storage.locks import confirm, hold
+from ..storage.places import Place
 from .files import locked, write_json
-from .going_on import Left
 from .ids import new_run_id, snapshot_id
 from .live_files import Took, live_file, write_live
 from .log import LineInDoubtError, files_named
 from .parts import PER_REQUEST, PER_RUN, Vectors, check_conservation, stored_tables, texts_of
+from .resume import Left
 from .store import RunStore
 
 COMPACTED_WITHIN = 60.0
@@ -135,7 +135,7 @@ class LiveRun:
             confirmed()  # whoever erases from now on sees the run, and waits for its lock
             sha256 = write_live(path, stored, None if self.number else self._settings, took)
         self._confirm()
-        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **told(stored)}
+        line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **log_fields(stored)}
         line |= {"started_by": self._settings.get("principal")}
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
@@ -177,6 +177,6 @@ class LiveRun:
         self._in_doubt = {}
 
 
-def told(stored: Mapping[str, pa.Table]) -> dict[str, str]:
+def log_fields(stored: Mapping[str, pa.Table]) -> dict[str, str]:
     """What LOG says of a snapshot beside its file."""
     return stored["snapshots"].select(["request_id", "snapshot_digest"]).to_pylist()[0]

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from ...nodes.errors import ScopedRetrievalError, StoreError
 from ...nodes.tables import TABLES
-from ..durable import names_in, read_whole, stands
-from ..places import Place
+from ..storage.durable import names_in, read_whole, stands
+from ..storage.places import Place
 from .files import named, write_bytes
 from .formats import FORMAT, adapted, check_format, inline_texts
 from .parts import TEXTS, stored_schema

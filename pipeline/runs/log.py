@@ -20,9 +20,9 @@ from sys import intern
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
-from ..durable import read_whole, stands, sync_path
-from ..file_access import open_new
-from ..places import ObjectPlace, Place
+from ..storage.durable import read_whole, stands, sync_path
+from ..storage.file_access import open_new
+from ..storage.places import ObjectPlace, Place
 from .files import locked
 from .log_lines import START, Line, canonical
 from .signed_head import Signer, sign_next, sign_written

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from ...nodes.columns.keys import flat, pair_positions
 from ...nodes.context_tables import CONTEXT_DECISIONS, ISOLATED
 from ...nodes.errors import StoreError
-from ..durable import entries, remove_leftovers, remove_tree, stands
-from ..places import Place
+from ..storage.durable import entries, remove_leftovers, remove_tree, stands
+from ..storage.places import Place
 from .files import parquet_bytes, read_json, read_parquet, write_bytes, write_json
 
 __all__ = ["CONTEXTS", "TEXTS", "erase_from_inputs", "records_in"]

@@ -13,8 +13,8 @@ import json
 from collections.abc import Set
 from typing import Any
 
-from ..durable import read_whole
-from ..places import ObjectPlace, Place
+from ..storage.durable import read_whole
+from ..storage.places import ObjectPlace, Place
 from .run import STAGE
 
 __all__ = ["RECEIPTS_STAGED", "receipt_name", "receipt_of"]

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, kind_of
 from ...nodes.tables import TABLES
-from ..durable import stands
-from ..places import Place
+from ..storage.durable import stands
+from ..storage.places import Place
 from .files import read_json, read_parquet, read_parquet_as_is
 from .formats import FORMAT, adapted, check_format, inline_texts, version_of
 from .ids import SNAPSHOT_ID

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ..durable import read_whole, stands, write_atomic
-from ..places import Place
+from ..storage.durable import read_whole, stands, write_atomic
+from ..storage.places import Place
 from .log_lines import START, Line
 
 __all__ = ["FILE", "Signer", "head_problem", "sign", "sign_next", "sign_written"]

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..durable import entries, remove_tree, staging_folder
-from ..locks import hold
-from ..places import ObjectPlace, Place
+from ..storage.durable import entries, remove_tree, staging_folder
+from ..storage.locks import hold
+from ..storage.places import ObjectPlace, Place
 from .files import locked
 from .ids import RUN_ID
 

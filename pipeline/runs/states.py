@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 
 from ...nodes.errors import ScopedRetrievalError
-from ..durable import stands
-from ..locks import hold
-from ..places import ObjectPlace
+from ..storage.durable import stands
+from ..storage.locks import hold
+from ..storage.places import ObjectPlace
 from .files import read_json
 from .formats import FORMAT, UnknownVersionError, check_format, version_of
 from .live_files import live_files, live_format, read_settings

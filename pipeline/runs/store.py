@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
-from ..durable import make_folders, publish_folder, remove_tree, stands, sync_all
-from ..file_access import make_folder
-from ..locks import confirm
-from ..own_folders import keep_out
-from ..places import ObjectPlace, Place, fixed_place
 from ..progress import counted
+from ..storage.durable import make_folders, publish_folder, remove_tree, stands, sync_all
+from ..storage.file_access import make_folder
+from ..storage.locks import confirm
+from ..storage.own_folders import keep_out
+from ..storage.places import ObjectPlace, Place, fixed_place
 from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id
 from .live_files import is_live
@@ -323,7 +323,7 @@ class StagedRun:
             self._listed = set(self.folder.files())
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
-    def told(self, shards: list[int], doing: str = "answering") -> str:
+    def described(self, shards: list[int], doing: str = "answering") -> str:
         """How much is to be done: `answering 300 requests in 2 shards`."""
         if not shards:
             return "every request is answered"

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...nodes.errors import StoreError, VerificationError
-from ..durable import remove_tree, stands, sync_all
-from ..places import Place
+from ..storage.durable import remove_tree, stands, sync_all
+from ..storage.places import Place
 from .compacting import compact
 from .files import files_below, locked, sha256_of, write_bytes
 from .formats import BETWEEN, FORMAT, UPGRADED

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from ...nodes.audit.snapshot_digest import snapshot_digests
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
-from ..durable import TEMPORARY, stands
-from ..places import Place
+from ..storage.durable import TEMPORARY, stands
+from ..storage.places import Place
 from .answer_log import check_answers
 from .erasing import Erased, erased_from
 from .files import files_below, locked, sha256_of

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from ...nodes.audit.snapshot_digest import digests_known
 from ...nodes.tables import TABLES
-from ..durable import sync_all
-from ..file_access import make_folder
-from ..places import ObjectPlace, Place
+from ..storage.durable import sync_all
+from ..storage.file_access import make_folder
+from ..storage.places import ObjectPlace, Place
 from .files import parquet_bytes, read_parquet, sha256_of, write_bytes, write_json
 from .parts import PER_REQUEST, PER_RUN, PERSISTED, Vectors, check_conservation, logical_digest, stored_tables, texts_of
 

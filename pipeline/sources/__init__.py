@@ -8,5 +8,5 @@
 - `source_reader`: what a reader is
 - records: `records` (all of them), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with `record_schema`), `evidence_file`;
   `record_rows`, `jsonl` and `column_types` are what they share
-- reading again: `known_source`, `rereading`, `same_source`, `reader_digest`
+- reading again: `source_state`, `incremental_import`, `same_source`, `reader_digest`
 """

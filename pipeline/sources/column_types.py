@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import AUTHORITY
-from ..quoting import canonical, shown
+from ..parsing.quoting import canonical, shown
 
 __all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "instant"]
 
@@ -132,13 +132,13 @@ def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:
 
 
 def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> InputError:
-    return InputError.described(_said(type_), _said(column.type), f"{where(_first(column))}.{name}")
+    return InputError.described(_type_name(type_), _type_name(column.type), f"{where(_first(column))}.{name}")
 
 
-def _said(type_: pa.DataType) -> str:
+def _type_name(type_: pa.DataType) -> str:
     """A type without the names of fields, which are as foreign as values."""
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return f"list of {_said(type_.value_type)}"
+        return f"list of {_type_name(type_.value_type)}"
     return str(type_).partition("<")[0]
 
 

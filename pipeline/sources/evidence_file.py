@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError
 from ...nodes.tables import IMPORT_ROWS
-from ..quoting import shown_keys
+from ..parsing.quoting import shown_keys
 from .column_types import PLACE, Where, as_declared, authority_ranks, instant
 from .jsonl import Record, read_lines
 from .report import SourceReport

@@ -24,9 +24,9 @@ from ...nodes.errors import InputError
 from ..progress import Say, quiet
 from .files import ReadOptions, RowBuilder, microseconds
 from .git_commands import Git
+from .incremental_import import IncrementalImport
 from .path_history import commit_table, read_changes
 from .report import SourceReport
-from .rereading import Rereadings
 from .same_source import same_beginning
 
 __all__ = ["commit_times", "git_source_id", "read_git_history", "resolve_commit_time"]
@@ -41,7 +41,7 @@ def read_git_history(
     now: datetime,
     report: SourceReport,
     options: ReadOptions | None = None,
-    rereadings: Rereadings | None = None,
+    rereadings: IncrementalImport | None = None,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.

@@ -15,7 +15,7 @@ import yaml
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
-from ..yaml_files import SURROGATE
+from ..parsing.yaml_files import SURROGATE
 from .column_types import instant
 
 __all__ = ["Header", "front_title", "has_fields", "read_header", "record_number"]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..corpus.identity import ID_COLUMNS, evidence_ids
-from ..corpus.readings import PathReading
+from ..corpus.source_states import PathReading
 from .chunking import Chunk
 
 __all__ = ["STORED", "First", "Key", "Live", "PathState", "states_of"]

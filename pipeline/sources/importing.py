@@ -36,7 +36,7 @@ from ...nodes.vocabulary import (
     ZONES,
     Vocabulary,
 )
-from ..quoting import canonical, shown_keys
+from ..parsing.quoting import canonical, shown_keys
 from ..redaction.masking import mask_spans, redact_columns, without_keys_over_rows
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport

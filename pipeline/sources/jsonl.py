@@ -21,8 +21,8 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
-from ..quoting import canonical, shown_key
-from ..strict_json import RepeatedKeyError, strict_json
+from ..parsing.quoting import canonical, shown_key
+from ..parsing.strict_json import RepeatedKeyError, strict_json
 from .column_types import instant
 from .report import SourceReport
 

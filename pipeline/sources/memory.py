@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
-from ..quoting import shown
+from ..parsing.quoting import shown
 from .documents import file_rows
 from .jsonl import Record, files_of, is_unicode, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables

@@ -17,14 +17,14 @@ from typing import Protocol
 import pyarrow as pa
 
 from ...nodes.schema import TIMESTAMP
-from ..progress import Say, Tenths, quiet
+from ..progress import Say, StepReporter, quiet
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated
 from .git_commands import ABSENT, Change, Commit
 from .history_states import First, Live, PathState
-from .known_source import Known
 from .report import SourceReport
+from .source_state import Known
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
@@ -66,7 +66,11 @@ def read_changes(
     for change in changes:
         by_path.setdefault(change.path, []).append(change)
     reader = _Reader(blobs, options)
-    tell, total, done = Tenths(say, "read {:,} of {:,} changes", least=LEAST_TOLD), sum(map(len, by_path.values())), 0
+    tell, total, done = (
+        StepReporter(say, "read {:,} of {:,} changes", least=LEAST_TOLD),
+        sum(map(len, by_path.values())),
+        0,
+    )
     for raw in sorted(by_path):
         tell(done, total)
         done += len(by_path[raw])

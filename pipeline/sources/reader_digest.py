@@ -12,13 +12,13 @@ from functools import lru_cache
 from importlib import resources
 from importlib.metadata import version
 
-from ..code_digest import sources_below
+from ..line.code_digest import sources_below
 from ..redaction.masking import REDACTOR
 
 __all__ = ["reader_digest"]
 
 _FOLDERS = ("nodes", "pipeline.sources", "pipeline.redaction", "pipeline.corpus")
-_VECTORS = "pipeline.encoders"
+_VECTORS = "pipeline.line.encoders"
 _LIBRARIES = (
     "PyYAML", "markdown-it-py", "tree-sitter", "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-typescript",
 )  # fmt: skip
@@ -37,7 +37,7 @@ def reader_digest(*, vectors: bool = False) -> str:
         for name in (*_FOLDERS, *([_VECTORS] if vectors else ()))
         for pair in sources_below(resources.files(f"{package}.{name}"), name)
     )
-    read["pipeline.indexing"] = resources.files(f"{package}.pipeline") / "indexing.py"
+    read["pipeline.indexing.importing"] = resources.files(f"{package}.pipeline.indexing") / "importing.py"
     digests = sorted(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in read.items())
     versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _LIBRARIES)]
     named = [REDACTOR, *versions, *digests]

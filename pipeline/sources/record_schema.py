@@ -24,8 +24,8 @@ from pathlib import Path
 
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
-from ..quoting import shown_key
-from ..yaml_files import Item, parse
+from ..parsing.quoting import shown_key
+from ..parsing.yaml_files import Item, parse
 
 __all__ = ["SCHEMA_SUFFIX", "TYPES", "RecordSchema", "schema_beside"]
 

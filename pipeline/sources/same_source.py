@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...nodes.errors import InputError
-from ..corpus.readings import PathReading, Reading
-from ..durable import stands
+from ..corpus.source_states import PathReading, Reading
+from ..storage.durable import stands
 from .git_commands import Commit, Git
 
 __all__ = ["holds_most", "known_commits", "same_beginning", "same_folder"]

@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import ZONES
-from ..quoting import shown_key
-from ..yaml_files import parse
+from ..parsing.quoting import shown_key
+from ..parsing.yaml_files import parse
 from .column_types import instant
 from .csv_logs import TIME_COLUMNS
 from .jsonl import files_of

@@ -28,9 +28,9 @@ from .chunking import Document
 from .file_kinds import FileKind, file_kind
 from .files import ReadOptions, RowBuilder, document_of, is_generated, microseconds
 from .git_commands import Git, may_find_repository
+from .incremental_import import IncrementalImport
 from .metadata import metadata_of
 from .report import SourceReport
-from .rereading import Rereadings
 from .same_source import holds_most
 
 __all__ = ["add_file", "file_version", "list_files", "read_file", "read_work_tree", "through_link"]
@@ -49,7 +49,7 @@ def read_work_tree(
     report: SourceReport,
     options: ReadOptions | None = None,
     leave_out: Collection[Path] = (),
-    rereadings: Rereadings | None = None,
+    rereadings: IncrementalImport | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
 

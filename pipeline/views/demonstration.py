@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..places import Place
+from ..storage.places import Place
 from .text_table import text_table
 from .xray import Rows
 

@@ -53,7 +53,7 @@ def lineage_of(driver: Any) -> dict[str, Any]:
 
 def current_lineage() -> dict[str, Any]:
     """The graph of the line as installed."""
-    from ..driver import build_driver
+    from ..line.driver import build_driver
 
     return lineage_of(build_driver())
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from .lineage import picture
-from .overview import duration, inline_svg, overview_svg, said, step_dot
+from .overview import duration, inline_svg, overview_svg, step_dot, summary_of
 from .report import rendered
 from .steps import Node, Step, steps_of
 
@@ -51,7 +51,7 @@ def lineage_page(
         overview=Markup(overview_svg(steps, links=True)),
         steps=[
             {
-                "name": step.name, "title": step.title, "said": said(step), "rows": [_row(node) for node in step.nodes],
+                "name": step.name, "title": step.title, "said": summary_of(step), "rows": [_row(node) for node in step.nodes],
                 "picture": Markup(found) if (found := _picture(step, nodes, homes)) else "",
                 "tables": [
                     {"name": node.name, "doc": node.doc, "columns": node.columns} for node in step.nodes if node.columns

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from .steps import Node, Passed, Step, passed
 
-__all__ = ["duration", "inline_svg", "overview_dot", "overview_svg", "said", "step_dot"]
+__all__ = ["duration", "inline_svg", "overview_dot", "overview_svg", "step_dot", "summary_of"]
 
 COLUMNS = 3
 _BOX, _GAP, _HEIGHT, _DOWN, _PAD = 236, 112, 70, 62, 12
@@ -51,7 +51,7 @@ def overview_svg(steps: Sequence[Step], *, links: bool = False) -> str:
             f'<rect x="{x}" y="{y}" width="{_BOX}" height="{_HEIGHT}" rx="8" fill="#8fb3dc" fill-opacity="0.22" '
             f'stroke="#6b8fb8"/><text x="{x + 12}" y="{y + 26}" font-size="15" font-weight="600" fill="{ink}">'
             f"{escape(step.title)}</text>"
-            f'<text x="{x + 12}" y="{y + 50}" font-size="12.5" fill="{ink}">{escape(said(step))}</text>'
+            f'<text x="{x + 12}" y="{y + 50}" font-size="12.5" fill="{ink}">{escape(summary_of(step))}</text>'
         )
         parts.append(f'<a href="#step-{escape(step.name)}">{box}</a>' if links else box)
     return "".join([*parts, "</svg>"])
@@ -71,7 +71,7 @@ def overview_dot(steps: Sequence[Step]) -> str:
         lines += [f'  "{left.name}" -> "{right.name}" [style=invis];' for left, right in pairwise(row)]
     for step in steps:
         lines.append(
-            f'  "{step.name}" [label=<<B>{step.title}</B><BR/><FONT POINT-SIZE="9">{escape(said(step))}</FONT>>];'
+            f'  "{step.name}" [label=<<B>{step.title}</B><BR/><FONT POINT-SIZE="9">{escape(summary_of(step))}</FONT>>];'
         )
     for one in passed(list(steps)):
         style = ", style=dashed" if one.back else ""
@@ -121,17 +121,17 @@ def inline_svg(picture: bytes) -> str:
     return re.sub(r' xmlns(:xlink)?="[^"]*"', "", element, count=2)
 
 
-def said(step: Step) -> str:
+def summary_of(step: Step) -> str:
     """What came of a step, in a line."""
     count = f"{len(step.nodes)} node{'' if len(step.nodes) == 1 else 's'}"
-    return ", ".join([count, *_known(step.rows, step.seconds)])
+    return ", ".join([count, *_counts(step.rows, step.seconds)])
 
 
 def _figures(node: Node) -> list[str]:
-    return [", ".join(_known(node.rows, node.seconds))] if _known(node.rows, node.seconds) else []
+    return [", ".join(_counts(node.rows, node.seconds))] if _counts(node.rows, node.seconds) else []
 
 
-def _known(rows: int | None, seconds: float | None) -> list[str]:
+def _counts(rows: int | None, seconds: float | None) -> list[str]:
     found = [f"{rows:,} rows"] if rows is not None else []
     return found if seconds is None else [*found, duration(seconds)]
 

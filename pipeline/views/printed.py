@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.columns.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
-from ..places import ObjectPlace
+from ..storage.places import ObjectPlace
 
 __all__ = ["json_document", "printed", "to_json", "visible", "visible_json"]
 

@@ -67,7 +67,7 @@ def refused_pairs(
     Returns:
         Per pair: evidence_id, admitted, decided_by, reason_code.
     """
-    from ..driver import build_driver
+    from ..line.driver import build_driver
 
     order = np.lexsort((rows, np.asarray(requests, dtype=object).astype(str)))
     at, count = rows[order], len(rows)

@@ -162,7 +162,7 @@ def _items(rows: Rows, scores: Mapping[str, Row], terms: Sequence[str]) -> list[
             {
                 "position": citation["position"], "label": citation["label"],
                 "locator": line_of(citation["locator"]),
-                "said": ", ".join(_said(citation, item, detail)),
+                "said": ", ".join(_labels(citation, item, detail)),
                 "final": f"{ranked['final']:.4f}" if ranked else "", "total": ranked.get("final", 0.0), "parts": parts,
                 "reason": ranked.get("selected_reason"), "text": item.get("visible_text"),
                 "facts": _facts(citation, item, detail, cut),
@@ -171,7 +171,7 @@ def _items(rows: Rows, scores: Mapping[str, Row], terms: Sequence[str]) -> list[
     return found
 
 
-def _said(citation: Row, item: Row, detail: Row) -> list[str]:
+def _labels(citation: Row, item: Row, detail: Row) -> list[str]:
     known = (
         citation.get("evidence_kind"), citation.get("standing"), item.get("form"), detail.get("freshness"),
         f"{item['tokens']} tokens" if item.get("tokens") is not None else None,

@@ -22,10 +22,10 @@ from options import Options
 from ours import NOW
 from scaling_part import ray_of
 from scoped_retrieval.nodes.kernels import compiled
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.importing import normalise
 

@@ -20,11 +20,11 @@ from bench_records import Row
 from options import Options
 from ours import NOW
 from scoped_retrieval.nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, LANE_STATES, QUERY_VECTORS
+from scoped_retrieval.pipeline.asking.retriever import SHARD_REQUESTS, Retriever
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import DIGESTS, SCOPED, build_driver, outputs
-from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.requests.door import resolve_requests
-from scoped_retrieval.pipeline.retriever import SHARD_REQUESTS, Retriever
+from scoped_retrieval.pipeline.line.driver import DIGESTS, SCOPED, build_driver, outputs
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 REQUESTS = 10_000
 PROJECTS = 100

@@ -19,8 +19,8 @@ from unittest.mock import patch
 
 import synthetic
 from bench_world import World, open_world
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import blocks
-from scoped_retrieval.pipeline.retriever import Retriever
 
 LANES = ("lexical", "symbol")
 

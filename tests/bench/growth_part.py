@@ -21,8 +21,8 @@ from options import Options
 from ours import Scoped
 from rounds import Contestant, Timing, interleaved
 from scoped_retrieval.nodes.text.text_analysis import query_tokens
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 FIXED = 1_000

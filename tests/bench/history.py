@@ -25,11 +25,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.nodes.tables import ADMISSIBLE
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
 from scoped_retrieval.pipeline.runs import RunStore
-from scoped_retrieval.pipeline.settings import load_settings
 from scoped_retrieval.pipeline.sources.git_history import commit_times
 from scoped_retrieval.pipeline.sources.history_check import alive_at, differences, readable_files
 

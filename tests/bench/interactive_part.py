@@ -20,7 +20,7 @@ import synthetic
 from bench_records import Row
 from bench_world import World, open_world
 from options import Options
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 
 REQUESTS = 2_000
 WARM_UP = 40

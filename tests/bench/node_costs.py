@@ -20,10 +20,10 @@ import synthetic
 import ten_thousand
 from rich.console import Console
 from rich.table import Table
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.planned_driver import Call, PlannedDriver
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.line.planned_driver import Call, PlannedDriver
 
 PROJECTS = 100
 WARM_UP = 20

@@ -27,10 +27,10 @@ from scoped_retrieval.nodes.recall.recall_scope import RecallTables
 from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.recall.scope_postings import whole_lists
 from scoped_retrieval.nodes.tables import FAILURES, LANE_STATES, QUERY_TERMS, QUERY_VECTORS, SUB_QUERIES
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import SCOPED, WALL, build_driver
-from scoped_retrieval.pipeline.requests.door import resolve_requests
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.line.driver import SCOPED, WALL, build_driver
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 LOOK_UPS = 6
 """Terms of a query."""

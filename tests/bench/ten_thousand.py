@@ -25,12 +25,12 @@ from typing import Any
 
 import synthetic
 import yaml
-from scoped_retrieval.pipeline.cores import cores
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.engines.process_engine import local_engine
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
-from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.line.cores import cores
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 ALONE = 5_120

@@ -15,9 +15,9 @@ from pathlib import Path
 import synthetic
 from bench_records import Row
 from options import Options
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
-from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
 
 __all__ = ["tree_rows"]
 

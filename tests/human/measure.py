@@ -17,10 +17,10 @@ from typing import Any
 
 import pandas as pd
 import yaml
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.evaluation.chunks import chunk_systems
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import index_collections
-from scoped_retrieval.pipeline.retriever import Retriever
 
 QUESTIONS = Path(__file__).with_name("questions.json")
 ASKED = {

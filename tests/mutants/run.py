@@ -58,9 +58,9 @@ SUITES = (
             "tests/test_boundary_gates_properties.py",
         ),
     ),
-    Suite("trimming", ("nodes/budget_trimming.py", "nodes/blocks/greedy_fit.py"), ("tests/test_budget_trimming.py", "tests/test_evidence_packing.py", "tests/test_rival_facts.py")),
+    Suite("trimming", ("nodes/budget_trimming.py", "nodes/blocks/greedy_fit.py"), ("tests/test_budget_trimming.py", "tests/test_evidence_packing.py", "tests/test_fact_conflicts.py")),
     Suite("audit", ("nodes/audit", "nodes/audit_snapshot.py"), ("tests/test_audit_snapshot.py", "tests/test_evidence_packing.py", "tests/test_why.py", "tests/test_digests.py", "tests/test_silent_encoder.py", "tests/test_document_004_words.py")),
-    Suite("grants", ("pipeline/grants.py", "nodes/scope_resolution.py", "nodes/scope/grant_reach.py"), ("tests/test_grants.py", "tests/test_grant_reach.py", "tests/test_contract_narrowing.py", "tests/test_scope_resolution.py", "tests/test_contracts.py")),
+    Suite("grants", ("pipeline/config/grants.py", "nodes/scope_resolution.py", "nodes/scope/active_grants.py"), ("tests/test_grants.py", "tests/test_active_grants.py", "tests/test_contract_narrowing.py", "tests/test_scope_resolution.py", "tests/test_contracts.py")),
 )  # fmt: skip
 
 

@@ -40,8 +40,8 @@ from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
 from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
 from scoped_retrieval.nodes.walls.gates import paths as gate_paths
-from scoped_retrieval.pipeline import lanes
 from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
+from scoped_retrieval.pipeline.line import lanes
 from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the counterexample looked for

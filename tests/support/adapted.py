@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from command_line import SHOP
+from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.retriever import Retriever
 
 QUESTION = "What is the default role?"
 FIELDS = {"project": "shop", "as_of": "2030-06-01T12:00:00Z"}

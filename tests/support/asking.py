@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 import yaml
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.tables import CAPTURES, TABLES
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.grants import load_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.driver import LANES, Line, QueryVectors, run_line
-from scoped_retrieval.pipeline.encoders.cross_encoder import PairScores
-from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.lanes import lanes_off
 from scoped_retrieval.pipeline.leaktest.angles import with_feedback
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.provenance import provenance
-from scoped_retrieval.pipeline.requests.door import resolve_requests
-from scoped_retrieval.pipeline.retriever import Retriever
+from scoped_retrieval.pipeline.line.driver import LANES, Line, QueryVectors, run_line
+from scoped_retrieval.pipeline.line.encoders.cross_encoder import PairScores
+from scoped_retrieval.pipeline.line.lanes import lanes_off
+from scoped_retrieval.pipeline.line.provenance import provenance
+from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 from scoped_retrieval.pipeline.runs import RunStore
 from scoped_retrieval.pipeline.sources.importing import normalise
 from stand_in_encoder import SharedWords, WordsByTheirStart

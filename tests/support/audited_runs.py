@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import yaml
-from scoped_retrieval.pipeline.settings import Settings, load_settings
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from small_corpus import NOON, Story, days_ago, row
 
 SAYS = "the retry limit of a session"

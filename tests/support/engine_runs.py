@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.nodes.errors import StoreError
+from scoped_retrieval.pipeline.asking.retrieval import RunSummary
 from scoped_retrieval.pipeline.engines.shards import Engine
-from scoped_retrieval.pipeline.retrieval import RunSummary
 from scoped_retrieval.pipeline.runs import RunStore
 from small_corpus import Story, row
 from stand_in_encoder import WordsByTheirStart

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, verify
 from scoped_retrieval.pipeline.runs.live_files import read_live
-from scoped_retrieval.pipeline.settings import Settings, load_settings
 from small_corpus import Story, row
 
 CANARY = "zebrafink quartermaster"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scoped_retrieval.pipeline.places import ObjectPlace, place_of
+from scoped_retrieval.pipeline.storage.places import ObjectPlace, place_of
 
 _PUTS = ("pipe_file", "put_file", "pipe")
 

@@ -19,8 +19,8 @@ TOUCHES = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", 
 
 def index(folder: Path) -> str:
     """Index the shop into `folder/corpus`; the generation."""
-    from scoped_retrieval.pipeline.indexing import IndexRequest, index_into
-    from scoped_retrieval.pipeline.settings import load_settings
+    from scoped_retrieval.pipeline.config.settings import load_settings
+    from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
 
     flags = {"corpus": str(folder / "corpus"), "project": "shop", "principal": "ana"}
     settings = load_settings(flags, cwd=folder, environ={}, user=None)
@@ -35,7 +35,7 @@ def index(folder: Path) -> str:
 
 def run(folder: Path) -> str:
     """Run twelve requests in four shards, or finish the run that was begun; its id."""
-    from scoped_retrieval.pipeline.retriever import Retriever
+    from scoped_retrieval.pipeline.asking.retriever import Retriever
     from scoped_retrieval.pipeline.runs import RunStore
 
     requests = [
@@ -52,8 +52,8 @@ def run(folder: Path) -> str:
 
 def erase(folder: Path) -> int:
     """Erase what the shop's work tree says, from the corpus and the run; the number of rows."""
-    from scoped_retrieval.pipeline.erasure import erase as erased
-    from scoped_retrieval.pipeline.settings import load_settings
+    from scoped_retrieval.pipeline.config.settings import load_settings
+    from scoped_retrieval.pipeline.maintenance.erasure import erase as erased
 
     flags = {"corpus": str(folder / "corpus"), "runs": str(folder / "runs"), "principal": "ana"}
     settings = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")

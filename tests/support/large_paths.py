@@ -18,12 +18,12 @@ from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
     compiled_recall,
     expansion_recall,
-    graded_lists,
     lane_recall,
     posting_recall,
     recall_scope,
     recall_selection,
     scope_postings,
+    score_bounds,
     vector_recall,
 )
 from scoped_retrieval.nodes.text import plain_keys, same_texts, siphash, text_analysis
@@ -39,7 +39,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "FEW_STRINGS": (1, (ragged, text_analysis)),
     "FLAGS": (64, (vector_recall,)),
     "LEAST": (0, (scope_postings,)),
-    "LONG": (0, (graded_lists,)),
+    "LONG": (0, (score_bounds,)),
     "MANY": (0, (compiled_recall,)),
     "PAIRS": (64, (recall_scope, clocks, expansion_recall, posting_recall, time_gates)),
     "POSTINGS": (256, (compiled_recall,)),
@@ -47,7 +47,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "RANKS_FIRST": (1, (greedy_fit,)),
     "ROWS_AT_ONCE": (8, (vector_recall,)),
     "SHORTLIST_FROM": (0, (vector_recall,)),
-    "SLOTS": (0, (graded_lists,)),
+    "SLOTS": (0, (score_bounds,)),
     "TOGETHER": (2, (vector_recall,)),
     "WIDE": (0, (compiled_recall,)),
     "_AT_ONCE": (8, (siphash,)),

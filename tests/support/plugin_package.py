@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.config.settings import load_settings
 from small_corpus import Story
 
 SOURCE = '''

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import yaml
 from role_world import NOW
+from scoped_retrieval.pipeline.asking.retrieval import Retrieval
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.grants import load_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
-from scoped_retrieval.pipeline.grants import load_grants
-from scoped_retrieval.pipeline.policies.tables import load_policies
-from scoped_retrieval.pipeline.retrieval import Retrieval
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise
 from stand_in_encoder import WordsByTheirStart
 

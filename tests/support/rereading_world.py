@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.corpus.readings import forget_readings
-from scoped_retrieval.pipeline.indexing import IndexReport, IndexRequest, index_into
-from scoped_retrieval.pipeline.settings import load_settings
+from scoped_retrieval.pipeline.corpus.source_states import forget_readings
+from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"

@@ -10,13 +10,13 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
+from scoped_retrieval.pipeline.asking.retrieval import Retrieval
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.policies.overlays import overlay_of
+from scoped_retrieval.pipeline.config.policies.roles import roles_of
+from scoped_retrieval.pipeline.config.policies.tables import Policies, load_policies
 from scoped_retrieval.pipeline.corpus.memory import MemoryCorpus
 from scoped_retrieval.pipeline.evaluation.roles import grant_all
-from scoped_retrieval.pipeline.policies.overlays import overlay_of
-from scoped_retrieval.pipeline.policies.roles import roles_of
-from scoped_retrieval.pipeline.policies.tables import Policies, load_policies
-from scoped_retrieval.pipeline.retrieval import Retrieval
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise
 from stand_in_encoder import WordsByTheirStart
 

@@ -21,7 +21,7 @@ from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.plugins import NO_PLUGINS
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.vocabulary import FILE_TERMS
-from scoped_retrieval.pipeline.policies.roles import NO_ROLES, Roles
+from scoped_retrieval.pipeline.config.policies.roles import NO_ROLES, Roles
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
 WEIGHTS = {

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
+from scoped_retrieval.pipeline.asking.retrieval import Retrieval
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.grants import write_starter_grants
-from scoped_retrieval.pipeline.retrieval import Retrieval
-from scoped_retrieval.pipeline.retriever import Retriever
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope_resolution import contract_bounds, contracts, reach
 from scoped_retrieval.nodes.tables import MODE_POLICIES, ROLE_POLICIES
 from scoped_retrieval.nodes.walls.gates import GATES
-from scoped_retrieval.pipeline.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

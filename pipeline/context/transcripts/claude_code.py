@@ -120,13 +120,13 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
         if block.get("type") == "tool_result":
             _result(made, id_, record, block, calls)
         elif block.get("type") == "text" and isinstance(block.get("text"), str):
-            typed = _said(made, id_, block["text"], calls)
+            typed = _message(made, id_, block["text"], calls)
         else:
             made.left_out[f"blocks of type {block.get('type')}"] += 1
     return typed
 
 
-def _said(made: Transcript, id_: str, text: str, calls: dict[str, Any]) -> str:
+def _message(made: Transcript, id_: str, text: str, calls: dict[str, Any]) -> str:
     """What the user wrote, or ran in the shell of the agent; gives the command that was typed, if it is one."""
     while added := _ADDED.match(text):
         made.left_out["messages of the harness"] += 1

@@ -1,0 +1,140 @@
+"""Tables of `evidence_packing`, `fact_verification` and `budget_trimming`."""
+
+from __future__ import annotations
+
+from ..schema import boolean, caller, int32, int64, spans, string, strings, table, text
+
+PACKS = table(
+    "packs",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=True,
+    doc="Ranked candidates as items: merged with neighbours, duplicates dropped, conflict sets together, caps applied.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row that leads the item"),
+    row=int64("its frame row; envelope", digest=False),
+    placement=int64("its frame placement; envelope", digest=False),
+    position=int32("order of the item, from 1; 0 = dropped"),
+    kept=boolean("goes on to trimming"),
+    reason_code=string("why it was dropped; null = kept", nullable=True),
+    merged_into=string("evidence_id of the item that swallowed it", nullable=True),
+    merged_rows=strings("evidence ids in the item, in document order, the lead included"),
+    standing=string("how the text may speak"),
+    form=string("full, excerpt, summary, fact, reference, conflict-note or hint"),
+    conflict_note=boolean("says that a competing claim may exist"),
+    history=boolean("shown as history"),
+)
+
+STRUCTURED_FACTS = table(
+    "structured_facts",
+    key=("request_id", "evidence_id", "field"),
+    order=("request_id", "evidence_id", "field"),
+    persist=True,
+    doc="The fields of every structured record among a request's bounded candidates: what facts are checked against.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the record")),
+    entity=caller(text("the record's key")),
+    field=caller(text("the field's name, as in the record")),
+    value=caller(text("the field's value, as in the record")),
+    locator=caller(text("`path#line (Section)` of the record")),
+    stale=caller(boolean("the record was recorded more than 30 days before as_of")),
+)
+
+FACT_CHECKS = table(
+    "fact_checks",
+    key=("request_id", "evidence_id", "value"),
+    order=("request_id", "evidence_id", "value"),
+    persist=True,
+    doc="Dates, ids, numbers and money in items, checked against the structured records the contract admits.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the item")),
+    value=caller(text("the value as it stands in the item")),
+    kind=caller(string("id, date, money or number")),
+    finding=caller(string("match, mismatch, unknown_key, stale_sot or unread")),
+    field=caller(text("the record's field", nullable=True)),
+    canonical=caller(text("the record's value", nullable=True)),
+    record_id=caller(string("evidence_id of the record", nullable=True)),
+    locator=caller(text("`path#line (Section)` of the record", nullable=True)),
+)
+
+FITS = table(
+    "fits",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=False,
+    doc="Every item that reached trimming: what of its text fits, and which limit bound.",
+    request_id=string("the request"),
+    evidence_id=string("the row that leads the item"),
+    position=int32("its order among the packs, from 1"),
+    number=int32("order in which it was chosen, from 1: the n of `kind#n`; 0 = dropped"),
+    place=int32("order in the block, from 1; 0 = dropped"),
+    visible_text=text("the text that stays, a slice of the item's text; null = dropped", nullable=True),
+    kept_start=int64("first byte of the item's text that stays"),
+    kept_end=int64("end byte of the item's text that stays, exclusive; equal to kept_start = dropped"),
+    size=int64("bytes of the item's text"),
+    line_start=int32("first line shown", nullable=True),
+    line_end=int32("last line shown", nullable=True),
+    byte_start=int64("first byte of the document shown", nullable=True),
+    byte_end=int64("end byte of the document shown, exclusive", nullable=True),
+    merged_rows=strings("evidence ids of which something is shown, in document order"),
+    form=string("form as shown: a cut `full` is an `excerpt`"),
+    conflict_note=boolean("a member of a conflict set shown alone"),
+    fact_note=text("what a structured record says in place of a value of the item", nullable=True),
+    masked=spans("byte ranges of visible_text that are masked", nullable=True),
+    bound_by=string("the limit that cut or dropped it; null = shown whole", nullable=True),
+)
+
+TRIMMED = table(
+    "trimmed",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "position"),
+    persist=True,
+    doc="The items that fit, with the text that the model will see.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the row that leads the item")),
+    row=int64("its frame row; envelope", digest=False),
+    placement=int64("its frame placement; envelope", digest=False),
+    position=caller(int32("order in the block, from 1")),
+    label=caller(string("`kind#n`")),
+    form=caller(string("full, excerpt, summary, fact, reference, conflict-note or hint")),
+    standing=caller(string("how the text may speak")),
+    merged_rows=caller(strings("evidence ids in the item, in document order")),
+    visible_text=caller(text("the text as shown, before fencing")),
+    visible_sha256=caller(string("SHA-256 of visible_text, hex")),
+    tokens=caller(int32("tokens of visible_text under the contract's counter")),
+    chars=caller(int32("characters of visible_text")),
+    line_start=caller(int32("first line shown", nullable=True)),
+    line_end=caller(int32("last line shown", nullable=True)),
+    byte_start=caller(int64("first byte of the document shown; null = unknown", nullable=True)),
+    byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
+    conflict_note=caller(boolean("says that a competing claim may exist")),
+    fact_note=caller(text("what a structured record says in place of a value of the item", nullable=True)),
+    history=caller(boolean("shown as history")),
+    masked=caller(
+        spans("byte ranges of visible_text that policy masked, each as long as what it covers", nullable=True)
+    ),
+    masked_by=caller(string("the detector by name and version; null = nothing was masked", nullable=True)),
+)
+
+TRIMS = table(
+    "trims",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "evidence_id"),
+    persist=True,
+    doc="What trimming cut, to the byte range of the item's text; items dropped whole have no kept range.",
+    request_id=caller(string("the request", digest=False)),
+    evidence_id=caller(string("the item")),
+    policy=caller(string("trimming policy by name: line-end/2")),
+    bound_by=caller(
+        string("max_items, max_tokens, max_chars or max_chunk_tokens; conflict_set = its rival has no room")
+    ),
+    kept_ranges=caller(spans("byte ranges of the item's text that stayed")),
+    dropped_ranges=caller(spans("byte ranges that were cut")),
+)
+
+Packs = PACKS.annotation
+StructuredFacts = STRUCTURED_FACTS.annotation
+FactChecks = FACT_CHECKS.annotation
+Fits = FITS.annotation
+Trimmed = TRIMMED.annotation
+Trims = TRIMS.annotation

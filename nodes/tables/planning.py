@@ -1,0 +1,102 @@
+"""Tables of `session_trail` and `query_planning`."""
+
+from __future__ import annotations
+
+from ..schema import float64, int32, int64, string, strings, table, text, timestamp
+
+ANCHORS = table(
+    "anchors",
+    key=("request_id", "kind", "value"),
+    order=("request_id", "kind", "value"),
+    persist=True,
+    doc="What the request names: identifiers, paths, tests, error lines and ids found in question, anchors and traces.",
+    request_id=string("the request", digest=False),
+    kind=string("identifier, path, test, error, id"),
+    value=text("the anchor as matched"),
+    origin=string(
+        "failing_test, error_text, stack_trace, current_files, anchor_symbols, question, state, context_summary or "
+        "session_events"
+    ),
+    weight=float64("1 for a declared anchor, less for one found in prose"),
+)
+
+SESSION_EVENTS = table(
+    "session_events",
+    key=("request_id", "rank"),
+    order=("request_id", "rank"),
+    persist=True,
+    doc="What each request's own session has just observed, read before planning (S0.42); `anchors` keeps what it names.",
+    request_id=string("the request", digest=False),
+    rank=int32("1 = the newest"),
+    evidence_id=string("the event"),
+    row=int64("its frame row; envelope", digest=False),
+)
+
+SESSION_TEXTS = table(
+    "session_texts",
+    key=("request_id", "rank"),
+    order=("request_id", "rank"),
+    persist=False,
+    doc="The words of those events that planning reads.",
+    request_id=string("the request"),
+    rank=int32("1 = the newest"),
+    text=text("the event, cut where it is long"),
+)
+
+SUB_QUERIES = table(
+    "sub_queries",
+    key=("request_id", "sub_query_id"),
+    order=("request_id", "ordinal"),
+    persist=True,
+    doc="The retrieval plan: one row per sub-query, best first.",
+    request_id=string("the request", digest=False),
+    sub_query_id=string("`q1`, `q2`, ... inside the request"),
+    ordinal=int32("order in the plan, from 1"),
+    intent=string("find-error, find-code, find-rule, find-memory or find-decision"),
+    query_text=text("what is searched for"),
+    expansion=text("words the role adds to the lexical lane, at a quarter of a term's weight", nullable=True),
+    lanes=strings("lanes it uses"),
+    sources=strings("source selectors; [] = every source"),
+    kinds=strings("evidence kinds that may return; [] = every kind"),
+    lane_k=int32("rows a lane returns"),
+    min_authority=int32("least authority of a returned row"),
+    oldest=timestamp("rows older than this do not return; null = any age", nullable=True),
+    window_paths=strings("path globs that `window_start` holds for"),
+    window_start=timestamp("rows of `window_paths` older than this do not return; null = any age", nullable=True),
+)
+
+QUERY_TERMS = table(
+    "query_terms",
+    key=("request_id", "sub_query_id", "field", "term"),
+    order=("request_id", "sub_query_id", "field", "term"),
+    persist=False,
+    doc="The index keys each sub-query looks up.",
+    request_id=string("the request"),
+    sub_query_id=string("the sub-query"),
+    field=string(
+        "text, definition, reference, path or id: the index field; the expansion lane alone asks for conflict"
+    ),
+    term=string("the term as indexed"),
+    weight=float64(
+        "of a text term its count in the query, a quarter of it in what the role adds; of another, the anchor's weight, "
+        "less for vaguer keys"
+    ),
+)
+
+MATCH_TERMS = table(
+    "match_terms",
+    key=("request_id", "term"),
+    order=("request_id", "term"),
+    persist=False,
+    doc="What each request asks for in words, where some row that it may see says them: what passages are chosen by.",
+    request_id=string("the request"),
+    term=string("the term as indexed"),
+    weight=float64("times asked for, times the idf of A(r); the greatest of the sub-queries'"),
+)
+
+Anchors = ANCHORS.annotation
+SessionEvents = SESSION_EVENTS.annotation
+SessionTexts = SESSION_TEXTS.annotation
+SubQueries = SUB_QUERIES.annotation
+QueryTerms = QUERY_TERMS.annotation
+MatchTerms = MATCH_TERMS.annotation

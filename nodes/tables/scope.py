@@ -1,0 +1,153 @@
+"""Tables of `mode_presets` and `scope_resolution`."""
+
+from __future__ import annotations
+
+from ..schema import boolean, caller, float64, int32, string, strings, table, timestamp
+from .inputs import _OWN_WEIGHTS
+
+MODE_PRESETS = table(
+    "mode_presets",
+    key=("request_id",),
+    order=("request_id",),
+    persist=False,
+    doc="The mode of each request with its paths filled in; a request without a mode has a row that chooses nothing.",
+    request_id=string("the request", digest=False),
+    mode=string("planning, execution or review", nullable=True),
+    version=string("SHA-256 of the mode's file, first 16 hex digits", nullable=True),
+    search_paths=strings("path globs it searches, variables filled in; null = every path", nullable=True),
+    excluded_paths=strings("path globs it leaves out"),
+    excluded_levels=strings("levels it leaves out"),
+    excluded_zones=strings("zones it leaves out"),
+    lanes=strings("lanes that every sub-query uses beside its own"),
+    lane_k=int32("`k_in`: rows a lane returns", nullable=True),
+    pool_k=int32("twice `k_in` (S1.27)", nullable=True),
+    max_items=int32("`k_out`: items in the block", nullable=True),
+    window_days=float64("age up to which rows of `window_paths` return, days", nullable=True),
+    window_paths=strings("path globs the window holds for"),
+    chunk_expansion=boolean("neighbors, parents and children of hits return"),
+    exact_lookups=boolean("records that hits name return, and facts are checked against them"),
+    citation_chaining=boolean("documents that hits refer to return"),
+    include_deleted=boolean("superseded and deleted text is shown as history"),
+    newest_first=boolean("the block is in order of time, newest first"),
+)
+
+CONTRACTS = table(
+    "contracts",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="The resolved retrieval contract of each request: what it may see, and how it chooses inside that.",
+    request_id=caller(string("the request", digest=False)),
+    contract_id=caller(string("first 16 hex digits of the contract digest: the scope id of S0.14")),
+    denied=caller(boolean("nothing can be asked under this contract")),
+    denied_reason=caller(string("why, from the contract alone", nullable=True)),
+    principal=caller(string("whose rights apply")),
+    asked_by=caller(string("who asks, where it is another", nullable=True)),
+    groups=strings("groups of the principal at asked_at"),
+    project=caller(string("the project asked in")),
+    namespace=caller(string("only this namespace and rows without one", nullable=True)),
+    workspace_root=caller(string("work tree", nullable=True)),
+    branch=caller(string("code line", nullable=True)),
+    test_suite=caller(string("test suite", nullable=True)),
+    session_id=caller(string("session", nullable=True)),
+    purpose=caller(string("purpose")),
+    mode=caller(string("the mode that chose inside the bounds", nullable=True)),
+    search_paths=caller(strings("path globs the mode searches; null = every path", nullable=True)),
+    excluded_paths=caller(strings("path globs the mode leaves out")),
+    excluded_levels=caller(strings("levels the mode leaves out")),
+    excluded_zones=caller(strings("zones the mode leaves out")),
+    allowed_sources=caller(strings("source selectors; null = all granted", nullable=True)),
+    denied_sources=caller(strings("source selectors")),
+    allowed_paths=caller(strings("anchored globs on path; null = all granted", nullable=True)),
+    denied_paths=caller(strings("anchored globs on path")),
+    as_of=caller(timestamp("facts are judged here")),
+    asked_at=timestamp("rights are judged here; envelope", digest=False),
+    window_start=caller(timestamp("start of the window", nullable=True)),
+    window_end=caller(timestamp("end of the window, exclusive", nullable=True)),
+    allow_stale_memory=caller(boolean("deprecated and expired memory may be shown as history")),
+    include_states=caller(strings("lifecycles that may be shown")),
+    accepted_authority=caller(strings("accepted source classes; null = all", nullable=True)),
+    min_authority=caller(int32("least authority, 0 to 3")),
+    require_citation=caller(boolean("items must resolve")),
+    require_snapshot=caller(boolean("no block without snapshot")),
+    max_unverified_items=caller(int32("cap on candidate items")),
+    lane_k=caller(int32("rows per lane and sub-query")),
+    pool_k=caller(int32("candidates after merging")),
+    max_items=caller(int32("items in the block; a conflict set counts as one")),
+    max_items_per_source=caller(
+        int32("items of one document: a structured record, a path, else an entity, else the row")
+    ),
+    max_tokens=caller(int32("tokens of the block")),
+    max_chars=caller(int32("characters of the block")),
+    max_chunk_tokens=caller(int32("tokens of one item's text")),
+    tokenizer=caller(string("counter by name")),
+    withheld_k=int32("withheld rows that become candidates"),
+    merge_policy=caller(string("how sub-queries merge")),
+    output_shape=caller(string("what the block looks like")),
+    detail=caller(string("how much of each item is shown: full, outline or auto")),
+    instruction_sources=caller(strings("path globs with standing instruction")),
+    mask=caller(strings("what is masked at projection; null = nothing", nullable=True)),
+    required_evidence=caller(strings("evidence the caller or the role requires")),
+    recall_effort=caller(string("none, minimal, full or graph")),
+    mode_lanes=caller(strings("lanes that every sub-query uses beside its own")),
+    path_window_start=caller(timestamp("rows of `window_paths` that happened earlier do not return", nullable=True)),
+    window_paths=caller(strings("path globs that `path_window_start` holds for")),
+    chunk_expansion=caller(boolean("neighbors, parents and children of hits return")),
+    exact_lookups=caller(boolean("records that hits name return, and facts are checked against them")),
+    citation_chaining=caller(boolean("documents that hits refer to return")),
+    include_deleted=caller(boolean("superseded and deleted text is shown as history")),
+    newest_first=caller(boolean("the block is in order of time, newest first")),
+    role=caller(string("the role overlay that applies; null = none", nullable=True)),
+    role_sources=caller(strings("source selectors the role allows; null = all", nullable=True)),
+    forbidden_sources=caller(strings("source selectors the role forbids; any match is withheld")),
+    source_diversity=caller(boolean("no source stands twice before every source stands once")),
+    citation_style=caller(string("inline, footnote or bundle_only")),
+    **_OWN_WEIGHTS,
+)
+
+CONTRACT_BOUNDS = table(
+    "contract_bounds",
+    key=("request_id", "project", "rule_id"),
+    order=("request_id", "project", "rule_id"),
+    persist=True,
+    doc="The grants a contract reaches through; a row is reachable if one of them covers it whole.",
+    request_id=string("the request", digest=False),
+    project=string("a reachable project"),
+    users=strings("users whose rows are readable: the principal and those granted"),
+    sources=strings("source selectors granted; null = every source", nullable=True),
+    paths=strings("anchored globs on path granted; null = every path", nullable=True),
+    denied_paths=strings("anchored globs on path that a grant of this project denies"),
+    zone=string("highest zone granted"),
+    states=strings("lifecycles granted; null = no narrowing", nullable=True),
+    rule_id=string("the grant that opened it, by its place in the file; envelope", digest=False),
+)
+
+CONTRACT_LAYERS = table(
+    "contract_layers",
+    key=("request_id", "ordinal"),
+    order=("request_id", "ordinal"),
+    persist=True,
+    doc="What each layer did to the contract, with its version.",
+    request_id=string("the request", digest=False),
+    ordinal=int32("order, from 1"),
+    layer=string("act_as, grants, purpose, mode, role, preset or request"),
+    version=string("digest of the layer's file or preset, or `request`"),
+    effect=string("the fields it set or narrowed, comma separated"),
+)
+
+SCOPE_GROUPS = table(
+    "scope_groups",
+    key=("request_id",),
+    order=("request_id",),
+    persist=False,
+    doc="Which requests share access and visibility bounds; as_of is not part of it. Denied requests are in no group.",
+    request_id=string("the request"),
+    scope_group=int32("dense group number inside the shard; -1 = denied"),
+    leader=boolean("the first request of its group, whose contract row speaks for the group"),
+)
+
+ModePresets = MODE_PRESETS.annotation
+Contracts = CONTRACTS.annotation
+ContractBounds = CONTRACT_BOUNDS.annotation
+ContractLayers = CONTRACT_LAYERS.annotation
+ScopeGroups = SCOPE_GROUPS.annotation

@@ -1,0 +1,106 @@
+"""Tables of `audit_snapshot`, and rows withheld from a request."""
+
+from __future__ import annotations
+
+from ..schema import boolean, caller, float64, int32, int64, string, strings, table, text, timestamp
+
+DECISIONS = table(
+    "decisions",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "evidence_id"),
+    persist=True,
+    doc="Every candidate ends in exactly one row: selected, hidden or rejected, with stage and reason.",
+    request_id=string("the request", digest=False),
+    evidence_id=string("the row"),
+    outcome=string("selected, hidden or rejected"),
+    stage=string("where it was decided"),
+    form=string("how it was shown; none = not shown"),
+    decided_by=string("the gate or limit that decided", nullable=True),
+    would_reject_by=string("first soft gate that would have rejected it", nullable=True),
+    admitted_by=string("names of the gates passed, in order, a space between"),
+    reason_code=string("reason by code"),
+    reason_text=string("reason in words; quotes no evidence"),
+    redacted=boolean("a span of its text was masked"),
+    rank=int32("rank after reranking; null = not ranked", nullable=True),
+    final=float64("final score; null = not ranked", nullable=True),
+    source_id=string("its source"),
+    path=text("its path", nullable=True),
+    version=string("its version", nullable=True),
+    evidence_kind=string("its kind"),
+)
+
+CONDITIONS = table(
+    "conditions",
+    key=("request_id", "condition", "subject"),
+    order=("request_id", "condition", "subject"),
+    persist=True,
+    doc="What the caller should know about the answer as a set; the worst action wins.",
+    request_id=caller(string("the request", digest=False)),
+    condition=caller(string("condition by name")),
+    subject=caller(string("what it speaks of: a lane, a limit, a kind; empty if nothing")),
+    action=caller(string("continue, warn, degrade or block")),
+    message=caller(text("in words; for callers a function of contract and A(r) alone")),
+    audience=string("caller or audit: who may learn of it"),
+)
+
+REQUEST_DIGESTS = table(
+    "request_digests",
+    key=("table", "request_id"),
+    order=("table", "request_id"),
+    persist=False,
+    doc="The digest of each request's rows of each table a snapshot digest covers, that of the snapshots apart.",
+    table=string("name of the table"),
+    request_id=string("whose rows"),
+    digest=string("SHA-256 of the rows as a table of their own, 64 hex digits"),
+)
+
+SNAPSHOTS = table(
+    "snapshots",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="One row per request: what was asked, decided and shown, by digest.",
+    request_id=caller(string("the request", digest=False)),
+    snapshot_id=caller(string("time-ordered, unique per capture; envelope", digest=False)),
+    snapshot_digest=string(
+        "SHA-256 over all digest-bearing rows, corpus generation, policy, code, encoder, tokenizer", digest=False
+    ),
+    status=caller(string("ok, empty, denied, partial, failed or erased")),
+    action=caller(string("worst action of the conditions")),
+    contract_id=caller(string("the contract")),
+    block_ref=caller(string("the block", nullable=True)),
+    visible_sha256=caller(string("SHA-256 of the rendered block")),
+    recalled=int64("candidates: selected_rows + hidden + rejected"),
+    selected_rows=caller(int64("rows shown: items, and the rows merged into them")),
+    hidden=int64("withheld from the model, kept for the record"),
+    rejected=int64("dropped by rank, packing or budget"),
+    redacted=int64("selected rows with a masked span"),
+    estimated_tokens=caller(int32("tokens of the block")),
+    max_tokens=caller(int32("its limit")),
+    bound_by=caller(string("the limit that bound", nullable=True)),
+    trimming_policy=caller(string("by name")),
+    created_at=caller(timestamp("when the snapshot was written; envelope", digest=False)),
+    error=text("why the request failed; null = it did not", nullable=True),
+)
+
+OUT_OF_SCOPE = table(
+    "out_of_scope",
+    key=("request_id", "evidence_id"),
+    order=("request_id", "rank"),
+    persist=False,
+    doc="Best matches that an access gate stopped, for auditors: kept on demand, in files outside every run and digest.",
+    request_id=string("the request"),
+    rank=int32("1 is best, among rows out of scope, by statistics of theirs alone"),
+    evidence_id=string("the row"),
+    owner_project=string("its project"),
+    source_id=string("its source"),
+    path=string("its path", nullable=True),
+    lanes=strings("lanes that found it, sorted"),
+    decided_by=string("the first gate that stops it"),
+    reason_code=string("that gate's reason"),
+)
+
+Decisions = DECISIONS.annotation
+Conditions = CONDITIONS.annotation
+RequestDigests = REQUEST_DIGESTS.annotation
+Snapshots = SNAPSHOTS.annotation

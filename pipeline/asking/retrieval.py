@@ -1,0 +1,162 @@
+"""What a caller gets back: the block and what it is made of, and the forms that other systems expect of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.columns.digests import EMPTY_SHA256
+from ...nodes.tables import TABLES
+from ...nodes.vocabulary import ACTIONS
+from ..line.planned_driver import Timing
+from ..storage.places import Place
+from ..views import harness_forms
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """One answer. `tables` is the record for auditors; everything else may reach the caller."""
+
+    request_id: str
+    snapshot_id: str | None
+    status: str
+    action: str
+    block: str
+    block_ref: str | None
+    conditions: tuple[dict[str, Any], ...]
+    citations: list[dict[str, Any]]
+    intent_id: str | None
+    tables: Mapping[str, pa.Table]
+    latency_ms: float | None = None
+    max_age_days: float | None = None
+    """Greatest age of a fresh row under the role, where it has one."""
+    not_captured: str | None = None
+    """Why the capture of what was withheld, which an auditor asked for, could not be kept."""
+    timings: tuple[Timing, ...] = ()
+    """When each node ran, in the pass that answered this request and those asked at the same time; and `WRITING`."""
+    together: int = 1
+    """How many requests this pass answered."""
+
+    @property
+    def bundle(self) -> dict[str, Any]:
+        """The `RetrievalBundle` 1.0 of S4.7, as its caller may see it; nothing of a block that did not leave."""
+        from ..views import bundle
+
+        rows = {name: self.tables[name].to_pylist() for name in bundle.TABLES_READ}
+        if not self.block:
+            rows |= {"citations": [], "trimmed": [], "item_details": []}
+        return bundle.bundle(rows, latency_ms=self.latency_ms, max_age_days=self.max_age_days)
+
+    @property
+    def fallback_decisions(self) -> list[dict[str, Any]]:
+        """The states of document 004 that hold, worst action first (S4.9)."""
+        from ..views.bundle import fallback_decisions
+
+        return fallback_decisions(self.conditions)
+
+    @property
+    def citation_map(self) -> dict[str, dict[str, Any]]:
+        """The citation map of S0.101: label to snapshot item, source, visible hash, authority and kind."""
+        return harness_forms.citation_map(self.citations)
+
+    @property
+    def observation(self) -> dict[str, Any]:
+        """The observation of S0.84, for the harness to hand on."""
+        return harness_forms.observation(self._snapshot, self.block, self.citations)
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """The event of S0.83, for the event log: ids, a count and a hash, no text."""
+        return harness_forms.event(self._snapshot, len(self.citations), self.intent_id)
+
+    @property
+    def context_block(self) -> dict[str, Any]:
+        """The block of S0.69 as values, for a harness that renders it itself."""
+        return harness_forms.context_block(self._snapshot, self.tables["trimmed"], self.citations)
+
+    def _repr_html_(self) -> str:
+        from ..views.notebook import answer_html
+
+        return answer_html(self.snapshot_id, self.status, self.block, self.citations, self.conditions)
+
+    @property
+    def _snapshot(self) -> dict[str, Any]:
+        """What the forms above name; nothing of a block that did not leave."""
+        hashed = self.tables["snapshots"]["visible_sha256"][0].as_py() if self.block else EMPTY_SHA256
+        return {"snapshot_id": self.snapshot_id, "block_ref": self.block_ref, "visible_sha256": hashed}
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run of many requests came to."""
+
+    run_id: str
+    path: Place
+    statuses: Mapping[str, int]
+    seconds: float
+    unanswered: int = 0
+    """Requests that failed because the run was ended without its generation."""
+
+    @property
+    def snapshots(self) -> int:
+        return sum(self.statuses.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for printing."""
+        return {
+            "run_id": self.run_id,
+            "path": str(self.path),
+            "snapshots": self.snapshots,
+            "statuses": dict(sorted(self.statuses.items())),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
+    """The answer that the line's tables for one request hold."""
+    snapshot = tables["snapshots"].to_pylist()[0]
+    block = tables["blocks"].to_pylist()
+    intents = tables["requests"]["intent_id"].to_pylist()
+    return Retrieval(
+        request_id=snapshot["request_id"],
+        snapshot_id=snapshot["snapshot_id"],
+        status=snapshot["status"],
+        action=snapshot["action"],
+        block=block[0]["text"] if block else "",
+        block_ref=snapshot["block_ref"],
+        conditions=tuple(_caller_rows(tables["conditions"], "conditions")),
+        citations=_caller_rows(tables["citations"], "citations"),
+        intent_id=intents[0] if intents else None,
+        tables=tables,
+    )
+
+
+WRITING = "snapshot_file"
+"""What is timed beside the nodes of the line: making the snapshot durable."""
+_SAME = ("request_id", "intent_id", "tables", "latency_ms", "max_age_days", "timings", "together")
+"""What an answer keeps whose snapshot could not be written."""
+
+
+def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrieval:
+    """The answer when its snapshot could not be written: nothing of it leaves if a snapshot is required."""
+    action = "block" if required else "degrade"
+    condition = {"condition": "snapshot_missing", "subject": "", "action": action, "message": reason}
+    worst = max(found.action, action, key=ACTIONS.values.index)
+    kept = tuple(c for c in found.conditions if c["condition"] != "healthy")
+    same: dict[str, Any] = {name: getattr(found, name) for name in _SAME}
+    if required:
+        return Retrieval(
+            **same, snapshot_id=None, status="failed", action=worst, block="", block_ref=None,
+            conditions=(*kept, condition), citations=[],
+        )  # fmt: skip
+    return Retrieval(
+        **same, snapshot_id=None, status=found.status, action=worst, block=found.block, block_ref=found.block_ref,
+        conditions=(*kept, condition), citations=found.citations,
+    )  # fmt: skip
+
+
+def _caller_rows(table: pa.Table, name: str) -> list[dict[str, Any]]:
+    return TABLES[name].for_callers(table).drop_columns(["request_id"]).to_pylist()

@@ -1,0 +1,431 @@
+"""`Retriever`: the one service behind every door. Opens a corpus for one principal, answers one request or a table.
+
+    with Retriever.open("corpus", principal="ana", runs="runs") as retriever:
+        print(retriever.retrieve("why does the default role fail?").block)
+
+Reads the clock once per pass (`asked_at`) and nothing else of the world after that. A durable snapshot is written
+before a block leaves; where a request requires one and it could not be written, no block leaves.
+
+Note: a retriever stays at the generation that the corpus had when it was opened, whoever
+writes to the corpus and through which object. To see what was written since, open another one. Where evidence was erased
+since, it answers nothing more: what it has read may be what nobody is to see.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError, ScopedRetrievalError
+from ...nodes.recall.bm25 import Bm25
+from ...nodes.vocabulary import LANES as LANE_NAMES
+from ..config.grants import GrantsFile, WatchedGrants
+from ..config.policies.tables import Policies, load_policies
+from ..corpus import Corpus
+from ..corpus.memory import MemoryCorpus
+from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
+from ..line.driver import LANES, Line, QueryVectors, build_driver, lanes_known
+from ..line.encoders.choice import DEFAULT_URL, EncoderChoice
+from ..line.encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores, load_cross_encoder
+from ..line.encoders.encoder import encoder_of
+from ..line.lanes import lanes_off
+from ..line.provenance import package_versions, provenance, with_part
+from ..line.tokenizers import registered
+from ..plugins import NO_PLUGINS, Plugins, installed, with_digest
+from ..progress import Say, quiet
+from ..reading.auditing.questions import Questions
+from ..requests.commits import Commits
+from ..requests.files import Row
+from ..requests.presets import Preset, load_preset
+from ..requests.resolve import resolve_requests
+from ..runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
+from ..runs.listing import listed
+from ..runs.out_of_scope import audited, expect_auditor
+from ..storage.places import ObjectPlace, Place
+from .grouping import Grouped
+from .resuming import resumed, unanswered, without_generation
+from .retrieval import Retrieval, RunSummary
+from .run_events import Emit, observed
+from .session import Asked, Session
+from .telemetry import Telemetry
+
+SHARD_REQUESTS = 512
+"""Requests per shard: the unit of memory, progress and retry."""
+COMPILED_FROM = 4_096
+"""Requests of a run for which the compiled loops are loaded, if they can be: a second where they were compiled before."""
+
+
+class Retriever(Questions):
+    """Answers requests of one principal over one generation of a corpus, the one that `corpus` has open now."""
+
+    def __init__(
+        self,
+        corpus: Corpus | MemoryCorpus,
+        *,
+        principal: str,
+        grants: GrantsFile | str | Place,
+        policies: Policies,
+        runs: RunStore | None,
+        lanes: Collection[str],
+        encoder: Any,
+        bm25: Bm25,
+        shard_requests: int,
+        clock: Callable[[], datetime],
+        preset: Preset | None = None,
+        capture_withheld: bool = False,
+        work_trees: Collection[str | Path] = (),
+        tokenizers: Collection[str | Path] = (),
+        cross_encoder: PairReader | None = None,
+        telemetry: Telemetry | None = None,
+        plugins: Plugins = NO_PLUGINS,
+    ) -> None:
+        self._telemetry = telemetry
+        self.corpus = corpus = corpus.view()
+        self.principal = principal
+        self._watched = WatchedGrants(grants)
+        self.grants = grants = self._watched.file
+        self.policies = policies
+        self.runs = runs
+        self.preset = preset
+        trees = frozenset(Path(tree).resolve() for tree in work_trees)
+        self._files = {"work_trees": trees, "tokenizers": registered(tokenizers)}
+        self._auditor = principal if capture_withheld else None
+        if capture_withheld:
+            expect_auditor(grants.table, principal, clock())
+        self._defaults = self._projects()
+        self._encoder = encoder
+        self._shard_requests = shard_requests
+        self._clock = clock
+        self._settings = {
+            "lanes": ",".join(lanes_known(lanes)),
+            "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}",
+        }
+        if plugins:
+            self._settings["plugins"] = ",".join(plugins.names)
+        off = lanes_off(lanes, corpus.encoder_profile, encoder, cross_encoder)
+        cross_encoder = None if CROSS_ENCODER in off else cross_encoder
+        self._line = Line(
+            corpus=corpus,
+            policies=policies.inputs(),
+            grants=grants.table,
+            provenance=provenance(
+                generation=corpus.generation,
+                policies=policies.digest,
+                grants=grants.digest,
+                encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
+                settings=self._settings,
+                cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
+                plugins=plugins.digest,
+            ),
+            lanes=lanes_known(lanes),
+            bm25=bm25,
+            vectors=QueryVectors(encoder),
+            lanes_off=off,
+            pairs=PairScores(cross_encoder),
+            plugins=plugins,
+        )
+        self._session = Session(
+            line=self._line,
+            resolve=self._resolve,
+            begin=self._begin if runs is not None else None,
+            clock=clock,
+            expect_unerased=corpus.expect_unerased,
+            max_age_days=policies.roles.max_age_days,
+            auditor=self._auditor,
+        )
+        self._grouped = Grouped(self._answers, shard_requests)
+
+    @classmethod
+    def open(
+        cls,
+        corpus: Corpus | MemoryCorpus | str | Place,
+        *,
+        principal: str,
+        runs: RunStore | str | Place | None = None,
+        grants: GrantsFile | str | Place | None = None,
+        policies: Policies | str | Path | None = None,
+        lanes: Collection[str] | None = None,
+        encoder: Any = "auto",
+        ollama_url: str | None = None,
+        bm25: Bm25 | None = None,
+        shard_requests: int = SHARD_REQUESTS,
+        clock: Callable[[], datetime] | None = None,
+        preset: Preset | str | Path | None = None,
+        capture_withheld: bool = False,
+        work_trees: Collection[str | Path] = (),
+        tokenizers: Collection[str | Path] = (),
+        cross_encoder: PairReader | str | Path | None = None,
+        telemetry: Telemetry | None = None,
+        plugins: Plugins | Collection[str] = (),
+    ) -> Retriever:
+        """A retriever over a corpus in a folder or at a URL, or an open one, at its generation of this moment.
+
+        `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all; a grants file
+        is read again when it changes, and a right that was withdrawn is gone with the next request.
+        `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed or the
+        Ollama server at `ollama_url` has it); an `EncoderChoice`, or the name of an encoder, says where its weights or its
+        server are, for a corpus with such vectors. Without `runs` no snapshot is written. A `preset` bounds every request.
+        `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
+        principal audits when a request is asked; answers and digests stay the same.
+        Of a request without a mode, `SHO.json` is read if its work tree is one of `work_trees`. Files that a request may
+        count with, by path, are `tokenizers`.
+        `cross_encoder`, the folder of a model, `rerank:URL#MODEL` or one that is loaded, rereads each request's best candidates: as many as
+        its mode's `k_in`, without a mode three times its `max_items`.
+        With `telemetry`, every retrieval and every run leaves OpenTelemetry spans.
+        `plugins` are gates, lanes and score terms, or the names of plugins that are installed.
+
+        Raises:
+            AccessError: what is withheld shall be captured, and the principal audits nothing.
+            InputError: there is no principal, or a lane is unknown.
+            ModelError: the folder of the cross-encoder has no model that loads.
+            StoreError: there is no corpus, or it has another schema version.
+        """
+        if not principal:
+            raise InputError.described("a principal", "none", "principal", hint="a principal name is required")
+        if shard_requests < 1:
+            raise InputError.expected("at least 1 request", shard_requests, "shard_requests")
+        wanted = [LANE_NAMES.canonical(lane, "lanes") for lane in (LANES if lanes is None else lanes)]
+        opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
+        if grants is None and opened.path is None:
+            raise InputError.described("grants", "none", "grants", hint="a corpus in memory has no grants file")
+        return cls(
+            opened,
+            principal=principal,
+            grants=grants if grants is not None else (opened.path or Path()) / "grants.yaml",
+            policies=policies if isinstance(policies, Policies) else load_policies(policies),
+            runs=RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs,
+            lanes=wanted,
+            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder, ollama_url))
+            if isinstance(encoder, (str, EncoderChoice))
+            else encoder,
+            bm25=bm25 or Bm25(),
+            shard_requests=shard_requests,
+            clock=clock or _now,
+            preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
+            capture_withheld=capture_withheld,
+            work_trees=work_trees,
+            tokenizers=tokenizers,
+            cross_encoder=load_cross_encoder(cross_encoder)
+            if isinstance(cross_encoder, (str, Path))
+            else cross_encoder,
+            telemetry=telemetry,
+            plugins=with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line,
+        )
+
+    def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
+        """Answer one request: a question, or a mapping of request fields; `fields` are added to it.
+
+        The project defaults to the principal's only one, the purpose to answer-question. The snapshot is durable
+        before this returns. Where it could not be written, the answer says so, and leaves unless a snapshot is required;
+        where its record does not add up, the request failed.
+
+        Threads may share this method: what they ask while it answers is answered in one pass, each as if asked alone.
+        `run` has a retriever to itself.
+
+        Raises:
+            InputError: the request is not what was expected.
+            StoreError: the corpus cannot be read, or evidence was erased from it since it was opened (ErasedError);
+                no snapshot is written.
+        """
+        if not isinstance(request, str | Mapping):
+            raise InputError.of_kind("a question or a mapping of request fields", request, "request")
+        row = {**({"question": request} if isinstance(request, str) else request), **fields}
+        if self._telemetry is None:
+            return self._grouped(Asked(row, time.perf_counter()))
+        with self._telemetry.retrieval(self._audited()) as answered:
+            found = self._grouped(Asked(row, time.perf_counter()))
+            answered(found)
+        return found
+
+    def run(
+        self,
+        requests: Iterable[Row] | None = None,
+        *,
+        project: str | None = None,
+        resume: str | None = None,
+        progress: bool = False,
+        say: Say = quiet,
+        engine: Engine = in_this_process,
+        emit: Emit | None = None,
+    ) -> RunSummary:
+        """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one, at its generation.
+
+        Where that generation is gone, `resume` ends the run: what was answered stays, and every other request fails.
+
+        A row that names no project asks in `project`, by default in the principal's only one. The `engine` says where
+        shards are run; the result is the same. With `progress`, a bar is shown; `say` is given lines instead. `emit` is given
+        OpenLineage events: START, then COMPLETE or FAIL.
+
+        A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
+
+        Raises:
+            InputError: there are no requests, or no folder of runs, or the preset settles another project.
+            AccessError: the run to resume is another's, or there is none.
+            StoreError: it is finished, or rests on another corpus, policy or code; or the corpus cannot be read, or
+                the disk does not take a shard: then the run can be resumed.
+            ModelError: the file of a tokenizer is not the one that the run began with.
+        """
+        if self.runs is None:
+            raise InputError.described("a folder of runs", "none", "runs")
+        started = time.perf_counter()
+        self.corpus.expect_unerased()
+        self._look_at_grants()
+        if resume:
+            staged, line, gone = resumed(self.runs, resume, self.principal, self.corpus, self._line)
+        else:
+            staged, line, gone = self._staged(requests, project), self._line, False
+        engine, doing, described = (
+            (without_generation, "ending the run without", quiet) if gone else (engine, "answering", say)
+        )
+        with (
+            observed(staged, self._telemetry, emit, self._clock, self._audited) as finished,
+            staged.lock(),
+            resumable(staged, self.corpus.path),
+        ):
+            shards = staged.pending()
+            say(staged.described(shards, doing))
+            pays = len(shards) * self._shard_requests >= COMPILED_FROM
+            # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
+            with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
+                for _ in with_progress(done, len(shards), progress, described):
+                    pass
+            run = staged.finish()
+            finished(run)
+        seconds, lost = time.perf_counter() - started, unanswered(run) if resume else 0
+        return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
+
+    def close(self, *, compacted: bool = True) -> None:
+        """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
+        with self._grouped.alone():
+            live = self._session.close()
+        if live is not None:
+            live.release()
+            if live.number and self.runs is not None:
+                run = compact(self.runs, live.run_id) if compacted else self.runs.open(live.run_id)
+                with suppress(OSError, ScopedRetrievalError):  # lists read it again
+                    listed(run)
+
+    def __enter__(self) -> Retriever:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _repr_html_(self) -> str:
+        from ..views.notebook import retriever_html
+
+        facts = [
+            ("principal", self.principal), ("corpus", self.corpus.path), ("generation", self.corpus.generation),
+            ("projects", ", ".join(sorted(set(self.grants.projects(self.principal))))), ("lanes", self._settings["lanes"]),
+        ]  # fmt: skip
+        return retriever_html(facts, self._lineage())
+
+    def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
+        now = self._clock()
+        defaults = {"project": project} if project else self._defaults
+        settled = self.preset.fields.given.get("project") if self.preset else None
+        if project and settled not in (None, project):
+            raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
+        requests, failures = resolve_requests(
+            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
+            preset=self.preset, **self._request_options(),
+        )  # fmt: skip
+        if not requests.num_rows and not failures.num_rows:
+            raise InputError.described("at least one request", "none", "requests")
+        assert self.runs is not None
+        settings = self._recorded() | {"shard_requests": self._shard_requests}
+        shards = shards_of(requests, self._shard_requests)
+        heal(self.runs)
+        return self.runs.stage(
+            requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage(),
+            pin=self.corpus.pin,
+        )  # fmt: skip
+
+    def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
+        self._look_at_grants()
+        yield from self._session.answers(group)
+
+    def _audited(self) -> Collection[str]:
+        """The projects that the principal audits now."""
+        return audited(self.grants.table, self.principal, self._clock())
+
+    def _look_at_grants(self) -> None:
+        """Go on under the grants as they are now: under others the session writes another run.
+
+        Raises:
+            PolicyError: the file is gone, or not what was expected.
+        """
+        if (grants := self._watched.now()).digest == self.grants.digest:
+            return
+        self.grants = grants
+        self._defaults = self._projects()
+        provenance = with_part(self._line.provenance, "grants", grants.digest)
+        self._line = replace(self._line, grants=grants.table, provenance=provenance)
+        self._session.under(self._line)
+
+    def _resolve(self, row: Row, now: datetime) -> tuple[pa.Table, pa.Table]:
+        """A request of the session."""
+        defaults = {**self._defaults, "purpose": "answer-question"}
+        return resolve_requests(
+            [row], principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
+            preset=self.preset, **self._request_options(),
+        )  # fmt: skip
+
+    def _begin(self, now: datetime, asked: Collection[str]) -> LiveRun:
+        """The run of this session: one that another session left, where none of these requests is in it, or a new one."""
+        assert self.runs is not None
+        inputs, settings = self._inputs(), self._recorded()
+        heal(self.runs)
+        left = left_open(self.runs, inputs=inputs, settings=settings, asked=asked)
+        lineage = {} if left else self._lineage()
+        return LiveRun(self.runs, now=now, inputs=inputs, lineage=lineage, settings=settings, left=left)
+
+    def _projects(self) -> dict[str, Any]:
+        """The project of requests that name none: the principal's only one."""
+        projects = sorted(set(self.grants.projects(self.principal)))
+        return {"project": projects[0]} if len(projects) == 1 else {}
+
+    def _request_options(self) -> dict[str, Any]:
+        """What a request may name: modes, roles that have an overlay, work trees whose mode it takes, tokenizer files."""
+        roles = None if self.policies.any_role else self.policies.roles.names
+        return {"modes": self.policies.mode_policies, "roles": roles, **self._files}
+
+    def _commits(self) -> Commits:
+        return Commits(self.corpus, self.grants.table)
+
+    def _recorded(self) -> dict[str, Any]:
+        """What a manifest says of the settings: enough to resume the run, or to check it."""
+        return {
+            **self._settings,
+            "principal": self.principal,
+            "generation": self.corpus.generation,
+            "packages": package_versions(),
+        }
+
+    def _inputs(self) -> dict[str, pa.Table]:
+        return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}
+
+    def _lineage(self) -> dict[str, Any]:
+        from ..views.lineage import lineage_of
+
+        return lineage_of(build_driver())
+
+
+def _choice(encoder: str | EncoderChoice, ollama_url: str | None) -> EncoderChoice:
+    if isinstance(encoder, EncoderChoice):
+        return encoder
+    return EncoderChoice(EncoderChoice.name if encoder == "auto" else encoder, ollama_url or DEFAULT_URL)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

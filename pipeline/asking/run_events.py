@@ -1,0 +1,61 @@
+"""What is told of a run while it goes on, to those who ask: OpenLineage events and an OpenTelemetry span.
+
+Reads: a staged run, and the run that it becomes. Gives: `observed`.
+
+Note: an event is told outside of the run. Where telling fails, the error is the teller's own; the
+run goes on and can be resumed as without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
+from typing import Any
+
+from ...nodes.errors import ScopedRetrievalError
+from ..runs import Run, StagedRun
+from .telemetry import audits
+
+__all__ = ["Emit", "observed"]
+
+Emit = Callable[[Mapping[str, Any]], None]
+"""Takes one OpenLineage event as plain values."""
+
+
+@contextmanager
+def observed(
+    staged: StagedRun,
+    telemetry: Any,
+    emit: Emit | None,
+    clock: Callable[[], datetime],
+    audited: Callable[[], Collection[str]],
+) -> Iterator[Callable[[Run], None]]:
+    """Tell that a run starts, and that it failed where this raises; what is yielded takes the finished run.
+
+    Rows of its tables are told where the principal audits all that it could reach.
+    """
+    with telemetry.run() if telemetry is not None else nullcontext(lambda *_: None) as ended:
+        if emit is None:
+            yield lambda run: ended(run.run_id, run.manifest["statuses"], run.node_seconds)
+            return
+        from ..views.openlineage import complete_event, fail_event, start_event
+
+        settings = staged.plan["settings"]
+        emit(start_event(staged.run_id, settings, clock().isoformat()))
+        finished: list[Run] = []
+        try:
+            yield finished.append
+        except BaseException as error:
+            emit(fail_event(staged.run_id, settings, _said(error), clock().isoformat()))
+            raise
+        (run,) = finished
+        ended(run.run_id, run.manifest["statuses"], run.node_seconds)
+        reached = {name: run.stored(name) for name in ("contracts", "contract_bounds")}
+        rows = run.rows if audits(reached, audited()) else None
+        emit(complete_event(run.run_id, run.manifest, run.lineage, rows, at=clock().isoformat()))
+
+
+def _said(error: BaseException) -> str:
+    """What may leave of an error: this package's own message, of any other its type."""
+    return error.message if isinstance(error, ScopedRetrievalError) else type(error).__name__

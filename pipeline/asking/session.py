@@ -1,0 +1,283 @@
+"""An interactive session: requests answered as they come, each with a durable snapshot before its block leaves.
+
+Requests of one pass go through the line together and come apart again: every table has its rows by request, and no
+answer depends on who else was asked (one answer everywhere).
+
+Note: ids of snapshots are given before the line runs, and files are numbered as they are
+written. Where one cannot be written, those after it are asked again, under the ids that then are next. Answers are given
+one by one, each as its snapshot stands, so that an interrupt takes none from whom it does not concern.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
+from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
+from ..engines.shards import by_request, with_counters
+from ..line.driver import Line, failed_line, run_line
+from ..line.planned_driver import Timing, timings
+from ..requests.fields import readable_columns
+from ..runs import LiveRun, RunTakenError, Took
+from ..runs.ids import new_run_id, snapshot_id
+from ..runs.out_of_scope import capture
+from ..runs.parts import Vectors
+from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
+
+__all__ = ["Asked", "Session"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as its caller wrote it, and when that was, by `time.perf_counter`."""
+
+    row: Mapping[str, Any]
+    at: float
+
+    @cached_property
+    def named(self) -> str | None:
+        """The id that the caller gave it; None if there is none."""
+        with suppress(RecursionError):  # what nests too deep is refused when it is resolved
+            return readable_columns(self.row).get("request_id")
+        return None
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """When each node ran for a group of requests that were answered together."""
+
+    timings: tuple[Timing, ...]
+    requests: int
+
+    @property
+    def seconds(self) -> float:
+        """From the first node to the last, to the microsecond."""
+        ended = max((timing.ended for timing in self.timings), default=0)
+        return round((ended - min((timing.began for timing in self.timings), default=0)) / 1e9, 6)
+
+
+@dataclass
+class Session:
+    """Answers groups of requests.
+
+    `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked
+    out, and again before its snapshot is written into a run that is held: an erasure that comes later waits, and finds
+    it there.
+
+    `resolve` gives a row as REQUESTS and FAILURES; `begin` gives the run that the first snapshot needs, in which none of the
+    requests of the given ids was asked, None where no folder of runs was named; `max_age_days` is that of a role.
+    """
+
+    line: Line
+    resolve: Callable[[Mapping[str, Any], datetime], tuple[pa.Table, pa.Table]]
+    begin: Callable[[datetime, Collection[str]], LiveRun] | None
+    clock: Callable[[], datetime]
+    expect_unerased: Callable[[], None]
+    max_age_days: Callable[[str | None], float | None]
+    auditor: str | None = None
+    live: LiveRun | None = None
+    used: set[str] = field(default_factory=set)
+    """Ids of the requests that have a snapshot, or may have one."""
+    repeats: dict[str, int] = field(default_factory=dict)
+    """The least number that a request may get which was asked before, by its id."""
+
+    def answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
+        """An answer or an error per request, in their order, each when its snapshot is durable."""
+        self.expect_unerased()
+        now = self.clock()
+        self._open(group, now)
+        resolved = self._resolved(group, now)
+        valid = [one for one in resolved if not isinstance(one, InputError)]
+        if not valid:
+            yield from (one for one in resolved if isinstance(one, Exception))
+            return
+        names = [
+            self.live.next_id(place) if self.live else snapshot_id(new_run_id(now), place + 1)
+            for place in range(len(valid))
+        ]
+        requests = valid[0] if len(valid) == 1 else pa.concat_tables(valid).sort_by("request_id")
+        ids = [table["request_id"][0].as_py() for table in valid]
+        captures = CAPTURES.build({"request_id": ids, "snapshot_id": names, "created_at": [now] * len(ids)})
+        captures = captures.sort_by("request_id") if len(ids) > 1 else captures
+        self.line = with_counters(self.line, requests)
+        with timings() as timed:
+            tables = run_line(requests, FAILURES.empty(), captures, self.line)
+        passed = _Pass(tuple(timed), len(valid))
+        of_request = by_request(tables) if len(valid) > 1 else lambda _: tables
+        left = list(zip(ids, names, strict=True))
+        for one, asked in zip(resolved, group, strict=True):
+            if isinstance(one, Exception):
+                yield one
+                continue
+            request_id, name = left.pop(0)
+            if self.begin is not None and (self.live is None or self.live.next_id() != name):
+                yield from self._again(asked)
+                continue
+            yield from self._kept(of_request(request_id), name, asked, passed)
+
+    def _open(self, group: Sequence[Asked], now: datetime) -> None:
+        """Have a run to write into: another one where a session before this one asked what is named here."""
+        named = {asked.named for asked in group if asked.named is not None} - self.used
+        if self.live is not None and named & self.live.earlier:
+            self._leave()
+        if self.begin is not None and self.live is None:
+            self.live = self.begin(now, named)
+
+    def _again(self, asked: Asked) -> Iterator[Retrieval | Exception]:
+        """The answer under the id that is next, or the error: those before it have their snapshots, nobody is asked twice."""
+        try:
+            yield from self.answers([asked])
+        except Exception as error:  # whatever it is, it answers this request alone
+            yield error
+
+    def under(self, line: Line) -> None:
+        """Answer by another line from now on, and write another run."""
+        self.line = line
+        self._leave()
+
+    def _leave(self) -> None:
+        """Write no more into this run: what comes next is asked in another."""
+        if self.live is not None:
+            self.live.release()
+        self.live = None
+
+    def close(self) -> LiveRun | None:
+        """End the session; its run, if it began one."""
+        live, self.live = self.live, None
+        self.used.clear()
+        self.repeats.clear()
+        return live
+
+    def _resolved(self, group: Sequence[Asked], now: datetime) -> list[pa.Table | InputError]:
+        """A row of REQUESTS under an id that this session has not used, or an error, per request."""
+        taken = set(self.live.earlier) if self.live else set[str]()
+        found: list[pa.Table | InputError] = []
+        for asked in group:
+            try:
+                requests, failures = self.resolve(asked.row, now)
+                if failures.num_rows:
+                    raise InputError(failures["error"][0].as_py())
+                request = self._unused(requests, taken, named=asked.named is not None)
+                taken.add(request["request_id"][0].as_py())
+                found.append(request)
+            except InputError as error:
+                found.append(error)
+        return found
+
+    def _unused(self, request: pa.Table, taken: set[str], *, named: bool) -> pa.Table:
+        """Asking again is a snapshot of its own, under an id of its own: one that is neither used nor `taken` by the group, or by
+        a session before this one.
+
+        What it takes must not grow with the session: nothing of `used` is copied or gone through from the start.
+        """
+        wanted = request["request_id"][0].as_py()
+        if wanted not in self.used and wanted not in taken:
+            return request
+        if named:
+            raise InputError(f"Expected a request_id of its own, got one that was asked before - at {wanted}")
+        number = self.repeats.get(wanted, 2)
+        while f"{wanted}-{number}" in self.used:
+            number += 1
+        self.repeats[wanted] = number
+        while f"{wanted}-{number}" in taken or f"{wanted}-{number}" in self.used:
+            number += 1
+        return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
+
+    def _kept(
+        self, tables: Mapping[str, pa.Table], name: str, asked: Asked, passed: _Pass
+    ) -> Iterator[Retrieval | Exception]:
+        """The answer, once its snapshot is durable; where it could not be written, the answer says so.
+
+        Where the snapshot stands and the thread is interrupted, the answer comes first, and then the interrupt.
+        """
+        request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
+        required, live = request["require_snapshot"], self.live
+        found = replace(
+            retrieval_of(tables),
+            latency_ms=round(1_000 * (time.perf_counter() - asked.at), 3),
+            max_age_days=self.max_age_days(request["role"]),
+            timings=passed.timings,
+            together=passed.requests,
+        )
+        if live is None:
+            self.expect_unerased()
+            yield without_snapshot(found, required=True, reason="no folder of runs was named") if required else found
+            return
+        number = live.number
+        try:
+            try:
+                began = time.perf_counter_ns()
+                self._write(live, tables, self.line.vectors.used(tables), passed)
+            except VerificationError as error:  # its record does not add up: nothing of it leaves or is kept
+                tables, required = self._failed(tables["requests"], name, error), True
+                found = retrieval_of(tables)
+                self._write(live, tables)
+            else:
+                wrote = Timing(WRITING, began, time.perf_counter_ns())
+                found = replace(found, timings=(*passed.timings, wrote))
+                found = self._captured(found, live, name, tables)
+        except RunTakenError:  # somebody else has the run: this one and those after it are asked in another
+            self._leave()
+            yield from self._again(asked)
+            return
+        except ErasedError as error:
+            yield error
+            return
+        except (VerificationError, OSError) as error:
+            self.expect_unerased()  # nothing said so yet where the disk refused before
+            found = without_snapshot(found, required=required, reason=_message_of(error))
+        except Exception as error:  # whatever it is, it answers this request alone
+            yield error
+            return
+        except BaseException:
+            if live.number > number:
+                yield found
+            raise
+        yield found
+
+    def _write(
+        self,
+        live: LiveRun,
+        tables: Mapping[str, pa.Table],
+        vectors: Vectors | None = None,
+        passed: _Pass | None = None,
+    ) -> None:
+        """Make the snapshot durable. Where it keeps its number, its request has been asked, whatever is raised."""
+        number = live.number
+        try:
+            took = Took(passed.seconds, passed.requests) if passed else None
+            live.write(tables, vectors, self.expect_unerased, took)
+        finally:
+            if live.number > number:
+                self.used.add(tables["snapshots"]["request_id"][0].as_py())
+
+    def _captured(self, found: Retrieval, live: LiveRun, name: str, tables: Mapping[str, pa.Table]) -> Retrieval:
+        """The answer, once what was withheld is kept for the auditor; where it is not, the answer says so, and leaves."""
+        if self.auditor is not None:
+            try:
+                capture(live.store.path, live.run_id, name, tables, self.line, self.auditor)
+            except OSError as error:
+                return replace(found, not_captured=_message_of(error))
+        return found
+
+    def _failed(self, request: pa.Table, name: str, error: VerificationError) -> dict[str, pa.Table]:
+        """The tables of a request whose record does not add up."""
+        captures = CAPTURES.build(
+            {"request_id": request["request_id"], "snapshot_id": [name], "created_at": request["asked_at"]}
+        )
+        return failed_line(request, error, captures, self.line)
+
+
+def _message_of(error: Exception) -> str:
+    """What a caller may read of an error of the disk or of the record."""
+    if isinstance(error, ScopedRetrievalError):
+        return error.message
+    return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"

@@ -1,0 +1,284 @@
+"""Retrievals as OpenTelemetry spans, where a caller asks for them (extra `otel`).
+
+    with Retriever.open("corpus", principal="ana", telemetry=Telemetry.of(provider)) as retriever:
+        retriever.retrieve("where is the retry limit set?")
+
+Reads: a `Retrieval` with the times of the nodes that answered it. Gives: `Telemetry`; `telemetry_of` the setting. A retrieval is
+a span `retrieval PROJECT` with one child per step of the line, named by the conventions for generative AI (`gen_ai.*`) and by
+OpenInference (`openinference.span.kind`, `retrieval.documents.*`); what neither has a name for stands below `scoped_retrieval.*`.
+A run of a table of requests is one span.
+
+Note: spans hold no content unless it is asked for: no question, no text, no path, no name of a
+person. And counts of rows that were not shown are an auditor's: spans have them where the principal audits the projects, or where
+whoever embeds the retriever asks for them, not because somebody can set an environment variable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ...nodes.errors import InputError, ModelError
+from ..line.driver import ENCODING, RESCORING, build_driver
+from ..line.planned_driver import Timing
+from .retrieval import WRITING
+
+__all__ = ["Telemetry", "audits", "telemetry_of"]
+
+_NAME = "scoped_retrieval"
+_OWN = f"{_NAME}."
+_BESIDE = {ENCODING: "encoding", RESCORING: "cross_encoder", WRITING: "writing"}
+"""What is timed and belongs to no step of the line, by the name of its span."""
+_KINDS = {"task_aware_reranking": "RERANKER", "cross_encoder": "RERANKER", "encoding": "EMBEDDING"}
+"""OpenInference's kinds of spans; every other step is a CHAIN."""
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """Where spans go, and whether they hold content."""
+
+    tracer: Any
+    content: bool = False
+    audit: bool = False
+
+    @classmethod
+    def of(cls, provider: Any = None, *, content: bool = False, audit: bool = False) -> Telemetry:
+        """Spans by the tracers of a provider, by default the one that this process has set.
+
+        With `content`, questions and texts; with `audit`, counts of rows that were not shown, whoever asks.
+
+        Raises:
+            ModelError: the extra `otel` is not installed.
+        """
+        from importlib.metadata import version
+
+        try:
+            from opentelemetry import trace
+        except ImportError as error:
+            raise ModelError("Expected opentelemetry, got none - at telemetry", hint=_HINT) from error
+        return cls(trace.get_tracer(_NAME, version("scoped-retrieval"), tracer_provider=provider), content, audit)
+
+    @contextmanager
+    def retrieval(self, audited: Collection[str] = ()) -> Iterator[Callable[[Any], None]]:
+        """The span of one retrieval, of whoever audits these projects; what is yielded takes the `Retrieval`.
+
+        An error leaves its type and no message.
+        """
+        with self._span("retrieval") as span:
+            yield lambda found: self._answered(span, found, self.audit or audits(found.tables, audited))
+
+    @contextmanager
+    def run(self) -> Iterator[Callable[[str, Mapping[str, int], Mapping[str, float]], None]]:
+        """The span of a run; what is yielded takes its id, how many requests ended how, and the seconds of its nodes."""
+        with self._span(f"{_NAME} run") as span:
+
+            def ended(run_id: str, statuses: Mapping[str, int], seconds: Mapping[str, float]) -> None:
+                said = {"openinference.span.kind": "CHAIN", f"{_OWN}run.id": run_id}
+                said |= {f"{_OWN}status.{status}": count for status, count in statuses.items()}
+                said |= {f"{_OWN}step.{step}.seconds": spent for step, spent in _by_step(seconds).items()}
+                _set(span, said)
+
+            yield ended
+
+    @contextmanager
+    def _span(self, name: str) -> Iterator[Any]:
+        from opentelemetry.trace import Status, StatusCode
+
+        with self.tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as span:
+            try:
+                yield span
+            except Exception as error:
+                span.set_attribute("error.type", type(error).__qualname__)
+                span.set_status(Status(StatusCode.ERROR))
+                raise
+
+    def _answered(self, span: Any, found: Any, audit: bool) -> None:
+        if not span.is_recording():
+            return
+        from opentelemetry.trace import Status, StatusCode, set_span_in_context
+
+        rows = {name: found.tables[name].to_pylist() for name in ("requests", "contracts", "snapshots", "blocks")}
+        request, contract, snapshot, block = ((one or [{}])[0] for one in rows.values())
+        if project := contract.get("project"):
+            span.update_name(f"retrieval {project}")
+        _set(span, _named(request, contract) | _counted(found, contract, block))
+        if audit:
+            _set(span, {f"{_OWN}count.{name}": snapshot.get(column) for name, column in _COUNTS.items()})
+        _set(span, dict(self._documents(found)))
+        if self.content:
+            _set(span, {"input.value": request.get("question"), "gen_ai.retrieval.query.text": request.get("question"),
+                        "output.value": found.block, "user.id": request.get("principal")})  # fmt: skip
+        if found.status == "failed":
+            span.set_attribute("error.type", "failed")
+            span.set_status(Status(StatusCode.ERROR))
+        self._steps(set_span_in_context(span), found, audit)
+
+    def _documents(self, found: Any) -> Iterator[tuple[str, Any]]:
+        """What the block shows, by OpenInference's flat names: ids and scores; texts where content is asked for."""
+        scores = dict(
+            zip(*(found.tables["ranked"][name].to_pylist() for name in ("evidence_id", "final")), strict=True)
+        )
+        texts = dict(
+            zip(*(found.tables["trimmed"][name].to_pylist() for name in ("label", "visible_text")), strict=True)
+        )
+        shown = []
+        for place, citation in enumerate(found.citations):
+            id_, at = citation["evidence_id"], f"retrieval.documents.{place}.document"
+            shown.append({"id": id_, "score": scores.get(id_, 0.0)})
+            yield f"{at}.id", id_
+            yield f"{at}.score", scores.get(id_, 0.0)
+            if self.content:
+                told = {name: citation.get(name) for name in ("label", "source_id", "locator")}
+                yield f"{at}.content", texts.get(citation["label"])
+                yield f"{at}.metadata", json.dumps(told, ensure_ascii=False)
+        if self.content:
+            yield "gen_ai.retrieval.documents", json.dumps(shown)
+
+    def _steps(self, context: Any, found: Any, audit: bool) -> None:
+        """A span per step, from the beginning of its first node to the end of its last one, in the order of their beginnings.
+
+        Steps may overlap where they feed each other: `busy_ms` is the time of their nodes alone.
+        """
+        home, since = _homes(), time.time_ns() - time.perf_counter_ns()
+        steps: dict[str, list[Timing]] = {}
+        for timing in found.timings:
+            steps.setdefault(home.get(timing.node) or timing.node, []).append(timing)
+        for step, nodes in sorted(steps.items(), key=lambda one: min(timing.began for timing in one[1])):
+            said: dict[str, Any] = {
+                "openinference.span.kind": _KINDS.get(step, "CHAIN"),
+                f"{_OWN}step": step,
+                f"{_OWN}nodes": sorted({timing.node for timing in nodes}),
+                f"{_OWN}busy_ms": round(sum(timing.ended - timing.began for timing in nodes) / 1e6, 3),
+            }
+            if audit:
+                tables = sorted({timing.node for timing in nodes} & found.tables.keys())
+                said |= {f"{_OWN}rows.{name}": found.tables[name].num_rows for name in tables}
+            began = since + min(timing.began for timing in nodes)
+            child = self.tracer.start_span(step, context=context, start_time=began)
+            _set(child, said)
+            child.end(since + max(timing.ended for timing in nodes))
+
+
+def telemetry_of(choice: str) -> Telemetry | None:
+    """What the setting `telemetry` asks for: nothing for `off`, else spans, with content for `content`.
+
+    Spans go to the provider that this process has set, as under `opentelemetry-instrument`; where there is none, to one that
+    the variables of OpenTelemetry describe: over OTLP and HTTP, or to standard error with OTEL_TRACES_EXPORTER=console.
+
+    Raises:
+        InputError: OTEL_TRACES_EXPORTER names another exporter.
+        ModelError: the extra `otel` is not installed.
+    """
+    if choice == "off":
+        return None
+    found = Telemetry.of(content=choice == "content")
+    _set_provider()
+    return found
+
+
+_HINT = "pip install 'scoped-retrieval[otel]'"
+_EXPORTERS = ("otlp", "console", "none")
+
+
+def _set_provider() -> None:
+    """Set a provider for this process, unless it has one."""
+    from opentelemetry import trace
+
+    if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return
+    wanted = os.environ.get("OTEL_TRACES_EXPORTER") or _EXPORTERS[0]
+    if wanted not in _EXPORTERS:
+        raise InputError.one_of(_EXPORTERS, wanted, "environment OTEL_TRACES_EXPORTER")
+    try:
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+    except ImportError as error:
+        raise ModelError("Expected the SDK of OpenTelemetry, got none - at telemetry", hint=_HINT) from error
+    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "scoped-retrieval"}
+    provider = TracerProvider(resource=Resource.create(named))
+    if wanted == "console":
+        import sys
+
+        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(out=sys.stderr)))
+    elif wanted == "otlp":
+        try:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        except ImportError as error:
+            raise ModelError("Expected an exporter for OTLP, got none - at telemetry", hint=_HINT) from error
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+
+
+def _named(request: Mapping[str, Any], contract: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked, without its words."""
+    return {
+        "openinference.span.kind": "RETRIEVER",
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.provider.name": _NAME,
+        "gen_ai.data_source.id": contract.get("project"),
+        "gen_ai.conversation.id": request.get("session_id"),
+        "gen_ai.retrieval.top_k": contract.get("max_items"),
+        "session.id": request.get("session_id"),
+        **{f"{_OWN}{name}": contract.get(name) for name in ("purpose", "mode", "role")},
+        f"{_OWN}contract.id": contract.get("contract_id"),
+        f"{_OWN}request.id": request.get("request_id"),
+    }
+
+
+def _counted(found: Any, contract: Mapping[str, Any], block: Mapping[str, Any]) -> dict[str, Any]:
+    """What came of it, as its caller may know it: the snapshot, what is shown, tokens and characters."""
+    return {
+        f"{_OWN}snapshot.id": found.snapshot_id,
+        f"{_OWN}block_ref": found.block_ref,
+        f"{_OWN}status": found.status,
+        f"{_OWN}action": found.action,
+        f"{_OWN}conditions": sorted({condition["condition"] for condition in found.conditions}),
+        f"{_OWN}count.shown": len(found.citations),
+        f"{_OWN}tokens.used": block.get("tokens"),
+        f"{_OWN}tokens.limit": contract.get("max_tokens"),
+        f"{_OWN}tokens.counter": contract.get("tokenizer"),
+        f"{_OWN}chars.used": block.get("chars"),
+        f"{_OWN}chars.limit": contract.get("max_chars"),
+        f"{_OWN}bound_by": block.get("bound_by"),
+        f"{_OWN}requests_together": found.together,
+    }
+
+
+_COUNTS = {"recalled": "recalled", "selected": "selected_rows", "hidden": "hidden", "rejected": "rejected"}
+"""Columns of SNAPSHOTS that only auditors see, but for `selected_rows`."""
+
+
+def audits(tables: Mapping[str, Any], audited: Collection[str]) -> bool:
+    """Whether somebody who audits some projects audits all that these requests could reach."""
+    reached = {*tables["contract_bounds"]["project"].to_pylist(), *tables["contracts"]["project"].to_pylist()}
+    return bool(reached) and reached <= {*audited}
+
+
+def _set(span: Any, said: Mapping[str, Any]) -> None:
+    span.set_attributes({name: value for name, value in said.items() if value is not None})
+
+
+@lru_cache(maxsize=1)
+def _homes() -> dict[str, str]:
+    """The step of each node of the line."""
+    homes: dict[str, str] = {
+        node.name: node.originating_functions[0].__module__.rpartition(".")[2]
+        for node in build_driver().made()
+        if node.originating_functions
+    }
+    return homes | _BESIDE
+
+
+def _by_step(seconds: Mapping[str, float]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for node, spent in seconds.items():
+        step = _homes().get(node, node)
+        found[step] = round(found.get(step, 0.0) + spent, 6)
+    return dict(sorted(found.items()))

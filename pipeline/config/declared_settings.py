@@ -1,0 +1,173 @@
+"""Every setting: name, kind, default, what it is, and whether a project file may choose it.
+
+Lists of choices whose owners load Arrow are said again here, as settings are read for every command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...nodes.lanes import LANE_NAMES as LANES
+from .weight_sets import WEIGHT_SETS
+
+__all__ = ["BM25_VARIANTS", "ENCODERS", "ENGINES", "LANES", "PURPOSES", "SETTINGS", "WEIGHT_SETS", "Setting"]
+
+PURPOSES = ("fix-test", "explain-code", "review-risk", "answer-question")
+ENCODERS = ("minilm/1", "minilm-cuda/1", "ollama:MODEL", "sentence-transformers:FOLDER", "openai:URL#MODEL")
+ENGINES = ("local", "ray")
+TELEMETRY = ("off", "spans", "content")
+BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One declared setting.
+
+    `kind` is place (a path or URL), path, paths, text, prompt (text as it stands), choice, list, integer, number, flag,
+    names (words), encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable (the name of one of the
+    environment).
+    """
+
+    name: str
+    kind: str
+    default: Any
+    doc: str
+    choices: tuple[str, ...] = ()
+    most: float = float("inf")
+    project_file: bool = True
+
+
+SETTINGS: Mapping[str, Setting] = {
+    s.name: s
+    for s in (
+        Setting(
+            "corpus", "place", ".scoped-retrieval/corpus", "folder of the corpus, or a URL such as s3://bucket/corpus"
+        ),
+        Setting("runs", "place", ".scoped-retrieval/runs", "folder of the runs, or a URL such as s3://bucket/runs"),
+        Setting(
+            "corpus_head",
+            "place",
+            None,
+            "folder of the heads of the corpus, CURRENT and HEADS, where fewer may write; unset = the corpus folder",
+        ),
+        Setting(
+            "signing_key",
+            "path",
+            None,
+            "Ed25519 private key (PEM) that new heads of the corpus and of the log of runs are signed with",
+            project_file=False,
+        ),
+        Setting(
+            "trusted_key",
+            "path",
+            None,
+            "Ed25519 public key (PEM): heads that it did not sign, or older ones than were seen, are refused",
+            project_file=False,
+        ),
+        Setting("grants", "place", None, "grants file; unset = grants.yaml in the corpus folder"),
+        Setting("policies", "path", None, "folder of policies; unset = the bundled ones"),
+        Setting(
+            "weights",
+            "weights",
+            None,
+            "weight file, as `tune` writes it, or document-000, the formula of document 000; unset = the weights of the policies",
+            tuple(WEIGHT_SETS),
+        ),
+        Setting("project", "text", None, "project that commands speak of"),
+        Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
+        Setting("purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES),
+        Setting("lanes", "list", LANES, "recall lanes in use", LANES),
+        Setting(
+            "encoder",
+            "encoder",
+            "minilm/1",
+            "encoder that `index` and `eval` make vectors with: minilm/1, minilm-cuda/1 (the same weights on a CUDA device), ollama:MODEL, sentence-transformers:FOLDER (or the id of a cached model), or openai:URL#MODEL; a question takes the one of its corpus",
+            ENCODERS,
+        ),
+        Setting("ollama_url", "address", "http://localhost:11434", "Ollama server of an ollama:MODEL encoder"),
+        Setting(
+            "encoder_query_prompt",
+            "prompt",
+            None,
+            "text put before a question; unset = the model's own, of a server none",
+        ),
+        Setting(
+            "encoder_passage_prompt",
+            "prompt",
+            None,
+            "text put before a passage; unset = the model's own, of a server none",
+        ),
+        Setting(
+            "encoder_max_chars",
+            "integer",
+            None,
+            "characters of a text that an openai: server is sent; unset = all",
+        ),
+        Setting(
+            "encoder_key_variable",
+            "variable",
+            None,
+            "name of the environment variable with the key of an openai: server",
+            project_file=False,
+        ),
+        Setting(
+            "cross_encoder",
+            "reranker",
+            None,
+            "cross-encoder that rereads the best candidates: a folder, or rerank:URL#MODEL; unset = none",
+        ),
+        Setting(
+            "cross_encoder_key_variable",
+            "variable",
+            None,
+            "name of the environment variable with the key of a rerank: server",
+            project_file=False,
+        ),
+        Setting(
+            "endpoint_timeout_seconds",
+            "integer",
+            60,
+            "seconds that a server of a model has for one answer",
+        ),
+        Setting(
+            "allow_model_download",
+            "flag",
+            False,
+            "whether a model that is named by its id and is not cached may be fetched from the hub",
+            project_file=False,
+        ),
+        Setting("tokenizers", "paths", (), "tokenizer files that a request may count with, by their paths"),
+        Setting("bm25", "choice", "lucene", "BM25 variant", BM25_VARIANTS),
+        Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
+        Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
+        Setting("shard_requests", "integer", 512, "requests per shard of a run"),
+        Setting("engine", "choice", "local", "where the shards of a run are run: on this machine, or by Ray", ENGINES),
+        Setting("workers", "integer", None, "processes of the engine local; unset = one per core where it pays"),
+        Setting("ray_address", "text", None, "Ray cluster of the engine ray; unset = one of its own on this machine"),
+        Setting("serve_max_bytes", "integer", 1_048_576, "bytes of the body of one HTTP request"),
+        Setting("serve_max_requests", "integer", 64, "retrieval requests in one HTTP request"),
+        Setting("serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute"),
+        Setting("serve_timeout_seconds", "integer", 60, "seconds that the servers have for one request"),
+        Setting("serve_threads", "integer", 32, "requests that the servers answer at the same time"),
+        Setting(
+            "plugins",
+            "names",
+            (),
+            "plugins whose gates, lanes, score terms and readers are used, by the part of their names before the dot",
+            project_file=False,
+        ),
+        Setting("progress", "flag", True, "progress on standard error: bars on a terminal, elsewhere a line per phase"),
+        Setting(
+            "telemetry",
+            "choice",
+            "off",
+            "OpenTelemetry spans of retrievals and runs (extra `otel`): off, spans, or content: questions and texts as well",
+            TELEMETRY,
+            project_file=False,
+        ),
+        Setting("eval_data", "path", None, "folder of the evaluation collections"),
+    )
+}
+"""Every setting by name."""

@@ -1,0 +1,387 @@
+"""Grants: who may read what, from one file that a person edits.
+
+    principals:
+      ana:
+        projects: [shop, {project: pay, zones: private, expires: 2026-12-31T00:00:00Z}]
+        groups: [dev]
+        zones: internal          # the highest zone; internal where nothing is said
+        users: [bob]             # whose own rows ana may read beside hers
+        states: [verified]       # lifecycles ana may be shown; all of the purpose's where nothing is said
+        paths: [src/, docs/]     # globs on the path, the only ones that ana may read; every path where nothing is said
+        denied_paths: [src/keys/]
+        act_as: [bob, {principal: cyd, project: shop, expires: 2026-12-31T00:00:00Z}]
+        append: [shop, {project: pay, expires: 2026-12-31T00:00:00Z}]  # where ana may add rows of her own over HTTP and MCP
+        audit: false
+    grants:                      # other projects that requests of ana's projects may read from
+      - {principal: ana, project: platform, sources: [project-doc], for_projects: [shop], zones: internal,
+         reason: shared rules, expires: 2026-12-31T00:00:00Z}     # zones, reason and expiry are required
+    tokens:
+      <SHA-256 of a bearer token, 64 hex digits>: ana
+
+Nothing granted means nothing seen: what is not in the file is refused, and a list of sources or paths that is empty
+opens nothing. Grants add up; zones, states and paths that a principal declares cap each of them, and a path that one
+grant in a project denies is denied there by all. To act as somebody is to ask with their rights instead of one's own.
+A file that is not what was expected is an error, and nothing of it is applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+import unicodedata
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from ...nodes.errors import PolicyError, StoreError
+from ...nodes.tables import GRANTS
+from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
+from ..parsing.yaml_files import Item, parse
+from ..storage.durable import TICK_NS, make_folders, read_whole, stands, write_atomic
+from ..storage.locks import held
+from ..storage.places import Place, fixed_place, place_of
+
+__all__ = ["AppendGrant", "GrantsFile", "WatchedGrants", "grant_all", "load_grants", "write_starter_grants"]
+
+DEFAULT_ZONE = "internal"
+
+HEADER = """\
+# Who may read what. Nothing granted means nothing seen.
+# `index --project P` adds P for the local user if no principal has it, and rewrites this file: entries are kept, comments are not.
+"""
+
+_FORM = (
+    "nothing of a grants file that is not what was expected is applied; it has the keys principals, grants and tokens, "
+    "and `index PATH --project P --grants NEWFILE` writes one to start from"
+)
+SCHEMA_VERSION = 1
+"""Of grants files; see `docs/versions.md`."""
+_TOP = ("principals", "grants", "tokens")
+_PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "append", "audit")
+_PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
+_ACT_AS = ("principal", "project", "reason", "expires")
+_APPEND = ("project", "reason", "expires")
+_GRANT = ("principal", *_PROJECT, "for_projects")
+_TOKEN = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class AppendGrant:
+    """A principal may add rows of their own to a project, before `expires`."""
+
+    principal: str
+    project: str
+    expires: datetime | None
+
+
+@dataclass(frozen=True)
+class GrantsFile:
+    """A grants file as read: the GRANTS table, principals by the SHA-256 of their tokens, the file's own SHA-256."""
+
+    table: pa.Table
+    tokens: Mapping[str, str]
+    principals: tuple[str, ...]
+    digest: str
+    path: Place
+    append: tuple[AppendGrant, ...] = ()
+    """Who may write; the line, which reads, has no use for it."""
+
+    def appendable(self, principal: str, at: datetime) -> list[str]:
+        """The projects that a principal may add rows to at an instant."""
+        mine = [grant for grant in self.append if grant.principal == principal]
+        return sorted({grant.project for grant in mine if grant.expires is None or at < grant.expires})
+
+    def projects(self, principal: str) -> list[str]:
+        """The projects that a principal may ask in, expired grants included."""
+        return sorted(project for who, project in self._own if who == principal and project)
+
+    def holders(self, project: str) -> list[str]:
+        """Who may ask in a project, by grants of their own, expired ones included."""
+        return sorted(who for who, own in self._own if own == project)
+
+    @cached_property
+    def _own(self) -> set[tuple[str, str | None]]:
+        """Principals and projects, as grants of a project of one's own pair them."""
+        rows = self.table.filter(self.table["own_project"])
+        return set(zip(rows["principal"].to_pylist(), rows["project"].to_pylist(), strict=True))
+
+
+def load_grants(path: str | Place) -> GrantsFile:
+    """The grants of a file.
+
+    Raises:
+        PolicyError: the file is missing or not what was expected.
+    """
+    path = place_of(path)
+    try:
+        data = path.read_bytes()
+    except StoreError:
+        raise
+    except OSError as error:
+        hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you"
+        raise PolicyError(f"Expected a grants file, got {error.strerror} - at {path}", hint=hint) from error
+    return _read(data, path)
+
+
+class WatchedGrants:
+    """The grants of a file that somebody may change: `file` as it was read last, `now` as it is.
+
+    Of a folder it is read again when its status changes, and while it is so young that it might not; of an object store each
+    time. Grants that were given as such stay.
+
+    Raises:
+        PolicyError: the file is missing or not what was expected.
+    """
+
+    def __init__(self, grants: GrantsFile | str | Place) -> None:
+        self._path = None if isinstance(grants, GrantsFile) else fixed_place(grants)
+        self._status = self._look()
+        self.file = grants if isinstance(grants, GrantsFile) else load_grants(grants)
+
+    @property
+    def path(self) -> Place | None:
+        """Where the file stands; None for grants that were given as such."""
+        return self._path
+
+    def now(self) -> GrantsFile:
+        """The grants as they are.
+
+        Raises:
+            PolicyError: the file is missing or not what was expected.
+        """
+        status = self._look()  # before it is read: what changes in between is read again
+        if self._path is not None and (status is None or status != self._status):
+            self.file, self._status = load_grants(self._path), status
+        return self.file
+
+    def _look(self) -> tuple[int, ...] | None:
+        """What tells that a file is another one; None where only its content does, as of one that was just written."""
+        if not isinstance(self._path, Path):
+            return None
+        with suppress(OSError):
+            found = self._path.stat()
+            if max(found.st_mtime_ns, found.st_ctime_ns) > time.time_ns() - TICK_NS:
+                return None
+            return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return None
+
+
+def grant_all(principal: str, project: str) -> GrantsFile:
+    """A grant of one project to one principal, for corpora that have no grants file."""
+    row = {
+        "rule_id": f"principals.{principal}.projects[0]", "principal": principal, "project": project,
+        "own_project": True, "zone": DEFAULT_ZONE, "audit": False,
+    }  # fmt: skip
+    digest = hashlib.sha256(repr(sorted(row.items())).encode()).hexdigest()
+    return GrantsFile(GRANTS.from_rows([row]), {}, (principal,), digest, Path("grants.yaml"))
+
+
+def write_starter_grants(
+    path: str | Place, principal: str, project: str, *, audit: bool = False, first: bool = False
+) -> bool:
+    """Let a principal ask in a project, in a new file or in the one that stands; True if the file was written.
+
+    `audit` counts in a new file only: whoever starts a corpus may audit it, and nobody gains that right later on. `first`
+    leaves a project alone that somebody else may ask in.
+
+    Where the project is granted already, the file stays as it is, byte for byte. Else it is replaced in one step and
+    keeps every entry and its mode, though not its comments; a new one is its owner's alone. Writers wait for each other.
+
+    Raises:
+        PolicyError: the file that stands is not what was expected; it is left alone.
+        StoreError: nobody can say now whether one stands, or what is in it.
+    """
+    path = place_of(path).resolve()
+    make_folders(path.parent)
+    with held(path.with_name(f".{path.name}.lock"), -1, f"Expected no other writer, got a held lock - at {path}"):
+        data = read_whole(path) if stands(path) else b""
+        standing = _read(data, path) if data else None
+        if standing and (project in standing.projects(principal) or (first and standing.holders(project))):
+            return False
+        content = parse(data, str(path)).value or {}
+        principals = content["principals"] = content.get("principals") or {}
+        mine = principals[principal] = principals.get(principal) or {}
+        mine["projects"] = [*(mine.get("projects") or []), project]
+        if audit and not data:
+            mine["audit"] = True
+        text = HEADER + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+        _read(text.encode(), path)
+        write_atomic(path, text.encode(), private=True)
+    return True
+
+
+def _read(data: bytes, path: Place) -> GrantsFile:
+    try:
+        return _understood(data, path)
+    except PolicyError as error:
+        hint = f"{error.hint}; {_FORM}" if error.hint else _FORM
+        raise PolicyError(error.message, hint=hint) from error
+
+
+def _understood(data: bytes, path: Place) -> GrantsFile:
+    content = parse(data, str(path)).of_version(SCHEMA_VERSION)
+    if content.missing:
+        content = Item({}, content.file, content.key)
+    top = content.fields(_TOP)
+    people = {name: item.fields(_PRINCIPAL) if not item.missing else {} for name, item in top["principals"].entries()}
+    rows = [row for name, fields in people.items() for row in _own_projects(name, fields)]
+    rows += [row for name, fields in people.items() if fields for row in _act_as(name, fields)]
+    rows += [_cross_project(item, people) for item in top["grants"].items()]
+    tokens = {}
+    for token, item in top["tokens"].entries():
+        if not _TOKEN.fullmatch(token):
+            raise PolicyError(
+                f"Expected a SHA-256 as 64 hex digits, got {len(token)} characters - at {top['tokens'].at}"
+            )
+        tokens[token] = _declared_principal(item, people)
+    table = GRANTS.from_rows(rows).sort_by("rule_id")
+    append = tuple(grant for name, fields in people.items() if fields for grant in _append(name, fields))
+    return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path, append)
+
+
+def _own_projects(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
+    if not person:
+        return []
+    common = _person(person)
+    rows, seen = [], set()
+    for item in person["projects"].items():
+        entry = item if isinstance(item.value, dict) else Item({"project": item.text()}, item.file, item.key)
+        fields = entry.fields(_PROJECT, required=("project",))
+        row = {"rule_id": item.key, "principal": principal, "own_project": True} | _grant(fields, common)
+        if row["project"] in seen:
+            raise fields["project"].wrong("every project once")
+        seen.add(row["project"])
+        rows.append(row)
+    return rows
+
+
+def _act_as(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
+    """One row per principal that this one may ask for, in every project or in one."""
+    rows = []
+    for item in person["act_as"].items():
+        entry = item if isinstance(item.value, dict) else Item({"principal": item.text()}, item.file, item.key)
+        fields = entry.fields(_ACT_AS, required=("principal",))
+        rows.append(
+            {
+                "rule_id": item.key,
+                "principal": principal,
+                "project": fields["project"].optional(Item.text),
+                "own_project": False,
+                "zone": ZONES.values[0],
+                "act_as": [fields["principal"].text()],
+                "audit": False,
+                "expires": fields["expires"].optional(Item.instant),
+                "reason": fields["reason"].optional(Item.text),
+            }
+        )
+    return rows
+
+
+def _append(principal: str, person: Mapping[str, Item]) -> list[AppendGrant]:
+    grants = []
+    for item in person["append"].items():
+        entry = item if isinstance(item.value, dict) else Item({"project": item.text()}, item.file, item.key)
+        fields = entry.fields(_APPEND, required=("project",))
+        fields["reason"].optional(Item.text)
+        grants.append(AppendGrant(principal, fields["project"].text(), fields["expires"].optional(Item.instant)))
+    return grants
+
+
+def _cross_project(item: Item, people: Mapping[str, Mapping[str, Item]]) -> dict[str, Any]:
+    fields = item.fields(_GRANT, required=("principal", "project", "zones", "reason", "expires"))
+    principal = _declared_principal(fields["principal"], people)
+    person = people[principal]
+    return (
+        {"rule_id": item.key, "principal": principal, "own_project": False}
+        | _grant(fields, _person(person) if person else _NOBODY)
+        | {"for_projects": fields["for_projects"].optional(Item.texts)}
+    )
+
+
+def _grant(fields: Mapping[str, Item], common: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of one grant, capped by what its principal declares."""
+    zone = fields["zones"].optional(_zone)
+    states = fields["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",)))
+    cap = common["states"]
+    return {
+        "project": fields["project"].text(),
+        "sources": fields["sources"].optional(_selectors),
+        "paths": common_patterns(common["paths"], fields["paths"].optional(_globs)),
+        "denied_paths": sorted({*(common["denied_paths"] or []), *_globs(fields["denied_paths"])}) or None,
+        "zone": _lower(zone or common["zone"] or DEFAULT_ZONE, common["zone"]),
+        "users": sorted({*(common["users"] or []), *fields["users"].texts()}) or None,
+        "states": cap if states is None else [state for state in states if cap is None or state in cap],
+        "groups": common["groups"],
+        "audit": common["audit"],
+        "expires": fields["expires"].optional(Item.instant),
+        "reason": fields["reason"].optional(Item.text),
+    }
+
+
+_NOBODY: dict[str, Any] = dict.fromkeys(("zone", "states", "users", "groups", "paths", "denied_paths")) | {
+    "audit": False
+}
+
+
+def _person(person: Mapping[str, Item]) -> dict[str, Any]:
+    return {
+        "zone": person["zones"].optional(_zone),
+        "states": person["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",))),
+        "users": person["users"].optional(Item.texts),
+        "groups": person["groups"].optional(Item.texts),
+        "paths": person["paths"].optional(_globs),
+        "denied_paths": person["denied_paths"].optional(_globs),
+        "audit": bool(person["audit"].optional(Item.flag)),
+    }
+
+
+def _zone(item: Item) -> str:
+    """The highest zone: one word, or the list of all zones up to it."""
+    if not isinstance(item.value, list):
+        return item.word(ZONES)
+    zones = item.words(ZONES)
+    if not zones or tuple(zones) != ZONES.values[: len(zones)]:
+        raise item.wrong(f"a zone, or all zones up to one: {' < '.join(ZONES.values)}")
+    return zones[-1]
+
+
+def _lower(zone: str, cap: str | None) -> str:
+    return zone if cap is None else min(zone, cap, key=ZONES.values.index)
+
+
+def _selectors(item: Item) -> list[str]:
+    """Source selectors, aliases of origin classes resolved."""
+    _expect_few(item)
+    texts = (unicodedata.normalize("NFC", text) for text in item.texts())
+    return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in texts})
+
+
+def _expect_few(item: Item) -> None:
+    if len(item.items()) > MAX_PATTERNS:
+        raise item.wrong(f"at most {MAX_PATTERNS:,} entries")
+
+
+def _globs(item: Item) -> list[str]:
+    """Globs on paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
+    _expect_few(item)
+    globs = []
+    for each in item.items():
+        if (glob := path_glob(each.text())) is None:
+            raise each.wrong("a glob such as src/keys/ or **/*.pem", hint=GLOBS)
+        globs.append(glob)
+    return globs
+
+
+def _declared_principal(item: Item, people: Mapping[str, object]) -> str:
+    if (name := item.text()) not in people:
+        raise item.wrong(f"one of the principals {', '.join(sorted(people)) or '(there are none)'}")
+    return name

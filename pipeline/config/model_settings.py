@@ -1,0 +1,84 @@
+"""Settings that name a model, a server or the variable with its key: how they are written, and what they may be.
+
+Gives: `parsed`, a value or an error that quotes no password and no key, and `elsewhere`, whether a value sends text to
+another machine. Settings are read for every command, so nothing of the models is imported before one is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ...nodes.errors import InputError
+from ..storage.places import at_home, is_url
+
+__all__ = ["UnquotedError", "elsewhere", "parsed"]
+
+_FOLDER, _OPENAI, _RERANK = "sentence-transformers:", "openai:", "rerank:"
+
+
+class UnquotedError(InputError):
+    """An error that shows nothing of what was given."""
+
+
+def parsed(kind: str, given: str | Path, base: Path, at: str, choices: Sequence[str] = ()) -> str | Path:
+    """The value of a setting of this kind; a folder is relative to `base`.
+
+    Raises:
+        InputError: it is none.
+    """
+    text = str(given).strip()
+    if kind == "encoder":
+        return _encoder(text, base, at, choices)
+    if kind == "reranker":
+        if text.startswith(_RERANK):
+            return _server(text, _RERANK, at)
+        if is_url(text):
+            raise InputError.expected("a path of this machine", text, at, hint="a server is rerank:URL#MODEL")
+        return base / at_home(Path(text), at)
+    from ..line.encoders.choice import expect_address, expect_variable
+
+    try:
+        (expect_address if kind == "address" else expect_variable)(text, at)
+    except InputError as error:
+        raise UnquotedError(error.message, hint=error.hint) from None
+    return text
+
+
+def elsewhere(kind: str, value: object) -> bool:
+    """Whether a value names a server that is not on this machine."""
+    if kind not in ("encoder", "reranker", "address") or not isinstance(value, str):
+        return False
+    url = value.removeprefix(_OPENAI).removeprefix(_RERANK)
+    if not is_url(url):
+        return False
+    from ..line.encoders.choice import is_loopback
+
+    return not is_loopback(urlsplit(url).hostname or "")
+
+
+def _encoder(text: str, base: Path, at: str, choices: Sequence[str]) -> str:
+    if not any(_is_choice(text, choice) for choice in choices):
+        raise InputError.one_of(choices, text, at)
+    if text.startswith(_OPENAI):
+        return _server(text, _OPENAI, at)
+    name = text.removeprefix(_FOLDER)
+    if name == text or not (name.startswith(("/", ".", "~")) or (base / name).is_dir()):
+        return text
+    return f"{_FOLDER}{base / at_home(Path(name), at)}"
+
+
+def _server(text: str, prefix: str, at: str) -> str:
+    from ..line.encoders.choice import Served
+
+    try:
+        return f"{prefix}{Served.of(text.removeprefix(prefix), at, prefix)}"
+    except InputError as error:
+        raise UnquotedError(error.message, hint=error.hint) from None
+
+
+def _is_choice(given: str, choice: str) -> bool:
+    """Whether a value is one of the list; a word in capitals after a colon stands for any name."""
+    kind, colon, name = choice.partition(":")
+    return given.startswith(f"{kind}:") and given != f"{kind}:" if colon and name.isupper() else given == choice

@@ -1,0 +1,218 @@
+"""Role overlays: document 004's JSON as declared types, checked whole before anything of it is applied.
+
+Reads: the JSON of one overlay. Gives: `RoleOverlay` (S4.8, S4.15 to S4.17), `read_overlay` and `validate_overlay`. Every
+name may be written in snake_case or camelCase; a closed list's word may be any of its aliases.
+
+Note: nothing here grants. An overlay prefers, caps and forbids inside what a contract may
+see; its `allowed_sources` are one more narrowing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ....nodes.errors import InputError, PolicyError
+from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE, Vocabulary
+from ...parsing.model_errors import Document, checked
+from ...sources.jsonl import parse_json
+
+__all__ = ["OverlayFile", "RoleOverlay", "overlay_of", "read_overlay", "validate_overlay"]
+
+WEIGHTS_TOLERANCE = 0.01
+DEFAULT_BOOST = 0.25
+"""Boost of a preferred source that names none."""
+DEFAULT_PENALTY = 0.2
+"""What a stale row, or one for other roles, loses where the overlay does not say."""
+WEIGHTS = ("lexical", "semantic", "metadata", "rerank")
+
+
+def _word(vocabulary: Vocabulary) -> AfterValidator:
+    """A word of a closed list, in its canonical form."""
+
+    def read(value: str) -> str:
+        try:
+            return vocabulary.canonical(value, vocabulary.name)
+        except InputError as error:
+            said = f"{error.message.rpartition(' - at ')[0]}{f' ({error.hint})' if error.hint else ''}"
+            raise PydanticCustomError("expected", "{said}", {"said": said}) from None
+
+    return AfterValidator(read)
+
+
+def _selector(value: str) -> str:
+    return ORIGIN_CLASSES.aliases.get(value, value)
+
+
+def _spoken(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise PydanticCustomError("expected", "Expected printable text, got {got}", {"got": f"{len(value)} characters"})
+    return value.strip()
+
+
+Text = Annotated[str, AfterValidator(_spoken)]
+Selector = Annotated[Text, AfterValidator(_selector)]
+TrustTier = Annotated[str, _word(AUTHORITY)]
+Boost = Annotated[float, Field(ge=-1, le=1)]
+Penalty = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class PreferredSource(Document):
+    """A source that the role would rather read, and why."""
+
+    pattern: Selector
+    reason: Text
+    boost: Boost = DEFAULT_BOOST
+
+
+class RoleVocabulary(Document):
+    """The role's words (S4.15)."""
+
+    preferred_terms: tuple[Text, ...]
+    synonyms: dict[Text, tuple[Text, ...]]
+    boost_phrases: tuple[Text, ...]
+    suppress_phrases: tuple[Text, ...] = ()
+
+
+class SourcePolicy(Document):
+    """What the role reads rather, only, and never (S4.15)."""
+
+    preferred_sources: tuple[PreferredSource, ...]
+    allowed_sources: tuple[Selector, ...] | None = None
+    forbidden_sources: tuple[Selector, ...] = ()
+    trust_tier_boosts: dict[TrustTier, Boost] = Field(default_factory=dict)
+    document_type_boosts: dict[Text, Boost] = Field(default_factory=dict)
+    domain_boosts: dict[Text, Boost] = Field(default_factory=dict)
+
+
+class Weights(Document):
+    """Shares of the final score; together 1."""
+
+    lexical: Share
+    semantic: Share
+    metadata: Share
+    rerank: Share
+
+    @model_validator(mode="after")
+    def _add_up(self) -> Weights:
+        total = self.lexical + self.semantic + self.metadata + self.rerank
+        if abs(total - 1) > WEIGHTS_TOLERANCE + 1e-9:
+            told = {"within": f"{WEIGHTS_TOLERANCE:g}", "total": f"{total:g}"}
+            raise PydanticCustomError("expected", "Expected weights that sum to 1 within {within}, got {total}", told)
+        return self
+
+
+class RetrievalPolicy(Document):
+    """Limits, weights and penalties (S4.16). The weights may stand flat as well, as `lexical_weight`."""
+
+    max_selected_chunks: Count
+    weights: Weights
+    require_source_diversity: bool = False
+    max_chunks_per_source: Count | None = None
+    freshness_max_age_days: Annotated[float, Field(gt=0)] | None = None
+    stale_penalty: Penalty = DEFAULT_PENALTY
+    role_mismatch_penalty: Penalty = DEFAULT_PENALTY
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gathered(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or "weights" in value:
+            return value
+        flat = {name: key for name in WEIGHTS for key in (f"{name}_weight", f"{name}Weight") if key in value}
+        if not flat:
+            return value
+        rest = {key: one for key, one in value.items() if key not in flat.values()}
+        return rest | {"weights": {name: value[key] for name, key in flat.items()}}
+
+
+class SynthesisPolicy(Document):
+    """What the answer rests on first, and how it cites (S4.17)."""
+
+    prioritize: tuple[Text, ...]
+    avoid: tuple[Text, ...]
+    required_evidence_kinds: tuple[Annotated[str, _word(REQUIRED_EVIDENCE)], ...] = ()
+    citation_style: Annotated[str, _word(CITATION_STYLES)] = CITATION_STYLES.values[0]
+
+
+class EvalProfile(Document):
+    """What the role is measured on, and the roles that must do worse there (S4.17)."""
+
+    golden_set_id: Text
+    distinctiveness_checks: tuple[Text, ...]
+
+
+class RoleOverlay(Document):
+    """One role (S4.8)."""
+
+    role_id: Text
+    version: Text
+    label: Text
+    mission: Text
+    anti_goals: tuple[Text, ...]
+    vocabulary: RoleVocabulary
+    source_policy: SourcePolicy
+    retrieval_policy: RetrievalPolicy
+    synthesis_policy: SynthesisPolicy
+    eval_profile: EvalProfile
+    bridge_roles: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class OverlayFile:
+    """An overlay with the SHA-256 of what it was read from."""
+
+    overlay: RoleOverlay
+    digest: str
+
+
+def validate_overlay(value: Any, file: str = "overlay") -> dict[str, Any]:
+    """`{valid, errors}` (S4.5): every error names file, key, what was expected and what came."""
+    _, errors = checked(RoleOverlay, _plain(value), file)
+    return {"valid": not errors, "errors": errors}
+
+
+def overlay_of(value: Mapping[str, Any] | RoleOverlay, file: str = "overlay") -> OverlayFile:
+    """An overlay from plain values.
+
+    Raises:
+        PolicyError: it is not what was expected; nothing of it is applied.
+    """
+    if isinstance(value, RoleOverlay):
+        value = value.model_dump(mode="json")
+    found, errors = checked(RoleOverlay, _plain(value), file)
+    if found is None:
+        more = f"and {len(errors) - 1} more; `overlay validate` lists them" if len(errors) > 1 else ""
+        raise PolicyError(errors[0], hint=more)
+    return OverlayFile(found, hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest())
+
+
+def read_overlay(path: Path | Any, file: str | None = None) -> OverlayFile:
+    """An overlay from a file; its digest is that of the bytes.
+
+    Raises:
+        PolicyError: the file is no overlay.
+    """
+    data, file = path.read_bytes(), file or str(path)
+    try:
+        found = overlay_of(parse_json(data, file), file)
+    except PolicyError:
+        raise
+    except InputError as error:
+        raise PolicyError(error.message, hint=error.hint) from error
+    return OverlayFile(found.overlay, hashlib.sha256(data).hexdigest())
+
+
+def _plain(value: Any) -> Any:
+    """Lists as tuples, which is what the types above hold."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return tuple(_plain(one) for one in value) if isinstance(value, (list, tuple)) else value

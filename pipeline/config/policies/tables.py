@@ -1,0 +1,267 @@
+"""Policies: the files of `data/policies/`, read into the tables of purposes, modes and roles.
+
+Each purpose and mode is one YAML file, each role one JSON file (`roles`). A user folder of the same layout replaces
+whole files by name, and may add roles; what it does not hold comes from the package. A file that is not what was
+expected is an error, and nothing of any file is applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ....nodes.errors import PolicyError
+from ....nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
+from ....nodes.vocabulary import (
+    AUTHORITY,
+    DETAILS,
+    EVIDENCE_KINDS,
+    INTENTS,
+    LANES,
+    LIFECYCLES,
+    MASKS,
+    MERGE_POLICIES,
+    MODES,
+    OPTIONAL_TERMS,
+    OUTPUT_SHAPES,
+    PURPOSES,
+    REQUIRED_EVIDENCE,
+    ROLE_TERMS,
+    SCORE_TERMS,
+    Vocabulary,
+)
+from ...parsing.yaml_files import Item, parse
+from .modes import REQUIRED as MODE_REQUIRED
+from .modes import TOP as MODE_FIELDS
+from .modes import mode_choices
+from .roles import Roles, load_roles
+from .weight_files import load_weights, reweighed
+
+__all__ = ["Policies", "load_policies"]
+
+PARTS = Vocabulary(
+    "part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state", "session")
+)
+"""What the text of a sub-query may be made of."""
+
+_BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverified_items", "max_tokens", "max_chars",
+           "max_chunk_tokens", "withheld_k")  # fmt: skip
+_WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
+"""The terms of a role are weighed by the role alone: without one they are 0."""
+_NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name not in OPTIONAL_TERMS)
+"""A policy that does not weigh one of the others weighs it 0."""
+_MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
+SCHEMA_VERSION = 1
+"""Of policy files; see `docs/versions.md`."""
+_TOP = (
+    "purpose",
+    "merge_policy",
+    "output_shape",
+    "detail",
+    "include_states",
+    "instruction_sources",
+    "mask",
+    "budget",
+    "weights",
+    "kinds",
+    "plan",
+)
+_KIND = ("actionability", "half_life_days")
+_RULE = (
+    "intent",
+    "question",
+    "parts",
+    "lanes",
+    "sources",
+    "kinds",
+    "lane_k",
+    "min_authority",
+    "max_age_days",
+    "requires",
+)
+_RULE_ALIASES = {
+    "topK": "lane_k", "top_k": "lane_k", "minAuthority": "min_authority", "maxAge": "max_age_days",
+    "max_age": "max_age_days",
+}  # fmt: skip
+"""Document 000's names (S0.39)."""
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(d|h)")
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The policy tables of a run, and the SHA-256 over the files they were read from."""
+
+    purpose_policies: pa.Table
+    kind_policies: pa.Table
+    plan_rules: pa.Table
+    mode_policies: pa.Table
+    roles: Roles
+    digest: str
+    any_role: bool = False
+    """Whether requests may name a role that has no overlay; else that is an error at the door."""
+
+    def inputs(self) -> dict[str, pa.Table]:
+        """The tables by the names that nodes know them by."""
+        return {
+            "purpose_policies": self.purpose_policies,
+            "kind_policies": self.kind_policies,
+            "plan_rules": self.plan_rules,
+            "mode_policies": self.mode_policies,
+            "role_policies": self.roles.policies,
+            "role_rules": self.roles.rules,
+        }
+
+
+def load_policies(folder: str | Path | None = None, weights: str | Path | None = None) -> Policies:
+    """The policies of every purpose, mode and role, those of the user's `folder` in place of bundled ones.
+
+    `weights` is a weight file (`weight_files`), whose weights stand in place of those of the purposes.
+
+    Raises:
+        PolicyError: the folder or weight file is missing, or a file is not what its name says.
+    """
+    purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
+    required = [name for name in _TOP if name not in ("mask", "detail")]
+    for purpose, version, fields in _files(folder, PURPOSES, _TOP, required, digest):
+        purposes.append({"purpose": purpose, "version": version} | _choices(fields))
+        kinds += [{"purpose": purpose} | row for row in _kinds(fields["kinds"])]
+        rules += [{"purpose": purpose} | row for row in _rules(fields["plan"])]
+    for mode, version, fields in _files(folder, MODES, MODE_FIELDS, MODE_REQUIRED, digest):
+        modes.append({"mode": mode, "version": version} | mode_choices(fields))
+    roles = load_roles(Path(folder) if folder is not None else None)
+    digest.update(f"roles:{roles.digest}\n".encode())
+    purpose_policies = PURPOSE_POLICIES.from_rows(purposes)
+    if weights is not None:
+        file = load_weights(weights)
+        digest.update(f"weights:{file.digest}\n".encode())
+        purpose_policies = PURPOSE_POLICIES.check(reweighed(purpose_policies, file))
+    return Policies(
+        purpose_policies,
+        KIND_POLICIES.from_rows(kinds).sort_by([(name, "ascending") for name in KIND_POLICIES.order]),
+        PLAN_RULES.from_rows(rules),
+        MODE_POLICIES.from_rows(modes),
+        roles,
+        digest.hexdigest(),
+    )
+
+
+def _files(
+    folder: str | Path | None, names: Vocabulary, known: Sequence[str], required: Sequence[str], digest: Any
+) -> Iterator[tuple[str, str, dict[str, Item]]]:
+    """Name, version and fields of every policy of one kind, by name; what each is goes into the digest."""
+    files = _bundled(names) | (_own(Path(folder), names) if folder is not None else {})
+    for word in sorted(files):
+        place, data = files[word]
+        version = hashlib.sha256(data).hexdigest()
+        digest.update(f"{word}:{version}\n".encode())
+        fields = parse(data, place).of_version(SCHEMA_VERSION).fields(known, required=required)
+        if (stated := fields[names.name].word(names)) != word:
+            raise PolicyError(
+                f"Expected {word}, got '{stated}' - at {fields[names.name].at}", hint="the file name says it"
+            )
+        yield word, version[:16], fields
+
+
+def _bundled(names: Vocabulary) -> dict[str, tuple[str, bytes]]:
+    kind = f"{names.name}s"
+    folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("policies", kind)
+    return {
+        word: (f"policies/{kind}/{word}.yaml", folder.joinpath(f"{word}.yaml").read_bytes()) for word in names.values
+    }
+
+
+def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
+    if not folder.is_dir():
+        raise PolicyError(f"Expected a folder with `purposes/*.yaml`, got none - at {folder}")
+    found = {}
+    kind = f"{names.name}s"
+    for path in sorted([*folder.glob(f"{kind}/*.yaml"), *folder.glob(f"{kind}/*.yml")]):
+        if path.stem not in names or path.suffix != ".yaml":
+            listed = ", ".join(f"{word}.yaml" for word in names.values)
+            raise PolicyError(f"Expected one of {listed}, got '{path.name}' - at {path.parent}")
+        found[path.stem] = (str(path), path.read_bytes())
+    return found
+
+
+def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
+    budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
+    weights = fields["weights"].fields(_WEIGHTS, required=_NEEDED_WEIGHTS)
+    others = {name: weights.pop(name).optional(lambda item: item.number(0, 100)) or 0.0 for name in OPTIONAL_TERMS}
+    return (
+        {
+            "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
+            "output_shape": fields["output_shape"].word(OUTPUT_SHAPES),
+            "detail": fields["detail"].optional(lambda item: item.word(DETAILS)) or "full",
+            "include_states": fields["include_states"].words(LIFECYCLES, except_=("revoked",)),
+            "instruction_sources": sorted(set(fields["instruction_sources"].texts())),
+            "mask": fields["mask"].words(MASKS) or None,
+        }
+        | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
+        | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}
+        | {f"weight_{name}": weight for name, weight in others.items()}
+    )
+
+
+def _kinds(kinds: Item) -> list[dict[str, Any]]:
+    rows = []
+    for kind, item in kinds.fields(EVIDENCE_KINDS.values, required=EVIDENCE_KINDS.values).items():
+        fields = item.fields((*_KIND, "document_types"), required=_KIND)
+        half_life = fields["half_life_days"]
+        if (days := half_life.number(0, infinite=True)) == 0:
+            raise half_life.wrong("a number above 0, or .inf")
+        shares = {"": fields["actionability"]} | dict(fields["document_types"].entries())
+        rows += [
+            {"evidence_kind": kind, "document_type": name, "actionability": share.number(0, 1), "half_life_days": days}
+            for name, share in shares.items()
+        ]
+    return rows
+
+
+def _rules(plan: Item) -> list[dict[str, Any]]:
+    if not (items := plan.items()):
+        raise plan.wrong("at least one sub-query")
+    rows = []
+    for ordinal, item in enumerate(items, start=1):
+        fields = item.fields(_RULE, required=("intent", "question", "parts", "lanes"), aliases=_RULE_ALIASES)
+        row = {
+            "ordinal": ordinal,
+            "intent": fields["intent"].word(INTENTS),
+            "question": fields["question"].text(),
+            "parts": _in_given_order(fields["parts"], PARTS),
+            "lanes": fields["lanes"].words(LANES),
+            "sources": sorted(set(fields["sources"].texts())),
+            "kinds": fields["kinds"].words(EVIDENCE_KINDS),
+            "lane_k": fields["lane_k"].optional(lambda item: item.count(1)),
+            "min_authority": fields["min_authority"].optional(_rank) or 0,
+            "max_age_days": fields["max_age_days"].optional(_days),
+            "requires": fields["requires"].words(REQUIRED_EVIDENCE),
+        }
+        for name in ("parts", "lanes"):
+            if not row[name]:
+                raise fields[name].wrong("at least one word")
+        rows.append(row)
+    return rows
+
+
+def _rank(item: Item) -> int:
+    """A rank of authority, 0 to 3, or its word: `low`, `medium`, `high`, ..."""
+    return AUTHORITY.values.index(item.word(AUTHORITY)) if isinstance(item.value, str) else item.count(0, 3)
+
+
+def _days(item: Item) -> float:
+    """Days as a number, or a duration such as `30d` or `12h`."""
+    match = _DURATION.fullmatch(item.value) if isinstance(item.value, str) else None
+    if isinstance(item.value, str) and match is None:
+        raise item.wrong("days as a number, or a duration such as 30d or 12h")
+    return float(match[1]) / (24 if match[2] == "h" else 1) if match else item.number(0)
+
+
+def _in_given_order(item: Item, vocabulary: Vocabulary) -> list[str]:
+    return list(dict.fromkeys(each.word(vocabulary) for each in item.items()))

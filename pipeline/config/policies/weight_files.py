@@ -1,0 +1,87 @@
+"""Weight files: weights of score terms per purpose, in place of those of the purposes' policies.
+
+    schema_version: 1
+    weights:
+      answer-question: {semantic: 0.23, lexical: 0.36}
+    fitted: {command: ..., date: ..., data: [...], held_out: [...]}
+
+`tune` writes them and says under `fitted` what they were fitted on; only `weights` counts. A term that a file does not
+name keeps the weight of the policy, and what a role or a request says still goes before it. In place of a file one of the
+named sets (`weight_sets`) may be given, which then holds for every purpose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from ....nodes.errors import PolicyError
+from ....nodes.vocabulary import PURPOSES, WEIGHED_TERMS
+from ...parsing.yaml_files import parse
+from ..weight_sets import WEIGHT_SETS
+
+__all__ = ["SCHEMA_VERSION", "WeightFile", "load_weights", "reweighed", "weight_file_text"]
+
+SCHEMA_VERSION = 1
+"""Of weight files; see `docs/versions.md`."""
+MOST = 100
+"""The largest weight, as in the policies of purposes."""
+
+
+@dataclass(frozen=True)
+class WeightFile:
+    """The weights of a file and the SHA-256 of its bytes, hex; or those of a named set and the SHA-256 of what it says."""
+
+    weights: Mapping[str, Mapping[str, float]]
+    """Purpose -> score term -> weight."""
+    digest: str
+
+
+def load_weights(path: str | Path) -> WeightFile:
+    """The weights of a file, or of the set with this name; `./NAME` is always a file.
+
+    Raises:
+        PolicyError: there is no such file, it is of another version, or names what is no purpose or no score term.
+    """
+    if isinstance(path, str) and path in WEIGHT_SETS:
+        named = dict.fromkeys(PURPOSES.values, WEIGHT_SETS[path])
+        return WeightFile(named, hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest())
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        hint = f"`tune` writes one with --out; named sets: {', '.join(WEIGHT_SETS)}"
+        raise PolicyError(f"Expected a weight file, got {error.strerror} - at {path}", hint=hint) from error
+    item = parse(data, str(path)).of_version(SCHEMA_VERSION)
+    purposes = item.fields(("weights", "fitted"), required=("weights",))["weights"].fields(PURPOSES.values)
+    weights = {
+        purpose: {
+            term: weight.number(0, MOST) for term, weight in stated.fields(WEIGHED_TERMS).items() if not weight.missing
+        }
+        for purpose, stated in purposes.items()
+        if not stated.missing
+    }
+    return WeightFile(weights, hashlib.sha256(data).hexdigest())
+
+
+def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
+    """PURPOSE_POLICIES with the weights of a file; the version of a purpose that it names follows from both."""
+    rows = purpose_policies.to_pylist()
+    for row in rows:
+        if stated := file.weights.get(row["purpose"]):
+            row |= {f"weight_{term}": weight for term, weight in stated.items()}
+            row["version"] = hashlib.sha256(f"{row['version']}:{file.digest}".encode()).hexdigest()[:16]
+    return pa.Table.from_pylist(rows, schema=purpose_policies.schema)
+
+
+def weight_file_text(weights: Mapping[str, Mapping[str, float]], fitted: Mapping[str, Any]) -> str:
+    """A weight file with these weights, and under `fitted` what is said of them."""
+    head = "# Weights of score terms, for the setting `weights` or --weights. Written by `scoped-retrieval tune`.\n"
+    content = {"schema_version": SCHEMA_VERSION, "weights": {p: dict(w) for p, w in weights.items()}, "fitted": fitted}
+    return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)

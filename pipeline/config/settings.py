@@ -1,0 +1,306 @@
+"""Settings: defaults < user file < project file < environment < flags, each value with the place it came from.
+
+Reads: `settings.toml` in the user's configuration folder, the nearest `scoped-retrieval.toml` at or above the working
+folder, environment variables `SCOPED_RETRIEVAL_<NAME>`, flags. Gives: one frozen `Settings`.
+
+Note: a relative path is relative to where it was written. In a project file that is the
+file's folder, in the user file its folder, elsewhere the working folder. `principal` is not read from a project file:
+identity belongs to the person, and a repository must not choose it; nor may it choose a server elsewhere that is sent text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...nodes.errors import InputError
+from ..storage.places import ObjectPlace, Place, at_home, is_url, place_of
+from . import model_settings as models
+from .declared_settings import SETTINGS, Setting
+
+if TYPE_CHECKING:
+    from ..line.encoders.choice import EncoderChoice
+
+__all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
+
+ENV_PREFIX = "SCOPED_RETRIEVAL_"
+PROJECT_FILE = "scoped-retrieval.toml"
+_TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A resolved value and where it came from."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The resolved settings. `settings["corpus"]` is the value, `settings.origin("corpus")` its place."""
+
+    values: Mapping[str, Value]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+    def origin(self, name: str) -> str:
+        """`default`, a file, an environment variable or a flag."""
+        return self.values[name].origin
+
+    @property
+    def grants_path(self) -> Place:
+        """The grants file: the one set, else `grants.yaml` in the corpus folder."""
+        return self["grants"] or self["corpus"] / "grants.yaml"
+
+    @property
+    def encoder_choice(self) -> EncoderChoice:
+        """The encoder that is set, and how models and servers are reached."""
+        from ..line.encoders.choice import EncoderChoice, Prompts
+
+        return EncoderChoice(
+            self["encoder"],
+            self["ollama_url"],
+            Prompts(self["encoder_query_prompt"], self["encoder_passage_prompt"]),
+            self["encoder_max_chars"],
+            self["encoder_key_variable"],
+            self["endpoint_timeout_seconds"],
+            self["allow_model_download"],
+        )
+
+    def loaded_cross_encoder(self) -> Any:
+        """The cross-encoder that is set; None if none is. A server is asked nothing yet.
+
+        Raises:
+            ModelError: it is a folder without a model that loads.
+        """
+        if self["cross_encoder"] is None:
+            return None
+        from ..line.encoders.cross_encoder import load_cross_encoder
+
+        return load_cross_encoder(
+            self["cross_encoder"],
+            key_variable=self["cross_encoder_key_variable"],
+            timeout_seconds=self["endpoint_timeout_seconds"],
+        )
+
+    @property
+    def principal(self) -> str:
+        """Who asks: the one set, else the local user.
+
+        Raises:
+            InputError: nothing is set and the operating system names no user.
+        """
+        if self["principal"]:
+            return self["principal"]
+        import getpass
+
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError) as error:
+            raise InputError(
+                "Expected a local user, got none - at principal",
+                hint=f"set {ENV_PREFIX}PRINCIPAL, or `principal` in {user_file()}.",
+            ) from error
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One plain row per setting: name, value, origin, doc."""
+        return [
+            {"name": name, "value": _plain(value.value), "origin": value.origin, "doc": SETTINGS[name].doc}
+            for name, value in self.values.items()
+        ]
+
+
+def user_file() -> Path:
+    """The user's settings file; `SCOPED_RETRIEVAL` has no say in where it is."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("scoped-retrieval", appauthor=False)) / "settings.toml"
+
+
+def find_project_file(start: Path) -> Path | None:
+    """The nearest `scoped-retrieval.toml` at or above `start`."""
+    return next((f for folder in (start, *start.parents) if (f := folder / PROJECT_FILE).is_file()), None)
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    user: Path | None = None,
+) -> Settings:
+    """Resolve every setting.
+
+    Args:
+        flags: values by setting name; None means that the flag was not given.
+        cwd: where relative flags start and the search for the project file begins; default: the working folder.
+        environ: default: the process's environment.
+        user: the user's settings file; default: `user_file()`.
+
+    Raises:
+        InputError: an unknown name, or a value of the wrong kind; the message names the place.
+    """
+    cwd = Path.cwd() if cwd is None else cwd.resolve()
+    environ = os.environ if environ is None else environ
+    user = user_file() if user is None else user
+    project = find_project_file(cwd)
+    base = project.parent if project else cwd
+
+    values = {name: Value(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
+    if user.is_file():
+        values |= _from_file(user, "user file")
+    if project:
+        values |= _from_file(project, "project file")
+    for variable in sorted(environ):
+        if variable.startswith(ENV_PREFIX) and environ[variable]:
+            name = variable.removeprefix(ENV_PREFIX).lower()
+            setting = _declared(name, variable)
+            values[name] = Value(_parsed(setting, environ[variable], cwd, variable), f"environment {variable}")
+    for name, given in (flags or {}).items():
+        if given is not None:
+            flag = f"--{name.replace('_', '-')}"
+            values[name] = Value(_parsed(_declared(name, flag), given, cwd, flag), f"flag {flag}")
+    return Settings(values)
+
+
+def _from_file(file: Path, kind: str) -> dict[str, Value]:
+    try:
+        content = tomllib.loads(file.read_bytes().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InputError(f"Expected TOML in UTF-8, got another encoding - at {file}:{line}") from error
+    except RecursionError as error:
+        raise InputError(f"Expected TOML in UTF-8, got too deep nesting - at {file}") from error
+    except ValueError as error:
+        found = _TOML_PLACE.fullmatch(str(error))
+        problem, line = (found["problem"], f":{found['line']}") if found else (str(error), "")
+        from ..parsing.quoting import shown_problem  # only here: commands start without what redaction needs
+
+        problem = shown_problem(problem)
+        raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
+    values = {}
+    for name, given in content.items():
+        try:
+            values[name] = _of_file(name, given, file, kind)
+        except models.UnquotedError:
+            raise
+        except InputError as error:
+            from ..parsing.quoting import shown_row
+
+            [(name, given)] = shown_row({name: given}).items()
+            _of_file(name, given, file, kind)
+            # A URL was refused, and what stands for it would pass as a path.
+            expected = error.message.partition(", got ")[0]
+            raise InputError(f"{expected}, got {given!r} - at {file}: {name}", hint=error.hint) from None
+    return values
+
+
+def _of_file(name: str, given: Any, file: Path, kind: str) -> Value:
+    at = f"{file}: {name}"
+    setting = _declared(name, at)
+    if kind == "project file" and not setting.project_file:
+        raise InputError(
+            f"Expected no {name} in a project file, got one - at {at}",
+            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not set it.",
+        )
+    value = _parsed(setting, given, file.parent, at)
+    if kind == "project file" and models.elsewhere(setting.kind, value):
+        raise InputError.described(
+            "a server of this machine in a project file",
+            "another one",
+            at,
+            hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not choose where text is sent.",
+        )
+    return Value(value, f"{kind} {file}")
+
+
+def _declared(name: str, at: str) -> Setting:
+    if name not in SETTINGS:
+        raise InputError.one_of(SETTINGS, name, at)
+    return SETTINGS[name]
+
+
+def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
+    """The value in the setting's kind; text is accepted for every kind, as the environment has nothing else."""
+    if given is None:
+        return None
+    match setting.kind:
+        case "place" if isinstance(given, (str, Path, ObjectPlace)) and str(given):
+            place = place_of(given, at)
+            return base / at_home(place, at) if isinstance(place, Path) else place
+        case "path" if isinstance(given, (str, Path)) and str(given):
+            if is_url(given):
+                raise InputError.expected("a path of this machine", given, at)
+            return base / at_home(Path(given), at)
+        case "weights" if isinstance(given, (str, Path)) and str(given):
+            named = isinstance(given, str) and given in setting.choices
+            return given if named else _parsed(replace(setting, kind="path"), given, base, at)
+        case "paths" if isinstance(given, (str, list, tuple)):
+            items = [i.strip() for i in given.split(",")] if isinstance(given, str) else given
+            return tuple(_parsed(replace(setting, kind="path"), item, base, at) for item in items if item != "")
+        case "names" if isinstance(given, (str, list, tuple)):
+            items = given.split(",") if isinstance(given, str) else given
+            return tuple(dict.fromkeys(str(item).strip() for item in items if str(item).strip()))
+        case "text" if isinstance(given, str) and given.strip():
+            return given.strip()
+        case "prompt" if isinstance(given, str):
+            return given
+        case "encoder" | "reranker" | "address" | "variable" if isinstance(given, (str, Path)) and str(given).strip():
+            return models.parsed(setting.kind, given, base, at, setting.choices)
+        case "choice" if isinstance(given, str):
+            if given not in setting.choices:
+                raise InputError.one_of(setting.choices, given, at)
+            return given
+        case "list" if isinstance(given, (str, list, tuple)):
+            items = [i.strip() for i in given.split(",") if i.strip()] if isinstance(given, str) else list(given)
+            for item in items:
+                if item not in setting.choices:
+                    raise InputError.one_of(setting.choices, item, at)
+            if not items:
+                raise InputError.described(f"{', '.join(setting.choices)} or several", "none", at)
+            return tuple(c for c in setting.choices if c in items)
+        case "flag":
+            return _flag(given, at)
+        case "integer" | "number":
+            return _number(setting, given, at)
+    raise InputError.expected(f"a value of kind {setting.kind}", given, at)
+
+
+def _flag(given: Any, at: str) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, str) and given.lower() in words:
+        return words[given.lower()]
+    raise InputError.expected("true or false", given, at)
+
+
+def _number(setting: Setting, given: Any, at: str) -> float | int:
+    """A number from 0, or a whole one from 1, to the most that the setting may be."""
+    whole = setting.kind == "integer"
+    try:
+        if isinstance(given, bool):
+            raise ValueError
+        value = int(given) if whole else float(given)
+    except (TypeError, ValueError) as error:
+        raise InputError.expected("a whole number" if whole else "a number", given, at) from error
+    least = 1 if whole else 0
+    if not least <= value <= setting.most or value == float("inf"):
+        bounds = f"{least} or more" if setting.most == float("inf") else f"{least} to {setting.most}"
+        raise InputError.expected(bounds, given, at)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, (Path, ObjectPlace)) else value

@@ -1,0 +1,190 @@
+"""What the command line asks of the context policy: logs, input files and snapshots brought together.
+
+Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `demonstration`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from ...nodes.errors import AccessError, InputError, StoreError
+from ...nodes.turns.words import PHASES
+from ..config.settings import Settings
+from ..parsing.quoting import canonical
+from ..parsing.yaml_files import parse
+from .events import LogTables
+from .inputs import rule_files
+from .log import LogView, SessionLog, read_session
+from .masking import listed
+from .policy import ContextPolicy
+from .projection import Projection, Projections
+
+__all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "read_input", "snapshots_of"]
+
+_KEYS = ("rules", "tools", "memories", "snapshots", "budget", "state", "turn", "phases", *("run_id", "project", "working_directory", "task_paths",
+         "package_root", "zones", "instruction_sources"))  # fmt: skip
+_DEFAULTS = _KEYS[8:]
+
+
+def project_log(
+    settings: Settings,
+    log: Path,
+    *,
+    inputs: Path | None = None,
+    rules: Path | None = None,
+    at: int | None = None,
+    every: bool = False,
+    max_tokens: int | None = None,
+    phase: str | None = None,
+    told: list[str] | None = None,
+) -> Projections:
+    """Projections of a session log under an input file. `told` gets what should be known of the log, in sentences.
+
+    Raises:
+        InputError: a file, field or flag is not what was expected.
+    """
+    given = _read(inputs)
+    session_id, view = _session(log, at, every)
+    if told is not None:
+        told += view.notes
+    turn: dict[str, Any] = dict(given.get("turn") or {})
+    if phase is not None:
+        turn["phase"] = canonical(PHASES, phase, "--phase")
+    budget = dict(given.get("budget") or {})
+    if max_tokens is not None:
+        budget = {**{k: v for k, v in budget.items() if k not in ("maxTokens", "max_tokens")}, "maxTokens": max_tokens}
+    turns = [turn | ({"asOfSeq": at} if at is not None else {})]
+    if every:
+        asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
+        if asked.num_rows == 0:
+            raise InputError.described("a `model.request` event for every input", "none", f"--all of {log}",
+                                       hint="without --all the input after the last event is projected, with --at N the one before event N.")  # fmt: skip
+        turns = [
+            turn | {"asOfSeq": seq, "turnId": name or str(seq), "inputId": f"{session_id}/{seq}"}
+            for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
+        ]
+    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view.tables, turns)]
+    found = policy_of(given, rules).project_turns(
+        turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
+        snapshots=snapshots, session_id=session_id,
+    )  # fmt: skip
+    # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` stands for them.
+    return replace(found, beyond=None) if every else found
+
+
+def policy_of(given: Mapping[str, Any], rules: Path | None = None) -> ContextPolicy:
+    """The policy that an input file describes; rule files of a work tree come on top."""
+    defaults = {name: given[name] for name in _DEFAULTS if name in given}
+    found = [*_given(given, "rules"), *(rule_files(rules) if rules else [])]
+    return ContextPolicy(rules=found, tools=_given(given, "tools"), phases=given.get("phases"), defaults=defaults)
+
+
+def _given(given: Mapping[str, Any], name: str) -> list[Any]:
+    """A list of an input file; a name with nothing behind it is an empty one."""
+    return [] if given.get(name) is None else listed(given[name], name, name)
+
+
+def _read(inputs: Path | None) -> dict[str, Any]:
+    if inputs is None:
+        return {}
+    try:
+        data = inputs.read_bytes()
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {inputs}") from error
+    item = parse(data, str(inputs))
+    fields = item.fields(_KEYS)
+    return {name: field.value for name, field in fields.items() if not field.missing}
+
+
+def _session(log: Path, at: int | None, every: bool) -> tuple[str, LogView]:
+    """The session of a log; of a folder only what the turn needs."""
+    if log.is_dir() and not every:
+        opened = SessionLog.open(log)
+        return opened.session_id, opened.view(at)
+    return read_session(log)
+
+
+def _own_snapshots(settings: Settings, tables: LogTables, turns: list[dict[str, Any]]) -> list[Any]:
+    """The snapshots of this project's runs that turns or events name, as far as the principal may read them."""
+    from ..asking.service import replayed
+
+    named: set[str] = set()
+    for turn in turns:
+        named.update(turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
+    created = tables.events.filter(pc.equal(tables.events["kind"], "retrieval.snapshot.created"))
+    for names in created["snapshot_ids"].to_pylist():
+        named.update(names or [])
+    found = []
+    for name in sorted(named):
+        if not name.startswith("retr-snap-"):
+            continue
+        try:
+            found.append(replayed(settings, name))
+        except (AccessError, StoreError, InputError):
+            continue  # the ledger says that it is missing
+    return found
+
+
+def snapshots_of(settings: Settings, seen: Projection) -> list[dict[str, Any]]:
+    """The retrieval snapshots of an input, replayed (S0.52)."""
+    from ..asking.service import replayed
+
+    found = []
+    for name in seen.model_input["snapshot_ids"]:
+        try:
+            replay = replayed(settings, name)
+            found.append(
+                {
+                    "snapshot_id": name,
+                    "status": replay.status,
+                    "block_ref": replay.block_ref,
+                    "citations": replay.citations.to_pylist(),
+                }
+            )
+        except (AccessError, StoreError, InputError):
+            found.append({"snapshot_id": name, "status": "not readable", "block_ref": None, "citations": []})
+    return found
+
+
+def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, list[dict[str, Any]]]:
+    """What the retrieval snapshots of an input decided, as far as the principal may read it."""
+    from ..asking.service import replayed
+
+    found = {}
+    for name in seen.model_input["snapshot_ids"]:
+        try:
+            found[name] = replayed(settings, name).decisions.to_pylist()
+        except (AccessError, StoreError, InputError):
+            continue
+    return found
+
+
+def events_of(log: Path) -> list[dict[str, Any]]:
+    """Every event of a log, as rows."""
+    return read_session(log)[1].tables.events.to_pylist()
+
+
+def read_input(file: Path) -> str:
+    """A model input as another program sent it."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"Expected a readable UTF-8 file, got {type(error).__name__} - at {file}") from error
+
+
+def demonstration() -> Projection:
+    """Round 9 of the bundled session (S3.61)."""
+    folder = resources.files(f"{__name__.rsplit('.', 3)[0]}.data") / "context" / "round-9"
+    with resources.as_file(folder) as place:
+        given = _read(place / "inputs.yaml")
+        session_id, view = read_session(place / "session.jsonl", "round-9")
+    return policy_of(given).project(
+        events=view.tables, budget=given.get("budget"), memories=_given(given, "memories"), snapshots=given.get("snapshots") or [],
+        turn=given.get("turn"), session_id=session_id,
+    )  # fmt: skip

@@ -1,0 +1,84 @@
+"""Small packs become one: their segments move into it as they are, so that owners who come one by one share files.
+
+Reads a manifest. Gives `crowded_packs` and `several_packs`, which choose, and `gathered`, which writes. Small packs of commit
+tables are chosen alike, see `commits.py`.
+
+Note: a segment that moves keeps its id, its rows with their order and its posting lists,
+and its place among the segments. So no frame, answer, digest or amendment changes, and nothing is analyzed or sorted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ...nodes.columns.ragged import starts_of
+from ..storage.places import Place
+from .changes import CHANGES
+from .commits import FILE, SMALL_TABLE
+from .descriptions import DESCRIPTIONS
+from .frame import stored_evidence, stored_placements
+from .manifest import Manifest
+from .packs import Files, Pack, Segment, write_gathered
+from .parts import without_vectors
+from .postings import PostingLists
+
+
+def crowded_packs(manifest: Manifest, fan_in: int, full: int) -> set[str]:
+    """The small packs of which there are at least `fan_in` of one kind and size class (powers of `fan_in`)."""
+    classes = defaultdict(set)
+    for kind, sizes in enumerate(_small_packs(manifest, full)):
+        for pack, size in sizes.items():
+            classes[kind, int(np.log(max(size, 1)) / np.log(fan_in))].add(pack)
+    return {pack for packs in classes.values() if len(packs) >= fan_in for pack in packs}
+
+
+def several_packs(manifest: Manifest, full: int) -> set[str]:
+    """The small packs, of a kind of which there is more than one."""
+    return {pack for sizes in _small_packs(manifest, full) if len(sizes) > 1 for pack in sizes}
+
+
+def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """The packs of which fewer than a quarter of `full` rows are in use, with these; those of commit tables, with bytes."""
+    rows = Counter[str]()
+    for segment in manifest.segments:
+        rows[segment.pack] += segment.size
+    tables = {pack: int(manifest.packs[pack][FILE]["bytes"]) for pack in manifest.commits.values()}
+    small = {pack: size for pack, size in tables.items() if size < SMALL_TABLE}
+    return {pack: count for pack, count in rows.items() if 4 * count < full}, small
+
+
+def gathered(
+    folder: Place, packs: Mapping[str, Pack], segments: Sequence[Segment]
+) -> tuple[str, Files, Sequence[Segment]]:
+    """Write segments of some packs as one pack, in their order: its id, its files and the segments as they stand there."""
+    lists = [packs[segment.pack].postings(segment) for segment in segments]
+    spans = [slice(each.starts[0], each.starts[-1]) for each in lists]
+    joined = PostingLists(
+        np.concatenate([each.hashes for each in lists]),
+        pa.concat_arrays([each.keys for each in lists]),
+        starts_of(np.concatenate([np.diff(each.starts) for each in lists])),
+        np.concatenate([each.rows[span] for each, span in zip(lists, spans, strict=True)]),
+        np.concatenate([each.freqs[span] for each, span in zip(lists, spans, strict=True)]),
+    )
+    evidence = stored_evidence(segments, packs, DESCRIPTIONS.empty_table())
+    placements = stored_placements(segments, packs, CHANGES.empty_table())
+    return write_gathered(folder, segments, evidence, placements, joined, _vectors(packs, segments))
+
+
+def _vectors(packs: Mapping[str, Pack], segments: Sequence[Segment]) -> pa.Table | None:
+    """`text_digest` and `vector` of every row; None if no segment has vectors."""
+    found = [
+        packs[segment.pack].vectors(segment.row_start, segment.size) if segment.encoded else None
+        for segment in segments
+    ]
+    schema = next((table.schema for table in found if table is not None), None)
+    if schema is None:
+        return None
+    return pa.concat_tables(
+        without_vectors(schema, segment.size) if table is None else table
+        for table, segment in zip(found, segments, strict=True)
+    )

@@ -1,0 +1,56 @@
+"""The generation that a run pinned when it began: where it stands, if it still does.
+
+Note: a generation that one corpus lacks may stand in another, and in the folder that had
+it may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and
+how far on: only that corpus, further on, can have lost the generation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...nodes.errors import StoreError
+from ..storage.durable import stands
+from ..storage.places import Place, place_of
+from .manifest import Manifest, manifest_of
+from .trust import UNSIGNED, Trust
+
+__all__ = ["pinned_at"]
+
+
+def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -> Place | None:
+    """The corpus that has the generation of a run: the one at hand, or the one that it began over; None if it is gone.
+
+    Raises:
+        StoreError: nobody can say now, as the corpus that it began over is not there.
+    """
+    generation, pin = plan["settings"]["generation"], plan["pin"]
+    if stands(manifest_of(corpus, generation)):
+        return corpus
+    if pin is None:
+        return None
+    if stands(manifest_of(began := place_of(pin["path"]), generation)):
+        return began
+    moved = pin["corpus_id"] and _lost_by(corpus, pin, trust)  # one without an id is known by its folder alone
+    if moved or _lost_by(began, pin, UNSIGNED):
+        return None
+    raise StoreError(
+        f"Expected the corpus that the run began with, got {'another' if _corpus_at(began, UNSIGNED) else 'none'} - at {began}",
+        hint="bring it back, or start a new run",
+    )
+
+
+def _lost_by(corpus: Place, pin: Mapping[str, Any], trust: Trust) -> bool:
+    """Whether the corpus that a run began over stands here, further on than then.
+
+    Where it is as far on as it was then, it is a copy that went its own way.
+    """
+    if not _corpus_at(corpus, trust):
+        return False
+    manifest = Manifest.read(corpus, trust=trust)
+    return manifest.corpus_id == pin["corpus_id"] and manifest.sequence > pin["sequence"]
+
+
+def _corpus_at(place: Place, trust: Trust) -> bool:
+    return stands(trust.place(place) / "CURRENT")

@@ -1,0 +1,204 @@
+"""What sources were last read as, so that the next import need not read what stands as it was.
+
+    readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
+    readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
+
+A reading holds no text: digests, sizes, times and counts of files, whose rows stand in the corpus. Digests are of bytes
+that no mask has touched, so they are keyed with a salt that goes when the reading goes: equal files of two corpora, or
+from before and after an erasure, cannot be told, and no table of digests names one. It is worth something only beside
+the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
+publication takes the readings of sources that it does not touch along, erasing removes them all, and without them an
+import reads everything, with the same result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from ..storage.durable import make_folders, remove_tree, sync_path, write_atomic
+from ..storage.places import Place
+
+FOLDER = "readings"
+_STATE = "STATE.json"
+Source = tuple[str, str]
+"""Owner project and source id."""
+
+
+class PathReading(NamedTuple):
+    """One path as it was read: its file where it is one of a work tree, and what it gave."""
+
+    mode: int = 0
+    inode: int = 0
+    size: int = 0
+    modified: int = 0
+    changed: int = 0
+    """`st_mtime_ns` and `st_ctime_ns`."""
+    settled: bool = False
+    """The file was older than its reading by more than a clock tick, so that the same status means the same content."""
+    digest: str = ""
+    """`Reading.digest` of its bytes; empty where a secret was masked in it, so that its status alone can tell."""
+    rows: int = 0
+    places: int = 0
+    masked: int = 0
+    said: str = "{}"
+    """JSON of what was left out, by reason, and of notes."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One source as it was read.
+
+    `rules` is a digest of all that decides rows but the files; `line` of a history's commits. `root` is the folder that
+    was read. `embedded`: every row of it that can have a vector has one.
+    """
+
+    rules: str
+    root: str = ""
+    line: str = ""
+    commits: int = 0
+    embedded: bool = False
+    salt: str = field(default_factory=lambda: secrets.token_hex(16))
+    paths: Mapping[str, PathReading] = field(default_factory=dict)
+
+    def digest(self, content: bytes) -> str:
+        """What a file's bytes are known by: 64 hex digits of BLAKE2b, keyed with the salt."""
+        return hashlib.blake2b(content, key=self.salt.encode(), digest_size=32).hexdigest()
+
+    def table(self) -> pa.Table:
+        """READING: `path` and the fields of `PathReading`."""
+        columns = list(zip(*self.paths.values(), strict=True)) or [()] * len(_SCHEMA.names[1:])
+        arrays = [pa.array(list(self.paths), pa.string())]
+        arrays += [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types[1:], strict=True)]
+        told = {
+            "rules": self.rules,
+            "root": self.root,
+            "line": self.line,
+            "commits": str(self.commits),
+            "salt": self.salt,
+        }
+        told["embedded"] = str(int(self.embedded))
+        return pa.Table.from_arrays(arrays, schema=_SCHEMA.with_metadata(told))
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Reading:
+        """The reading that `table` gave."""
+        told = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
+        rows = zip(*(column.to_pylist() for column in table.columns[1:]), strict=True)
+        paths = dict(zip(table["path"].to_pylist(), map(PathReading._make, rows), strict=True))
+        embedded = told["embedded"] == "1"
+        return cls(told["rules"], told["root"], told["line"], int(told["commits"]), embedded, told["salt"], paths)
+
+
+_SCHEMA = pa.schema(
+    [
+        pa.field("path", pa.string(), False),
+        *(pa.field(name, pa.int64(), False) for name in ("mode", "inode", "size", "modified", "changed")),
+        pa.field("settled", pa.bool_(), False),
+        pa.field("digest", pa.string(), False),
+        *(pa.field(name, pa.int64(), False) for name in ("rows", "places", "masked")),
+        pa.field("said", pa.string(), False),
+    ]
+)
+
+
+def reading_of(corpus: Place, generation: str, wanted: Source) -> Reading | None:
+    """What a source was read as beside this generation; None where nobody knows."""
+    name = _state(corpus, generation).get(wanted)
+    if name is None:
+        return None
+    try:
+        data = (corpus / FOLDER / name).read_bytes()
+        if _name_of(wanted, data) != name:  # damaged: Arrow would believe it
+            return None
+        table = pa.ipc.open_file(data).read_all()
+        return Reading.of(table) if table.schema.equals(_SCHEMA) else None
+    except (pa.ArrowInvalid, OSError, KeyError, ValueError):
+        return None
+
+
+def carry_readings(
+    corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, Reading]
+) -> None:
+    """Bring STATE from one generation to the next: sources that were touched lose their reading, but for those `made`.
+
+    The caller holds the lock, and the generation `after` is current already: where the disk does not take the readings,
+    they are forgotten, and nothing else fails. What stays of them then names another generation, or is still true.
+    """
+    try:
+        _carry(corpus, before, after, touched, made)
+    except OSError:
+        with suppress(OSError):
+            forget_readings(corpus)
+
+
+def _carry(corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, Reading]) -> None:
+    folder = corpus / FOLDER
+    if not made and not folder.exists():
+        return
+    known = _state(corpus, before)
+    kept = {source: name for source, name in known.items() if source not in set(touched)}
+    make_folders(folder, corpus)
+    for source, reading in made.items():
+        kept[source] = _written(folder, source, reading)
+    if kept == known and before == after:
+        return
+    document = {"generation": after, "sources": [[*source, name] for source, name in sorted(kept.items())]}
+    write_atomic(folder / _STATE, json.dumps(document).encode())
+    for file in folder.glob("*.arrow"):
+        if file.name not in kept.values():
+            file.unlink()
+
+
+def forget_readings(corpus: Place) -> None:
+    """Remove every reading; the caller holds the lock."""
+    folder = corpus / FOLDER
+    with suppress(FileNotFoundError):
+        (folder / _STATE).unlink(missing_ok=True)
+        sync_path(folder)
+        remove_tree(folder)
+
+
+def _written(folder: Place, source: Source, reading: Reading) -> str:
+    table, sink = reading.table(), pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    data = memoryview(sink.getvalue())
+    name = _name_of(source, data)
+    write_atomic(folder / name, data, sync=False)
+    sync_path(folder / name)  # the folder follows with STATE
+    return name
+
+
+def _name_of(source: Source, data: bytes | memoryview) -> str:
+    """A file is named by its content: STATE never names one that says something else than when it was written."""
+    return f"{hashlib.sha256(chr(0).join(source).encode() + data).hexdigest()[:32]}.arrow"
+
+
+def _state(corpus: Place, generation: str) -> dict[Source, str]:
+    """The files of the readings that stand beside this generation; none where STATE is of another one, or damaged."""
+    try:
+        document = json.loads((corpus / FOLDER / _STATE).read_bytes())
+        if document["generation"] != generation:
+            return {}
+        return dict(_entries(document["sources"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _entries(sources: Collection[tuple[str, str, str]]) -> Iterator[tuple[Source, str]]:
+    for project, source_id, name in sources:
+        yield (project, source_id), name
+
+
+def sources_of(rows: pa.Table) -> set[Source]:
+    """The owner and id of every source that rows are of."""
+    pairs = rows.select(["owner_project", "source_id"]).group_by(["owner_project", "source_id"]).aggregate([])
+    return {(pair["owner_project"], pair["source_id"]) for pair in pairs.to_pylist()}

@@ -1,0 +1,168 @@
+"""A job as it is sent to another process, and what that process does with it.
+
+Gives: `RemoteJob`, a `ShardJob` without what a process opens for itself; `run_packed`, what a worker does, whoever
+sent the job; `raised_as`, how the sender tells what a worker raised.
+
+Note: a worker of another version, or without the encoder, would answer and nobody would see
+that it answered otherwise. It opens the job only if its code and its encoder are those that the run began with.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import EngineError, InputError, ScopedRetrievalError, StoreError
+from ...nodes.plugins import NO_PLUGINS
+from ..corpus import Corpus
+from ..line.code_digest import code_digest
+from ..line.driver import Line, QueryVectors
+from ..line.encoders.cross_encoder import PairScores
+from ..plugins import installed, is_installed
+from ..runs import RunStore, StagedRun
+from .shards import ShardJob
+
+__all__ = ["RemoteJob", "in_memory", "raised_as", "run_packed"]
+
+_HERE = "run it in this process"
+
+
+@dataclass(frozen=True)
+class RemoteJob:
+    """A job without what a process opens for itself: corpus and runs by path, token counters by the requests' names."""
+
+    token: str
+    """Of this call of the engine: a worker that has another one's job opens its own."""
+    runs: str
+    run_id: str
+    corpus: str
+    generation: str
+    code: str
+    encoder: Any
+    profile: str | None
+    """Of the encoder that the questions are read with; None if none is."""
+    cross_encoder: Any
+    line: Line
+    plugins: tuple[str, ...]
+    """Plugins that are installed; those that were given as objects go with the line."""
+    plugins_digest: str
+    auditor: str | None
+    compiled: bool
+
+    @classmethod
+    def of(cls, job: ShardJob) -> RemoteJob:
+        """The job made ready.
+
+        Raises:
+            InputError: corpus or runs lie in memory.
+        """
+        corpus, place = job.line.corpus, in_memory(job)
+        if place is not None or not isinstance(corpus, Corpus):
+            raise InputError.expected("a place that other processes reach", place, "engine", hint=_HERE)
+        bare: Any = None
+        plugins = job.line.plugins
+        named = plugins.names if plugins and is_installed(plugins) else ()
+        encoder, off = job.line.vectors.encoder, "semantic" in job.line.lanes_off
+        return cls(
+            token=uuid.uuid4().hex,
+            runs=str(job.staged.store.path.resolve()),
+            run_id=job.staged.run_id,
+            corpus=str(corpus.path.resolve()),
+            generation=corpus.generation,
+            code=code_digest(),
+            encoder=encoder,
+            profile=None if encoder is None or off else encoder.profile,
+            cross_encoder=job.line.pairs.model,
+            line=replace(
+                job.line,
+                corpus=bare,
+                vectors=QueryVectors(None),
+                pairs=PairScores(None),
+                counters=type(job.line.counters)(),
+                plugins=NO_PLUGINS if named else plugins,
+            ),
+            plugins=named,
+            plugins_digest=plugins.digest,
+            auditor=job.auditor,
+            compiled=job.compiled,
+        )
+
+    def opened(self) -> ShardJob:
+        """The job in this process.
+
+        Raises:
+            EngineError: this process has another version of the package, or not the encoder.
+            StoreError: corpus or runs do not lie here.
+        """
+        if code_digest() != self.code:
+            raise EngineError(
+                "Expected the version of scoped-retrieval that began the run, got another - at a worker",
+                hint="install one version on every node",
+            )
+        if self.profile is not None and (own := getattr(self.encoder, "profile", None)) != self.profile:
+            raise EngineError(
+                f"Expected the encoder {self.profile}, got {own or 'none'} - at a worker",
+                hint="install the extra semantic, and the same model, on every node",
+            )
+        plugins = installed(self.plugins).line if self.plugins else self.line.plugins
+        if plugins.digest != self.plugins_digest:
+            raise EngineError(
+                f"Expected the versions of {', '.join(self.plugins)} that began the run, got others - at a worker",
+                hint="install one version of every plugin on every node",
+            )
+        line = replace(
+            self.line,
+            plugins=plugins,
+            corpus=_corpus(self.corpus, self.generation),
+            vectors=QueryVectors(self.encoder),
+            pairs=PairScores(self.cross_encoder),
+        )
+        return ShardJob(StagedRun(RunStore(self.runs, create=False), self.run_id), line, self.auditor, self.compiled)
+
+
+def in_memory(job: ShardJob) -> str | None:
+    """Which of corpus and runs lies in memory, where no other process reads it; None if neither does."""
+    corpus = job.line.corpus
+    if not isinstance(corpus, Corpus):
+        return "a corpus in memory"
+    places = (str(corpus.path), str(job.staged.store.path))
+    return next((place for place in places if place.startswith("memory://")), None)
+
+
+@lru_cache(maxsize=1)
+def _corpus(place: str, generation: str) -> Corpus:
+    """The corpus that this worker has open: what it worked out of it serves the next run, too."""
+    return Corpus.open(place, generation)
+
+
+def run_packed(packed: bytes, token: str, shard: int, created_at: datetime) -> int:
+    """What a worker does: with one thread, because there is a worker per core.
+
+    The job is unpacked once, here: where a model does not load, the worker says so and lives.
+    """
+    if token not in _opened:
+        _opened.clear()
+        pa.set_cpu_count(1)
+        sent: RemoteJob = pickle.loads(packed)
+        _opened[token] = sent.opened()
+    _opened[token].run(shard, created_at)
+    return shard
+
+
+_opened: dict[str, ShardJob] = {}
+"""The job of this worker: one at a time."""
+
+
+def raised_as(error: BaseException, shard: int, run_id: str) -> ScopedRetrievalError:
+    """What a worker raised that is no error of this package, as one of them."""
+    hint = f"`run --resume {run_id}` completes the run"
+    if isinstance(error, OSError):
+        why = error.strerror or type(error).__name__
+        return StoreError(f"Expected to store shard {shard}, got {why} - at {run_id}", hint=hint)
+    return EngineError(f"Expected shard {shard} to be run, got {type(error).__name__} - at {run_id}", hint=hint)

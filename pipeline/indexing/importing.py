@@ -1,0 +1,380 @@
+"""`index`: from paths and flags through readers and redaction to one publication of the corpus.
+
+Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a new generation and an `IndexReport`.
+
+Note: everything is read, checked and redacted before the first byte of the corpus is
+written, so malformed input leaves the corpus as it was. With `git`, a checkout is read as its history plus its
+uncommitted files, in place of its work tree: the same text never stands under two sources.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tqdm.auto import tqdm
+
+from ...nodes.columns.digests import text_sha256
+from ...nodes.errors import InputError, MovedOnError
+from ..config.grants import load_grants, write_starter_grants
+from ..config.opening import corpus_of, head_file, made_or_opened
+from ..config.settings import Settings
+from ..corpus.identity import evidence_ids
+from ..corpus.publishing import PublishReport
+from ..corpus.writing import expect_writable
+from ..line.encoders.encoder import encoder_available, is_bundled, load_encoder
+from ..plugins import installed
+from ..progress import Say, StepReporter, quiet, taking
+from ..redaction.masking import REDACTOR
+from ..sources import git_history, git_uncommitted, records, work_tree
+from ..sources.evidence_file import read_evidence
+from ..sources.importing import normalise
+from ..sources.incremental_import import IncrementalImport, UnusableError
+from ..sources.jsonl import is_unicode
+from ..sources.mcp_resources import named_server, read_mcp_resources
+from ..sources.reader_digest import reader_digest
+from ..sources.source_reader import SourceReader, languages
+from ..sources.structured import files_named, with_schemas
+from ..storage.durable import stands
+from .report import IndexReport
+
+__all__ = ["IndexReport", "IndexRequest", "index_into"]
+
+Paths = tuple[Path, ...]
+Tables = Iterable[pa.Table]
+
+RECORDS = {reader.name: reader for reader in records.READERS}
+"""Readers of records by the flag that names their files."""
+_KINDS = ("paths", "evidence", *RECORDS)
+"""The fields of a request that name files and folders."""
+LONG_SECONDS = 60
+"""Embedding that takes longer is told with an estimate."""
+
+
+@dataclass(frozen=True)
+class IndexRequest:
+    """What to read: work trees in `paths`, and files or folders by kind of source."""
+
+    paths: Paths = ()
+    git: bool = False
+    sessions: Paths = ()
+    memory: Paths = ()
+    artifacts: Paths = ()
+    decisions: Paths = ()
+    preferences: Paths = ()
+    standards: Paths = ()
+    external: Paths = ()
+    sot: Paths = ()
+    logs: Paths = ()
+    evidence: Paths = ()
+    read: tuple[tuple[str, Path], ...] = ()
+    """Names of readers, those of plugins among them, each with a file or folder."""
+    mcp: tuple[str, ...] = ()
+    """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
+    source: str | None = None
+    semantic: bool = True
+    max_embedded_rows: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is named."""
+        return not (self.mcp or self.read or any(self.named(kind) for kind in _KINDS))
+
+    def named(self, kind: str) -> Paths:
+        """The files and folders of a kind of source; a reader without a field of its own is named in `read`."""
+        return getattr(self, kind, ())
+
+
+def index_into(
+    settings: Settings,
+    request: IndexRequest,
+    *,
+    now: datetime | None = None,
+    progress: bool = False,
+    say: Say = quiet,
+    grant: bool = True,
+) -> IndexReport:
+    """Read everything the request names, then publish it once.
+
+    Args:
+        settings: corpus, project, principal and grants file.
+        now: when the sources count as read; default: the present.
+        progress: show bars on standard error.
+        say: is given a line when a phase begins that takes long.
+        grant: let the principal ask in the project, if nobody may yet.
+
+    Raises:
+        InputError: no project, nothing to read, malformed input or grants; the corpus is as it was.
+        ModelError: the encoder that is chosen does not load or answer; the corpus is as it was.
+        StoreError: the corpus cannot be read or written.
+    """
+    started = time.perf_counter()
+    now = datetime.now(UTC) if now is None else now
+    project = settings["project"]
+    if not project:
+        raise InputError.described("a project", "none", "--project", hint="name the project that the rows belong to.")
+    if request.empty:
+        raise InputError.described(
+            "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
+        )
+    named = [*(path for kind in _KINDS for path in request.named(kind)), *(path for _, path in request.read)]
+    for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
+        if not is_unicode(name):
+            raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
+    request = _once(request)
+    servers = [named_server(server)[0] for server in request.mcp]
+    if twice := [name for name in servers if servers.count(name) > 1]:
+        raise InputError.described("each name once", f"{twice[0]} twice", "--mcp")
+    if request.source is None:
+        _expect_names(request.paths)
+    if grant and stands(settings.grants_path):
+        load_grants(settings.grants_path)  # what is not a grants file ends this now, not when all is published
+    expect_writable(settings["corpus"])
+    say(f"reading for {project}")
+    plugins = installed(settings["plugins"])
+    readers = {**RECORDS, **{reader.name: reader for reader in plugins.readers if reader.read is not None}}
+    for name, _ in request.read:
+        if name not in readers:
+            raise InputError.one_of(readers, name, "--read")
+    known = _source_states(settings, request, plugins.digest)
+    with languages(plugins.readers):
+        try:
+            told = _Import(settings, request, now, known, progress, say, readers)
+            published = told.publish()
+        except (UnusableError, MovedOnError):
+            told = _Import(settings, request, now, None, progress, say, readers)
+            published = told.publish()
+    report = told.report
+    if grant:
+        _grant(settings, report)
+    report.published, report.generation = asdict(published), published.generation
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+@dataclass
+class _Import:
+    """One import: what is read for it, and its report. What the corpus knows of the sources may turn out not to hold."""
+
+    settings: Settings
+    request: IndexRequest
+    now: datetime
+    known: IncrementalImport | None
+    """What the corpus knows of the sources from the last time; None where everything is read."""
+    progress: bool
+    say: Say
+    readers: Mapping[str, SourceReader]
+    report: IndexReport = field(init=False)
+    read: int = field(init=False, default=0)
+    """Rows of evidence that were read: what stands unread is in the report, and not here."""
+
+    def __post_init__(self) -> None:
+        self.report = IndexReport(self.settings["project"], self.settings["corpus"])
+
+    def publish(self) -> PublishReport:
+        """Read, then publish.
+
+        Raises:
+            UnusableError: what was known does not hold; nothing was written.
+            MovedOnError: another import came between; nothing was written.
+        """
+        rows = self._read()
+        encoder = self._encoder(rows)
+        report, corpus = self.report, made_or_opened(self.settings)
+        if self.read:
+            self.say(f"writing what is new of {self.read:,} row{'' if self.read == 1 else 's'}")
+        with _Embedding(self.progress, self.say) as embedding:
+            return corpus.publish(
+                rows,
+                complete_sources=report.sources.complete_sources,
+                commits=report.sources.commits,
+                project=report.project,
+                user=self.settings.principal,
+                now=self.now,
+                encoder=encoder,
+                redactor=REDACTOR,
+                told=embedding,
+                **(self.known.for_publishing() if self.known is not None else {}),
+            )
+
+    def _read(self) -> pa.Table:
+        """Every row of every source, normalised and redacted, but for what stands in the corpus already."""
+        report, tables = self.report, list[pa.Table]()
+        ids: dict[str, list[pa.Array]] = defaultdict(list)
+        with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
+            for kind, found in self._sources():
+                report.places.setdefault(kind, 0)
+                for table in found:
+                    rows = self._normalised(kind, table)
+                    found_ids = evidence_ids(rows.append_column("text_sha256", text_sha256(rows["text"])))
+                    ids[kind].append(found_ids)
+                    if self.known is not None:
+                        self.known.count(rows, found_ids)
+                        if kind in self.readers or kind in ("evidence", "mcp"):
+                            self.known.share(rows["source_id"].unique().to_pylist())
+                    tables.append(rows)
+                    bar.update(rows.num_rows)
+        report.rows = {kind: len(pa.chunked_array(ids[kind], pa.string()).unique()) for kind in report.places}
+        self.read = sum(report.rows.values())
+        for source in self.known.relied if self.known is not None else ():
+            report.count_unread("history" if source.commits else "work tree", source.counts, len(source.standing))
+        return pa.concat_tables(tables) if tables else self._no_rows()
+
+    def _normalised(self, kind: str, table: pa.Table) -> pa.Table:
+        report = self.report
+        rows, imported = normalise(table, project=report.project, principal=self.settings.principal, now=self.now)
+        imported.read = 0  # the reader has counted them
+        report.sources.merge(imported)
+        report.masked += imported.redacted
+        for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
+            report.sources.note(f"{kind}: rows with a project of their own went to project {other}")
+        report.places[kind] += rows.num_rows
+        return rows
+
+    def _no_rows(self) -> pa.Table:
+        empty = pa.table({"source_id": pa.array([], pa.string()), "text": pa.array([], pa.large_string())})
+        return normalise(empty, project=self.report.project, principal=self.settings.principal, now=self.now)[0]
+
+    def _sources(self) -> Iterator[tuple[str, Tables]]:
+        """Kind of source and its tables, in a fixed order."""
+        request = self.request
+        common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
+        again = {"name": request.source, "rereadings": self.known}
+        placed = with_schemas(
+            file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)
+        )
+        for path in request.paths:
+            if request.git:
+                yield "history", git_history.read_git_history(path, say=self.say, **again, **common)
+                yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
+            else:
+                yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
+        for reader, path in self._named():
+            assert reader.read is not None
+            yield reader.name, reader.read(path, **common, **({"roots": request.paths} if reader.placed else {}))
+        for server in request.mcp:
+            yield "mcp", read_mcp_resources(server, **common)
+        for path in request.evidence:
+            yield "evidence", [read_evidence(path, report=self.report.sources)]
+
+    def _named(self) -> Iterator[tuple[SourceReader, Path]]:
+        """Every file or folder of records with its reader, in the order in which they are read."""
+        for kind, reader in self.readers.items():
+            yield from ((reader, path) for path in self.request.named(kind))
+            yield from ((reader, path) for name, path in self.request.read if name == kind)
+
+    def _encoder(self, rows: pa.Table) -> Any:
+        """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
+
+        Raises:
+            ModelError: the encoder that is chosen does not load or answer.
+            UnusableError: rows that stand have no vectors, and reading them would give them some.
+        """
+        settings, request, report = self.settings, self.request, self.report
+        if not request.semantic or "semantic" not in settings["lanes"]:
+            return None
+        available, why = encoder_available()
+        bundled = is_bundled(settings["encoder"])
+        if not available and bundled:
+            report.notes.append(f"the semantic lane stays off: {why}")
+            return None
+        count = sum(report.places.values())
+        if request.max_embedded_rows is not None and count > request.max_embedded_rows:
+            report.notes.append(
+                f"{report.project}: {count} rows are not embedded; the limit here is {request.max_embedded_rows}"
+            )
+            return None
+        if self.known is not None:
+            self.known.embed()
+        if report.unread and not rows.num_rows:
+            return None
+        self.say("loading the encoder" if bundled else f"asking the encoder {settings['encoder']}")
+        known = corpus_of(settings).encoder_profile if stands(head_file(settings)) else None
+        encoder = load_encoder(settings.encoder_choice, known)
+        if encoder is not None:
+            _ = encoder.profile  # one that does not answer is an error before there is a corpus
+        return encoder
+
+
+def _once(request: IndexRequest) -> IndexRequest:
+    """The same without what is named twice, however it is spelled."""
+
+    def first(paths: Paths) -> Paths:
+        found: dict[str, Path] = {}
+        for path in paths:
+            found.setdefault(os.path.realpath(path), path)
+        return tuple(found.values())
+
+    return replace(request, **{kind: first(paths) for kind in _KINDS if (paths := request.named(kind))})
+
+
+def _expect_names(paths: Paths) -> None:
+    """Folders give their names to their sources: two of one name would be one source, of which each ends the other's rows."""
+    folders: dict[str, Path] = {}
+    for path in paths:
+        if path.is_dir():
+            other = folders.setdefault(path.resolve().name, path)
+            if not other.samefile(path):
+                hint = "index them one by one, and name the sources apart with `--source NAME`"
+                raise InputError(f"Expected folders of different names, got {other} - at {path}", hint=hint)
+
+
+def _source_states(settings: Settings, request: IndexRequest, plugins: str) -> IncrementalImport | None:
+    """What the corpus knows of the sources from the last time they were read; None where they name no paths."""
+    if not request.paths:
+        return None
+    corpus = corpus_of(settings) if stands(head_file(settings)) else None
+    wanted = request.semantic and "semantic" in settings["lanes"]
+    encoder = [settings["encoder"], encoder_available()[0]] if wanted else None
+    rules = (reader_digest(vectors=wanted) + plugins, settings.principal, encoder)
+    return IncrementalImport(settings["project"], corpus, rules, named=request.source is not None)
+
+
+def _grant(settings: Settings, report: IndexReport) -> None:
+    """Let whoever brings the first rows of a project ask in it; one that others hold is theirs to grant."""
+    path, principal, project = settings.grants_path, settings.principal, report.project
+    if write_starter_grants(path, principal, project, audit=True, first=True):
+        report.granted = str(path)
+    elif project not in load_grants(path).projects(principal):
+        report.notes.append(
+            f"no grant was written: others may ask in {project}, you ({principal}) may not; a grant goes into {path}"
+        )
+
+
+class _Embedding:
+    """Tells how far embedding is, by lines or a bar, and after the first piece of a long one how long it takes."""
+
+    def __init__(self, progress: bool, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
+        self._progress, self._say, self._clock = progress, say, clock
+        self._began: float | None = None
+        self._tell = StepReporter(say, "embedded {:,} of {:,} texts", least=500)
+        self._bar: tqdm | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._bar is None or done == 0:
+            self._say(f"embedding {total:,} texts; --no-semantic skips it")
+            self.__exit__()
+            self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
+            self._began = self._clock()
+        elif self._began is not None:
+            seconds = (self._clock() - self._began) / done * (total - done)
+            self._began = None
+            if seconds >= LONG_SECONDS:
+                write = self._bar.write if self._progress else self._say
+                write(f"embedding takes about {taking(seconds)}; if it is interrupted, the next `index` resumes there")
+        self._bar.update(done - self._bar.n)
+        self._tell(done, total)
+
+    def __enter__(self) -> _Embedding:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._bar is not None:
+            self._bar.close()

@@ -1,0 +1,108 @@
+"""What `index` did, for programs and for people: rows by source, what was left out and assumed, the generation it made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from ..sources.report import SourceReport
+from ..storage.places import Place
+
+__all__ = ["IndexReport"]
+
+_UNITS = {"work tree": "file", "history": "path"}
+SHOWN = 3
+"""Of what was skipped, assumed or noted, the report for people names this many."""
+
+
+@dataclass
+class IndexReport:
+    """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
+
+    `rows` are rows of evidence, `places` how often they stand somewhere: a history has one text in many versions.
+    `unread` counts by kind the files, or paths of a history, that stand as they were read before; what they gave counts.
+    `granted` is the grants file that has let the principal ask in the project since, if it did not before.
+    """
+
+    project: str
+    corpus: Place
+    generation: str = ""
+    rows: dict[str, int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    sources: SourceReport = field(default_factory=SourceReport)
+    masked: int = 0
+    unread: dict[str, int] = field(default_factory=dict)
+    published: dict[str, Any] = field(default_factory=dict)
+    granted: str = ""
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def count_unread(self, kind: str, counts: tuple[int, int, int], standing: int) -> None:
+        """Count what stands as it was read before: its rows, places and masked places, and how many paths those are."""
+        rows, places, masked = counts
+        self.rows[kind] += rows
+        self.places[kind] += places
+        self.masked += masked
+        self.unread[kind] = self.unread.get(kind, 0) + standing
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return found | {
+            "corpus": str(self.corpus),
+            "sources": self.sources.as_dict(),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def text(self) -> str:
+        """The report for people: one line per fact."""
+        sources = self.sources
+        lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
+        lines += [f"not read again: {_counted(count, _UNITS[kind])} unchanged" for kind, count in self.unread.items()]
+        for reason, count in sorted(sources.skipped.items()):
+            lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
+        if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:
+            lines.append(f"assumed where a source does not say; act only if one is wrong: {'; '.join(assumed)}")
+        if self.masked:
+            lines.append(f"masked: a secret in {_counted(self.masked, 'row')}")
+        if ended := self.published.get("closed_placements"):
+            lines.append(
+                f"ended: {_counted(ended, 'row')} that {'is' if ended == 1 else 'are'} there no more, or elsewhere"
+            )
+        if erased := self.published.get("erased_rows"):
+            lines.append(f"kept out: {_counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
+        lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
+        if self.rows.get("uncommitted"):
+            lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
+        if self.granted:
+            lines.append(f"granted: you may ask in {self.project} from now on, by {self.granted}")
+        lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
+        return "\n".join(lines) + "\n"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _found(kind: str, rows: int, places: int) -> str:
+    """How many rows a source gave; in how many places, where one stands in several."""
+    if not rows and kind != "uncommitted":
+        return "0 rows, nothing was read"
+    return _counted(rows, "row") + (f" in {_counted(places, 'place')}" if places != rows else "")
+
+
+def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
+    """`zone internal in 2 rows`: what a column was taken to be, the most frequent values first."""
+    alone = len(values) == 1
+    became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
+    more = ", ..." if len(values) > SHOWN else ""
+    return " ".join(part for part in (column, f"{became}{more}", f"in {_counted(rows, 'row')}") if part)
+
+
+def _first(named: Sequence[str] | None) -> str:
+    """The first few of what is named, in brackets."""
+    if not named:
+        return ""
+    return f" ({', '.join(named[:SHOWN])}{', ...' if len(named) > SHOWN else ''})"

@@ -1,0 +1,413 @@
+"""The driver: the step modules as one Hamilton graph, built once, and `run_line`, the only way to run it.
+
+Reads resolved requests, a corpus, policies and grants. Gives the line's tables.
+
+Note: a request that breaks the line must not take its shard along. The shard is halved
+until the request stands alone; then a failed lane is left out, or the request becomes a failed snapshot. A corpus that
+does not answer breaks no request: its error ends the shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.blocks.token_counting import Counters
+from ...nodes.columns.keys import flat, pair_codes
+from ...nodes.columns.list_columns import holds
+from ...nodes.errors import ScopedRetrievalError
+from ...nodes.lanes import LANE_NAMES as LANES
+from ...nodes.plugins import NO_PLUGINS, Plugins
+from ...nodes.recall.bm25 import Bm25
+from ...nodes.recall.file_recall import FileRecall
+from ...nodes.recall.recall_entries import Weighed
+from ...nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
+from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
+from .encoders.unit_vectors import Encoder, encoded
+from .lanes import Silent, known_and_lost, lane_states
+from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
+
+STEPS = (
+    "mode_presets",
+    "scope_resolution",
+    "query_planning",
+    "boundary_gates",
+    "session_trail",
+    "candidate_recall",
+    "boundary_filtering",
+    "relevance_feedback",
+    "task_aware_reranking",
+    "evidence_packing",
+    "fact_verification",
+    "budget_trimming",
+    "citation_binding",
+    "context_projection",
+    "audit_snapshot",
+)
+"""The step modules in the order of the line."""
+
+SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")
+"""Nodes that need no corpus: they run first, and say which part of it is opened."""
+
+WALL = ("gated_rows", "row_groups", "reachable", "scope_times", "admissible")
+"""Nodes that say which rows each request may see: what its session observed, and which of its rows have vectors, is read
+through them."""
+
+PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
+"""Nodes that need no vectors: they run third, and say which texts are encoded."""
+
+POOL = "cross_encoder_pool"
+"""The node that needs no scores of a cross-encoder: with what it needs, it runs fourth where one is set, and says which
+texts are scored. All of them passed both walls."""
+
+VECTORS_KEPT = 1 << 15
+"""Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
+
+ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
+"""Inputs that are worked out between nodes; their times are told beside those of nodes."""
+
+PROBE = "a"
+"""What an encoder is asked that failed on the texts of a shard."""
+
+DIGESTS = "request_digests"
+"""No run stores this table; the digests of its parts follow from it."""
+
+
+class Corpus(Protocol):
+    """What the line needs of a corpus."""
+
+    @property
+    def generation(self) -> str: ...
+
+    def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> Any: ...
+
+    def expect_unerased(self) -> None: ...
+
+
+@dataclass
+class QueryVectors:
+    """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay at hand.
+
+    A text that comes again later is encoded again, to the same vector: no encoder looks at a text's neighbors.
+    """
+
+    encoder: Encoder | None
+    known: dict[str, NDArray[np.int16]] = field(default_factory=dict)
+
+    def of(self, texts: list[str]) -> NDArray[np.int16]:
+        """One row per text; afterwards `known` has them all."""
+        assert self.encoder is not None
+        wanted = dict.fromkeys(texts)
+        new = [text for text in wanted if text not in self.known]
+        if new:
+            self.known.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
+        for text in wanted:
+            self.known[text] = self.known.pop(text)  # the latest used stand last
+        for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:
+            del self.known[text]
+        return np.stack([self.known[text] for text in texts])
+
+    def silent(self) -> Exception | None:
+        """What the encoder says if it gives no vector of any text: then its error is about no text of its own."""
+        assert self.encoder is not None
+        try:
+            self.encoder.encode([PROBE])
+        except Exception as error:  # an encoder may raise anything
+            return error
+        return None
+
+    def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
+        """The vectors that the line took for the requests of these tables, by text, whatever else is at hand."""
+        taken = tables["query_vectors"]
+        if not taken.num_rows:
+            return {}
+        sub_queries = tables["sub_queries"]
+        asked, wanted = pair_codes(*((t["request_id"], t["sub_query_id"]) for t in (sub_queries, taken)))
+        rows = pa.array(np.isin(np.asarray(asked), np.asarray(wanted)))
+        texts = pc.unique(sub_queries["query_text"].filter(rows)).to_pylist()
+        return dict(zip(texts, self.of(texts), strict=True))
+
+
+@dataclass(frozen=True)
+class Line:
+    """Everything a run holds fixed: what every shard is run with.
+
+    `corpus` is a view of one generation: it must not move when somebody writes.
+    """
+
+    corpus: Corpus
+    policies: Mapping[str, pa.Table]
+    grants: pa.Table
+    provenance: pa.Table
+    lanes: tuple[str, ...] = LANES
+    bm25: Bm25 = field(default_factory=Bm25)
+    vectors: QueryVectors = field(default_factory=lambda: QueryVectors(None))
+    lanes_off: Mapping[str, str] = field(default_factory=dict)
+    """Lanes that are not available, and why; it stands in digests, and `provenance` says with which encoder."""
+    counters: Counters = field(default_factory=Counters)
+    pairs: PairScores = field(default_factory=lambda: PairScores(None))
+    """Scores of the cross-encoder, if one is set; `provenance` says which."""
+    plugins: Plugins = NO_PLUGINS
+    """Gates, lanes and score terms of plugins; the code in `provenance` is theirs as well."""
+
+
+@lru_cache(maxsize=1)
+def build_driver() -> PlannedDriver:
+    """The driver of the line. One is enough: it may run in several threads."""
+    return driver_of(STEPS)
+
+
+@lru_cache(maxsize=1)
+def outputs() -> tuple[str, ...]:
+    """The nodes whose tables a run stores, sorted."""
+    return build_driver().stored(TABLES)
+
+
+def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
+    """The tables of the line for one shard: every node that a run stores, `requests` and `failures` themselves, and which
+    sub-queries took a vector (QUERY_VECTORS).
+
+    `failures` are requests refused at the door; each gets a failed snapshot. A request that breaks the line becomes
+    one, too; one that breaks a lane goes on without it, with status partial. What the corpus raises is nobody's: it
+    leaves here.
+    """
+    parts = []
+    if requests.num_rows:
+        parts += _run(requests, captures, line)
+    if failures.num_rows or not parts:
+        parts.append(_failed(REQUESTS.empty(), failures, captures, line))
+    if len(parts) == 1:
+        return parts[0]
+    return {name: _together([part[name] for part in parts]) for name in parts[0]}
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Parts of a table as one; those of requests that failed have no rows, and no columns of plugins."""
+    filled = [table for table in tables if table.num_rows] or tables[:1]
+    return pa.concat_tables(filled).combine_chunks()
+
+
+def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
+    """The tables of requests that the line did not answer, or not so that it holds: nothing of an answer is in them."""
+    failures = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)] * requests.num_rows})
+    return _failed(requests, failures, captures, line)
+
+
+Freeze = Callable[[Callable[..., dict[str, pa.Table]], Any], Mapping[str, pa.Table] | None]
+"""Says which tables are given, None where they cannot be: receives a function that executes nodes, and the frame."""
+
+
+def run_frozen(requests: pa.Table, captures: pa.Table, line: Line, freeze: Freeze) -> dict[str, pa.Table] | None:
+    """The tables of the line where some of them are given: `freeze` overrides nodes, and nothing above them runs.
+
+    No text is encoded and no lane runs unless a node that is not given needs its hits. None where `freeze` gives None.
+    """
+    inputs, planned = _scoped(requests.combine_chunks(), captures, line)
+    driver, frame = build_driver(), _frame_of(planned, line)
+    _plan(inputs, planned, frame)
+    inputs |= {"vectors": None, "query_vectors": QUERY_VECTORS.empty()}
+    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, {}, None, None)
+    inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
+
+    def execute(names: Sequence[str], **tables: pa.Table) -> dict[str, pa.Table]:
+        return driver.execute(list(names), inputs=inputs, overrides={**planned, **tables})
+
+    given = freeze(execute, frame)
+    return None if given is None else _outputs(inputs, planned, planned | dict(given))
+
+
+def run_ranked(requests: pa.Table, captures: pa.Table, line: Line, score_terms: pa.Table) -> pa.Table:
+    """RANKED of requests whose score terms are given: contracts, weights and order, nothing of the corpus."""
+    inputs, planned = _scoped(requests.combine_chunks(), captures, line)
+    given = {**planned, "score_terms": score_terms}
+    return build_driver().execute(["ranked"], inputs=inputs, overrides=given)["ranked"]
+
+
+def _frame_of(planned: Mapping[str, pa.Table], line: Line) -> Any:
+    bounds = planned["contract_bounds"]
+    users = pc.unique(pc.list_flatten(flat(bounds["users"]))).to_pylist()
+    return line.corpus.frame(pc.unique(bounds["project"]).to_pylist(), users)
+
+
+def _run(
+    requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str] | None = None
+) -> list[dict[str, pa.Table]]:
+    """Run a shard, halving it around what breaks; results in request order."""
+    broken = broken or {}
+    try:
+        inputs, planned = _scoped(requests.combine_chunks(), captures, line)
+    except Exception as error:  # whatever a request breaks: halving the shard finds which one
+        return _around(error, requests, captures, line, broken)
+    # A corpus that does not answer is about no request: it ends the shard, which can be run again.
+    frame = _frame_of(planned, line)
+    try:
+        return [_execute(inputs, planned, frame, line, broken)]
+    except Exception as error:  # whatever a request breaks: halving the shard finds which one
+        return _around(error, requests, captures, line, broken)
+
+
+def _around(
+    error: Exception, requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str]
+) -> list[dict[str, pa.Table]]:
+    """What becomes of requests among which a node raised, whatever it raised: those that did not break it go on."""
+    if requests.num_rows > 1:
+        half = requests.num_rows // 2
+        return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
+    node = failed_node(error) or ""
+    lane = node.removesuffix("_hits").removesuffix("_recall")
+    if (lane == CROSS_ENCODER or (lane in LANES and node != lane)) and lane not in broken:
+        return _run(requests, captures, line, {**broken, lane: _reason(error)})
+    return [failed_line(requests, error, captures, line)]
+
+
+def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """The line's inputs that are not of the corpus, and what is known before it is opened."""
+    inputs: dict[str, Any] = {
+        **line.policies,
+        "requests": requests,
+        "failures": FAILURES.empty(),
+        "grants": line.grants,
+        "lanes": line.lanes,
+        "bm25": line.bm25,
+        "counters": line.counters,
+        "provenance": line.provenance,
+        "plugins": line.plugins,
+        "captures": _captures_of(requests["request_id"], captures),
+    }
+    return inputs, build_driver().execute(list(SCOPED), inputs=inputs)
+
+
+def _execute(
+    inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any, line: Line, broken: Mapping[str, str]
+) -> dict[str, pa.Table]:
+    _plan(inputs, planned, frame)
+    with timed(ENCODING):
+        inputs["vectors"], inputs["query_vectors"], silent = _query_vectors(
+            planned["sub_queries"], None if "semantic" in broken else frame.vectors, line
+        )
+    naming = line.policies["mode_policies"] if line.pairs.model is None else None
+    inputs["lane_states"] = lane_states(planned, frame, line.lanes, line.lanes_off, broken, silent, naming)
+    overrides = planned | {f"{lane}_hits": HITS.empty() for lane in broken if lane in LANES}
+    overrides |= {"lexical_recall": Weighed.concat([])} if "lexical" in broken else {}
+    overrides |= {"file_recall": FileRecall.concat([])} if "file" in broken else {}
+    inputs["cross_encoder_scores"] = CROSS_ENCODER_SCORES.empty()
+    if line.pairs.model is not None and CROSS_ENCODER not in broken:
+        overrides |= build_driver().execute(list(_before_pool()), inputs=inputs, overrides=overrides)
+        with timed(RESCORING):
+            pairs = score_table(overrides[POOL], inputs["requests"], frame.evidence, line.pairs)
+        inputs["cross_encoder_scores"] = pairs
+    return _outputs(inputs, planned, overrides)
+
+
+def _plan(inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any) -> None:
+    """Add the frame to the inputs, and to what is known the first wall and the plan."""
+    inputs |= frame.inputs()
+    for stage in (WALL, PLANNED):
+        planned |= build_driver().execute(list(stage), inputs=inputs, overrides=planned)
+
+
+def _outputs(
+    inputs: Mapping[str, Any], planned: Mapping[str, pa.Table], overrides: Mapping[str, Any]
+) -> dict[str, pa.Table]:
+    """Every table that a run stores."""
+    wanted: list[Any] = [DIGESTS, *(name for name in outputs() if name not in planned)]
+    found = build_driver().execute(wanted, inputs=inputs, overrides=overrides)
+    return {
+        "requests": inputs["requests"],
+        "failures": FAILURES.empty(),
+        "query_vectors": inputs["query_vectors"],
+        **{name: planned[name] for name in outputs() if name in planned},
+        **found,
+    }
+
+
+def _failed(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
+    """The tables of requests that failed: nothing was recalled, decided or shown, and a snapshot says so."""
+    driver = build_driver()
+    audit = ("conditions", "decisions", DIGESTS, "snapshots")
+    inputs: dict[str, Any] = {v.name: None for v in driver.list_available_variables() if v.is_external_input}
+    inputs |= {name: TABLES[name].empty() for name in inputs if name in TABLES}
+    ids = failures["request_id"]
+    inputs |= {
+        "requests": requests,
+        "failures": failures,
+        "captures": _captures_of(ids, captures),
+        "provenance": line.provenance,
+        "lane_states": LANE_STATES.empty(),
+    }
+    nodes = (v.name for v in driver.list_available_variables() if not v.is_external_input and v.name not in audit)
+    empty = {name: _empty(name) for name in nodes}
+    found = driver.execute(list(audit), inputs=inputs, overrides=empty)
+    stored = {name: empty[name] for name in outputs() if name not in audit}
+    given = {"requests": requests, "failures": failures, "query_vectors": QUERY_VECTORS.empty()}
+    return given | stored | found
+
+
+def _empty(node: str) -> pa.Table:
+    variable = next(v for v in build_driver().list_available_variables() if v.name == node)
+    table = declared_table(variable.type)
+    return table.empty() if table else pa.table({})
+
+
+def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
+    mine = captures.filter(pc.is_in(captures["request_id"], value_set=flat(ids)))
+    return CAPTURES.check(mine.sort_by("request_id") if mine.num_rows > 1 else mine)
+
+
+def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, Silent | None]:
+    """The frame's vectors with those of the shard's queries, which row belongs to which sub-query, and whom
+    an encoder that fails on every text costs them. An error about one text is raised: the shard is halved around it.
+    """
+    uses = holds(sub_queries["lanes"], "semantic")
+    if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not uses.any():
+        return None, QUERY_VECTORS.empty(), None
+    asked = sub_queries.filter(pa.array(uses))
+    texts = flat(asked["query_text"]).dictionary_encode()
+    try:
+        matrix = line.vectors.of(texts.dictionary.to_pylist())
+    except Exception as error:  # an encoder may raise anything
+        silent = line.vectors.silent()
+        said = silent or error  # of a silent one what it says of no request: an error about a batch differs by batch
+        said.add_note("node: semantic_hits")
+        if silent is None and pc.count_distinct(asked["request_id"]).as_py() > 1:
+            raise
+        kept, lost = known_and_lost(asked, line.vectors.known)
+        return *_query_vectors(kept, vectors, line)[:2], Silent(lost, _reason(said))
+    table = QUERY_VECTORS.build(
+        {
+            "request_id": asked["request_id"],
+            "sub_query_id": asked["sub_query_id"],
+            "vector_row": texts.indices.cast(pa.int32()),
+        }
+    )
+    ordered = table.sort_by([(name, "ascending") for name in QUERY_VECTORS.order])
+    return replace(vectors, queries=matrix), ordered, None
+
+
+@lru_cache(maxsize=1)
+def _before_pool() -> tuple[str, ...]:
+    """The pool's node and every node that it needs."""
+    needed = build_driver().what_is_upstream_of(POOL)
+    return tuple(sorted(node.name for node in needed if not node.is_external_input))
+
+
+def _reason(error: Exception) -> str:
+    """What may be kept of an error: this package's own messages; of any other, its type and where."""
+    node = failed_node(error)
+    text = (
+        error.message if isinstance(error, ScopedRetrievalError) else f"Expected no error, got {type(error).__name__}"
+    )
+    return f"{text} - in {node}" if node else text
+
+
+def lanes_known(lanes: Iterable[str]) -> tuple[str, ...]:
+    """The given lanes in the order of the line."""
+    wanted = set(lanes)
+    return tuple(lane for lane in LANES if lane in wanted)

@@ -1,0 +1,151 @@
+"""Which encoder is meant, and how it is reached: what the settings say, in one value.
+
+Gives: `EncoderChoice`, `Prompts`, `Served` (`URL#MODEL`) and the prefixes of the names. Nothing is loaded or asked here.
+
+Note: the profile of a corpus never says where a text is sent. A corpus may come from
+elsewhere; the server that sees a question is named by the settings of whoever asks, or there is none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ....nodes.errors import InputError
+
+__all__ = [
+    "DEFAULT_TIMEOUT_SECONDS",
+    "DEFAULT_URL",
+    "NO_PROMPTS",
+    "OLLAMA",
+    "OPENAI",
+    "RERANK",
+    "SENTENCE_TRANSFORMERS",
+    "EncoderChoice",
+    "Prompts",
+    "Served",
+    "expect_address",
+    "expect_variable",
+    "is_loopback",
+]
+
+OLLAMA = "ollama:"
+"""What the name of a model of an Ollama server starts with: `ollama:nomic-embed-text`."""
+OPENAI = "openai:"
+"""... of a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
+SENTENCE_TRANSFORMERS = "sentence-transformers:"
+"""... of a model in the layout of sentence-transformers: a folder, or the id of one in the local cache of the hub."""
+RERANK = "rerank:"
+"""... of a cross-encoder on a server that has `/v1/rerank`: `rerank:http://localhost:8000#bge-reranker`."""
+DEFAULT_URL = "http://localhost:11434"
+DEFAULT_TIMEOUT_SECONDS = 60.0
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """What is put before a text; None leaves it to the model's own configuration, "" puts nothing there."""
+
+    query: str | None = None
+    passage: str | None = None
+
+    @property
+    def mark(self) -> str:
+        """What of them stands in a profile: nothing where both are left to the model."""
+        if self == NO_PROMPTS:
+            return ""
+        told = "\0".join("-" if prompt is None else f"={prompt}" for prompt in (self.query, self.passage))
+        return f"+prompts-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+NO_PROMPTS = Prompts()
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model of a server: `URL#MODEL`."""
+
+    url: str
+    model: str
+
+    @classmethod
+    def of(cls, given: str, at: str, prefix: str = OPENAI) -> Served:
+        """The two parts of what stands behind a prefix, `openai:` or `rerank:`.
+
+        Raises:
+            InputError: a part is missing, or the address is none that may be asked.
+        """
+        url, _, model = given.partition("#")
+        expect_address(url, at)
+        if not model.strip() or not model.isprintable():
+            model = "bge-reranker" if prefix == RERANK else "bge-m3"
+            hint = f"such as {prefix}http://localhost:8000#{model}"
+            raise InputError.described("URL#MODEL", "no model", at, hint=hint)
+        return cls(url.rstrip("/"), model.strip())
+
+    def __str__(self) -> str:
+        return f"{self.url}#{self.model}"
+
+
+@dataclass(frozen=True)
+class EncoderChoice:
+    """The encoder that is chosen, and how models and servers are reached."""
+
+    name: str = "minilm/1"
+    ollama_url: str = DEFAULT_URL
+    prompts: Prompts = NO_PROMPTS
+    max_chars: int | None = None
+    """Characters of a text that a server is sent; the rest is left out."""
+    key_variable: str | None = None
+    """Name of the environment variable with the key of the server; the key itself is in no value that is kept."""
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    download: bool = False
+    """Whether a model that is not on this machine may be fetched from the hub."""
+
+
+def expect_address(url: str, at: str) -> None:
+    """Refuse what is no plain http or https address. What was given is not quoted: it may hold a password.
+
+    Raises:
+        InputError: it is none, or has a user, a query or a fragment.
+    """
+    try:
+        parts = urlsplit(url)
+        plain = parts.port != 0
+    except ValueError:
+        raise InputError.described("an http or https address", "one that is malformed", at) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or not plain or not url.isprintable() or " " in url:
+        raise InputError.described("an http or https address", "something else", at)
+    if parts.username is not None or parts.password is not None or parts.query or "?" in url:
+        raise InputError.described(
+            "an address without a user, a password or a query",
+            "one with such",
+            at,
+            hint="keys are read from an environment variable; its name is the setting encoder_key_variable",
+        )
+
+
+def expect_variable(given: str, at: str) -> None:
+    """Refuse what is no name of an environment variable, as a key is none; it is not quoted.
+
+    Raises:
+        InputError: it has other characters than capitals, digits and underscores.
+    """
+    if not _VARIABLE.fullmatch(given):
+        raise InputError.described(
+            "the name of an environment variable in capitals",
+            "something else",
+            at,
+            hint="export the key under a name such as EMBEDDINGS_KEY, and set that name here",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,235 @@
+"""A cross-encoder: how well a text answers a question, read by one model together; a term of reranking (S1.11, S1.27).
+
+Gives: `load_cross_encoder`, `CrossEncoder.scores`, and `PairScores`, which the driving process keeps. The model is a local
+folder in the layout of sentence-transformers' CrossEncoder: a transformers sequence classifier with one label and its
+weights in `model.safetensors`. Nothing is ever fetched, and no code of the folder is run. Or it is one of a server, see
+`rerank_endpoint`.
+
+Note: a pair that is scored in a batch differs in its last bits from the same pair alone. So
+every pair is a batch of its own, padded to one of a few fixed lengths, and its logit is rounded to a multiple of 2**-10.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from logging import CRITICAL
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ....nodes.columns.keys import flat, gathered, positions
+from ....nodes.columns.numbers import quantise
+from ....nodes.errors import ModelError
+from ....nodes.tables import CROSS_ENCODER_SCORES
+from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK
+from .model_files import digest_of, files_about
+
+__all__ = [
+    "BUCKETS",
+    "CROSS_ENCODER",
+    "WEIGHTS",
+    "CrossEncoder",
+    "PairReader",
+    "PairScores",
+    "files_profile",
+    "load_cross_encoder",
+    "score_table",
+]
+
+CROSS_ENCODER = "cross_encoder"
+"""What a record calls it. It counts as a lane there: it may be off, and it may fail without the answer."""
+WEIGHTS = "model.safetensors"
+"""The file that the digest of a model is taken over."""
+BUCKETS = (64, 128, 256, 512)
+"""Lengths in tokens that pairs are padded to, as far as the model takes them; of a longer pair the longer text is cut."""
+PAIRS_KEPT = 1 << 13
+"""Scores held by a retriever, each with its two texts: a shard that is halved around a request scores none twice."""
+_STEPS = 2.0**10
+_HINT = (
+    "a folder in the layout of sentence-transformers' CrossEncoder, with one label and its weights in model.safetensors"
+)
+
+Pair = tuple[str, str]
+
+
+class PairReader(Protocol):
+    """What the line needs of a cross-encoder: a score of [0, 1] for each pair of question and text."""
+
+    @property
+    def profile(self) -> str: ...
+
+    def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]: ...
+
+
+def load_cross_encoder(
+    given: str | Path, *, key_variable: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+) -> PairReader:
+    """The model of a folder, loaded once per process for as long as its files stay as they are; or, of `rerank:URL#MODEL`,
+    the model of a server, which is asked nothing before a score or the profile is needed.
+
+    Raises:
+        InputError: what follows `rerank:` is no address with a model.
+        ModelError: there is no such model in the folder, or it does not load.
+    """
+    if isinstance(given, str) and given.startswith(RERANK):
+        from .rerank_endpoint import RerankEndpoint
+
+        return RerankEndpoint(given, key_variable, timeout_seconds)
+    return _of_folder(given)
+
+
+def files_profile(folder: Path) -> str:
+    """What the files of a folder say of a cross-encoder, without loading it.
+
+    Raises:
+        ModelError: there are no weights in it, or a file cannot be read.
+    """
+    weights = digest_of(folder, [_weights(folder)])
+    return f"{weights[:16]}+{digest_of(folder, files_about(folder, deep=False))[:16]}"
+
+
+def _of_folder(folder: str | Path) -> CrossEncoder:
+    place = Path(folder).resolve()
+    return _loaded(place, *(files_profile(place).split("+")))
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, weights: str, about: str) -> CrossEncoder:
+    return CrossEncoder(folder, weights, about)
+
+
+def _again(folder: Path, profile: str) -> CrossEncoder:
+    """The same model in another process."""
+    model = _of_folder(folder)
+    if model.profile != profile:
+        raise ModelError(f"Expected the cross-encoder {profile}, got {model.profile} - at {folder}")
+    return model
+
+
+class CrossEncoder:
+    """Pairs of question and text to scores of [0, 1]: the sigmoid of the model's only logit, in float32 on the CPU."""
+
+    def __init__(self, folder: Path, weights: str, about: str) -> None:
+        """`weights` and `about` are the starts of digests of the files of the folder, in hexadecimal."""
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+        try:
+            import torch
+            from transformers import AutoModelForSequenceClassification, AutoTokenizer
+            from transformers.utils import logging
+        except ImportError as error:
+            raise ModelError(
+                f"Expected torch and transformers, got neither or one - at {folder}",
+                hint="install scoped-retrieval[semantic]",
+            ) from error
+        logging.disable_progress_bar()
+        said = logging.get_verbosity()
+        logging.set_verbosity(CRITICAL)
+        try:
+            loaded: Any = AutoModelForSequenceClassification.from_pretrained(
+                str(folder),
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
+            tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+            model, info = loaded
+            self._model = model.eval().to("cpu")
+        except Exception as error:  # a damaged folder may raise anything
+            raise ModelError(
+                f"Expected a cross-encoder that loads, got {type(error).__name__} - at {folder}", hint=_HINT
+            ) from error
+        finally:
+            logging.set_verbosity(said)
+        if (labels := int(model.config.num_labels)) != 1:
+            raise ModelError(f"Expected a model with one label, got {labels} - at {folder}", hint=_HINT)
+        if missing := len(info["missing_keys"]) + len(info["mismatched_keys"]):
+            raise ModelError(
+                f"Expected the weights of the whole model, got none for {missing} parts - at {folder}", hint=_HINT
+            )
+        if tokenizer.pad_token_id is None:
+            raise ModelError(f"Expected a tokenizer that pads, got one that does not - at {folder}", hint=_HINT)
+        tokenizer.padding_side = "right"
+        self._torch, self._tokenizer, self._folder = torch, tokenizer, folder
+        limit = min(
+            BUCKETS[-1], tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", BUCKETS[-1])
+        )
+        self._buckets = (*(length for length in BUCKETS if length < limit), int(limit))
+        lengths = "-".join(map(str, self._buckets))
+        self.profile = f"{weights}+{about}+float32+{lengths}+cpu"
+        """What a score depends on besides its pair: weights, the files beside them, the lengths of batches."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process loads the folder, and refuses another model."""
+        return _again, (self._folder, self.profile)
+
+    def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
+        """One score per pair, a multiple of 2**-30: a function of the pair and the profile alone."""
+        logits = np.array([self._logit(question, text) for question, text in pairs], dtype=np.float64)
+        return quantise(1.0 / (1.0 + np.exp(-np.rint(logits * _STEPS) / _STEPS)))
+
+    def _logit(self, question: str, text: str) -> float:
+        torch = self._torch
+        most = self._buckets[-1]
+        tokens = self._tokenizer(question, text, truncation=True, max_length=most)
+        length = next(bucket for bucket in self._buckets if bucket >= len(tokens["input_ids"]))
+        padded = self._tokenizer.pad(tokens, padding="max_length", max_length=length)
+        with torch.inference_mode():
+            logit = float(self._model(**{name: torch.tensor([row]) for name, row in padded.items()}).logits[0, 0])
+        if not np.isfinite(logit):
+            raise ModelError(f"Expected a finite score, got {logit} - at {self._folder}")
+        return logit
+
+
+@dataclass
+class PairScores:
+    """Scores of pairs, made in the driving process; the last `PAIRS_KEPT` of them stay at hand."""
+
+    model: PairReader | None
+    known: dict[Pair, float] = field(default_factory=dict)
+
+    def of(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
+        """One score per pair; equal pairs are scored once."""
+        assert self.model is not None
+        wanted = dict.fromkeys(pairs)
+        new = [pair for pair in wanted if pair not in self.known]
+        if new:
+            self.known.update(zip(new, self.model.scores(new).tolist(), strict=True))
+        for pair in wanted:
+            self.known[pair] = self.known.pop(pair)  # the latest used stand last
+        for pair in list(self.known)[: max(0, len(self.known) - max(PAIRS_KEPT, len(wanted)))]:
+            del self.known[pair]
+        return np.array([self.known[pair] for pair in pairs], dtype=np.float64)
+
+
+def score_table(pool: pa.Table, requests: pa.Table, evidence: pa.Table, pairs: PairScores) -> pa.Table:
+    """CROSS_ENCODER_SCORES of `cross_encoder_pool`: each request's question with the stored text of its candidates.
+
+    An error of the model carries the name of this part of the line, as one of a node does.
+    """
+    asked = positions(pool["request_id"], requests["request_id"])
+    questions = flat(requests["question"]).take(pa.array(asked)).to_pylist()
+    texts = gathered(evidence["text"], pool["row"]).to_pylist()
+    try:
+        score = pairs.of(list(zip(questions, texts, strict=True)))
+    except Exception as error:  # whatever a model raises goes on with the node's name
+        error.add_note(f"node: {CROSS_ENCODER}")
+        raise
+    ids = {name: pool[name] for name in ("request_id", "evidence_id")}
+    table = CROSS_ENCODER_SCORES.build({**ids, "score": score})
+    return table.sort_by([(name, "ascending") for name in CROSS_ENCODER_SCORES.order]).combine_chunks()
+
+
+def _weights(folder: Path) -> Path:
+    if not (file := folder / WEIGHTS).is_file():
+        got = "none" if folder.is_dir() else "no folder"
+        raise ModelError(f"Expected a cross-encoder with {WEIGHTS}, got {got} - at {folder}", hint=_HINT)
+    return file

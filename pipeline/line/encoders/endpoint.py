@@ -1,0 +1,199 @@
+"""JSON over HTTP with a server that has a model: what every client of one shares.
+
+Gives: `Endpoint`. An answer has a deadline and a size, tries are counted, redirects are not followed, and an error says
+what was expected, what came and where: never a text that was sent, the body of an answer, or a key.
+
+Note: urllib sends the headers of a request, the key among them, wherever a redirect points
+to; and its timeout is one of each read, so that a server that sends a byte now and then is waited for without end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....nodes.errors import ModelError
+from .choice import DEFAULT_TIMEOUT_SECONDS, is_loopback
+
+__all__ = ["NOT_FINITE", "TOO_FEW", "TRIES", "Endpoint", "numbers"]
+
+TRIES = 3
+"""How often a request is sent at most, where the server is busy or the connection broke."""
+PAUSE_SECONDS = 0.5
+"""Before the second try; twice as long before the third. A server may ask for up to `LONGEST_PAUSE_SECONDS`."""
+LONGEST_PAUSE_SECONDS = 10.0
+MOST_BYTES = 1 << 28
+"""Of one answer."""
+_PIECE = 1 << 16
+_BUSY = (429, 502, 503, 504)
+_HINTS = {
+    400: "the server may take shorter texts only: encoder_max_chars cuts them",
+    401: "{key}",
+    403: "{key}",
+    404: "compare URL and model with what the server says at /v1/models",
+    413: "the server takes shorter texts only: encoder_max_chars cuts them",
+    422: "the server may take shorter texts only: encoder_max_chars cuts them",
+    429: "the server asks for fewer requests: try again later",
+}
+_SLOW = "raise endpoint_timeout_seconds, or give the server a smaller model or more time"
+_BROKEN = "see the server log for the cause"
+_ANOTHER = "the URL is that of another service: compare it with what the server prints when it starts"
+NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
+"""What to do about NaN and infinity."""
+TOO_FEW = "the server leaves texts out: see its log for a limit on texts per request, or update it"
+"""What to do about fewer answers than texts."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A server at a URL."""
+
+    url: str
+    expected: str
+    """What an error says was expected: `vectors of MODEL`."""
+    hint: str
+    """What to do where the answer is not what was asked for."""
+    start: str = "start the server, or correct its URL"
+    """... where there is no server."""
+    key_variable: str | None = None
+    key_setting: str = "encoder_key_variable"
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+
+    def ask(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The JSON object that the server answers; with a body it is sent as JSON.
+
+        Raises:
+            ModelError: there is no answer in time, or none that is an object.
+        """
+        for left in reversed(range(TRIES)):
+            found, pause = self._once(path, body, TRIES - left)
+            if isinstance(found, dict):
+                return found
+            if pause is None or not left:
+                raise found
+            time.sleep(pause)
+        raise AssertionError  # the last try returned or raised
+
+    def error(self, got: str, hint: str | None = None) -> ModelError:
+        """An error about this server."""
+        return ModelError(
+            f"Expected {self.expected}, got {got} - at {self.url}", hint=self.hint if hint is None else hint
+        )
+
+    def _once(
+        self, path: str, body: Mapping[str, Any] | None, number: int
+    ) -> tuple[dict[str, Any] | ModelError, float | None]:
+        """The answer; or an error, and how long to wait before the next try, None if another one is of no use."""
+        from http.client import HTTPException  # here: where nobody asks a server, nobody waits for the imports of HTTP
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request
+
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json", **self._key()}
+        pause = PAUSE_SECONDS * 2 ** (number - 1)
+        try:
+            request = Request(self.url + path, data=data, headers=headers)
+            deadline = time.monotonic() + self.timeout_seconds
+            with self._open(request, timeout=self.timeout_seconds) as response:
+                return self._parsed(_read(response, deadline)), None
+        except HTTPError as error:
+            with error:
+                asked = error.headers.get("Retry-After", "") if error.headers else ""
+            pause = min(float(asked), LONGEST_PAUSE_SECONDS) if asked.isdecimal() else pause
+            return self._refused(error.code), pause if error.code in _BUSY else None
+        except URLError as error:
+            reason = error.reason
+            return self._lost(reason if isinstance(reason, Exception) else error), None
+        except (ConnectionError, HTTPException) as error:
+            return self._lost(error), pause
+        except (OSError, ValueError) as error:
+            return self._lost(error), None
+
+    def _parsed(self, data: bytes) -> dict[str, Any] | ModelError:
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            return self.error("an answer that is no JSON", _ANOTHER)
+        return found if isinstance(found, dict) else self.error("JSON that is no object", _ANOTHER)
+
+    def _refused(self, status: int) -> ModelError:
+        key = (
+            f"{self.key_setting} names an environment variable with the key of the server"
+            if self.key_variable is None
+            else f"the server does not take the key in {self.key_variable}"
+        )
+        said = _HINTS.get(status)
+        said = said or (_BROKEN if status >= 500 else None)
+        return self.error(f"HTTP status {status}", said.format(key=key) if said else None)
+
+    def _lost(self, error: Exception) -> ModelError:
+        from socket import gaierror
+
+        match error:
+            case TimeoutError():
+                return self.error(f"no answer within {self.timeout_seconds:g} s", _SLOW)
+            case ConnectionRefusedError():
+                return self.error("no server", self.start)
+            case gaierror():
+                return self.error("no address for the host", "correct the name of the host in the URL")
+        return self.error(f"no answer ({type(error).__name__})", _BROKEN)
+
+    def _key(self) -> dict[str, str]:
+        """The header with the key, read where it is needed."""
+        if self.key_variable is None:
+            return {}
+        key = os.environ.get(self.key_variable, "")
+        if not key or not key.isascii() or not key.isprintable() or " " in key:
+            got = "one with other characters than a header takes" if key else "none"
+            raise ModelError(
+                f"Expected a key, got {got} - at the environment variable {self.key_variable}",
+                hint=f"export it, or unset {self.key_setting} where the server takes requests without one",
+            )
+        return {"Authorization": f"Bearer {key}"}
+
+    @cached_property
+    def _open(self) -> Callable[..., Any]:
+        """How a request is sent. A proxy must not see what is meant for this machine."""
+        from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
+
+        class Stay(HTTPRedirectHandler):
+            def redirect_request(self, *_: Any, **__: Any) -> None:
+                """Not followed: the status is the answer."""
+
+        near = is_loopback(urlsplit(self.url).hostname or "")
+        return build_opener(Stay, *([ProxyHandler({})] if near else [])).open
+
+
+def _read(response: Any, deadline: float) -> bytes:
+    """The whole body, before the deadline."""
+    parts, size = [], 0
+    while part := response.read1(_PIECE):
+        parts.append(part)
+        size += len(part)
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        if size > MOST_BYTES:
+            raise ValueError("too long")
+    if getattr(response, "length", None):
+        raise ConnectionError  # cut off: fewer bytes than were announced
+    return b"".join(parts)
+
+
+def numbers(found: object) -> NDArray[np.float64] | None:
+    """A list of finite numbers as float64; None if it is anything else."""
+    if not isinstance(found, list) or not found or not all(type(x) in (int, float) for x in found):
+        return None
+    try:
+        made = np.array(found, dtype=np.float64)
+    except (OverflowError, ValueError):
+        return None
+    return made if np.isfinite(made).all() else None

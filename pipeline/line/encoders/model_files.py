@@ -1,0 +1,67 @@
+"""The files of a model in a local folder: which they are, and a digest of what vectors and scores depend on.
+
+Gives: `WEIGHTS_SUFFIX`, `weights_of`, `files_about`, `digest_of`. No file is fetched, and no code of a folder is run.
+
+Note: a digest over several files names them, relative to the folder, so that a file that was moved or
+renamed counts. What stands beside the weights and tells a reader about them (`README.md`, pictures) does not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from ....nodes.errors import ModelError
+
+__all__ = ["WEIGHTS_SUFFIX", "digest_of", "files_about", "weights_of"]
+
+WEIGHTS_SUFFIX = ".safetensors"
+"""The one form of weights that is read: others may hold code that runs when they are loaded."""
+_ABOUT = (".json", ".txt", ".model", ".jinja")
+"""Files beside the weights that results depend on: configuration, vocabulary, tokenizer, templates."""
+_APART = ("onnx", "openvino", "checkpoint-")
+"""Folders of the same model in other forms, which are not read."""
+
+
+def weights_of(folder: Path) -> list[Path]:
+    """Files of weights in a folder and the folders of its modules."""
+    return _named(folder, (WEIGHTS_SUFFIX,))
+
+
+def files_about(folder: Path, *, deep: bool) -> list[Path]:
+    """Files beside the weights; `deep` are those of the folders of its modules, too."""
+    return _named(folder, _ABOUT, deep=deep)
+
+
+def digest_of(folder: Path, files: Sequence[Path]) -> str:
+    """SHA-256 of one file; of several, of their names and digests.
+
+    Raises:
+        ModelError: a file cannot be read.
+    """
+    try:
+        found = [(file.relative_to(folder).as_posix(), _sha256(file)) for file in files]
+    except OSError as error:
+        raise ModelError(f"Expected files that can be read, got {error.strerror} - at {folder}") from error
+    if len(found) == 1:
+        return found[0][1]
+    return hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in found).encode()).hexdigest()
+
+
+def _named(folder: Path, suffixes: tuple[str, ...], *, deep: bool = True) -> list[Path]:
+    """In the folder and, if `deep`, below it, where modules have folders. What begins with a dot is not read."""
+    try:
+        found = [file for file in (folder.rglob("*") if deep else folder.iterdir()) if file.suffix in suffixes]
+        return sorted(file for file in found if _is_read(file.relative_to(folder)) and file.is_file())
+    except OSError as error:
+        raise ModelError(f"Expected a folder that can be read, got {error.strerror} - at {folder}") from error
+
+
+def _is_read(place: Path) -> bool:
+    return not any(part.startswith(".") for part in place.parts) and not place.parts[0].startswith(_APART)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

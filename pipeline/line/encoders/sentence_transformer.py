@@ -1,0 +1,287 @@
+"""A model in the layout of sentence-transformers, from a local folder or the local cache of the hub, on the CPU in float32.
+
+Gives: `SentenceTransformerEncoder`, and `located`, the folder of a name. Prompts of questions and passages, pooling, the
+length that texts are cut at and what is added behind are those of the folder (`modules.json`,
+`config_sentence_transformers.json`). Weights are read from safetensors only, and no code of a folder is run.
+
+Note: a text in a batch has other last bits than alone, for nearly every model. So a model
+is asked when it is loaded, see `probe`, and reads one text at a time if that matters, on one thread; several threads read
+several texts. The profile has digests of the files and not the folder: a model that was moved is the same one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from logging import CRITICAL
+from pathlib import Path
+from threading import RLock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....nodes.errors import ModelError
+from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
+from .model_files import WEIGHTS_SUFFIX, digest_of, files_about, weights_of
+from .probe import PROBES, reads_alone
+from .unit_vectors import rounded
+
+__all__ = ["BATCH", "KIND", "SentenceTransformerEncoder", "located"]
+
+KIND = SENTENCE_TRANSFORMERS.rstrip(":")
+"""What a profile starts with."""
+BATCH = 32
+"""Texts of one batch, where neighbors change nothing."""
+_MODULES = "modules.json"
+_OWN = "sentence_transformers."
+_FETCHED = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
+_HINT = "a folder as `SentenceTransformer.save_pretrained` writes it, with modules.json and weights in safetensors"
+_NOT_HERE = "name a folder, or set allow_model_download = true to fetch it from the hub once"
+
+
+class _Model(NamedTuple):
+    loaded: Any
+    alone: bool
+    dimensions: int
+
+
+class SentenceTransformerEncoder:
+    """Texts to unit vectors times 2**15, int16[texts, dimensions]."""
+
+    def __init__(self, choice: EncoderChoice) -> None:
+        """Nothing is read before the first vector or the profile is needed."""
+        self._choice = choice
+        self._own: tuple[Path, str] | None = None
+        self._profile: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process loads the folder, and refuses another model."""
+        return _again, (self._choice, self._profile)
+
+    @property
+    def files_profile(self) -> str:
+        """The part of the profile that the files say, without loading the model.
+
+        Raises:
+            ModelError: there is no such model.
+        """
+        return self._files()[1]
+
+    @property
+    def profile(self) -> str:
+        """Digests of the files, prompts of one's own, type, length, dimension, and whether texts are read one by one.
+
+        Raises:
+            ModelError: there is no such model, or it does not load.
+        """
+        if self._profile is None:
+            folder, files = self._files()
+            model = _loaded(folder, files)
+            length = getattr(model.loaded, "max_seq_length", None) or "any"
+            how = "alone" if model.alone else "together"
+            self._profile = f"{files}+float32+{length}+{model.dimensions}+{how}+cpu"
+        return self._profile
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """One row per passage: a function of the text and the profile alone."""
+        return self._encoded(texts, "document", self._choice.prompts.passage)
+
+    def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """One row per question, likewise."""
+        return self._encoded(texts, "query", self._choice.prompts.query)
+
+    def _files(self) -> tuple[Path, str]:
+        if self._own is None:
+            folder = located(self._choice)
+            weights, about = _parts(folder)
+            digests = (digest_of(folder, files)[:16] for files in (weights, about))
+            self._own = folder, f"{KIND}+{'+'.join(digests)}{self._choice.prompts.mark}"
+        return self._own
+
+    def _encoded(self, texts: Sequence[str], kind: str, prompt: str | None) -> NDArray[np.int16]:
+        _ = self.profile
+        model = _loaded(*self._files())
+        if not len(texts):
+            return np.zeros((0, model.dimensions), dtype=np.int16)
+        places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        found = _vectors(model.loaded, list(places), kind, prompt, 1 if model.alone else BATCH, self._files()[0])
+        return rounded(found)[[places[text] for text in texts]]
+
+
+def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEncoder:
+    """The same model in another process."""
+    encoder = SentenceTransformerEncoder(choice)
+    if profile is not None and encoder.profile != profile:
+        raise ModelError(f"Expected the encoder {profile}, got {encoder.profile} - at {choice.name}")
+    return encoder
+
+
+def located(choice: EncoderChoice) -> Path:
+    """The folder of the model that a choice names; one of the hub is fetched only where the choice allows it.
+
+    Raises:
+        ModelError: there is none.
+    """
+    name = choice.name.removeprefix(SENTENCE_TRANSFORMERS)
+    if (folder := Path(name).expanduser()).is_dir():
+        return folder.resolve()
+    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ModelError(f"Expected the folder of a model, got none - at {name}", hint=_HINT)
+    return _cached(name, choice.download)
+
+
+def _cached(name: str, download: bool) -> Path:
+    """The folder of an id in the cache of the hub; what is not there whole is fetched where that is allowed."""
+    _offline(download)
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise _missing(name) from error
+    try:
+        folder = Path(snapshot_download(name, local_files_only=True)).resolve()
+        if not download or (weights_of(folder) and (folder / _MODULES).is_file()):
+            return folder
+    except Exception as error:  # of the hub and of files
+        if not download:
+            got = f"none in the cache of the hub ({type(error).__name__})"
+            raise ModelError(f"Expected a model, got {got} - at {name}", hint=_NOT_HERE) from error
+    try:
+        return Path(snapshot_download(name, allow_patterns=_FETCHED)).resolve()
+    except Exception as error:  # of HTTP, too
+        raise ModelError(
+            f"Expected a model, got none that could be fetched ({type(error).__name__}) - at {name}",
+            hint="compare the id, and see that HF_HUB_OFFLINE is not set",
+        ) from error
+
+
+def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Weights, and what stands beside them, of a folder that is a model."""
+    try:
+        modules = json.loads((folder / _MODULES).read_bytes())
+        kinds = [str(module["type"]) for module in modules]
+    except FileNotFoundError as error:
+        raise ModelError(f"Expected a model with {_MODULES}, got none - at {folder}", hint=_HINT) from error
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ModelError(
+            f"Expected {_MODULES} with a list of modules, got {type(error).__name__} - at {folder}", hint=_HINT
+        ) from error
+    if foreign := [kind for kind in kinds if not kind.startswith(_OWN)]:
+        raise ModelError(
+            f"Expected modules of sentence-transformers, got {len(foreign)} of another package - at {folder}",
+            hint="code that a model brings along is not run",
+        )
+    weights = weights_of(folder)
+    for other in folder.rglob("pytorch_model*.bin"):
+        if not any(file.parent == other.parent for file in weights):
+            raise ModelError(
+                f"Expected weights in {WEIGHTS_SUFFIX}, got {other.relative_to(folder)} - at {folder}", hint=_HINT
+            )
+    if not weights:
+        raise ModelError(f"Expected weights in {WEIGHTS_SUFFIX}, got none - at {folder}", hint=_HINT)
+    return weights, files_about(folder, deep=True)
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, files: str) -> _Model:
+    """The model of a folder; `files` are the digests of its files, under which it stays loaded."""
+    _offline(False)
+    try:
+        import torch
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise _missing(str(folder)) from error
+
+    class Model(SentenceTransformer):
+        """One thread at a time reads tokens: a tokenizer is changed while it does."""
+
+        def preprocess(self, *given: Any, **named: Any) -> Any:
+            with lock:
+                return super().preprocess(*given, **named)
+
+        def tokenize(self, *given: Any, **named: Any) -> Any:
+            with lock:
+                return super().tokenize(*given, **named)
+
+    lock = RLock()
+    logging.disable_progress_bar()
+    said = logging.get_verbosity()
+    logging.set_verbosity(CRITICAL)
+    try:
+        model: Any = Model(
+            str(folder),
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"dtype": torch.float32, "use_safetensors": True},
+        )
+        model.eval().float()
+    except Exception as error:  # a damaged folder may raise anything
+        raise ModelError(
+            f"Expected a model that loads, got {type(error).__name__} - at {folder}", hint=_HINT
+        ) from error
+    finally:
+        logging.set_verbosity(said)
+    _expect_all_weights(model, folder)
+    alone = _vectors(model, PROBES, "document", "", 1, folder)
+    dependent = reads_alone(lambda texts: _vectors(model, texts, "document", "", len(texts), folder), alone)
+    return _Model(model, dependent, alone.shape[1])
+
+
+def _vectors(
+    model: Any, texts: Sequence[str], kind: str, prompt: str | None, size: int, folder: Path
+) -> NDArray[np.float64]:
+    """Those of texts in batches of so many, in their order; without a prompt, with the one that the model has."""
+    from .threads import single_threads
+
+    read = model.encode_query if kind == "query" else model.encode_document
+
+    def batch(start: int) -> NDArray[np.float64]:
+        given = list(texts[start : start + size])
+        return np.asarray(read(given, prompt=prompt, batch_size=size, show_progress_bar=False), dtype=np.float64)
+
+    try:
+        with single_threads() as pool:
+            found = np.vstack(list(pool.map(batch, range(0, len(texts), size))))
+    except Exception as error:  # what a model raises on a text is its own
+        raise ModelError(f"Expected vectors, got {type(error).__name__} - at {folder}", hint=_HINT) from error
+    if not np.isfinite(found).all():
+        raise ModelError(f"Expected finite vectors, got others - at {folder}", hint=_HINT)
+    return found
+
+
+def _expect_all_weights(model: Any, folder: Path) -> None:
+    """Refuse files with fewer numbers than the model has: the rest would be drawn at random in every process anew.
+
+    Numbers are counted, and not names, which libraries change; a layer behind the pooling of BERT is often left out.
+    """
+    from safetensors import safe_open
+
+    stored = 0
+    for file in weights_of(folder):
+        with safe_open(str(file), "np") as opened:
+            stored += sum(int(np.prod(opened.get_slice(name).get_shape())) for name in opened.keys())  # noqa: SIM118
+    needed = sum(part.numel() for name, part in model.named_parameters() if ".pooler." not in name)
+    if stored < needed:
+        raise ModelError(
+            f"Expected weights of {needed} numbers, got {stored} - at {folder}",
+            hint="the weights are not those of the whole model",
+        )
+
+
+def _offline(download: bool) -> None:
+    """Told to the libraries before they are imported: nothing is looked up on the hub unless that is allowed."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if not download:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        os.environ.setdefault("TRANSFORMERS_OFFLINE", "1")
+
+
+def _missing(at: str) -> ModelError:
+    return ModelError(
+        f"Expected sentence-transformers and torch, got neither or one - at {at}",
+        hint="install scoped-retrieval[semantic]",
+    )

@@ -1,0 +1,86 @@
+"""What is asked of an encoder, and the check of what it gives.
+
+Gives: `Encoder`; `encoded`, through which the texts of rows and of questions go; `rounded`, vectors in the form asked for.
+
+Note: products of two vectors are added up modulo 2**32, by loops that are compiled, or as float64. Both
+are the same number as long as each product fits 32 bits with its sign; so no vector may be much longer than a unit vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....nodes.errors import ModelError
+
+__all__ = ["TOO_LONG", "Encoder", "encoded", "rounded"]
+
+TOO_LONG = 1 << 31
+"""What the squares of a vector's components add up to less than: those of a unit vector times 2**15 to 2**30, about.
+
+No product of two vectors is greater than that of their lengths (Cauchy-Schwarz). Both squares are below 2**31, so the
+product of the lengths is, and every product of two vectors fits an int32.
+"""
+_SQUARED = 1e100
+"""Components above this are divided by the greatest of their vector: their squares would not fit a float64."""
+_HINT = "divide a vector by its length, multiply it by 2**15, round it, and give it as int16"
+
+
+class Encoder(Protocol):
+    """What a corpus and its questions need of an encoder; a text's vector must not depend on the texts beside it.
+
+    One that reads questions in another way than passages also has `encode_queries`, with what `encode` takes and gives.
+    """
+
+    @property
+    def profile(self) -> str:
+        """Name, digest of the weights, and how they are computed: vectors of two profiles never meet."""
+        ...
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
+        """int16[texts, dimensions]: unit vectors in multiples of 2**-15."""
+        ...
+
+
+def encoded(
+    encoder: Encoder, texts: Sequence[str], place: tuple[int, int] | None = None, *, queries: bool = False
+) -> NDArray[np.int16]:
+    """The vectors of some texts, int16[texts, dimensions].
+
+    Args:
+        encoder: is asked once.
+        texts: what it is asked.
+        place: how many texts of how many came before, where an error may say which text it is about. Of a question none
+            does: what is said of it must not depend on the questions beside it.
+        queries: the texts are questions, which an encoder may read in another way than passages.
+
+    Raises:
+        ModelError: a vector is too long for exact products, see `TOO_LONG`, or its components are of another type.
+    """
+    encode = getattr(encoder, "encode_queries", encoder.encode) if queries else encoder.encode
+    vectors = encode(texts)
+    if vectors.dtype != np.int16:
+        raise ModelError(f"Expected int16, got {vectors.dtype} - at encoder {encoder.profile}", hint=_HINT)
+    squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.int64)
+    if len(long := np.flatnonzero(squares >= TOO_LONG)):
+        before, total = place or (0, 0)
+        text = f"text {before + long[0] + 1} of {total}, " if place else ""
+        raise ModelError(
+            f"Expected a squared length below {TOO_LONG}, got {squares[long[0]]} - at {text}encoder {encoder.profile}",
+            hint=_HINT,
+        )
+    return vectors
+
+
+def rounded(vectors: NDArray[np.float64]) -> NDArray[np.int16]:
+    """Vectors made unit, their components rounded to multiples of 2**-15 and multiplied by 2**15; zero stays zero."""
+    if not vectors.size:
+        return np.zeros((len(vectors), 0), dtype=np.int16)
+    greatest = np.abs(vectors).max(axis=1, keepdims=True)
+    vectors = vectors / np.where(greatest > _SQUARED, greatest, 1.0)
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return np.clip(np.rint(unit * 2**15), -(2**15), 2**15 - 1).astype(np.int16)

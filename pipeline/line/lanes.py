@@ -1,0 +1,243 @@
+"""Lanes that were asked for and cannot run: what the record says of each, and what the user can do about it.
+
+Gives: `lanes_off` and `lane_states`, messages that stand in conditions and therefore in digests; a fault of a model is told by
+what came and what to do, without the folder or address, which a caller need not know. `advice` depends on what is
+installed here and goes to standard error, never into a snapshot.
+
+Note: whether a request has rows with vectors follows from its contract and A(r) alone. Why
+no query is encoded (`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) follows from this machine and its servers when the
+retriever was opened; the provenance then names no encoder, so digests of two such machines differ by what is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.columns.keys import flat, integers, positions, take_or
+from ...nodes.errors import ModelError
+from ...nodes.frames import RowIndex
+from ...nodes.tables import LANE_STATES
+from ...nodes.walls.clocks import distinct_clocks
+from .encoders.cross_encoder import CROSS_ENCODER
+from .encoders.encoder import encoder_available
+
+NO_VECTORS = "the rows that this contract reaches were indexed without vectors"
+SOME_VECTORS = "some of the rows that this contract reaches were indexed without vectors"
+NO_ENCODER = "no encoder was opened for the vectors of the corpus"
+SILENT_ENCODER = "the encoder of the corpus gives no vectors"
+OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
+NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
+SILENT_CROSS_ENCODER = "the cross-encoder gives no scores"
+MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER, SILENT_CROSS_ENCODER)
+"""How the messages begin of models that were asked when a retriever was opened, and gave nothing."""
+
+_DIGEST = 16
+"""Hex digits of a digest in a profile: a dimension has fewer."""
+_INDEX = "index again without --no-semantic"
+_SET = "set `encoder` to the one that the corpus was indexed with; `corpus info` has its profile"
+SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
+
+
+def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_encoder: Any = None) -> dict[str, str]:
+    """Lanes among these that cannot run, each with why; `profile` is the encoder of the corpus, if it has vectors. A
+    cross-encoder that is set and says no profile counts as a lane.
+
+    Whether the rows of a request have vectors at all is judged per request, see `vector_states`.
+    """
+    off = {}
+    if "semantic" in lanes and profile is not None:
+        if encoder is None:
+            off["semantic"] = NO_ENCODER
+        elif (own := _profile_or_error(encoder)) != profile:
+            off["semantic"] = (
+                _fault(SILENT_ENCODER, own)
+                if isinstance(own, ModelError)
+                else f"{OTHER_ENCODER}: {_unlike(own, profile)}"
+            )
+    if cross_encoder is not None and isinstance(fault := _profile_or_error(cross_encoder), ModelError):
+        off[CROSS_ENCODER] = _fault(SILENT_CROSS_ENCODER, fault)
+    return off
+
+
+def _profile_or_error(encoder: Any) -> str | ModelError:
+    """The profile of a model, or why it says none: the server does not answer or no longer has it, or it does not load."""
+    try:
+        return encoder.profile
+    except ModelError as error:
+        return error
+
+
+def _fault(lane: str, error: ModelError) -> str:
+    """What is recorded of a fault: what came in place of what, and what to do, but not at which folder or address."""
+    said = error.message.rpartition(" - at ")[0] or error.message
+    return f"{lane}: {said}" + (f"; {error.hint}" if error.hint else "")
+
+
+def _unlike(own: str, known: str) -> str:
+    """The first part in which the profile of an encoder differs from the one of the corpus, in words."""
+    for mine, others in zip_longest(own.split("+"), known.split("+")):
+        if mine == others:
+            continue
+        if mine and others and mine.isdecimal() and others.isdecimal() and len(mine) < _DIGEST:
+            return f"vectors of {mine} numbers in place of {others}"
+        if "prompts-" in (mine or "") or "prompts-" in (others or ""):
+            return "other prompts"
+        break
+    return "another model, or other weights or settings of it"
+
+
+def vector_states(
+    contracts: pa.Table,
+    row_groups: pa.Table,
+    reachable: pa.Table,
+    admissible: pa.Table,
+    segments: pa.Table,
+    row_index: RowIndex,
+    encoded: NDArray[np.bool_],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether A(r) has rows with vectors, and rows without, per contract and in its order.
+
+    Only admissible rows count: whether a row that the request may not see has a vector is none of its business. A clock
+    is asked only where a row group has rows of both sorts, and only about the fewer of them.
+
+    Args:
+        contracts: CONTRACTS, with the clocks of the requests.
+        row_groups: SCOPE_GROUPS of the first wall.
+        reachable: REACHABLE of the row groups.
+        admissible: ADMISSIBLE, for the size of each A(r).
+        segments: SEGMENTS of the frame, `encoded` whether each has vectors.
+        row_index: the frame's views.
+    """
+    rows = integers(take_or(admissible["rows"], positions(contracts["request_id"], admissible["request_id"]), 0))
+    if encoded.all() or not encoded.any():
+        nothing = np.zeros(len(rows), dtype=bool)
+        return (rows > 0, nothing) if encoded.any() else (nothing, rows > 0)
+    shown = np.flatnonzero(integers(reachable["withheld_by"]) == 0)
+    row, owner = integers(reachable["row"])[shown], integers(reachable["scope_group"])[shown]
+    has = encoded[np.searchsorted(integers(segments["row_start"]), row, side="right") - 1]
+    group = integers(
+        take_or(row_groups["scope_group"], positions(contracts["request_id"], row_groups["request_id"]), -1)
+    )
+    clock, of_request = distinct_clocks(contracts)
+    with_vector = np.zeros(len(rows), dtype=np.int64)
+    for number in np.unique(group[group >= 0]).tolist():
+        own = slice(*np.searchsorted(owner, (number, number + 1)))
+        asked = np.flatnonzero(group == number)
+        rarer = bool(2 * np.count_nonzero(has[own]) <= own.stop - own.start)
+        few = row[own][has[own] == rarer]
+        clocks, at = np.unique(of_request[asked], return_inverse=True)
+        count = clock.passing(row_index, clocks, few)[at.reshape(-1)]
+        with_vector[asked] = count if rarer else rows[asked] - count
+    return with_vector > 0, with_vector < rows
+
+
+def semantic_reasons(
+    some: NDArray[np.bool_], lacking: NDArray[np.bool_], off: str | None
+) -> tuple[NDArray[np.int64], pa.Array]:
+    """The requests of which the semantic lane has something to say, and what.
+
+    Args:
+        some: whether rows of the request have vectors, see `vector_states`.
+        lacking: whether rows of the request have none.
+        off: why no query is encoded, if none is. It is said only where there are vectors to compare with.
+    """
+    reason = np.select([~some & lacking, some & (off is not None), lacking], [0, 1, 2], -1)
+    told = np.flatnonzero(reason >= 0)
+    return told, pa.array([NO_VECTORS, off, SOME_VECTORS], pa.string()).take(pa.array(reason[told]))
+
+
+@dataclass(frozen=True)
+class Silent:
+    """An encoder that gives no vectors: the requests that asked it for one, and what it said."""
+
+    asked: pa.Array
+    message: str
+
+
+def known_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Table, pa.Array]:
+    """Of sub-queries that ask an encoder that gives no vectors: those of requests whose texts all have one already, and the
+    ids of the other requests. So what a request loses is the same beside others as alone.
+    """
+    texts = flat(asked["query_text"]).dictionary_encode()
+    without = pa.array([text not in known for text in texts.dictionary.to_pylist()], pa.bool_()).take(texts.indices)
+    lost = pc.unique(flat(asked["request_id"]).filter(without))
+    return asked.filter(pc.invert(pc.is_in(flat(asked["request_id"]), value_set=lost))), lost
+
+
+def lane_states(
+    planned: Mapping[str, pa.Table],
+    frame: Any,
+    lanes: Collection[str],
+    off: Mapping[str, str],
+    broken: Mapping[str, str],
+    silent: Silent | None,
+    naming: pa.Table | None = None,
+) -> pa.Table:
+    """LANE_STATES: one row per request and lane that did not run, or did not reach every row.
+
+    Args:
+        planned: tables of the line, the first wall's among them.
+        frame: the rows that the shard opened.
+        lanes: those that were asked for.
+        off: what `lanes_off` says of them.
+        broken: lanes that failed, with their errors, for every request of the shard.
+        silent: what the encoder said, if it gave no vector of any query.
+        naming: MODE_POLICIES, where no cross-encoder is set: a mode that names one says so.
+    """
+    ids = flat(planned["contracts"]["request_id"])
+    parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
+    parts += [_one_state(ids, lane, "off", why) for lane, why in off.items() if lane not in {*broken, "semantic"}]
+    if naming is not None and CROSS_ENCODER not in off:
+        modes = flat(naming["mode"].filter(naming["cross_encoder"]))
+        without = ids.filter(pc.is_in(flat(planned["contracts"]["mode"]), value_set=modes))
+        parts.append(_one_state(without, CROSS_ENCODER, "off", NO_CROSS_ENCODER))
+    if "semantic" in lanes and "semantic" not in broken:
+        vectors = frame.vectors.parts if frame.vectors is not None else (None,) * frame.segments.num_rows
+        encoded = np.array([part is not None for part in vectors], dtype=bool)
+        wall = {name: planned[name] for name in ("contracts", "row_groups", "reachable", "admissible")}
+        some, lacking = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
+        told, why = semantic_reasons(some, lacking, off.get("semantic"))
+        if silent is not None:  # of no consequence to a request without a row that has a vector
+            failed = some & np.asarray(pc.is_in(ids, value_set=silent.asked))
+            parts.append(_one_state(ids.filter(pa.array(failed)), "semantic", "failed", silent.message))
+            why, told = why.filter(pa.array(~failed[told])), told[~failed[told]]
+        parts.append(_one_state(ids.take(pa.array(told)), "semantic", "off", why))
+    states = pa.concat_tables([LANE_STATES.empty(), *parts])
+    return states.sort_by([(name, "ascending") for name in LANE_STATES.order]).combine_chunks()
+
+
+def _one_state(ids: pa.Array, lane: str, state: str, message: str | pa.Array) -> pa.Table:
+    """LANE_STATES of one lane for some requests."""
+    words = pa.repeat(message, len(ids)) if isinstance(message, str) else message
+    return LANE_STATES.build(
+        {"request_id": ids, "lane": pa.repeat(lane, len(ids)), "state": pa.repeat(state, len(ids)), "message": words}
+    )
+
+
+_UNFORESEEN = "Expected no error, got "
+"""How the record of an error begins that is none of this package's own: damage, or a defect."""
+
+
+def advice(message: str) -> str | None:
+    """What to do about a lane that is off, or a request that failed, for this reason, on this machine; None if nothing."""
+    if message.startswith(_UNFORESEEN):
+        return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
+    if message.startswith((SILENT_ENCODER, SILENT_CROSS_ENCODER)):
+        return "`doctor` asks it again, and says where"
+    if message.startswith(OTHER_ENCODER):
+        return "set `encoder` to the one of the corpus, or index again; `corpus info` has its profile"
+    installed, _ = encoder_available()
+    return {
+        NO_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
+        SOME_VECTORS: _INDEX if installed else f"{SEMANTIC_HINT} and index again",
+        NO_ENCODER: f"{'' if installed else f'{SEMANTIC_HINT}; or '}{_SET}",
+        NO_CROSS_ENCODER: "set `cross_encoder` to the folder of a model, or to one of a server",
+    }.get(message)

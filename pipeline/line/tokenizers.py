@@ -1,0 +1,171 @@
+"""Token counters from local files: Hugging Face `tokenizers` JSON and tiktoken encodings, never downloaded.
+
+Gives: `load_counters(names)`, the `Counters` that the line receives, and `resolved_name`. A name is `approx-bpe/1`
+(bundled), `tiktoken:<encoding>`, or the path of a `tokenizer.json` that whoever opens the retriever registered: a request
+is written by anybody and must not choose a file that this process opens. An encoding is read from tiktoken's own cache folder,
+the one `TIKTOKEN_CACHE_DIR` names; where the file is missing the name is refused, because tiktoken would fetch it.
+
+Note: a path says nothing about the file. At the door a path becomes `PATH@sha256:HEX`, so
+that contract and digest say which file counted; a counter of that name is loaded from that file or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...nodes.blocks.token_counting import BASE, Counter, Counters, EncodedCounter
+from ...nodes.errors import InputError, ModelError
+
+__all__ = ["load_counter", "load_counters", "registered", "resolved_name"]
+
+PINNED = "@sha256:"
+TIKTOKEN_PREFIX = "tiktoken:"
+_TIKTOKEN_FILES = {
+    "cl100k_base": (
+        "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
+    "o200k_base": (
+        "fb374d419588a4632f3f557e76b4b70aebbca790",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+}
+"""Each encoding's file name in tiktoken's cache and its SHA-256, as `tiktoken_ext/openai_public.py` pins it."""
+
+
+def load_counters(names: Iterable[str], environment: Mapping[str, str] | None = None) -> Counters:
+    """Counters for these names, each loaded once; the base counter needs no file.
+
+    Raises:
+        ModelError: a tokenizer's package or file is missing, or the file cannot be read.
+    """
+    return Counters({name: load_counter(name, environment) for name in sorted(set(names) - {BASE})})
+
+
+def registered(files: Iterable[str | Path]) -> frozenset[str]:
+    """The paths by which a request may name these tokenizer files: as given and from the root."""
+    paths = [Path(file) for file in files]
+    return frozenset(str(each) for path in paths for each in (path, path.absolute(), path.resolve()))
+
+
+def resolved_name(name: str, files: Collection[str], at: str) -> str:
+    """The name of a counter that can be loaded here; a file's with its SHA-256: `PATH@sha256:HEX`.
+
+    Of any path but `files`, the registered ones, nothing is read, not even whether it exists.
+
+    Raises:
+        InputError: the path is not registered; all such paths read alike.
+        ModelError: as `load_counters`, or a file is not the one that its name pins.
+    """
+    path, _, pinned = name.partition(PINNED)
+    if not path.endswith(".json") or name == BASE or name.startswith(TIKTOKEN_PREFIX):
+        _expect_tokenizer(name)
+        return name
+    if str(Path(path)) not in files:
+        raise InputError(
+            f"Expected {BASE}, {TIKTOKEN_PREFIX}<encoding> or a tokenizer file that is registered, got another path - at {at}",
+            hint="the setting `tokenizers`, or `Retriever.open(tokenizers=...)`, names the files that a request may count with.",
+        )
+    file = Path(path)
+    if not file.is_file():
+        raise ModelError(f"Expected a tokenizer file, got no file - at {file}", hint="nothing is downloaded.")
+    stat = file.stat()
+    sha256 = _loadable(path, stat.st_mtime_ns, stat.st_size)
+    if pinned and pinned != sha256:
+        raise _another(path, pinned, sha256)
+    return f"{path}{PINNED}{sha256}"
+
+
+@lru_cache(maxsize=64)
+def _expect_tokenizer(name: str) -> None:
+    """Raises ModelError unless the counter can be loaded here; a failure is not remembered."""
+    load_counter(name)
+
+
+@lru_cache(maxsize=64)
+def _loadable(path: str, modified: int, size: int) -> str:
+    """The SHA-256 of a tokenizer file that can be loaded; read again when it changes."""
+    load_counter(path)
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _another(path: str, pinned: str, sha256: str) -> ModelError:
+    return ModelError(
+        f"Expected the tokenizer file with SHA-256 {pinned}, got {sha256} - at {path}",
+        hint="restore the file that the request was resolved with, or repeat the request.",
+    )
+
+
+def load_counter(name: str, environment: Mapping[str, str] | None = None) -> Counter:
+    """One counter by name; see `load_counters`."""
+    if name == BASE:
+        return Counters().get(BASE)
+    if name.startswith(TIKTOKEN_PREFIX):
+        return _tiktoken(name, os.environ if environment is None else environment)
+    if name.partition(PINNED)[0].endswith(".json"):
+        return _hugging_face(name)
+    raise ModelError(
+        f"Expected {BASE}, a path that ends in .json or {TIKTOKEN_PREFIX}<encoding>, got {name!r} - at tokenizer",
+        hint="tokenizers are not downloaded; use one whose file is on this machine.",
+    )
+
+
+def _hugging_face(name: str) -> Counter:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ModelError(
+            "Expected the package tokenizers, got none - at tokenizer", hint="pip install tokenizers"
+        ) from error
+    given, _, pinned = name.partition(PINNED)
+    path = Path(given)
+    if not path.is_file():
+        raise ModelError(f"Expected a tokenizer file, got no file - at {path}", hint="nothing is downloaded.")
+    data = path.read_bytes()
+    if pinned and pinned != (sha256 := hashlib.sha256(data).hexdigest()):
+        raise _another(given, pinned, sha256)
+    try:
+        tokenizer: Any = Tokenizer.from_str(data.decode())
+    except Exception as error:  # the package raises bare Exception
+        raise ModelError(f"Expected a tokenizers JSON file, got one that does not parse - at {path}") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def encode(texts: Sequence[str]) -> Iterable[int]:
+        return (len(encoded.ids) for encoded in tokenizer.encode_batch(list(texts), add_special_tokens=False))
+
+    return EncodedCounter(name, encode)
+
+
+def _tiktoken(name: str, environment: Mapping[str, str]) -> Counter:
+    encoding = name.removeprefix(TIKTOKEN_PREFIX)
+    if encoding not in _TIKTOKEN_FILES:
+        raise ModelError(f"Expected one of {', '.join(_TIKTOKEN_FILES)}, got {encoding!r} - at tokenizer")
+    # The folder tiktoken itself uses; see load.py of tiktoken.
+    folder = environment.get("TIKTOKEN_CACHE_DIR") or environment.get("DATA_GYM_CACHE_DIR")
+    root = Path(folder) if folder else Path(tempfile.gettempdir()) / "data-gym-cache"
+    name_in_cache, sha256 = _TIKTOKEN_FILES[encoding]
+    path = root / name_in_cache
+    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        raise ModelError(
+            f"Expected the file of {encoding}, got none or another - at {path}",
+            hint="tiktoken would download it; put the file there, or set TIKTOKEN_CACHE_DIR to a folder that has it.",
+        )
+    try:
+        import tiktoken  # pyright: ignore[reportMissingImports] - in no extra; the user brings it
+    except ImportError as error:
+        raise ModelError(
+            "Expected the package tiktoken, got none - at tokenizer", hint="pip install tiktoken"
+        ) from error
+    encoder: Any = tiktoken.get_encoding(encoding)
+
+    def encode(texts: Sequence[str]) -> Iterable[int]:
+        return (len(tokens) for tokens in encoder.encode_ordinary_batch(list(texts)))
+
+    return EncodedCounter(name, encode)

@@ -1,0 +1,327 @@
+"""`doctor`: is everything here to index, ask and replay, and which settings are in force?
+
+Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one row per check with a status of ok, warn or
+fail, what was found, and for anything but ok what to do. It changes nothing and loads no model; of an object store it
+asks that an object be created twice, and removes it. It reads every file of the
+corpus, which opening one does not: a changed byte shows here.
+
+Note: files are held against their SHA-256 before a row is read. Arrow takes offsets in a file
+for what they say, and damaged ones may end the process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ..config.settings import Settings
+from ..progress import counted
+from ..storage.file_access import opened_below, others_may_write
+from .model_checks import Check, Subject, cross_encoder, semantic_lane
+
+if TYPE_CHECKING:
+    from ..corpus import Corpus
+    from ..runs.log import RunLog
+
+__all__ = ["Check", "examine"]
+
+PACKAGES = ("scoped-retrieval", "apache-hamilton", "pyarrow", "numpy", "pandas", "rank-bm25")
+EXTRAS = {
+    "semantic": "sentence_transformers",
+    "viz": "pygraphviz",
+    "eval": "ir_measures",
+    "notebook": "nbclient",
+    "remote": "s3fs",
+    "ray": "ray",
+    "fast": "numba",
+    "sign": "cryptography",
+}
+
+
+def examine(settings: Settings) -> dict[str, Any]:
+    """Every check and every setting: `{"checks": [...], "settings": [...], "healthy": bool}`."""
+    subject = Subject(settings)
+    checks = [check for examiner in _EXAMINERS for check in _guarded(examiner, subject)]
+    return {
+        "healthy": all(c.status != "fail" for c in checks),
+        "checks": [asdict(c) for c in checks],
+        "settings": settings.rows(),
+    }
+
+
+def _guarded(examiner: Callable[[Subject], Iterator[Check]], subject: Subject) -> Iterator[Check]:
+    """The checks of one examiner; an error ends it as a failed check, and the others go on."""
+    try:
+        yield from examiner(subject)
+    except ScopedRetrievalError as error:
+        yield Check(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
+
+
+def _packages(_: Subject) -> Iterator[Check]:
+    yield Check("python", "ok", platform.python_version())
+    for name in PACKAGES:
+        try:
+            yield Check(name, "ok", version(name))
+        except PackageNotFoundError:
+            yield Check(name, "fail", "not installed", f"pip install {name}")
+    for extra, module in EXTRAS.items():
+        present = importlib.util.find_spec(module) is not None
+        hint = "" if present else f'pip install "scoped-retrieval[{extra}]"'
+        yield Check(f"extra {extra}", "ok" if present else "warn", "installed" if present else "not installed", hint)
+
+
+def _stores(subject: Subject) -> Iterator[Check]:
+    """Whether the object stores of corpus and runs answer, and create an object once, as their locks need."""
+    from ..storage.locks import expect_create
+    from ..storage.places import ObjectPlace
+
+    for name in ("corpus", "runs"):
+        place = subject.settings[name]
+        if isinstance(place, ObjectPlace):
+            list(place.iterdir())
+            try:
+                expect_create(place)
+            except StoreError as error:
+                yield Check(f"{name} store", "warn", error.message, error.hint or "it can be read, and not written to.")
+                continue
+            yield Check(f"{name} store", "ok", f"{place} answers, and creates an object once")
+
+
+def _corpus(subject: Subject) -> Iterator[Check]:
+    from ..asking.service import corpus_facts
+    from ..redaction.masking import REDACTOR
+
+    folder = subject.settings["corpus"]
+    if not folder.exists():
+        yield Check("corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one.")
+        return
+    if subject.damaged:
+        hint = (
+            "restore the pack from a backup, or index the sources again into a new folder; answers from this one may "
+            "quote what no source says, and nothing else was asked of it."
+        )
+        yield Check("corpus files", "fail", "; ".join(subject.damaged), hint)
+        return
+    found = corpus_facts(subject.settings)
+    facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
+    yield Check("corpus", "ok", facts)
+    yield Check("corpus files", "ok", "every file has the SHA-256 that it was written with")
+    yield from _corpus_content(subject.corpus)
+    if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
+        hint = "index the sources again: a newer detector may find what an older one let through."
+        yield Check("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
+
+
+def _corpus_content(corpus: Corpus | None) -> Iterator[Check]:
+    """Whether rows match their ids and digests, and how the chain of heads ends."""
+    if corpus is None:
+        return
+    if changed := corpus.verify():
+        hint = "the corpus was modified after it was published: restore it from a backup, or index the sources again."
+        yield Check("corpus rows", "fail", changed[0], hint)
+        return
+    yield Check("corpus rows", "ok", "every row matches its id and digest")
+    if corpus.head and corpus.trust.trusted_key:
+        yield Check("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
+    elif corpus.head:
+        hint = (
+            "keep the head elsewhere: `corpus verify --anchor HEAD` tells whether the corpus was rewritten since; or set "
+            "`signing_key` and `trusted_key`."
+        )
+        yield Check("corpus head", "ok", corpus.head, hint)
+    else:
+        hint = (
+            "`scoped-retrieval corpus upgrade`, or the next `index`, adds heads that tell a corpus that was set back."
+        )
+        yield Check("corpus head", "warn", "none: the corpus has schema version 1", hint)
+
+
+def _times(subject: Subject) -> Iterator[Check]:
+    """Rows that were recorded in the future: no question as of now finds them.
+
+    Counted are rows of projects that the principal may ask in, of the project or the principal's own.
+    """
+    from ..asking.service import corpus_facts
+
+    if subject.corpus is None or subject.damaged:
+        return
+    frame = subject.corpus.frame(corpus_facts(subject.settings)["projects"], {subject.settings.principal})
+    first = frame.placements.select(["row", "recorded_time"]).group_by("row").aggregate([("recorded_time", "min")])
+    future = pc.sum(pc.greater(first["recorded_time_min"], pa.scalar(datetime.now(UTC)))).as_py() or 0
+    if future:
+        hint = "correct the clock or the dates of their source and index it again; until then, `--as-of` a later time finds them."
+        yield Check("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
+
+
+def _left_out(subject: Subject) -> Iterator[Check]:
+    """Files that the last import left out because they are too large; told to who audits the whole corpus."""
+    from ..asking.service import audits_corpus, corpus_facts
+
+    corpus, settings = subject.corpus, subject.settings
+    if corpus is None or subject.damaged or not audits_corpus(settings, corpus.projects()):
+        return
+    sources = [(p, s) for p in corpus_facts(settings)["projects"] for s in _sources(corpus, p)]
+    readings = filter(None, (corpus.reading(*source) for source in sources))
+    found = [
+        path for reading in readings for path, each in reading.paths.items() if '"over the size limit"' in each.said
+    ]
+    if found:
+        hint = "split them, or index what matters of them in another form; `docs/sources.md` lists the limits."
+        number = counted(len(found), "file")
+        yield Check("files left out", "warn", f"{number} over the size limit, such as {found[0]}", hint)
+
+
+def _sources(corpus: Corpus, project: str) -> list[str]:
+    return corpus.frame([project]).evidence["source_id"].unique().to_pylist()
+
+
+def _grants(subject: Subject) -> Iterator[Check]:
+    from ..config.grants import load_grants
+
+    path = subject.settings.grants_path
+    if not path.exists():
+        yield Check("grants", "warn", f"none at {path}", "`index --project P` writes a starter file.")
+        return
+    table = load_grants(path).table
+    held = table.filter(pc.equal(table["principal"], subject.settings.principal))
+    mine = sorted(set(held["project"].drop_null().to_pylist()))
+    found = f"{counted(held.num_rows, 'grant')}; {subject.settings.principal} may read {', '.join(mine) or 'nothing'}"
+    yield Check(
+        "grants", "ok" if mine else "warn", found, "" if mine else f"add {subject.settings.principal} to {path}."
+    )
+
+
+def _policies(subject: Subject) -> Iterator[Check]:
+    from ..config.policies.tables import load_policies
+
+    policies = load_policies(subject.settings["policies"], subject.settings["weights"])
+    yield Check("policies", "ok", f"{policies.purpose_policies.num_rows} purposes, digest {policies.digest[:16]}")
+
+
+def _runs(subject: Subject) -> Iterator[Check]:
+    from ..reading.access import known_runs
+    from ..runs import RunStore
+
+    folder = subject.settings["runs"]
+    if not folder.exists():
+        yield Check("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
+        return
+    store = RunStore(folder)
+    known = known_runs(subject.settings, store)
+    mine = {run.run_id for run in store.list() if known(run.run_id)}
+    yield Check(
+        "runs",
+        "ok",
+        f"{counted(len(mine), 'run')} that you may read at {folder}",
+        "`scoped-retrieval verify` checks each part.",
+    )
+    if mine:
+        yield from _log(store.log, mine)
+        yield from _log_head(subject.settings, store)
+
+
+def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
+    """Whether the chain of LOG holds, and names these runs; asked for who may know of some."""
+    try:
+        unnamed = runs - {line.run_id for line in log.lines()}
+    except (StoreError, VerificationError) as error:
+        yield Check("log", "fail", error.message, error.hint)
+        return
+    if unnamed:
+        hint = (
+            "restore LOG from a backup of the runs folder if it lost them; where a crash came before the line, `compact` "
+            "or `run --resume` writes it. `verify` says which."
+        )
+        yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
+
+
+def _log_head(settings: Settings, store: Any) -> Iterator[Check]:
+    """Whether the trusted key signed the head of LOG, where one is set."""
+    from ..reading.verification import log_head_problem
+
+    if settings["trusted_key"] is None or not isinstance(store.path, Path):
+        return
+    with suppress(VerificationError):  # the check of the log says it
+        if said := log_head_problem(settings, store):
+            hint = "restore the runs folder from a backup; `verify` shows which runs are intact."
+            yield Check("log head", "fail", said, hint)
+        else:
+            yield Check("log head", "ok", f"signed with {settings['trusted_key']}")
+
+
+def _access(subject: Subject) -> Iterator[Check]:
+    """What others on this machine can read or write: files of corpus and runs, and the grants."""
+    for name in ("corpus", "runs"):
+        folder = subject.settings[name]
+        if not isinstance(folder, Path) or not folder.is_dir():
+            continue
+        for verb, found in zip(("read", "write"), opened_below(folder), strict=True):
+            if found:
+                hint = f"`chmod -R go-rwx {folder}` closes it; leave it open only if they may have every row in it."
+                yield Check(
+                    f"{name} access",
+                    "warn",
+                    f"others can {verb} {counted(len(found), 'file')}, such as {found[0]}",
+                    hint,
+                )
+    grants = subject.settings.grants_path
+    if isinstance(grants, Path) and (where := others_may_write(grants)):
+        hint = "`chmod go-w` it, or keep grants elsewhere (setting `grants`): who can write them can grant themselves every row."
+        yield Check("grants access", "warn", f"others can write {where}", hint)
+
+
+def _records(subject: Subject) -> Iterator[Check]:
+    """Files of structured records that nobody has touched for `STALE_DAYS`: an alert for whoever runs this (S1.33).
+
+    Only files with rows that the principal may see are named.
+    """
+    from ...nodes.fact_verification import STALE_DAYS
+    from ..contracts.scope import resolver_of
+    from ..requests.narrowing import Fields
+
+    settings = subject.settings
+    if not settings["corpus"].exists() or not settings.grants_path.exists() or subject.damaged:
+        return
+    desk = resolver_of(settings)
+    oldest = desk.asked_at - timedelta(days=STALE_DAYS)
+    try:
+        newest = {
+            f"{project}: {file}": recorded
+            for project in desk.grants.projects(settings.principal)
+            for file, recorded in desk.scope(Fields({"project": project})).last_recorded("structured-sot").items()
+        }
+    except (ValueError, KeyError, IndexError, OSError) as error:
+        yield Check("records", "fail", f"the rows of the corpus cannot be read ({type(error).__name__})", "see above")
+        return
+    if stale := sorted(file for file, recorded in newest.items() if recorded < oldest):
+        hint = "bring the files up to date and index them again: facts that agree with them are `stale_sot`."
+        yield Check("records", "warn", f"not modified for {STALE_DAYS} days: {', '.join(stale)}", hint)
+    elif newest:
+        yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
+
+
+_EXAMINERS = (
+    _packages,
+    semantic_lane,
+    cross_encoder,
+    _stores,
+    _corpus,
+    _times,
+    _left_out,
+    _grants,
+    _policies,
+    _records,
+    _runs,
+    _access,
+)

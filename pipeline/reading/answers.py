@@ -1,0 +1,169 @@
+"""An answer held against the snapshot it was given: `verify_answer`, from a run alone, without the corpus.
+
+report = verify_answer(store, "retr-snap-…-0001", answer)
+report.ok, report.findings, report.facts
+store_report(store, report, answer, principal="ana", at=now)
+
+Note: `facts` says what records say of every value, right or wrong, where the contract
+looked records up; `findings` only what an answer must not say. Nothing is corrected: the record's value stands beside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.answers.answer_checks import Shown, answer_findings, places_of
+from ...nodes.rendering import shows_text
+from ..runs import Replay, Run, RunStore, log_answer, replay
+from ..runs.answer_log import sha256_of_text
+from .verify_facts import FactFinding, verify_facts
+
+__all__ = ["AnswerReport", "store_report", "verify_answer", "visible_items"]
+
+_WORDS = {
+    "unknown_citation": "cites what is not there",
+    "changed_quote": "quotes what no visible text says",
+    "misattributed_quote": "quotes another item than it cites",
+    "unsupported_value": "gives a value that no visible text has",
+    "contradicted_fact": "contradicts a record",
+    "unfounded_action": "acts on what no cited item names",
+    "unused_evidence": "leaves evidence unused",
+}
+_ON_RECORD = {
+    "mismatch": "the record has another value",
+    "stale_sot": "the record agrees and is stale",
+    "unknown_key": "no record that may be read has it",
+    "unread": "a date with more than one reading",
+    "match": "as on record",
+}
+"""Findings of facts in words, worst first."""
+
+
+@dataclass(frozen=True)
+class AnswerReport:
+    """ANSWER_FINDINGS of one answer, and the status of the snapshot: `erased` where its texts are gone.
+
+    `facts` has every date, id, amount and named number of the answer with what the snapshot's records say of it; none
+    where the contract looked no records up.
+    """
+
+    snapshot_id: str
+    status: str
+    findings: pa.Table
+    facts: tuple[FactFinding, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong; evidence may be unused."""
+        return not any(self.findings["wrong"].to_pylist())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        rows = self.findings.to_pylist()
+        return {
+            "snapshot_id": self.snapshot_id,
+            "status": self.status,
+            "ok": self.ok,
+            "wrong": sum(row["wrong"] for row in rows),
+            "findings": rows,
+            "facts": [asdict(fact) for fact in self.facts],
+        }
+
+    def text(self) -> str:
+        """One line per finding, those that are wrong first, and a last line that sums up."""
+        rows = sorted(self.findings.to_pylist(), key=lambda row: not row["wrong"])
+        lines = [_line(row) for row in rows]
+        lines += [_fact_line(fact) for fact in sorted(self.facts, key=lambda f: [*_ON_RECORD].index(f.finding))]
+        wrong = sum(row["wrong"] for row in rows)
+        told = Counter(fact.finding for fact in self.facts)
+        records = "".join(f", {told[name]} {name}" for name in _ON_RECORD if told[name])
+        if self.status == "erased":
+            return "\n".join([*lines, "cannot tell: texts of this snapshot were erased"]) + "\n"
+        return "\n".join([*lines, f"{wrong} wrong, {len(rows) - wrong} noted{records}"]) + "\n"
+
+
+def verify_answer(runs: RunStore | Run, snapshot_id: str, answer: str) -> AnswerReport:
+    """Check an answer against the visible bytes of a snapshot.
+
+    Raises:
+        InputError: it is no snapshot id.
+        StoreError: no run of this folder holds it.
+        VerificationError: what is stored does not match its hashes.
+    """
+    found = replay(runs, snapshot_id)
+    items, frame = visible_items(found)
+    looked_up = any(found.tables["contracts"]["exact_lookups"].to_pylist())
+    facts = verify_facts(answer, found.tables) if looked_up and found.status != "erased" else []
+    mismatches = [(fact.value, fact.canonical) for fact in facts if fact.finding == "mismatch" and fact.canonical]
+    return AnswerReport(snapshot_id, found.status, answer_findings(items, answer, frame, mismatches), tuple(facts))
+
+
+def store_report(store: RunStore, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
+    """Log what was found, without a word or a hash of a value; returns the entry's SHA-256 (S1.29, step 4).
+
+    A value is named by its place in the answer, and what a record says by record and field.
+
+    Raises:
+        StoreError: the folder of runs cannot be written to.
+    """
+    places = places_of([fact.value for fact in report.facts], answer)
+    entry = {
+        "version": 2,
+        "snapshot_id": report.snapshot_id,
+        "run_id": store.open(report.snapshot_id).run_id,
+        "principal": principal,
+        "verified_at": at.astimezone(UTC).isoformat(),
+        "answer_sha256": sha256_of_text(answer),
+        "status": report.status,
+        "ok": report.ok,
+        "findings": [
+            {name: row[name] for name in ("finding", "wrong", "line", "byte_start", "byte_end")}
+            for row in report.findings.to_pylist()
+        ],
+        "facts": [
+            {
+                "kind": fact.kind,
+                "finding": fact.finding,
+                "byte_start": len(answer[:start].encode()) if start >= 0 else None,
+                "record_id": fact.record_id,
+                "field_sha256": sha256_of_text(fact.field),
+            }
+            for fact, start in zip(report.facts, places, strict=True)
+        ],
+    }
+    return log_answer(store, entry)
+
+
+def visible_items(found: Replay) -> tuple[list[Shown], str]:
+    """The items of a block as its reader saw them, and the lines of its frame."""
+    texts = dict(zip(*(found.tables["trimmed"][c].to_pylist() for c in ("label", "visible_text")), strict=True))
+    shapes = found.tables["blocks"]["shape"].to_pylist()
+    shown = bool(shapes) and shows_text(shapes[0])
+    items = [
+        Shown(c["label"], c["locator"] or "", (texts.get(c["label"]) or "") if shown else "", c["evidence_kind"])
+        for c in found.citations.to_pylist()
+    ]
+    lines = (found.block or "").splitlines()[1:]
+    return items, "\n".join(line for line in lines if not line.startswith("| "))
+
+
+def _line(row: dict[str, Any]) -> str:
+    where = f"line {row['line']}: " if row["line"] else ""
+    cited = f" [{row['label']}]" if row["label"] and row["label"] != row["subject"] else ""
+    expected = f"; evidence: {_short(row['expected'])}" if row["expected"] else ""
+    return f"{where}{_WORDS[row['finding']]}: {_short(row['subject'])}{cited}{expected}"
+
+
+def _fact_line(fact: FactFinding) -> str:
+    beside = f": {fact.field} is {_short(fact.canonical)} in {fact.locator}" if fact.canonical else ""
+    return f"{fact.kind} {_short(fact.value)}: {_ON_RECORD[fact.finding]}{beside}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 100 else f"{line[:97]}..."

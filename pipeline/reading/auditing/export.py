@@ -1,0 +1,152 @@
+"""`export`: one file with everything that an auditor needs to check a snapshot alone; `verify --file` checks it.
+
+Reads: a stored snapshot, its run's manifest and lineage, the log. Gives: a DSSE envelope around an in-toto Statement
+(in-toto Attestation Framework, Statement v1; DSSE 1.0.2), signed with Ed25519 where a key is set. The subjects are the
+block and the snapshot; the predicate holds the tables in stored form (Arrow IPC, base64), the texts by SHA-256, the
+provenance, the lineage, and the lines of the log from the snapshot's own to the head.
+
+Note: free text stands among the texts alone, so a text that was erased is absent from the file and every digest still
+follows. Erasing it later does not reach files that were handed out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....nodes.audit.snapshot_digest import COVERED
+from ....nodes.errors import AccessError, VerificationError
+from ...config.opening import runs_of, trust_of
+from ...config.settings import Settings
+from ...runs import replay
+from ...runs.log_lines import Line
+from ...runs.parts import references
+from ...storage.durable import read_whole
+from ..access import audience_of, open_run
+
+__all__ = ["PAYLOAD_TYPE", "PREDICATE_TYPE", "STATEMENT_TYPE", "exported", "plain", "pre_authentication"]
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:scoped-retrieval:snapshot:1"
+MOST_LINES = 100_000
+"""Lines of the log in one file; a snapshot further from the head is exported without the way to it."""
+
+
+def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
+    """The envelope of a snapshot that the principal audits.
+
+    Raises:
+        AccessError: the principal does not audit the snapshot, or there is none.
+        StoreError: its run is damaged.
+        VerificationError: what is stored does not match its hashes.
+    """
+    run = open_run(settings, snapshot_id)
+    if audience_of(settings, run, snapshot_id) != "audit":
+        raise AccessError(
+            f"Expected a principal that audits this snapshot - at {snapshot_id}",
+            hint="an export holds what was decided about every row; `xray` and `report` show your part of it",
+        )
+    found = replay(run, snapshot_id)
+    stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
+    texts = run.texts_of(snapshot_id)
+    texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
+    lines = runs_of(settings).log.lines()
+    predicate = {
+        "schema_version": 1,
+        "snapshot_id": snapshot_id,
+        "run_id": run.run_id,
+        "status": found.status,
+        "erased": list(found.erased),
+        "readable": plain(found),
+        "tables": {name: _packed(table) for name, table in stored.items()},
+        "provenance": _packed(run.provenance),
+        "texts": dict(zip(texts["sha256"].to_pylist(), texts["text"].to_pylist(), strict=True)),
+        "lineage": run.lineage,
+        "log": _log(lines, run, found.snapshot["snapshot_digest"]),
+        **_manifest(run, snapshot_id),
+    }
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": [
+            {"name": "block", "digest": {"sha256": found.snapshot["visible_sha256"]}},
+            {"name": snapshot_id, "digest": {"sha256": found.snapshot["snapshot_digest"]}},
+        ],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": predicate,
+    }
+    payload = json.dumps(statement, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    trust = trust_of(settings)
+    signatures = [{"keyid": "", "sig": trust.signature(pre_authentication(payload))}] if trust.signs else []
+    return {
+        "payloadType": PAYLOAD_TYPE,
+        "payload": base64.b64encode(payload.encode()).decode(),
+        "signatures": signatures,
+    }
+
+
+def pre_authentication(payload: str) -> str:
+    """What DSSE signs: the type and the payload, each with its length in bytes."""
+    return f"DSSEv1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {len(payload.encode())} {payload}"
+
+
+def plain(found: Any) -> dict[str, Any]:
+    """The parts of a replay that people read first, as JSON values."""
+    tables = {
+        "contract": found.tables["contracts"],
+        "citations": found.citations,
+        "conditions": found.conditions,
+        "decisions": found.decisions,
+    }
+    values = {name: [_json_of(row) for row in table.to_pylist()] for name, table in tables.items()}
+    return {"question": found.request.get("question"), "block": found.block, **values}
+
+
+def _json_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
+
+
+def _packed(table: pa.Table) -> str:
+    """A table as an Arrow IPC stream, base64."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table.combine_chunks())
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _log(lines: Sequence[Line], run: Any, digest: str) -> dict[str, Any]:
+    """The lines of the log from the snapshot's own to the head."""
+    own = own_line(lines, run, digest)
+    if own is None:
+        return {"lines": [], "head": lines[-1].hash if lines else ""}
+    after = [line for line in lines if line.sequence >= own.sequence]
+    kept = after if len(after) <= MOST_LINES else after[:1]
+    return {"lines": [f"{line.hash} {line.text}" for line in kept], "head": lines[-1].hash}
+
+
+def own_line(lines: Sequence[Line], run: Any, digest: str) -> Line | None:
+    """The line that made a snapshot durable: the one that names its digest, else the first that names its run's manifest."""
+    mine = [line for line in lines if line.run_id == run.run_id]
+    live = (line for line in mine if line.kind == "live" and line.body.get("snapshot_digest") == digest)
+    return next(live, None) or next((line for line in mine if line.kind in ("run", "upgrade")), None)
+
+
+def _manifest(run: Any, snapshot_id: str) -> dict[str, Any]:
+    """Of a run of Parquet parts: the manifest, and the part of SNAPSHOTS that holds the snapshot, whose hash it names."""
+    if run.live:
+        return {"manifest": None, "snapshots_part": None}
+    for entry in run.manifest["tables"]["snapshots"]["parts"]:
+        data = read_whole(run.folder / entry["path"])
+        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+            raise VerificationError(f"Expected SHA-256 {entry['sha256']}, got another - at {entry['path']}")
+        if snapshot_id in run.part("snapshots", entry["path"])["snapshot_id"].to_pylist():
+            part = {"path": entry["path"], "parquet": base64.b64encode(data).decode()}
+            manifest = read_whole(run.folder / "manifest.json")
+            return {"manifest": base64.b64encode(manifest).decode(), "snapshots_part": part}
+    raise VerificationError(f"Expected the snapshot in a part of its run, got none - at {snapshot_id}")

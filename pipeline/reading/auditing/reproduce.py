@@ -1,0 +1,257 @@
+"""`reproduce`: the requests of a run executed again at the generation that it pinned, and the first value that differs.
+
+Reads: a stored run, its corpus, the policies, models and tokenizers of now. Gives: `reproduced`, a `Reproduction` that
+names the first table, row and column that differs, and what changed since: corpus, policies, code, model or tokenizer.
+
+Note: the tables decide, not the digests. A snapshot digest names the code that made it, so it differs under another
+version even where every value is the same; `same` then holds and `changed` names the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....nodes.audit.snapshot_digest import COVERED
+from ....nodes.errors import AccessError, ModelError, StoreError
+from ....nodes.schema import Table
+from ...config.settings import Settings
+from ...line.driver import Line, run_line
+from ...line.provenance import package_versions
+from ...runs.parts import stored_tables
+from ..access import audience_of, expect_reader, open_run, pinned_corpus, readable_snapshots
+from .rerun import Recorded, line_of, policies_now
+
+__all__ = ["Difference", "Reproduction", "first_difference", "reproduced"]
+
+SHARD = 512
+"""Requests executed at once."""
+_NOT_COMPARED = {"contracts": ("contract_id",), "snapshots": ("contract_id", "snapshot_digest")}
+"""Digests of other columns, of the code and of the models: `changed` says which of these are others."""
+_NAMES = {
+    "generation": "corpus",
+    "encoder": "model",
+    "cross_encoder": "model",
+    "analyzers": "code",
+    "digest": "code",
+    "redactor": "code",
+    "settings": "settings",
+}
+"""What a part of the provenance is called in an answer; the others have their own names."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first value that differs: stored and computed, free text as SHA-256."""
+
+    table: str
+    row: dict[str, Any]
+    """The key of the row; `request_id` first."""
+    column: str | None
+    """None where the whole row is missing or extra."""
+    stored: Any
+    computed: Any
+
+    def __str__(self) -> str:
+        where = ", ".join(f"{name}={value}" for name, value in self.row.items())
+        if self.column is None:
+            return f"{self.table} [{where}]: {'row only computed' if self.stored is None else 'row only stored'}"
+        return f"{self.table}.{self.column} [{where}]: stored {self.stored!r}, computed {self.computed!r}"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What executing a run again gave."""
+
+    run_id: str
+    snapshots: int
+    same: bool
+    first: Difference | None
+    changed: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """Parts that the run rests on and that are others now, with their value then and now."""
+    cause: str | None = None
+    """corpus, policies, code, model, tokenizer or packages; `record` where nothing else changed; None where all is the same."""
+    message: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        first = self.first and {
+            "table": self.first.table, "row": self.first.row, "column": self.first.column,
+            "stored": self.first.stored, "computed": self.first.computed,
+        }  # fmt: skip
+        changed = {part: {"stored": old, "now": new} for part, (old, new) in self.changed.items()}
+        return {
+            "run_id": self.run_id, "snapshots": self.snapshots, "same": self.same, "cause": self.cause,
+            "message": self.message, "first_difference": first, "changed": changed,
+        }  # fmt: skip
+
+
+def reproduced(settings: Settings, name: str) -> Reproduction:
+    """Execute a run, or one snapshot, again and compare every table with what is stored.
+
+    Raises:
+        AccessError: the principal does not audit the snapshot, or every snapshot of the run.
+        ErasedError: texts of the requests were erased.
+        StoreError: the corpus, or the generation that the run pinned, is gone.
+    """
+    run = open_run(settings, name)
+    snapshot = name if name.startswith("retr-snap-") else None
+    _expect_auditor(settings, run, snapshot)
+    expect_stored(run)
+    recorded = Recorded.of(run, snapshot)
+    try:
+        policies = policies_now(settings)
+        line = line_of(settings, run, policies=policies)
+    except ModelError as error:
+        kind = "tokenizer" if "tokenizer" in error.message else "model"
+        return Reproduction(run.run_id, recorded.captures.num_rows, False, None, {}, kind, error.message)
+    changed = _changed(run, line)
+    first = _compared(run, snapshot, recorded, line)
+    if first is None:
+        return Reproduction(run.run_id, recorded.captures.num_rows, True, None, changed)
+    cause, message = _cause(settings, run, snapshot, recorded, line, changed)
+    return Reproduction(run.run_id, recorded.captures.num_rows, False, first, changed, cause, message)
+
+
+def first_difference(
+    stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table], tables: Sequence[Table] = COVERED
+) -> Difference | None:
+    """The first value that differs between two sets of tables in stored form, in the order of the line; None if none does.
+
+    Only columns that digests cover are compared, whatever the order of the rows.
+    """
+    return next((found for table in tables if (found := _table_difference(table, stored, computed))), None)
+
+
+def _table_difference(
+    table: Table, stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table]
+) -> Difference | None:
+    left_out = _NOT_COMPARED.get(table.name, ())
+    names = [name for name, column in table.columns.items() if column.digest and name not in left_out]
+    keys = list(table.key)
+    kept = [*keys, *(name for name in names if name not in keys)]
+    order = [(name, "ascending") for name in keys]
+    was, now = (tables[table.name].select(kept).sort_by(order).combine_chunks() for tables in (stored, computed))
+    if was.equals(now):
+        return None
+    row = min(_first_other(was[name], now[name]) for name in keys)
+    if row < max(was.num_rows, now.num_rows):  # keys differ: a row stands on one side alone
+        ours, theirs = (_key(side, keys, row) for side in (was, now))
+        if theirs is None or (ours is not None and _spelled(ours) < _spelled(theirs)):
+            assert ours is not None
+            return Difference(table.name, ours, None, "row", None)
+        return Difference(table.name, theirs, None, None, "row")
+    row = min(_first_other(was[name], now[name]) for name in names)
+    if row == was.num_rows:
+        return None  # equal values whose columns differ in what may be null
+    column = next(name for name in names if was[name][row] != now[name][row])
+    key = _key(was, keys, row)
+    assert key is not None
+    return Difference(table.name, key, column, was[column][row].as_py(), now[column][row].as_py())
+
+
+def _first_other(was: pa.ChunkedArray, now: pa.ChunkedArray) -> int:
+    """The first place where two columns differ, by halves; the length of the longer one where they are equal."""
+    low, high = 0, min(len(was), len(now))
+    if was.slice(0, high).equals(now.slice(0, high)):
+        return max(len(was), len(now)) if len(was) == len(now) else high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if was.slice(low, middle - low).equals(now.slice(low, middle - low)):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _key(table: pa.Table, names: Sequence[str], row: int) -> dict[str, Any] | None:
+    return None if row >= table.num_rows else {name: table[name][row].as_py() for name in names}
+
+
+def _spelled(key: Mapping[str, Any]) -> list[str]:
+    return [str(value) for value in key.values()]
+
+
+def _compared(run: Any, snapshot: str | None, recorded: Recorded, line: Line) -> Difference | None:
+    """The first difference over shards of the run's requests."""
+    stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
+    for requests, failures in _shards(recorded):
+        ids = pa.concat_arrays([part["request_id"].combine_chunks() for part in (requests, failures)])
+        captures = recorded.captures.filter(pc.is_in(recorded.captures["request_id"], ids))
+        computed = stored_tables(run_line(requests, failures, captures, line), COVERED)
+        mine = {name: table.filter(pc.is_in(table["request_id"], ids)) for name, table in stored.items()}
+        if found := first_difference(mine, computed):
+            return found
+    return None
+
+
+def _shards(recorded: Recorded) -> Iterator[tuple[pa.Table, pa.Table]]:
+    for low in range(0, recorded.requests.num_rows, SHARD):
+        yield recorded.requests.slice(low, SHARD), recorded.failures.slice(0, 0)
+    if recorded.failures.num_rows:
+        yield recorded.requests.slice(0, 0), recorded.failures
+
+
+def _changed(run: Any, line: Line) -> dict[str, tuple[str | None, str | None]]:
+    """The parts of the provenance, and versions of packages, that are others now."""
+    then, now = (
+        dict(zip(table["part"].to_pylist(), table["value"].to_pylist(), strict=True))
+        for table in (run.provenance, line.provenance)
+    )
+    parts = {part: (then.get(part), now.get(part)) for part in sorted(then | now) if then.get(part) != now.get(part)}
+    installed, before = package_versions(), run.settings.get("packages") or {}
+    for package in sorted(before):
+        if before[package] != installed.get(package):
+            parts[f"package {package}"] = (before[package], installed.get(package))
+    return parts
+
+
+def _cause(
+    settings: Settings,
+    run: Any,
+    snapshot: str | None,
+    recorded: Recorded,
+    line: Line,
+    changed: Mapping[str, tuple[str | None, str | None]],
+) -> tuple[str, str]:
+    """What made the difference: the policies are tried by substitution, the rest follows from what changed."""
+    if "policies" in changed and _compared(run, snapshot, recorded, line_of(settings, run)) is None:
+        return "policies", "under the policies of the run every value is the same"
+    if problems := pinned_corpus(settings, run).verify():
+        return "corpus", problems[0]
+    named = [_NAMES.get(part, part.split(" ")[0]) for part in changed]
+    for cause in ("tokenizer", "model", "code", "package"):
+        if cause in named:
+            return ("packages" if cause == "package" else cause), "it is another than the one that the run names"
+    if named:
+        return named[0], "it is another than the one that the run names"
+    return "record", "nothing that the run rests on changed: `verify` says whether the record was rewritten"
+
+
+def _expect_auditor(settings: Settings, run: Any, snapshot: str | None) -> None:
+    hint = "reproduction compares everything that was decided, which only auditors of the projects may read"
+    if snapshot:
+        if audience_of(settings, run, snapshot) != "audit":
+            raise AccessError(f"Expected a principal that audits this snapshot - at {snapshot}", hint=hint)
+        return
+    expect_reader(settings, run)
+    whole = readable_snapshots(settings, run)
+    if len(whole) < run.snapshots.num_rows or any("recalled" not in row for row in whole):
+        raise AccessError(f"Expected a principal that audits every snapshot of the run - at {run.run_id}", hint=hint)
+
+
+def expect_stored(run: Any) -> None:
+    """Refuse a run of an earlier format: its tables lack columns of now.
+
+    Raises:
+        StoreError: it is of an earlier format.
+    """
+    if run.older:
+        raise StoreError(
+            f"Expected a run of the present format, got one of format {run.format} - at {run.run_id}",
+            hint="`runs upgrade` migrates it",
+        )

@@ -1,0 +1,171 @@
+"""The line of a run again: its corpus generation, grants, policies, lanes and settings, with the code of now.
+
+Reads: a stored run, the settings that say where the corpus is. Gives: `Recorded`, what was asked for some snapshots, and
+`line_of`, the line that answers it.
+
+Note: the requests are read with their texts. Where a text was erased, the request can be read and not be asked again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....nodes.errors import ErasedError, StoreError
+from ....nodes.recall.bm25 import Bm25
+from ....nodes.tables import CAPTURES
+from ...config.policies.tables import load_policies
+from ...config.settings import Settings
+from ...engines.shards import with_counters
+from ...line.driver import Line, QueryVectors, lanes_known
+from ...line.encoders.cross_encoder import PairScores
+from ...line.encoders.encoder import encoder_of
+from ...line.lanes import MODEL_FAULTS, lanes_off
+from ...line.provenance import provenance
+from ...plugins import plugins_of
+from ..access import pinned_corpus
+
+__all__ = ["POLICIES", "Recorded", "bm25_of", "line_of", "policies_now", "request_ids"]
+
+POLICIES = ("purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules")
+"""The policy tables that a run stores."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What some snapshots of a run were asked, as the line receives it."""
+
+    requests: pa.Table
+    failures: pa.Table
+    captures: pa.Table
+
+    @classmethod
+    def of(cls, run: Any, snapshot_id: str | None = None) -> Recorded:
+        """The requests of one snapshot, or of the whole run.
+
+        Raises:
+            ErasedError: a text of a request was erased.
+        """
+        requests, failures = (
+            run.table(name, texts=True, snapshot_id=snapshot_id).combine_chunks() for name in ("requests", "failures")
+        )
+        stored = run.table("requests", snapshot_id=snapshot_id)
+        lost = [name for name in stored.column_names if requests[name].null_count > stored[name].null_count]
+        if lost:
+            raise ErasedError(
+                f"Expected the texts of the request, got erased ones - at {snapshot_id or run.run_id}.{lost[0]}",
+                hint="`replay` shows what is left of it",
+            )
+        written = run.table("snapshots", snapshot_id=snapshot_id).select(CAPTURES.schema.names)
+        return cls(requests, failures, CAPTURES.build({name: written[name] for name in written.column_names}))
+
+    def only(self, request_ids: Sequence[str]) -> Recorded:
+        """Those of some requests."""
+        wanted = pa.array(request_ids, pa.string())
+        kept = [
+            table.filter(pc.is_in(table["request_id"], wanted))
+            for table in (self.requests, self.failures, self.captures)
+        ]
+        return Recorded(*kept)
+
+    def changed(self, columns: Mapping[str, Any]) -> Recorded:
+        """The same requests with other values in some columns, one value for all of them."""
+        requests = self.requests
+        for name, value in columns.items():
+            at = requests.schema.get_field_index(name)
+            field = requests.schema.field(at)
+            requests = requests.set_column(at, field, pa.array([value] * requests.num_rows, field.type))
+        return Recorded(requests, self.failures, self.captures)
+
+
+def line_of(
+    settings: Settings, run: Any, *, grants: pa.Table | None = None, policies: Any = None, models: bool = True
+) -> Line:
+    """The line of a run over the generation that it pinned, with the code, models and tokenizers of now.
+
+    Args:
+        grants: in place of those that the run stores.
+        policies: in place of those that the run stores (`load_policies`).
+        models: load the encoder and cross-encoder; without them the line is for frozen tables, where no model is asked.
+
+    Raises:
+        StoreError: the generation is gone, or the run does not say its settings.
+        ModelError: a model or tokenizer cannot be loaded.
+    """
+    corpus = pinned_corpus(settings, run)
+    recorded = run.settings
+    try:
+        lanes = lanes_known(recorded["lanes"].split(","))
+    except (KeyError, AttributeError) as error:
+        raise StoreError(f"Expected the lanes of the run in its settings, got none - at {run.run_id}") from error
+    bm25: Bm25 = bm25_of(run)
+    parts = dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True))
+    # A run that was made without an encoder, or without a cross-encoder, is executed again without one.
+    encoded = models and parts.get("encoder") != "none"
+    encoder = encoder_of(corpus.encoder_profile, settings.encoder_choice) if encoded else None
+    reader = settings.loaded_cross_encoder() if models and "cross_encoder" in parts else None
+    off = lanes_off(lanes, corpus.encoder_profile, encoder) if models or parts.get("encoder") == "none" else {}
+    used = "semantic" in lanes and "semantic" not in off
+    off |= _faults(run)
+    known = {name: recorded[name] for name in ("lanes", "bm25", "plugins") if name in recorded}
+    plugins = plugins_of(run)
+    line = Line(
+        corpus=corpus,
+        policies=policies.inputs() if policies else {name: run.stored(name) for name in POLICIES},
+        grants=run.stored("grants") if grants is None else grants,
+        provenance=provenance(
+            generation=corpus.generation,
+            policies=policies.digest if policies else parts["policies"],
+            grants=parts["grants"],
+            encoder=corpus.encoder_profile if used else None,
+            settings=known,
+            cross_encoder=reader.profile if reader is not None else None if models else parts.get("cross_encoder"),
+            plugins=plugins.digest,
+        ),
+        lanes=lanes,
+        bm25=bm25,
+        vectors=QueryVectors(encoder),
+        lanes_off=off,
+        pairs=PairScores(reader),
+        plugins=plugins,
+    )
+    return with_counters(line, run.stored("requests"))
+
+
+def _faults(run: Any) -> dict[str, str]:
+    """Lanes of the run whose model failed when it was opened, each with what was recorded: of now, they are off as then."""
+    told = run.table("conditions", texts=True)
+    told = told.filter(pc.equal(told["condition"], "lane_off"))
+    return {
+        lane: message
+        for lane, message in zip(told["subject"].to_pylist(), told["message"].to_pylist(), strict=True)
+        if message and message.startswith(MODEL_FAULTS)
+    }
+
+
+def bm25_of(run: Any) -> Any:
+    """The BM25 settings that a run was made with.
+
+    Raises:
+        StoreError: the run does not say.
+    """
+    stored = run.settings.get("bm25")
+    said = re.fullmatch(r"(?P<variant>\S+) k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
+    if said is None:
+        raise StoreError(f"Expected BM25 settings in the manifest, got {stored!r} - at {run.run_id}")
+    return Bm25(said["variant"], float(said["k1"]), float(said["b"]))
+
+
+def policies_now(settings: Settings) -> Any:
+    """The policies in force."""
+    return load_policies(settings["policies"], settings["weights"])
+
+
+def request_ids(recorded: Recorded) -> Sequence[str]:
+    """The ids of the requests, those that were refused at the door included."""
+    return pc.unique(recorded.captures["request_id"]).to_pylist()

@@ -1,0 +1,176 @@
+"""`sql`: the tables of runs under DuckDB, with ready views, for operators.
+
+Reads: every table of one or more runs, texts in place. Gives: `queried`, the result as an Arrow table; `VIEWS`.
+
+Note: SQL sees whole tables, withheld rows included, so it is for those who audit every snapshot of a run. A query reads
+the tables it names and nothing else: files, networks, extensions and settings are closed to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ....nodes.errors import AccessError, InputError, ModelError
+from ....nodes.tables import TABLES
+from ...config.settings import Settings
+from ...runs.parts import PERSISTED
+from ..access import audits_whole, expect_reader, known_runs, open_run
+
+__all__ = ["VIEWS", "View", "queried", "tables_of"]
+
+
+@dataclass(frozen=True)
+class View:
+    """A ready view: what it shows, the tables it reads, and its SQL."""
+
+    doc: str
+    reads: tuple[str, ...]
+    sql: str
+
+
+_KEY = "using (run_id, request_id)"
+_ROW = "using (run_id, request_id, evidence_id)"
+VIEWS: Mapping[str, View] = {
+    "questions": View(
+        "what was asked, and how it ended",
+        ("requests", "snapshots"),
+        f"select run_id, request_id, snapshot_id, status, question, project, principal, purpose, as_of from snapshots "
+        f"join requests {_KEY}",
+    ),
+    "items": View(
+        "every item that was shown, with its place, score and citation",
+        ("trimmed", "citations", "ranked"),
+        f"select run_id, request_id, trimmed.position, trimmed.label, evidence_id, locator, trimmed.form, tokens, "
+        f"ranked.rank, ranked.final, selected_reason, visible_text from trimmed "
+        f"join citations using (run_id, request_id, evidence_id, label) left join ranked {_ROW}",
+    ),
+    "scores": View(
+        "the contributions to the score of each ranked row, one row per term",
+        ("ranked",),
+        "unpivot (select * exclude (selected_reason) from ranked) "
+        "on columns(* exclude (run_id, request_id, evidence_id, rank, final)) into name term value contribution",
+    ),
+    "losses": View(
+        "how many candidates each stage and reason lost, per request",
+        ("decisions",),
+        "select run_id, request_id, stage, reason_code, outcome, count(*) as rows from decisions "
+        "where outcome <> 'selected' group by all",
+    ),
+    "funnel": View(
+        "rows recalled, let through both walls, ranked, packed and shown, per request",
+        ("snapshots", "verdicts", "ranked", "packs", "trimmed"),
+        "select run_id, request_id, recalled, "
+        + ", ".join(
+            f"(select count(*) from {table} t where t.run_id = s.run_id and t.request_id = s.request_id{where}) as {name}"
+            for name, table, where in (
+                ("bounded", "verdicts", " and admitted"),
+                ("ranked", "ranked", ""),
+                ("packed", "packs", " and kept"),
+                ("shown", "trimmed", ""),
+            )
+        )
+        + " from snapshots s",
+    ),
+    "budgets": View(
+        "tokens and characters used and allowed, and which limit bound",
+        ("blocks", "contracts", "snapshots"),
+        f"select run_id, request_id, blocks.tokens, max_tokens, chars, max_chars, items, max_items, blocks.bound_by, "
+        f"blocks.tokenizer from blocks join (select run_id, request_id, max_chars, max_items from contracts) {_KEY} "
+        f"join (select run_id, request_id, max_tokens from snapshots) {_KEY}",
+    ),
+    "gates": View(
+        "the ladder of gates per request: rows considered, admitted and lost",
+        ("filter_ladder",),
+        "select run_id, request_id, ordinal, gate, gate_class, considered, admitted, considered - admitted as lost, "
+        "reason_code from filter_ladder",
+    ),
+}
+"""The ready views by name."""
+
+
+def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Table:
+    """The result of a query over runs, by default all finished ones that the principal audits whole.
+
+    Tables are those of a run (`docs/data-dictionary.md`), each with the column `run_id`, and those of `VIEWS`.
+
+    Raises:
+        AccessError: the principal does not audit every snapshot of a run.
+        InputError: DuckDB refuses the query.
+        ModelError: the extra `sql` is not installed.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ModelError("Expected duckdb, got none - at sql", hint="install scoped-retrieval[sql]") from error
+    tables = tables_of(settings, named_in(query), runs)
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "python_enable_replacements": False,
+    }
+    with duckdb.connect(config=config) as connection:
+        connection.execute("set timezone = 'UTC'")
+        for name, table in tables.items():
+            connection.register(name, table)
+        for name, view in VIEWS.items():
+            if set(view.reads) <= tables.keys():
+                connection.execute(f"create view {name} as {view.sql}")
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+        try:
+            found = connection.sql(query)
+            return pa.table({"done": [True]}) if found is None else found.to_arrow_table()
+        except duckdb.Error as error:
+            said = str(error).split("\n\n")[0].replace("\n", " ")
+            raise InputError(f"Expected a query over tables of runs, got {said} - at QUERY", hint=_hint()) from error
+
+
+def named_in(query: str) -> list[str]:
+    """The tables that a query may read: those it names, and those of the views it names."""
+    words = set(re.findall(r"[a-z_]+", query.lower()))
+    needed = words | {table for name, view in VIEWS.items() if name in words for table in view.reads}
+    return [table.name for table in PERSISTED if table.name in needed] + (["texts"] if "texts" in words else [])
+
+
+def tables_of(settings: Settings, names: Sequence[str], runs: Sequence[str] = ()) -> dict[str, pa.Table]:
+    """Tables of runs, texts in place, each with a first column `run_id`.
+
+    Raises:
+        AccessError: the principal does not audit every snapshot of a named run.
+    """
+    opened = [_audited(settings, name) for name in runs] if runs else _all_audited(settings)
+    return {name: pa.concat_tables([_with_run(run, name) for run in opened], promote_options="permissive")
+            for name in names if opened}  # fmt: skip
+
+
+def _with_run(run: Any, name: str) -> pa.Table:
+    table = run.texts if name == "texts" else run.table(name, texts=bool(TABLES[name].names(free_text=True)))
+    return table.add_column(0, "run_id", pa.array([run.run_id] * table.num_rows, pa.string()))
+
+
+def _audited(settings: Settings, name: str) -> Any:
+    run = open_run(settings, name)
+    expect_reader(settings, run)
+    if not audits_whole(settings, run):
+        raise AccessError(
+            f"Expected a principal that audits every snapshot of the run - at {name}",
+            hint="SQL sees whole tables; `xray` and `diff` show what you may see of a snapshot",
+        )
+    return run
+
+
+def _all_audited(settings: Settings) -> list[Any]:
+    from ...runs import RunStore
+
+    store = RunStore(settings["runs"], create=False)
+    known = known_runs(settings, store)
+    return [run for run in store.list() if not run.older and known(run.run_id) and audits_whole(settings, run)]
+
+
+def _hint() -> str:
+    return f"tables are those of the data dictionary; views: {', '.join(VIEWS)}"

@@ -1,0 +1,156 @@
+"""Replay of a model turn: what one model request was shown, from its event and the snapshots it names (S0.52, S0.53).
+
+    {"retrievalSnapshotIds": ["retr-snap-..."], "modelInputRef": "turn-7.txt", "visibleToolSet": ["read_file"],
+     "contextHash": "sha256:..."}
+
+Nothing is retrieved: every snapshot is replayed, and the model's input is read and hashed. `modelInputRef` is a file,
+relative to the event's; what stands elsewhere is given beside it. The input itself is never copied anywhere.
+
+Note: that the hash of the input matches says nothing of the retrievals. Whether a block
+reached the model is answered by looking for its bytes in the input.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...nodes.errors import InputError
+from ..parsing.quoting import shown
+from ..sources.jsonl import Record, parse_json
+
+if TYPE_CHECKING:
+    from ..runs.replay import Replay
+
+__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "load_event", "replay_turn"]
+
+_SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class ModelRequestEvent:
+    """`ModelRequestEvent` of document 000. `context_hash` is SHA-256 in hex, None where the event has none."""
+
+    snapshot_ids: tuple[str, ...]
+    model_input: Path | None
+    visible_tools: tuple[str, ...]
+    context_hash: str | None
+    unread: tuple[str, ...]
+    """Fields of the event that say nothing of retrieval."""
+
+
+@dataclass(frozen=True)
+class TurnSnapshot:
+    """One snapshot of the turn. `in_input`: whether its block stands in the model's input, None where there is no block or no input."""
+
+    replay: Replay
+    in_input: bool | None
+
+
+@dataclass(frozen=True)
+class ModelTurn:
+    """What a model request was shown."""
+
+    event: ModelRequestEvent
+    snapshots: tuple[TurnSnapshot, ...]
+    input_sha256: str | None
+    """SHA-256 of the model's input, None where it was not given."""
+
+    @property
+    def input_matches(self) -> bool | None:
+        """Whether the input is the one whose hash the event has; None where either is missing."""
+        if self.input_sha256 is None or self.event.context_hash is None:
+            return None
+        return self.input_sha256 == self.event.context_hash
+
+    @property
+    def agrees(self) -> bool:
+        """Nothing that could be checked differs."""
+        return self.input_matches is not False and all(one.in_input is not False for one in self.snapshots)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The turn as JSON values."""
+        return {
+            "input_sha256": self.input_sha256,
+            "context_hash": self.event.context_hash,
+            "input_matches": self.input_matches,
+            "visible_tools": list(self.event.visible_tools),
+            "unread": list(self.event.unread),
+            "snapshots": [
+                {
+                    "snapshot_id": one.replay.snapshot_id,
+                    "run_id": one.replay.run_id,
+                    "status": one.replay.status,
+                    "block_ref": one.replay.block_ref,
+                    "in_input": one.in_input,
+                    "citations": one.replay.citations.to_pylist(),
+                    "decisions": one.replay.decisions.to_pylist(),
+                    "conditions": one.replay.conditions.to_pylist(),
+                    "erased": list(one.replay.erased),
+                    "block": one.replay.block,
+                }
+                for one in self.snapshots
+            ],
+        }
+
+
+def load_event(path: Path) -> ModelRequestEvent:
+    """The event in a JSON file.
+
+    Raises:
+        InputError: the file cannot be read, is no JSON object, or a field is not what was expected.
+    """
+    at = str(path)
+    record = Record(at, 1, 0, 0, "", parse_json(_bytes(path, "EVENT_FILE is the JSON file of one event"), at))
+    snapshots = record.strings("retrievalSnapshotIds", "retrieval_snapshot_ids")
+    if not snapshots:
+        raise InputError.expected("snapshot ids", None, record.place("retrievalSnapshotIds"))
+    input_ref = record.text("modelInputRef", "model_input_ref")
+    stated = record.text("contextHash", "context_hash")
+    found = _SHA256.fullmatch(stated) if stated else None
+    if stated and not found:
+        raise InputError.expected("a SHA-256 in hex", shown(stated), record.place("contextHash", "context_hash"))
+    tools = record.strings("visibleToolSet", "visible_tool_set") or []
+    return ModelRequestEvent(
+        snapshot_ids=tuple(dict.fromkeys(snapshots)),
+        model_input=path.parent / input_ref if input_ref else None,
+        visible_tools=tuple(tools),
+        context_hash=found[1] if found else None,
+        unread=tuple(sorted(record.unread())),
+    )
+
+
+def replay_turn(
+    event: ModelRequestEvent, replayed: Callable[[str], Replay], model_input: Path | None = None
+) -> ModelTurn:
+    """The turn of an event.
+
+    Args:
+        event: what the harness wrote.
+        replayed: gives the replay of a snapshot, or raises for one that the reader may not see.
+        model_input: the model's input, where it stands somewhere else than the event says.
+
+    Raises:
+        InputError: the model's input cannot be read.
+        AccessError, StoreError, VerificationError: as `replayed` raises them.
+    """
+    at = model_input or event.model_input
+    hint = "--model-input FILE names the file with the model's input"
+    data = _bytes(at, hint) if at else None
+    snapshots = []
+    for name in event.snapshot_ids:
+        one = replayed(name)
+        shown = one.block.encode() in data if data is not None and one.block else None
+        snapshots.append(TurnSnapshot(one, shown))
+    return ModelTurn(event, tuple(snapshots), hashlib.sha256(data).hexdigest() if data is not None else None)
+
+
+def _bytes(path: Path, hint: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}", hint=hint) from error

@@ -1,0 +1,138 @@
+"""Verification of what was written: `verify` over one run or a folder of them, with a second opinion on lexical scores.
+
+Reads: a folder of runs, for the witness also the corpus. Gives: `verified`. A run that cannot be read is a finding about
+that run; the others are checked all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyarrow.compute as pc
+
+from ...nodes.errors import InputError, StoreError, VerificationError
+from ..config.opening import trust_of
+from ..config.settings import Settings
+from .access import known_runs, unknown
+
+__all__ = ["log_head_problem", "verified"]
+
+_LOOKS = 5
+"""How often the head is looked at before something is wrong with it."""
+
+
+def verified(
+    settings: Settings, run_id: str | None = None, *, anchor: str | None = None, witness: bool = False
+) -> dict[str, Any]:
+    """The verification of one run, or of every run of the folder that the principal may know of, as plain values.
+
+    `head` is the hash of the last line of the log about a run that the principal may know of: it vouches for all lines
+    before it, and says nothing of what others did since.
+
+    `witness` recomputes the lexical scores of the runs that are as they were written, with rank-bm25, on the corpus and
+    under the BM25 settings that they were made with.
+
+    Raises:
+        AccessError: the principal may not know of the run, or there is none.
+        InputError: the anchor is no hash.
+        VerificationError: there is an anchor and no run that the principal may know of.
+    """
+    from ..runs import Problem, RunStore, verify
+    from ..runs.ids import RUN_ID, run_of
+    from ..runs.signed_head import FILE
+
+    if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
+        hint = "`verify` prints the head of the log; the anchor is one that you kept"
+        raise InputError.described("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
+    store = RunStore(settings["runs"], create=False)
+    named = [run_of(run_id) if run_id.startswith("retr-snap-") else run_id] if run_id else None
+    if named and not RUN_ID.fullmatch(named[0]):
+        raise unknown(str(run_id))
+    lines = _lines(store)
+    known = known_runs(settings, store)
+    logged = {line.run_id for line in lines or ()}
+    ids = [one for one in named or sorted({*logged, *store.folders()}) if known(one)]
+    if run_id and not ids:
+        raise unknown(run_id)
+    if anchor is not None and not ids:
+        # Of runs of others nothing is said, so it is the same whether there are some or none.
+        raise VerificationError("Expected the anchor in a log of runs that you may know of, got no such run - at LOG")
+    reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
+    if reports and lines is not None and (said := log_head_problem(settings, store)):
+        found = Problem("changed", FILE, said)
+        reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
+    if not named:  # a batch that is being written is no finding about the folder
+        pending = {report.run_id for report in reports if report.status == "unfinished"}
+        reports = [report for report in reports if report.run_id not in pending]
+    readable = [report.run_id for report in reports if report.ok]
+    seen = _witnessed(settings, store, readable) if witness else []
+    return {
+        "ok": all(report.ok for report in reports) and all(line["ok"] for line in seen),
+        "head": next((line.hash for line in reversed(lines or ()) if known(line.run_id)), ""),
+        "runs": [
+            {
+                "run_id": report.run_id,
+                "status": report.status,
+                "parts": report.parts,
+                "snapshots": report.snapshots,
+                "problems": [asdict(problem) for problem in report.problems],
+                "erased": list(report.erased),
+            }
+            for report in reports
+        ],
+        "witness": seen,
+    }
+
+
+def log_head_problem(settings: Settings, store: Any) -> str | None:
+    """What is wrong with the head of LOG for who trusts one key alone; None where no such key is set.
+
+    Raises:
+        VerificationError: the chain of LOG does not hold.
+    """
+    from ..runs.signed_head import head_problem
+
+    trust, problem = trust_of(settings), None
+    for _ in range(0 if trust.trusted_key is None else _LOOKS):  # a line may come between reading the log and its head
+        lines = store.log.lines()
+        problem = head_problem(store.path, trust, lines) or trust.log_set_back([line.hash for line in lines])
+        if problem is None:
+            break
+    return problem
+
+
+def _lines(store: Any) -> list[Any] | None:
+    """The lines of LOG; None of a damaged one, which `verify` then says of every run."""
+    try:
+        return store.log.lines()
+    except VerificationError:
+        return None
+
+
+def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Per run: how many lexical scores rank-bm25 was asked about, and how many it does not confirm.
+
+    Of a run whose generation was erased or cleaned away since, `gone` says so instead.
+    """
+    from .access import pinned_corpus
+    from .auditing.rerun import bm25_of
+    from .witness import witness_scores
+
+    found = []
+    for run_id in run_ids:
+        run = store.open(run_id)
+        names = ("contracts", "contract_bounds", "sub_queries", "hits")
+        tables = {name: run.table(name, texts=name == "sub_queries") for name in names}
+        try:
+            corpus = pinned_corpus(settings, run)
+        except StoreError as error:
+            found.append({"run_id": run.run_id, "ok": True, "scores": 0, "differing": 0, "gone": error.message})
+            continue
+        projects = pc.unique(tables["contract_bounds"]["project"]).to_pylist()
+        scores = witness_scores(corpus.frame(projects), tables, bm25_of(run))
+        differing = pc.sum(pc.invert(scores["agrees"])).as_py() or 0
+        found.append({"run_id": run.run_id, "ok": not differing, "scores": scores.num_rows, "differing": differing})
+    return found

@@ -1,0 +1,369 @@
+"""The door: rows of requests become REQUESTS, both clocks stamped, or FAILURES with a reason.
+
+Reads: rows as people, models and runtimes write them, the credential's principal, and the time of asking.
+Gives: REQUESTS and FAILURES; one bad row fails alone and the others go on.
+
+Who asks comes from the credential. A row may name another principal to ask with the rights of: whether the credential
+may is judged by the contract, and whoever may not is denied. `asked_at` judges rights and is never taken from a row;
+`as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else reads it, in what a
+work tree's `SHO.json` says, too; in ids, names and patterns, which bounds compare, they are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import InputError, ScopedRetrievalError
+from ...nodes.scope.mode_choices import chosen, policies_by_mode
+from ...nodes.tables import FAILURES, REQUESTS
+from ..line.tokenizers import resolved_name
+from ..redaction.masking import redact_texts
+from .fields import (
+    BOUNDS,
+    FIELDS,
+    TEXTS,
+    columns_of,
+    identifier,
+    instant,
+    name,
+    names,
+    place_of,
+    readable_columns,
+)
+from .files import FileRow, Row, Unreadable, read_requests
+from .handoff import handoff
+from .presets import Preset
+
+__all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
+
+TOKENIZER = "approx-bpe/1"
+"""The bundled counter, used unless the request names another."""
+
+DEFAULTS: dict[str, Any] = {
+    "intent_source": "runtime",
+    "question": "",
+    "recall_effort": "full",
+    "allow_stale_memory": False,
+    "require_citation": True,
+    "require_snapshot": False,
+    "tokenizer": TOKENIZER,
+}
+"""What a row that says nothing means."""
+
+_ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "stack_trace", "state")
+_NOT_ASKED = ("request_id", "intent_id", "model_request_id", "trace_id")
+"""Envelope: in no request digest."""
+_REDACTED_LISTS = ("current_files", "anchor_symbols")
+_COMPARED = tuple(
+    column
+    for column, converter in FIELDS.items()
+    if (column in BOUNDS or converter in (name, identifier, names))
+    and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
+)
+"""Ids, names and patterns: masks are alike, so masked ones would be the same to every comparison."""
+_DEPTH = 8
+"""Levels of a row that a message can name: groups in groups, lists of names."""
+
+
+def resolve_requests(
+    rows: Iterable[Row],
+    *,
+    principal: str,
+    asked_at: datetime,
+    corpus: object | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    preset: Preset | None = None,
+    redact: Callable[[str], str] | None = None,
+    modes: pa.Table | None = None,
+    roles: Collection[str] | None = None,
+    work_trees: Collection[Path] = (),
+    tokenizers: Collection[str] = (),
+) -> tuple[pa.Table, pa.Table]:
+    """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
+
+    A row without an id gets the digest of what it asks, and if that is asked again, the digest and `-2`, `-3` in the
+    order of the rows. An id that is written twice fails the second row.
+
+    `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
+    (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
+    that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
+    have an overlay; None lets any pass. A request that names a work tree and no mode takes it from the `SHO.json` there,
+    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none. `tokenizers` are the
+    paths of tokenizer files that a request may name (`tokenizers.registered`); no other path is opened.
+
+    Raises:
+        InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
+    """
+    if not principal:
+        raise InputError.described("a principal", "none", "credential", hint="a principal name is required")
+    asked_at = instant(asked_at, "asked_at")
+    common = DEFAULTS | columns_of(defaults or {}, "defaults")
+    policies = {} if modes is None else policies_by_mode(modes)
+    parsed = [_parse(row, index) for index, row in enumerate(rows)]
+    masked = _masked(parsed, redact)
+
+    def resolve(given: dict[str, Any], texts: Mapping[str, str], row: _Parsed) -> tuple[dict[str, Any], bool]:
+        at = row.at
+        given = preset.bound(given, at) if preset else given
+        said = common | given
+        if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
+            left = handoff(said["workspace_root"], work_trees)
+            masked.update(_masks({left[name] for name in TEXTS if left.get(name)} - masked.keys(), redact))
+            given = {name: masked.get(value, value) for name, value in left.items()} | given
+        if roles is not None and given.get("role") not in (None, *roles):
+            hint = "roles are the overlays in the policy folder; `overlay list` shows them"
+            raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
+        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row, tokenizers)
+        if request.get("mode") and policies:
+            chosen(request["mode"], request.get("variables"), policies, at)
+        return request, named
+
+    written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
+    repeats: Counter[str] = Counter()
+    resolved: dict[str, dict[str, Any]] = {}
+    failed: dict[str, _Failed] = {}
+    nameless: list[_Failed] = []
+    for row in parsed:
+        try:
+            if row.error:
+                raise row.error
+            _refuse_secrets(row, masked)
+            request, named = resolve(row.given, masked, row)
+            if not named:
+                digest = request["request_id"]
+                repeats[digest] += 1
+                request["request_id"] = _free_id(digest, resolved, failed, written, first=repeats[digest])
+            elif request["request_id"] in resolved or request["request_id"] in failed:
+                raise InputError(f"Expected a unique request_id, got a duplicate - at {row.at}.request_id")
+            resolved[request["request_id"]] = request
+        except ScopedRetrievalError as error:
+            own = row.given.get("request_id")
+            if own and masked[own] == own and own not in resolved and own not in failed:
+                failed[own] = _Failed(row, error)
+            else:
+                nameless.append(_Failed(row, error))
+    for failure in nameless:
+        failed[_free_id(failure.row.place, resolved, failed)] = failure
+    ordered = [resolved[key] for key in sorted(resolved)]
+    requests = REQUESTS.build(
+        {
+            name: [request.get(name) for request in ordered]
+            for name, column in REQUESTS.columns.items()
+            if not column.nullable or any(name in request for request in ordered)
+        },
+        rows=len(ordered),
+    )
+    return requests, _failures(failed, common, masked, redact, resolve) if failed else FAILURES.empty()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    """One row with its place: its columns, or why it has none; then `given` holds what of it can be read."""
+
+    raw: Row
+    at: str
+    place: str
+    given: dict[str, Any]
+    error: ScopedRetrievalError | None = None
+
+    def place_of(self, column: str) -> str:
+        """Where it says a column."""
+        return place_of(self.raw, column, self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    row: _Parsed
+    error: ScopedRetrievalError
+
+
+def _parse(row: Row, index: int) -> _Parsed:
+    place = f"{getattr(row, 'unit', 'row')}-{getattr(row, 'number', index + 1)}"
+    at = row.at if isinstance(row, FileRow) else f"requests[{index}]"
+    if isinstance(row, Unreadable):
+        return _Parsed(row, at, place, {}, InputError(row.reason))
+    if not isinstance(row, Mapping):
+        return _Parsed(row, at, place, {}, InputError.of_kind("an object", row, at))
+    try:
+        return _Parsed(row, at, place, columns_of(row, at))
+    except ScopedRetrievalError as error:
+        return _Parsed(row, at, place, readable_columns(row), error)
+    except RecursionError:
+        return _Parsed(row, at, place, {}, InputError(f"Expected a request, got too deep nesting - at {at}"))
+
+
+def _failures(
+    failed: Mapping[str, _Failed],
+    common: Mapping[str, Any],
+    masked: Mapping[str, str],
+    redact: Callable[[str], str] | None,
+    resolve: Callable[[dict[str, Any], Mapping[str, str], _Parsed], object],
+) -> pa.Table:
+    """FAILURES: what could be read of each row, and its message.
+
+    A message quotes the start of a value, and the start of a secret is no secret that a detector knows. So each message
+    comes from the row read once more with all of its texts masked.
+    """
+    mask = _masks({text for failure in failed.values() for text in _texts(failure.row.raw)}, redact)
+    messages = []
+    for row, error in ((failure.row, failure.error) for failure in failed.values()):
+        try:
+            if isinstance(row.raw, Mapping):
+                resolve(columns_of(_replaced(row.raw, mask), row.at), mask, row)
+        except RecursionError:
+            _refuse_secrets(row, masked)
+        except ScopedRetrievalError as again:
+            error = again
+        messages.append(str(error))
+    said = _masks(set(messages), redact)
+    rows = []
+    for (request_id, failure), message in zip(failed.items(), messages, strict=True):
+        known = {**common, **failure.row.given}
+        question = known.get("question") or None
+        rows.append(
+            {
+                "request_id": request_id,
+                "error": said[message],
+                "project": masked.get(known.get("project") or "", known.get("project")),
+                "purpose": known.get("purpose"),
+                "question": masked.get(question, question) if question else None,
+            }
+        )
+    return FAILURES.from_rows(sorted(rows, key=lambda row: row["request_id"]))
+
+
+def _texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in a value down to `_DEPTH`, names of fields included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)) and depth < _DEPTH:
+        for item in [*value, *value.values()] if isinstance(value, Mapping) else value:
+            yield from _texts(item, depth + 1)
+
+
+def _replaced(value: Any, mask: Mapping[str, str], depth: int = 0) -> Any:
+    """The value with every text masked, and nothing below `_DEPTH`."""
+    if isinstance(value, str):
+        return mask.get(value, value)
+    if not isinstance(value, (Mapping, list, tuple)):
+        return value
+    if depth >= _DEPTH:
+        return type(value)()
+    if isinstance(value, Mapping):
+        return {mask.get(key, key): _replaced(item, mask, depth + 1) for key, item in value.items()}
+    return [_replaced(item, mask, depth + 1) for item in value]
+
+
+def _masks(texts: set[str], redact: Callable[[str], str] | None) -> dict[str, str]:
+    """Every text, and the same text with its secrets masked; one that is no Unicode stays as it is."""
+    known = sorted(text for text in texts if text.isascii() or _encodes(text))
+    if redact is not None:
+        return {text: redact(text) for text in known}
+    return dict(zip(known, redact_texts(known), strict=True))
+
+
+def _encodes(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _masked(parsed: Iterable[_Parsed], redact: Callable[[str], str] | None) -> dict[str, str]:
+    """Every distinct free text of the rows, and the same text with its secrets masked."""
+    found = {row.given[column] for row in parsed for column in TEXTS if row.given.get(column)}
+    found |= {row.given["principal"] for row in parsed if row.given.get("principal")}
+    found |= {item for row in parsed for column in (*_REDACTED_LISTS, *_COMPARED) for item in _given_texts(row, column)}
+    return _masks(found, redact)
+
+
+def _given_texts(row: _Parsed, column: str) -> list[str]:
+    """The texts of a column of a row, one or a list."""
+    value = row.given.get(column)
+    return [value] if isinstance(value, str) else value or []
+
+
+def _refuse_secrets(row: _Parsed, masked: Mapping[str, str]) -> None:
+    for column in _COMPARED:
+        if any(masked.get(value, value) != value for value in _given_texts(row, column)):
+            raise InputError(
+                f"Expected a {column} without a secret, got one with a secret - at {row.place_of(column)}",
+                hint="it is compared with bounds, so it cannot be masked: use another value, or omit it",
+            )
+
+
+def _resolve(
+    given: dict[str, Any],
+    common: Mapping[str, Any],
+    principal: str,
+    asked_at: datetime,
+    corpus: object | None,
+    masked: Mapping[str, str],
+    row: _Parsed,
+    tokenizers: Collection[str],
+) -> tuple[dict[str, Any], bool]:
+    """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
+    request = {**common, "principal": principal, **given}
+    if request["principal"] != principal:
+        if masked.get(request["principal"], request["principal"]) != request["principal"]:
+            raise InputError(f"Expected the name of a principal, got a secret - at {row.place_of('principal')}")
+        request["asked_by"] = principal
+    for required in ("project", "purpose"):
+        if not request.get(required):
+            hint = (
+                "name one in the request or by `--project`; `corpus info` lists yours" if required == "project" else ""
+            )
+            raise InputError.described(f"a {required}", "none", row.place_of(required), hint=hint)
+    for column in TEXTS:
+        if request.get(column):
+            request[column] = masked.get(request[column], request[column])
+    for column in _REDACTED_LISTS:
+        if request.get(column):
+            request[column] = [masked.get(item, item) for item in request[column]]
+    if not request["question"].strip() and not any(request.get(anchor) for anchor in _ANCHORS):
+        raise InputError.described("a question or an anchor", "neither", row.place_of("question"))
+    named = "request_id" in request
+    request.setdefault("request_id", _digest(request))
+    request["asked_at"] = asked_at
+    request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, row.place_of("as_of"))
+    request["tokenizer"] = resolved_name(request["tokenizer"], tokenizers, row.place_of("tokenizer"))
+    start, end = request.get("include_after"), request.get("exclude_after")
+    if start and end and start >= end:
+        raise InputError.described("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))
+    return request, named
+
+
+def _as_of(value: datetime | str, request: Mapping[str, Any], corpus: object | None, at: str) -> datetime:
+    if isinstance(value, datetime):
+        return value
+    commit_time = getattr(corpus, "commit_time", None)
+    found = commit_time(value.removeprefix("commit:"), request) if commit_time else None
+    if found is None:
+        raise InputError.expected("a commit that this project's corpus knows", value, at, hint="name a time instead")
+    return instant(found, at)
+
+
+def _digest(request: Mapping[str, Any]) -> str:
+    """The first 16 hex digits of SHA-256 over what is asked; not the clocks, unless `as_of` was given."""
+    asked = {k: v for k, v in sorted(request.items()) if k not in _NOT_ASKED and v is not None}
+    return hashlib.sha256(json.dumps(asked, default=_plain, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _free_id(wanted: str, *taken: Mapping[str, object], first: int = 1) -> str:
+    """The name, else with the first number from 2 on (or from `first`) that nobody has."""
+    names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(first))
+    return next(name for name in names if not any(name in ids for ids in taken))

@@ -1,0 +1,105 @@
+"""Going on with a run: what a principal asks one by one gathers in few runs, so that `compact` makes few files of it.
+
+A session writes into one run, and holds it for as long as it lasts. The next session of the same principal goes on with the
+last run that nobody holds, if all that it rests on is the same: the tables of the run, its settings, its graph.
+
+Note: the files of a run have their lines in LOG in their order, and every id of a request stands
+once in a run. So a run is left alone where the end of LOG does not tell of each of its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ...nodes.errors import ScopedRetrievalError
+from ...nodes.tables import TABLES
+from ..storage.durable import stands
+from ..storage.locks import Hold, hold
+from .files import sha256_of
+from .live_files import live_file, live_files, read_live, read_settings
+from .log import Log
+from .log_lines import Line
+from .parts import PER_RUN, stored_tables
+from .store import RunStore
+
+GATHERED = 100
+"""Snapshots from which nobody goes on with a run."""
+LOOKED_INTO = 8
+"""Runs that are read to find one: where each question meets another generation, none is the same."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """A run that its session left, held by this one: its id, its snapshots so far, the requests that they answer."""
+
+    run_id: str
+    snapshots: int
+    request_ids: frozenset[str]
+    lineage_sha256: str
+    hold: Hold
+
+
+def left_open(
+    store: RunStore, *, inputs: Mapping[str, pa.Table], settings: Mapping[str, Any], asked: Collection[str] = ()
+) -> Left | None:
+    """Of the last runs of a principal, the last that can be gone on with; None where there is none, and on an object store.
+
+    `inputs` are the tables of `PER_RUN`, `settings` what a run of this session would begin with; none of the requests
+    `asked` is in the run that is found.
+    """
+    if not isinstance(store.log, Log):
+        return None
+    with suppress(OSError, ScopedRetrievalError):
+        wanted, looks = stored_tables(inputs, [TABLES[name] for name in PER_RUN]), 0
+        for run_id, lines in _interactive_runs(store.log.recent(), settings.get("principal")):
+            ids = frozenset(line.body["request_id"] for line in lines)
+            if len(lines) < GATHERED and not ids & {*asked} and (held := hold(store.session_of(run_id))):
+                if _same(store, run_id, lines, wanted, settings):
+                    return Left(run_id, len(lines), ids, lines[0].body["lineage_sha256"], held)
+                held.release()
+                looks += 1
+            if looks == LOOKED_INTO:
+                break
+    return None
+
+
+def _interactive_runs(lines: Collection[Line], principal: str | None) -> list[tuple[str, list[Line]]]:
+    """The interactive runs of a principal that these lines tell of from their first snapshot on, the last one first."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        if line.kind != "answer":
+            found[line.run_id] = [*found.pop(line.run_id, ()), line]
+    return [
+        (run_id, of_run)
+        for run_id, of_run in reversed(found.items())
+        if all(
+            line.kind == "live"
+            and line.body["file"] == live_file(number)
+            and line.body.get("started_by") == principal
+            and "request_id" in line.body
+            for number, line in enumerate(of_run, start=1)
+        )
+    ]
+
+
+def _same(
+    store: RunStore, run_id: str, lines: Sequence[Line], wanted: Mapping[str, pa.Table], settings: Mapping[str, Any]
+) -> bool:
+    """Whether a run is open, is what these lines say of it and no more, and rests on what this session does."""
+    folder = store.path / run_id
+    if stands(folder / "manifest.json") or live_files(folder) != [line.body["file"] for line in lines]:
+        return False
+    if any(sha256_of(folder / "live" / line.body["file"]) != line.body["sha256"] for line in lines):
+        return False  # else what is whole would share the fate of what is damaged
+    if {sha256_of(folder / "lineage.json")} != {line.body["lineage_sha256"] for line in lines}:
+        return False
+    first = folder / "live" / live_file(1)
+    if read_settings(first) != settings:
+        return False
+    tables = read_live(first)
+    return all(tables[name].equals(table) if name in tables else not table.num_rows for name, table in wanted.items())

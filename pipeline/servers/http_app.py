@@ -1,0 +1,149 @@
+"""The HTTP application: `routes` behind the `guard`, over one desk.
+
+Gives: `application`, `serve`, which runs it with uvicorn until it is stopped, and `run_app`, which does so with any.
+
+Note: a stop takes no new requests, waits for those in work and closes the desk. Every snapshot is stored before its
+answer leaves, so a killed server loses none of those that were answered.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from ...nodes.errors import InputError
+from ..config.grants import WatchedGrants, load_grants
+from ..config.settings import Settings
+from .http_guard import Guard, is_loopback
+from .http_routes import ROUTER
+from .metrics import Metrics
+from .problems import RefusedError, problem_of
+from .retriever_pool import RetrieverPool
+
+__all__ = ["application", "expect_reachable", "run_app", "serve"]
+
+_EXPECTED = {
+    "label": "a label of the block",
+    "max_tokens": "a whole number from 1",
+    "evidence": "an evidence id or a path",
+    "budget": "a whole number from 1",
+    "last": "a whole number from 1 to 1000",
+    "q": "a question",
+}
+"""What a parameter takes, where its type alone would not say it."""
+
+
+def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
+    """The application; what it holds is opened when it starts, and closed when it ends."""
+    metrics, grants = Metrics(), WatchedGrants(settings.grants_path)
+    desk = RetrieverPool(settings, preset=preset)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        desk.ready()
+        app.state.pool = ThreadPoolExecutor(settings["serve_threads"], "serve")
+        try:
+            yield
+        finally:
+            app.state.pool.shutdown(wait=True)
+            desk.close()
+
+    app = FastAPI(
+        title="scoped-retrieval",
+        version=version("scoped-retrieval"),
+        description="Scoped retrieval with a snapshot of every decision. Bearer tokens map to principals.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        redirect_slashes=False,
+    )
+    app.state.desk, app.state.metrics, app.state.settings = desk, metrics, settings
+    app.include_router(ROUTER)
+    app.add_middleware(Guard, settings=settings, grants=grants, metrics=metrics)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+    return app
+
+
+def serve(settings: Settings, host: str, port: int, *, preset: Path | None = None) -> None:
+    """Answer until SIGINT or SIGTERM.
+
+    Raises:
+        InputError: others could reach the address, and no token is granted.
+        StoreError: there is no corpus.
+    """
+    expect_reachable(settings, host)
+    app = application(settings, preset=preset)
+    app.state.desk.ready()  # what fails fails before anything listens
+    run_app(app, settings, host, port)
+
+
+def expect_reachable(settings: Settings, host: str) -> None:
+    """Stop a server that others could reach where nobody needs a token.
+
+    Raises:
+        InputError: the address is not of this machine alone, and no token is granted.
+    """
+    if not is_loopback(host) and not load_grants(settings.grants_path).tokens:
+        hint = "`tokens` in the grants file lets other machines ask; see docs/serve.md"
+        raise InputError.described("a loopback address where no token is granted", host, "--host", hint=hint)
+
+
+def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
+    """Run an application until SIGINT or SIGTERM; what is in work then is finished."""
+    import uvicorn
+
+    from .http_protocol import protocol_of
+
+    seconds = settings["serve_timeout_seconds"]
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
+    )
+    for sent in (signal.SIGINT, signal.SIGTERM):  # sent again when all is closed: the end that was asked for
+        signal.signal(sent, lambda *_: None)
+    uvicorn.run(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False,
+        http=protocol_of(seconds), timeout_graceful_shutdown=seconds,
+    )  # fmt: skip
+
+
+def _answer(request: Request, error: Exception) -> JSONResponse:
+    status, problem = problem_of(error, request.state.trace_id)
+    return JSONResponse(problem.model_dump(exclude_none=True), status)
+
+
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
+    """A parameter that is missing or of another kind, in the words of the package."""
+    assert isinstance(error, RequestValidationError)
+    first: dict[str, Any] = dict(error.errors()[0])
+    name = str(first["loc"][-1])
+    expected = _EXPECTED.get(name, f"a value: {str(first['msg']).lower()}")
+    if first["type"] == "missing":
+        return _answer(request, InputError.described(expected, "none", name))
+    return _answer(request, InputError.expected(expected, first.get("input"), name))
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """No such route or method."""
+    assert isinstance(error, HTTPException)
+    words, code = {404: ("not found", "no_such_route"), 405: ("method not allowed", "method_not_allowed")}.get(
+        error.status_code, ("invalid request", "invalid_request")
+    )
+    response = _answer(
+        request,
+        RefusedError(error.status_code, words, code, f"Expected a route of /openapi.json, got {words}"),
+    )
+    response.headers.update(error.headers or {})
+    return response

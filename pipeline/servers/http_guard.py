@@ -1,0 +1,202 @@
+"""The guard in front of every route: credential, rate, size and time of the body, trace id, one shape of error, counters.
+
+Reads: the ASGI scope, the grants file in force. Gives: `Guard`, which sets `scope["state"]["principal"]`.
+
+Where the grants file has tokens, every request needs one of them, and asks as its principal. Without tokens, only this
+machine is answered, as the principal of the settings, and only under a name of this machine: a web page that resolves
+its own name to the loopback address must not read what its visitor may. Tokens are compared by their SHA-256, each one
+in the same time, and are written nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import logging
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..config.grants import WatchedGrants
+from ..config.settings import Settings
+from .metrics import Metrics
+from .problems import RefusedError, last_frame, problem_of
+from .rate import Rate
+
+__all__ = ["Guard", "is_loopback", "principal_of"]
+
+LOG = logging.getLogger("scoped_retrieval.serve")
+OPEN = frozenset({"/v1/health", "/openapi.json"})
+"""What is told to everybody: that the server answers, and its interface."""
+
+
+class Guard:
+    """ASGI middleware around the application."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, grants: WatchedGrants, metrics: Metrics) -> None:
+        self._app = app
+        self._settings = settings
+        self._grants = grants
+        self._metrics = metrics
+        self._rate = Rate(settings["serve_requests_per_minute"])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        trace_id, started, status = uuid.uuid4().hex, time.perf_counter(), 500
+        state = scope.setdefault("state", {})
+        state["trace_id"] = trace_id
+
+        async def traced(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["x-trace-id"] = trace_id
+                headers["x-content-type-options"] = "nosniff"
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        self._metrics.in_work.inc()
+        try:
+            if scope["path"] not in OPEN:
+                state["principal"] = self._admitted(scope)
+            await self._app(scope, await self._read(scope, receive), traced)
+        except Exception as error:  # whatever it is, a client gets the one shape of error and a trace id
+            answered_with, problem = problem_of(error, trace_id)
+            if answered_with >= 500:
+                LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
+                if "principal" not in state:  # nobody in particular is told where files are
+                    problem = problem.model_copy(update={"message": "Expected grants that can be read, got others"})
+            headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
+            if isinstance(error, RefusedError) and error.retry_after is not None:
+                headers["retry-after"] = str(error.retry_after)
+            response = JSONResponse(problem.model_dump(exclude_none=True), answered_with, headers)
+            await response(scope, receive, traced)
+        finally:
+            self._metrics.in_work.dec()
+            path = getattr(scope.get("route"), "path", "other")
+            self._metrics.requests.labels(path, str(status)).inc()
+            self._metrics.seconds.labels(path).observe(time.perf_counter() - started)
+
+    def _admitted(self, scope: Scope) -> str:
+        """Who asks, if not too often.
+
+        Raises:
+            RefusedError: nobody that may ask, or one whose requests came too fast.
+        """
+        refused, principal = None, None
+        try:
+            principal = principal_of(scope, self._grants.now().tokens, self._settings)
+        except RefusedError as error:
+            refused = error
+        if seconds := self._rate.seconds_to_wait(principal):
+            most = self._settings["serve_requests_per_minute"]
+            message, hint = (
+                f"Expected at most {most} requests a minute, got more",
+                "`serve_requests_per_minute` sets the limit",
+            )
+            raise RefusedError(
+                429, "too many requests", "rate_limited", message, hint, retry_after=seconds
+            ) from refused
+        if refused is not None:
+            raise refused
+        return str(principal)
+
+    async def _read(self, scope: Scope, receive: Receive) -> Receive:
+        """The whole body, which a slow client may not spin out and nobody may blow up, as one message."""
+        most, seconds = self._settings["serve_max_bytes"], self._settings["serve_timeout_seconds"]
+        said = Headers(scope=scope).get("content-length", "")
+        if said.isdecimal() and int(said) > most:
+            raise _too_large(most)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise RefusedError(400, "disconnected", "disconnected", "Expected the whole body, got a part")
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if len(body) > most:
+                        raise _too_large(most)
+        except TimeoutError as error:
+            message = f"Expected the body within {seconds} seconds, got a part"
+            raise RefusedError(408, "timeout", "body_timeout", message) from error
+        told = False
+
+        async def again() -> Message:
+            nonlocal told
+            if told:
+                return await receive()
+            told = True
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+        return again
+
+
+def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) -> str:
+    """Who asks.
+
+    Raises:
+        RefusedError: no credential, or one that nobody has; or no token is granted and it is another machine.
+    """
+    headers = Headers(scope=scope)
+    if tokens:
+        return _holder(headers.get("authorization"), tokens)
+    client: Any = scope.get("client")
+    if client is not None and not is_loopback(client[0]):
+        hint = "`tokens` in the grants file lets other machines ask; see docs/serve.md"
+        raise RefusedError(401, "unauthorized", "unauthorized", "Expected a client on this machine, got another", hint)
+    named = headers.get("host", "localhost")
+    origin = headers.get("origin")
+    if not is_loopback(_name(named)) or (origin is not None and not is_loopback(_name(origin.partition("://")[2]))):
+        message = "Expected a request to a name of this machine, got another name"
+        raise RefusedError(403, "forbidden", "foreign_name", message, "ask localhost or 127.0.0.1")
+    return settings.principal
+
+
+def _holder(said: str | None, tokens: Mapping[str, str]) -> str:
+    scheme, _, token = (said or "").partition(" ")
+    presented = hashlib.sha256(token.strip().encode()).hexdigest()
+    found = None
+    for known, principal in tokens.items():  # all of them, so that the time does not tell which
+        if hmac.compare_digest(known, presented):
+            found = principal
+    if found is None or scheme.lower() != "bearer":
+        message = "Expected a bearer token that the grants file knows, got another" if said else (
+            "Expected a bearer token, got none"
+        )  # fmt: skip
+        raise RefusedError(401, "unauthorized", "unauthorized", message)
+    return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine and nothing else."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _name(host: str) -> str:
+    """A host without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _too_large(most: int) -> RefusedError:
+    hint = "`serve_max_bytes` sets the limit"
+    return RefusedError(413, "too large", "too_large", f"Expected a body of at most {most:,} bytes, got more", hint)

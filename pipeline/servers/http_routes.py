@@ -1,0 +1,293 @@
+"""The routes of the HTTP door: parameters in, one call of the desk, the values it gives as JSON.
+
+Work is done by threads, of which there are a few; a call that takes longer than its time is answered with 504, and what
+it does is done all the same. Every answer carries the same bytes as the command line prints.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Query, Request, Response
+
+from ...nodes.errors import InputError
+from ..parsing.strict_json import strict_json
+from ..views.printed import json_document
+from .metrics import CONTENT_TYPE
+from .models import (
+    REQUEST_SCHEMA,
+    ROWS_SCHEMA,
+    Answer,
+    Answers,
+    Appended,
+    Envelope,
+    Expanded,
+    Health,
+    Problem,
+    Replayed,
+    Snapshots,
+    Verified,
+    Why,
+)
+from .problems import RefusedError, problem_of
+from .renderings import FORMATS
+from .retriever_pool import MOST_LISTED, Counter, expect_healthy
+
+__all__ = ["ROUTER"]
+
+T = TypeVar("T")
+ROUTER = APIRouter(
+    responses={
+        "4XX": {
+            "model": Problem,
+            "description": "The request, its credential, or what it names is not what was expected.",
+        },
+        "5XX": {"model": Problem, "description": "The server could not answer."},
+    }
+)
+_ONE_OR_MANY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"oneOf": [REQUEST_SCHEMA, {"type": "array", "items": REQUEST_SCHEMA}]}}
+        },
+    }
+}
+_FORMATS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The snapshot in this format.",
+        "content": {
+            "application/json": {},
+            "text/plain": {"schema": {"type": "string"}},
+            "text/markdown": {"schema": {"type": "string"}},
+            "text/html": {"schema": {"type": "string"}},
+        },
+    }
+}
+
+
+_ROWS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": ROWS_SCHEMA}}}}
+EXPLAINED = ("json", "text", "markdown")
+"""Formats of the last recall (S2.38)."""
+_EXPLAINED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": Envelope,
+        "content": {"text/plain": {"schema": {"type": "string"}}, "text/markdown": {"schema": {"type": "string"}}},
+    }
+}
+
+
+@ROUTER.post("/v1/retrieve", responses={200: {"model": Answer | Answers}}, openapi_extra=_ONE_OR_MANY)
+async def retrieve(request: Request) -> Response:
+    """Answer one request, or a list of them."""
+    _expect_parameters(request)
+    asked = _body(await request.body())
+    counter = _counter(request)
+    if isinstance(asked, dict):
+        return _json(request, await _done(request, lambda: counter.retrieve(asked)))
+    most = request.app.state.settings["serve_max_requests"]
+    if not asked or len(asked) > most:
+        raise InputError.described(f"1 to {most} requests", str(len(asked)), "requests")
+
+    async def one(place: int, row: Any) -> dict[str, Any]:
+        try:
+            if not isinstance(row, dict):
+                raise InputError.of_kind("an object", row, f"requests[{place}]")
+            return await _done(request, lambda: counter.retrieve(row))
+        except Exception as error:  # one row that fails in a known way fails alone; the rest are answered
+            status, problem = problem_of(error, request.state.trace_id)
+            if status >= 500 and problem.code == "internal_error":
+                raise
+            said = problem.message.replace(" - at requests[0]", f" - at requests[{place}]")
+            return problem.model_copy(update={"message": said}).model_dump(exclude_none=True)
+
+    return _json(request, {"results": await asyncio.gather(*(one(*numbered) for numbered in enumerate(asked)))})
+
+
+@ROUTER.get("/v1/recall/xray", responses={200: {"model": Envelope}}, operation_id="recall_xray")
+@ROUTER.get("/engram/v1/recall/xray", responses={200: {"model": Envelope}}, operation_id="engram_recall_xray")
+async def recall_xray(
+    request: Request,
+    q: Annotated[str, Query(description="the question")],
+    session: Annotated[str | None, Query(description="the session it is asked from")] = None,
+    namespace: Annotated[str | None, Query(description="narrows to one namespace")] = None,
+    budget: Annotated[int | None, Query(ge=1, description="characters of the block")] = None,
+) -> Response:
+    """Ask, and show why each item surfaced: the x-ray of document 002."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    found, _ = await _done(request, lambda: counter.recall_xray(q, session, namespace, budget))
+    return _json(request, found)
+
+
+@ROUTER.get("/v1/recall/explain", responses=_EXPLAINED, operation_id="recall_explain")
+@ROUTER.get("/engram/v1/recall/explain", responses=_EXPLAINED, operation_id="engram_recall_explain")
+async def recall_explain(
+    request: Request,
+    session: Annotated[str | None, Query(description="of this session; default: of all")] = None,
+    format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002 - the name of the query parameter
+) -> Response:
+    """The last recall, of a session or of all, as its x-ray; nothing is retrieved again."""
+    _expect_parameters(request)
+    if format not in EXPLAINED:
+        raise InputError.one_of(EXPLAINED, format, "format")
+    counter = _counter(request)
+    found = await _done(request, lambda: counter.explained(session, format))
+    return Response(found.text.encode(), media_type=found.media_type)
+
+
+@ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_ROWS)
+async def append(request: Request) -> Response:
+    """Add rows of your own, where a grant lets you append."""
+    _expect_parameters(request)
+    asked = _body(await request.body())
+    if not isinstance(asked, dict):
+        raise InputError.of_kind("an object with rows", asked, "body")
+    for name in asked:
+        if name not in ("rows", "project"):
+            raise InputError.one_of(("rows", "project"), name, "body")
+    rows, project, most = asked.get("rows"), asked.get("project"), request.app.state.settings["serve_max_requests"]
+    if not isinstance(rows, list) or not 1 <= len(rows) <= most:
+        raise InputError.described(f"1 to {most} rows", f"{len(rows)}" if isinstance(rows, list) else "none", "rows")
+    if "project" in asked and not isinstance(project, str):
+        raise InputError.of_kind("text", project, "project")
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.append(rows, project)))
+
+
+@ROUTER.get("/v1/snapshots", responses={200: {"model": Snapshots}})
+async def snapshots(
+    request: Request,
+    run: Annotated[str | None, Query(description="of this run")] = None,
+    status: Annotated[str | None, Query(description="of this status")] = None,
+    last: Annotated[int, Query(ge=1, le=MOST_LISTED, description="so many of the last")] = 100,
+) -> Response:
+    """List the snapshots that you may read, oldest first."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.snapshots(run, status, last)))
+
+
+@ROUTER.get("/v1/snapshots/{snapshot_id}", responses=_FORMATS)
+async def snapshot(
+    request: Request,
+    snapshot_id: str,
+    format: Annotated[str, Query(json_schema_extra={"enum": list(FORMATS.values)})] = "json",  # noqa: A002 - the name of the query parameter
+) -> Response:
+    """A stored snapshot; by default the x-ray of document 002."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    found = await _done(request, lambda: counter.rendering(snapshot_id, format))
+    return Response(found.text.encode(), media_type=found.media_type)
+
+
+@ROUTER.get("/v1/snapshots/{snapshot_id}/why", responses={200: {"model": Why}})
+async def why(
+    request: Request,
+    snapshot_id: str,
+    evidence: Annotated[str, Query(description="an evidence id, a path, or path#line")],
+) -> Response:
+    """Where a row was lost, which rule decided, and what would admit it."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.why(snapshot_id, evidence)))
+
+
+@ROUTER.get("/v1/snapshots/{snapshot_id}/replay", responses={200: {"model": Replayed}})
+async def replay(request: Request, snapshot_id: str) -> Response:
+    """What the snapshot showed, from its run alone."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    found = await _done(request, lambda: counter.rendering(snapshot_id, "replay"))
+    return Response(found.text.encode(), media_type=found.media_type)
+
+
+@ROUTER.post("/v1/snapshots/{snapshot_id}/expand", responses={200: {"model": Expanded}})
+async def expand(
+    request: Request,
+    snapshot_id: str,
+    label: Annotated[str, Query(description="a label of its block, such as doc#1")],
+    max_tokens: Annotated[int | None, Query(ge=1, description="tokens of the block")] = None,
+) -> Response:
+    """Show more of what a citation names: a snapshot of its own, inside the same contract."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.expanded(snapshot_id, label, max_tokens)))
+
+
+@ROUTER.get("/v1/snapshots/{snapshot_id}/export", responses={200: {"content": {"application/json": {}}}})
+async def export(request: Request, snapshot_id: str) -> Response:
+    """For auditors: one DSSE envelope that `verify --file` checks alone."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.exported(snapshot_id)))
+
+
+@ROUTER.get("/v1/verify", responses={200: {"model": Verified}})
+async def verify(
+    request: Request, run: Annotated[str | None, Query(description="a run or snapshot")] = None
+) -> Response:
+    """Check what is stored against its records."""
+    _expect_parameters(request)
+    counter = _counter(request)
+    return _json(request, await _done(request, lambda: counter.verified(run)))
+
+
+@ROUTER.get("/v1/health", responses={200: {"model": Health}})
+async def health(request: Request) -> Response:
+    """Whether the server answers and finds its corpus."""
+    await _done(request, lambda: expect_healthy(request.app.state.settings))
+    return _json(request, {"status": "ok", "version": version("scoped-retrieval")})
+
+
+@ROUTER.get("/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}})
+async def metrics(request: Request) -> Response:
+    """Counters in the text format of Prometheus."""
+    return Response(request.app.state.metrics.text(), headers={"content-type": CONTENT_TYPE})
+
+
+def _counter(request: Request) -> Counter:
+    return request.app.state.desk.counter(request.state.principal)
+
+
+async def _done(request: Request, work: Callable[[], T]) -> T:
+    """What the work gives, done by a thread in the time that there is."""
+    seconds = request.app.state.settings["serve_timeout_seconds"]
+    running = asyncio.get_running_loop().run_in_executor(request.app.state.pool, work)
+    try:
+        return await asyncio.wait_for(running, seconds)
+    except TimeoutError as error:
+        raise RefusedError(
+            504, "timeout", "timeout", f"Expected an answer within {seconds} seconds, got none"
+        ) from error
+
+
+def _json(request: Request, value: Any) -> Response:
+    for one in value.get("results", [value]):
+        if "block" in one:
+            request.app.state.metrics.retrievals.labels(one["status"]).inc()
+    return Response(json_document(value).encode(), media_type="application/json")
+
+
+def _body(data: bytes) -> dict[str, Any] | list[Any]:
+    try:
+        value = strict_json(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError("Expected JSON in UTF-8 without duplicate keys, got other bytes - at body") from error
+    if not isinstance(value, dict | list):
+        raise InputError.of_kind("a request or a list of requests", value, "body")
+    return value
+
+
+def _expect_parameters(request: Request) -> None:
+    """Nothing in the query string that the route does not know: a misspelt one would be left out silently."""
+    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            raise InputError.one_of(known or ["no parameter"], name, "the query string")
+    repeated = [name for name in known if len(request.query_params.getlist(name)) > 1]
+    if repeated:
+        raise InputError.described("each parameter once", "it twice", repeated[0])

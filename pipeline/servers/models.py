@@ -1,0 +1,361 @@
+"""What goes into the doors and comes out, as pydantic types.
+
+Reads: the declared tables. Gives: the types of every answer, `REQUEST_SCHEMA` (the JSON schema of a request) and
+`field_schema`. Columns, types and docs are those of `nodes/tables/`; nothing restates them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, create_model
+from pydantic.alias_generators import to_camel
+
+from ...nodes import vocabulary as v
+from ...nodes.schema import Column, Table
+from ...nodes.tables import CITATIONS, CONDITIONS, IMPORT_ROWS, REQUESTS, SNAPSHOTS
+from ..requests.fields import FIELDS, GROUPS
+from ..views.recall_xray import RecallXraySnapshot
+from .appending import KINDS, ROW_FIELDS
+
+__all__ = [
+    "REQUEST_SCHEMA", "ROWS_SCHEMA", "ROW_SCHEMA", "Answer", "Answers", "Appended", "Envelope", "Expanded", "Health", "Problem", "Replayed", "Snapshots", "Verified", "Why",
+    "field_schema",
+]  # fmt: skip
+
+_WORDS: dict[str, v.Vocabulary] = {
+    "purpose": v.PURPOSES,
+    "mode": v.MODES,
+    "recall_effort": v.RECALL_EFFORTS,
+    "intent_source": v.INTENT_SOURCES,
+    "merge_policy": v.MERGE_POLICIES,
+    "output_shape": v.OUTPUT_SHAPES,
+}
+"""Closed lists of request fields; a schema names them, and the request door takes their aliases as well."""
+
+
+def _python_type(type_: pa.DataType) -> Any:
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return list[_python_type(type_.value_type)]
+    if pa.types.is_boolean(type_):
+        return bool
+    if pa.types.is_integer(type_):
+        return int
+    if pa.types.is_floating(type_):
+        return float
+    return datetime if pa.types.is_timestamp(type_) else str
+
+
+def _field(column: Column, *, required: bool) -> tuple[Any, Any]:
+    type_ = _python_type(column.type)
+    described = Field(description=column.doc) if required else Field(default=None, description=column.doc)
+    return (type_ | None if column.nullable or not required else type_), described
+
+
+def row_type(table: Table, *, without: tuple[str, ...] = ("request_id",), base: type[BaseModel] | None = None) -> Any:
+    """A row of a declared table: columns for callers are there, those for auditors may be."""
+    fields: dict[str, Any] = {
+        name: _field(column, required=column.audience == "caller")
+        for name, column in table.columns.items()
+        if name not in without
+    }
+    name = "".join(part.capitalize() for part in table.name.split("_")).removesuffix("s")
+    return create_model(name, __base__=base or BaseModel, __doc__=table.doc, **fields)
+
+
+if TYPE_CHECKING:
+    Citation = BaseModel
+    Condition = BaseModel
+    SnapshotRow = BaseModel
+else:
+    Citation = row_type(CITATIONS)
+    Condition = row_type(CONDITIONS)
+
+    class _Asked(BaseModel):
+        """What a list says of the request of a snapshot."""
+
+        model_config = ConfigDict(extra="allow")
+        question: str | None = None
+        project: str | None = None
+        purpose: str | None = None
+        session_id: str | None = None
+        as_of: datetime | None = None
+
+    SnapshotRow = row_type(SNAPSHOTS, without=(), base=_Asked)
+
+
+class _Part(BaseModel):
+    """A part with these fields and no others."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+
+class RetrievalEvent(_Part):
+    """For the event log of a harness (document 000): ids, a count and a hash, no text."""
+
+    type: Literal["retrieval.snapshot.created"]
+    snapshot_id: str | None
+    intent_id: str | None
+    selected_count: int = Field(ge=0)
+    visible_text_hash: str | None
+    block_ref: str | None
+
+
+class CitedItem(_Part):
+    """What a label of a block stands for."""
+
+    snapshot_item_id: str
+    source_ref: str
+    visible_text_hash: str
+    authority: str
+    evidence_kind: str
+
+
+class RetrievalObservation(_Part):
+    """For a harness to hand on (document 000): the block, and what its labels stand for."""
+
+    type: Literal["retrieval.observation"]
+    snapshot_id: str | None
+    block_ref: str | None
+    context_block: str | None = Field(description="null where its text was erased")
+    citation_map: dict[str, CitedItem]
+
+
+class ContextItem(_Part):
+    """One item of a block."""
+
+    citation_id: str
+    authority: str
+    evidence_kind: str
+    text: str | None
+    trust: Literal["instruction", "evidence", "untrusted-observation"]
+
+
+class ContextBlock(_Part):
+    """A block as its items, for a harness that renders them itself (document 000)."""
+
+    title: str
+    items: list[ContextItem]
+    snapshot_id: str | None
+
+
+class Problem(BaseModel):
+    """Why a request was not answered; `message` names what was expected, what came, where, and every valid option."""
+
+    error: str = Field(description="the kind of problem, in words")
+    code: str = Field(description="the kind of problem, for programs")
+    message: str
+    hint: str | None = Field(default=None, description="what to do")
+    trace_id: str | None = Field(default=None, description="names the request in the log of the server")
+
+
+class Answer(BaseModel):
+    """One retrieval, as its caller may see it."""
+
+    snapshot_id: str | None
+    block_ref: str | None
+    status: str = Field(description="ok, empty, denied, partial or failed; a refusal is no error")
+    action: str = Field(description="continue, warn, degrade or block")
+    conditions: list[Condition]
+    citations: list[Citation]
+    event: RetrievalEvent
+    observation: RetrievalObservation
+    context_block: ContextBlock
+    block: str = Field(description="what the model may read; empty where nothing may leave")
+
+
+class Expanded(Answer):
+    """More of what a citation names: a snapshot of its own, narrowed to the cited document."""
+
+    parent_snapshot_id: str = Field(description="the snapshot whose citation this expands")
+    label: str = Field(description="the label in its block")
+    evidence_id: str = Field(description="the evidence that the label names")
+
+
+class Appended(BaseModel):
+    """Rows that were added."""
+
+    project: str
+    evidence_ids: list[str] = Field(description="of each row, in their order; the same row has the same id")
+    masked: int = Field(ge=0, description="rows in which a secret was masked")
+
+
+class Answers(BaseModel):
+    """One result per request, in their order."""
+
+    results: list[Answer | Problem]
+
+
+class Envelope(BaseModel):
+    """The x-ray of document 002."""
+
+    snapshotFound: bool  # noqa: N815 - document 002's name
+    snapshot: RecallXraySnapshot | None = None
+
+
+class Snapshots(BaseModel):
+    """Snapshots that the principal may read, oldest first."""
+
+    snapshots: list[SnapshotRow]
+    left_out: int = Field(ge=0, description="damaged runs that the principal hears of and that are not listed")
+
+
+class Replayed(BaseModel):
+    """A stored snapshot, from the run alone."""
+
+    snapshot_id: str
+    run_id: str
+    status: str
+    block_ref: str | None
+    citations: list[Citation]
+    conditions: list[Condition]
+    event: RetrievalEvent
+    observation: RetrievalObservation
+    context_block: ContextBlock
+    erased: list[str] = Field(description="hashes of texts that were erased since")
+    block: str | None
+
+
+class Reason(BaseModel):
+    """Where one row was lost, or that it is shown."""
+
+    model_config = ConfigDict(extra="allow")
+    evidence_id: str
+    source_id: str | None
+    path: str | None
+    outcome: str
+    stage: str
+    decided_by: str | None
+    reason_code: str
+    reason_text: str
+    rules: list[str]
+    would_admit: list[str]
+
+
+class Why(BaseModel):
+    """The rows that a name means."""
+
+    rows: list[Reason]
+
+
+class Difference(BaseModel):
+    """What differs from its record."""
+
+    kind: str = Field(description="changed, missing or extra")
+    part: str = Field(description="which part of the run")
+    detail: str
+
+
+class VerifiedRun(BaseModel):
+    """What `verify` found in one run."""
+
+    run_id: str
+    status: str
+    parts: int = Field(ge=0)
+    snapshots: int = Field(ge=0)
+    problems: list[Difference]
+    erased: list[str] = Field(description="hashes of texts that were erased since")
+
+
+class Verified(BaseModel):
+    """What `verify` found."""
+
+    ok: bool
+    head: str = Field(description="hash of the last line of the log about a run that the principal may know of")
+    runs: list[VerifiedRun]
+    witness: list[dict[str, JsonValue]] = Field(description="empty: scores are recomputed by the command line alone")
+
+
+class Health(BaseModel):
+    """The server answers, and its corpus and runs can be opened."""
+
+    status: str
+    version: str
+
+
+def field_schema(column: str) -> dict[str, JsonValue]:
+    """The JSON schema of one field of a request."""
+    declared = REQUESTS.columns[column]
+    known: dict[str, JsonValue] = {"description": declared.doc}
+    if column in _WORDS:
+        return {"type": "string", "enum": list(_WORDS[column].values), **known}
+    if column in ("variables", "state"):
+        return {"type": ["object", "string"], **known}
+    return {**_json_type(declared.type), **known}
+
+
+def _json_type(type_: pa.DataType) -> dict[str, JsonValue]:
+    if pa.types.is_list(type_):
+        return {"type": "array", "items": _json_type(type_.value_type)}
+    if pa.types.is_boolean(type_):
+        return {"type": "boolean"}
+    if pa.types.is_integer(type_):
+        return {"type": "integer"}
+    if pa.types.is_floating(type_):
+        return {"type": "number"}
+    return {"type": "string"}
+
+
+def _row_schema() -> dict[str, JsonValue]:
+    own: dict[str, JsonValue] = {
+        "kind": {
+            "type": "string",
+            "enum": list(KINDS),
+            "default": "memory",
+            "description": "what sort of source it is",
+        },
+        "source": {"type": "string", "maxLength": 200, "description": "name of the source; the kind is put before it"},
+    }
+    columns: dict[str, JsonValue] = {
+        name: {**_json_type(IMPORT_ROWS.columns[name].type), "description": IMPORT_ROWS.columns[name].doc}
+        for name in ROW_FIELDS
+        if name not in own
+    }
+    return {
+        "type": "object",
+        "properties": {**columns, **own},
+        "required": ["text"],
+        "additionalProperties": False,
+        "description": "a row of evidence of the principal's own; how far it is trusted follows from its kind",
+    }
+
+
+def _leaf(group: str, column: str) -> str:
+    if group == "weights":
+        return column.removeprefix("weight_")
+    return {"anchor_symbols": "symbols", "window_days": "window"}.get(column, column)
+
+
+def _request_schema() -> dict[str, JsonValue]:
+    fields: dict[str, JsonValue] = {column: field_schema(column) for column in FIELDS}
+    groups: dict[str, JsonValue] = {
+        group: {
+            "type": ["object", "string"] if group == "weights" else "object",
+            "properties": {_leaf(group, column): field_schema(column) for column in sorted(columns)},
+        }
+        for group, columns in GROUPS.items()
+        if group != "scope"
+    }
+    return {
+        "title": "Request",
+        "type": "object",
+        "description": "A retrieval request; the names of the documents, in camel case too, are accepted as well.",
+        "properties": {**fields, **groups},
+    }
+
+
+ROW_SCHEMA = _row_schema()
+"""What a row may say that is added through a door."""
+ROWS_SCHEMA: dict[str, JsonValue] = {
+    "type": "object",
+    "properties": {
+        "rows": {"type": "array", "minItems": 1, "items": ROW_SCHEMA},
+        "project": {"type": "string", "description": "the project that they belong to; default: the server's"},
+    },
+    "required": ["rows"],
+    "additionalProperties": False,
+}
+REQUEST_SCHEMA = _request_schema()
+"""Every field of a request, flat and in its group."""

@@ -1,0 +1,189 @@
+"""Renderings: one stored snapshot in every format, the same bytes at every door.
+
+Reads: a snapshot that the principal may see. Gives: `rendered`, `answer_values` of a retrieval and
+`replay_values` of a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...nodes.errors import InputError
+from ...nodes.vocabulary import Vocabulary
+from ..asking.service import (
+    audience_of,
+    bundle_of,
+    last_of_session,
+    open_run,
+    replayed,
+    report_of,
+    snapshot_named,
+    snapshot_rows,
+)
+from ..config.settings import Settings
+from ..views.audit_snapshot import audit_snapshot
+from ..views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
+from ..views.printed import json_document, printed
+from ..views.recall_text import render_recall
+from ..views.recall_xray import TABLES_READ, envelope, recall_xray, render_markdown
+from ..views.xray import TABLES_READ as XRAY_TABLES
+from ..views.xray import caller_rows, render_text
+
+if TYPE_CHECKING:
+    from ..asking.retrieval import Retrieval
+    from ..runs import Replay
+
+__all__ = ["FORMATS", "MEDIA_TYPES", "Rendering", "answer_values", "explained", "rendered", "replay_values", "xray_of"]
+
+FORMATS = Vocabulary(
+    "format",
+    ("json", "text", "markdown", "audit", "full", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
+    {"md": "markdown", **BLOCK_FORMS.aliases},
+)
+"""json, text, markdown: the x-ray of document 002; audit: the RetrievalAuditSnapshot of document 000; full: text with what was not shown; tables: rows by table; replay: what `replay --json` says; block: what the model read, and its forms."""
+MEDIA_TYPES: Mapping[str, str] = {
+    **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
+    **dict.fromkeys(("text", "full", "block", "block-text"), "text/plain; charset=utf-8"),
+    **dict.fromkeys(("markdown", "block-markdown"), "text/markdown; charset=utf-8"),
+    "html": "text/html; charset=utf-8",
+}
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """A snapshot in one format: plain values where it is JSON, the file of it as text in any case."""
+
+    snapshot_id: str
+    format: str
+    value: Any
+    text: str
+    plain: str
+    """The same before it is sanitized for a terminal: what is written to a file of somebody's own."""
+
+    @property
+    def media_type(self) -> str:
+        return MEDIA_TYPES[self.format]
+
+
+def rendered(settings: Settings, name: str, format_: str, at: str = "format") -> Rendering:
+    """A snapshot, by its id or by the reference that its block prints, as far as the principal may see it.
+
+    Raises:
+        AccessError: it is another's, or there is none.
+        InputError: the format is none of `FORMATS`; the message lists them.
+        StoreError: its run is damaged.
+        VerificationError: what is stored does not match its hashes.
+    """
+    format_ = FORMATS.canonical(format_, at)
+    snapshot_id = snapshot_named(settings, name)
+    if not snapshot_id.startswith("retr-snap-"):
+        expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
+        raise InputError.expected(expected, snapshot_id, "snapshot_id")
+    value, text = _MAKERS[format_](settings, snapshot_id)
+    if value is not None:
+        return Rendering(snapshot_id, format_, value, json_document(value), text)
+    as_it_stands = format_ == "block" or format_ in BLOCK_FORMS
+    return Rendering(snapshot_id, format_, None, text if as_it_stands else printed(text), text)
+
+
+def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
+    """The last recall that the principal may see, of a session or of all, in a format (`/recall/explain`, S2.38 and S2.39).
+
+    Nothing is asked anew. Where the session has none, JSON says `{"snapshotFound": false}`, and text says so.
+
+    Raises:
+        InputError: the format is none of `FORMATS`.
+    """
+    format_ = FORMATS.canonical(format_, "format")
+    if (snapshot_id := last_of_session(settings, session)) is not None:
+        return rendered(settings, snapshot_id, format_)
+    value = envelope(None) if format_ == "json" else None
+    text = "no snapshot of this session that you may read\n"
+    return Rendering("", format_, value, json_document(value) if value else text, text)
+
+
+def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
+    """The `RecallXraySnapshot` of document 002 of a stored snapshot, as far as the principal may see it."""
+    rows, audit = _rows(settings, snapshot_id)
+    return recall_xray(rows, audit=audit)
+
+
+def answer_values(found: Retrieval) -> dict[str, Any]:
+    """One retrieval as plain values: what a caller may see."""
+    return {
+        "snapshot_id": found.snapshot_id,
+        "block_ref": found.block_ref,
+        "status": found.status,
+        "action": found.action,
+        "conditions": list(found.conditions),
+        "citations": found.citations,
+        "event": found.event,
+        "observation": found.observation,
+        "context_block": found.context_block,
+        "block": found.block,
+    }
+
+
+def replay_values(found: Replay) -> dict[str, Any]:
+    """A replay as plain values."""
+    return {
+        "snapshot_id": found.snapshot_id,
+        "run_id": found.run_id,
+        "status": found.status,
+        "block_ref": found.block_ref,
+        "citations": found.citations.to_pylist(),
+        "conditions": found.conditions.to_pylist(),
+        "event": found.event,
+        "observation": found.observation,
+        "context_block": found.context_block,
+        "erased": list(found.erased),
+        "block": found.block,
+    }
+
+
+def _rows(settings: Settings, snapshot_id: str) -> tuple[dict[str, list[dict[str, Any]]], bool]:
+    run = open_run(settings, snapshot_id)
+    audit = audience_of(settings, run, snapshot_id) == "audit"
+    return snapshot_rows(run, snapshot_id, TABLES_READ), audit
+
+
+def _full(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+    rows, audit = _rows(settings, snapshot_id)
+    return None, render_text(rows, audit=audit)
+
+
+def _audit(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+    rows, audit = _rows(settings, snapshot_id)
+    return audit_snapshot(rows, audit=audit), ""
+
+
+def _tables(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+    rows, audit = _rows(settings, snapshot_id)
+    told = {name: rows[name] for name in XRAY_TABLES}
+    return (told if audit else caller_rows(told)), ""
+
+
+def _form(name: str) -> Callable[[Settings, str], tuple[Any, str]]:
+    def made(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
+        found = replayed(settings, snapshot_id)
+        return block_form(name, found.block, found.citations.to_pylist(), found.context_block)
+
+    return made
+
+
+_MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
+    "json": lambda settings, name: (envelope(xray_of(settings, name)), ""),
+    "text": lambda settings, name: (None, render_recall(xray_of(settings, name))),
+    "full": _full,
+    "markdown": lambda settings, name: (None, render_markdown(xray_of(settings, name))),
+    "audit": _audit,
+    "tables": _tables,
+    "html": lambda settings, name: (None, report_of(settings, name)),
+    "bundle": lambda settings, name: (bundle_of(settings, name), ""),
+    "replay": lambda settings, name: (replay_values(replayed(settings, name)), ""),
+    "block": lambda settings, name: (None, replayed(settings, name).block or ""),
+    **{name: _form(name) for name in BLOCK_FORMS.values},
+}
+"""The value or the text of each format."""

@@ -1,0 +1,287 @@
+"""The desk: what the doors may ask, for each principal with a retriever of their own that threads share.
+
+Reads: settings. Gives: `RetrieverPool`, and its `Counter` for one principal. A door turns what came in into one call here, and
+what comes back into its own form; nothing is decided in a door.
+
+Note: a retriever stays at one generation. When the head of the corpus moves on, or
+evidence was erased, the desk opens new ones; those that still answer are closed once they are done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, StoreError
+from ..asking.service import Models, expect_reader, load_models, open_retriever, open_run, read_each, readable_snapshots
+from ..config.opening import head_file, runs_of
+from ..config.settings import Settings, Value
+from ..storage.durable import read_whole
+from ..views.recall_xray import envelope
+from .renderings import Rendering, answer_values, explained, rendered, xray_of
+
+if TYPE_CHECKING:
+    from ..asking.retrieval import Retrieval
+    from ..asking.retriever import Retriever
+    from ..line.encoders.encoder import AnyEncoder
+    from ..runs import Run
+
+__all__ = ["MOST_LISTED", "Counter", "RetrieverPool", "expect_healthy"]
+
+MOST_LISTED = 1_000
+"""Snapshots that one list may have."""
+
+
+@dataclass(eq=False)
+class _Open:
+    """An open retriever, and how many calls use it; closed by the last one after it was retired."""
+
+    retriever: Retriever
+    opened: AbstractContextManager[Retriever]
+    uses: int = 0
+    retired: bool = False
+
+    def close(self) -> None:
+        self.opened.__exit__(None, None, None)
+
+
+class RetrieverPool:
+    """Retrievers by principal. Threads share it; `close` waits for nobody, so stop asking first."""
+
+    def __init__(self, settings: Settings, *, preset: Path | None = None) -> None:
+        self.settings = settings
+        self._preset = preset
+        self._lock = threading.Lock()
+        self._open: dict[str, _Open] = {}
+        self._models: Models | None = None
+        self._head = b""
+
+    def counter(self, principal: str) -> Counter:
+        """Where one principal asks."""
+        values = {**self.settings.values, "principal": Value(principal, "credential")}
+        return Counter(replace(self.settings, values=values), self._using, self._encoder)
+
+    def ready(self) -> None:
+        """Open the corpus and load its models, so that the first question need not wait; make the folder of runs.
+
+        Raises:
+            StoreError: there is no corpus, or the folder cannot be made.
+            ModelError: a model does not load.
+        """
+        runs_of(self.settings, create=True)
+        with self._lock:
+            self._current()
+
+    def _encoder(self) -> AnyEncoder | None:
+        """The encoder of the corpus, which rows that are added are embedded with; None where it has none."""
+        with self._lock:
+            return self._current().encoder
+
+    def close(self) -> None:
+        """Close every retriever. Their snapshots are stored already."""
+        with self._lock:
+            self._retire()
+
+    @contextmanager
+    def _using(self, settings: Settings) -> Iterator[Retriever]:
+        """The retriever of a principal, open as long as it is used."""
+        with self._lock:
+            models = self._current()
+            found = self._open.get(settings.principal)
+            if found is None:
+                opened = open_retriever(settings, preset=self._preset, models=models)
+                found = self._open[settings.principal] = _Open(opened.__enter__(), opened)
+            found.uses += 1
+        try:
+            yield found.retriever
+        except ErasedError:
+            with self._lock:
+                self._retire()
+            raise
+        finally:
+            with self._lock:
+                found.uses -= 1
+                last = found.retired and not found.uses
+            if last:
+                found.close()
+
+    def _current(self) -> Models:
+        """The models of the corpus as it stands; what was opened on an earlier head is retired."""
+        head = read_whole(head_file(self.settings)) if self._models is not None else b""
+        if self._models is None or head != self._head:
+            self._retire()
+            try:
+                self._head = read_whole(head_file(self.settings))
+            except FileNotFoundError:
+                self._head = b""  # opening says what is missing
+            self._models = load_models(self.settings)
+        return self._models
+
+    def _retire(self) -> None:
+        self._models = None
+        for one in self._open.values():
+            one.retired = True
+            if not one.uses:
+                one.close()
+        self._open = {}
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What one principal may ask, and gets."""
+
+    settings: Settings
+    using: Callable[[Settings], AbstractContextManager[Retriever]]
+    encoder: Callable[[], AnyEncoder | None]
+
+    def retrieve(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """One answer as `models.Answer`; the project and purpose of the settings are asked in where none is named.
+
+        Raises:
+            InputError: the request is not what was expected.
+            StoreError: the corpus cannot be read.
+        """
+        return answer_values(self._retrieved(request))
+
+    def recall_xray(
+        self, question: str, session: str | None = None, namespace: str | None = None, budget: int | None = None
+    ) -> tuple[dict[str, Any], str | None]:
+        """The envelope of document 002 for a question that is asked now, and the id of its snapshot.
+
+        Raises:
+            InputError: there is no question, or a parameter is not what was expected.
+            StoreError: the corpus cannot be read.
+        """
+        if not question.strip():
+            raise InputError.described("a question", "none", "q")
+        fields = {"session_id": session, "namespace": namespace, "budget": {"max_chars": budget}}
+        found = self._retrieved({"question": question, **fields})
+        if found.snapshot_id is None:
+            return envelope(None), None
+        return envelope(xray_of(self.settings, found.snapshot_id)), found.snapshot_id
+
+    def expanded(self, snapshot: str, label: str, max_tokens: int | None = None) -> dict[str, Any]:
+        """`models.Expanded`: more of what a citation of a snapshot names, as a snapshot of its own; see `expanding`.
+
+        Raises:
+            AccessError: the snapshot is another's, or there is none.
+            InputError: it has no such citation.
+        """
+        from .expanding import expansion_of
+
+        asked, parent, evidence_id = expansion_of(self.settings, snapshot, label, max_tokens)
+        found = answer_values(self._retrieved(asked))
+        return {"parent_snapshot_id": parent, "label": label, "evidence_id": evidence_id, **found}
+
+    def explained(self, session: str | None, format_: str) -> Rendering:
+        """The last recall, of a session or of all; see `renderings.explained`."""
+        return explained(self.settings, session, format_)
+
+    def append(self, rows: Sequence[Mapping[str, Any]], project: str | None = None) -> dict[str, Any]:
+        """`models.Appended`: rows of the principal's own, where a grant lets them append; see `appending`.
+
+        Raises:
+            AccessError: no grant lets them.
+            InputError: a row is not what was expected; nothing was added.
+        """
+        from .appending import appended
+
+        return appended(self.settings, rows, project, self.encoder())
+
+    def rendering(self, name: str, format_: str) -> Rendering:
+        """A stored snapshot in a format; see `renderings.rendered`."""
+        return rendered(self.settings, name, format_)
+
+    def snapshots(self, run: str | None = None, status: str | None = None, last: int = 100) -> dict[str, Any]:
+        """`models.Snapshots`: the last ones that the principal may read, oldest first, of one run or of all.
+
+        Raises:
+            AccessError: there is no such run for them.
+            InputError: no such status.
+        """
+        from ...nodes.vocabulary import STATUSES
+
+        if status is not None:
+            STATUSES.canonical(status, "status")
+        if run is not None:
+            named = open_run(self.settings, run)
+            expect_reader(self.settings, named)
+            return {"snapshots": readable_snapshots(self.settings, named, status=status, last=last), "left_out": 0}
+        found: deque[list[dict[str, Any]]] = deque()
+        wanted, left_out = last, 0
+
+        def read(one: Run) -> list[dict[str, Any]]:
+            return readable_snapshots(self.settings, one, status=status, last=wanted)
+
+        for one in runs_of(self.settings).newest():
+            if wanted <= 0:
+                break
+            # One run at a time: nothing older than what is wanted is read.
+            rows, damaged = read_each(self.settings, [one], read)
+            left_out += len(damaged)
+            for _, of_run in rows:
+                found.appendleft(of_run)
+                wanted -= len(of_run)
+        return {"snapshots": [row for of_run in found for row in of_run], "left_out": left_out}
+
+    def why(self, snapshot: str, evidence: str) -> dict[str, Any]:
+        """`models.Why`: where the rows that `evidence` names were lost.
+
+        Raises:
+            AccessError: there is no row that the principal may ask about.
+        """
+        from ..asking.service import snapshot_named
+        from ..contracts.why import why_not
+
+        return {"rows": why_not(self.settings, snapshot_named(self.settings, snapshot), evidence)}
+
+    def verified(self, run: str | None = None) -> dict[str, Any]:
+        """`models.Verified`: what `verify` finds in a run, or in every one that the principal may know of."""
+        from ..asking.service import verified
+
+        return verified(self.settings, run)
+
+    def exported(self, snapshot: str) -> dict[str, Any]:
+        """A DSSE envelope around a snapshot that the principal audits; see `auditing.export`."""
+        from ..asking.service import snapshot_named
+        from ..reading.auditing.export import exported
+
+        return exported(self.settings, snapshot_named(self.settings, snapshot))
+
+    def _retrieved(self, request: Mapping[str, Any]) -> Retrieval:
+        given = {name: value for name, value in request.items() if value is not None}
+        asked = {**self._defaults(given), **given}
+        try:
+            with self.using(self.settings) as retriever:
+                return retriever.retrieve(asked)
+        except ErasedError:  # of the generation that was open: the next one has what is left
+            with self.using(self.settings) as retriever:
+                return retriever.retrieve(asked)
+
+    def _defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        from ..requests.fields import column_of
+
+        named = {column_of(name) for name in given}
+        scope = given.get("scope")
+        named |= {column_of(f"scope.{name}") for name in scope} if isinstance(scope, Mapping) else set()
+        said = {name: self.settings[name] for name in ("project", "purpose")}
+        return {name: value for name, value in said.items() if value is not None and name not in named}
+
+
+def expect_healthy(settings: Settings) -> None:
+    """The corpus and the folder of runs can be opened.
+
+    Raises:
+        StoreError: they cannot.
+    """
+    try:
+        read_whole(head_file(settings))
+    except ScopedRetrievalError:
+        raise
+    except OSError as error:
+        raise StoreError("Expected a corpus, got none that can be opened - at corpus") from error

@@ -1,0 +1,146 @@
+"""What of a source an import need not read: files and paths whose rows stand in the corpus as they would be read now.
+
+Gives: `IncrementalImport`, one import, which has a `Known` for each source; readers ask them what stands and say what they read. An
+import without them reads everything and gives the same corpus.
+
+Note: nothing stands unless everything else that decides its rows is as it was (`rules`). An
+import may find out late that it must not rely on what it knew (`UnusableError`) and is then made again without.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.errors import InputError
+from ..corpus import Corpus
+from ..corpus.source_states import Reading
+from .same_source import same_folder
+from .source_state import Known, UnusableError
+
+__all__ = ["IncrementalImport", "UnusableError"]
+
+_COUNTED = ("source_id", "workspace_root", "path", "redactions", "recorded_time")
+
+
+class IncrementalImport:
+    """The sources of one import into one project."""
+
+    def __init__(
+        self,
+        project: str,
+        corpus: Corpus | None,
+        rules: Sequence[object],
+        started: int | None = None,
+        *,
+        named: bool = False,
+    ) -> None:
+        """
+        Args:
+            corpus: what it knows; None where there is none yet.
+            named: whoever imports has named the source, so that any folder may be it.
+            rules: everything but the source itself that decides the rows of a file.
+            started: when reading began, in nanoseconds since 1970; default: now.
+        """
+        self.project, self._corpus, self._rules, self._named = project, corpus, rules, named
+        self._started = time.time_ns() if started is None else started
+        self._known: dict[str, Known] = {}
+        self._shared: set[str] = set()
+        self._embedded = False
+
+    @property
+    def basis(self) -> str | None:
+        """The generation whose rows were relied on; None if none were."""
+        return self._corpus.generation if self.relied and self._corpus is not None else None
+
+    @property
+    def relied(self) -> list[Known]:
+        """The sources of which rows of the corpus were taken for what reading would give."""
+        return [known for known in self._known.values() if known.relied]
+
+    def source(
+        self, source_id: str, root: Path, *rules: object, same: Callable[[Reading], bool] = lambda _: False
+    ) -> Known:
+        """One source, read from the folder `root`; `rules` are what decides its rows beside those of the import.
+
+        `same` says whether a folder elsewhere holds what was read.
+
+        Raises:
+            InputError: it was another folder of that name, which is there still, and nobody has named the source.
+            StoreError: nobody can say now whether that one is there still.
+            UnusableError: two sources of this import have that id.
+        """
+        if source_id in self._known:
+            raise UnusableError
+        root = root.resolve()
+        digest = hashlib.sha256(json.dumps([source_id, self.project, *self._rules, *rules]).encode()).hexdigest()
+        before = None if self._corpus is None else self._corpus.reading(self.project, source_id)
+        if before is not None and not (self._named or same_folder(before.root, root) or same(before)):
+            name = source_id.partition(":")[2]
+            raise InputError(
+                f"Expected {before.root}, from which {source_id} was read, got another folder of that name - at {root}",
+                hint=f"name this one with `--source NAME`; `--source {name}` replaces the other",
+            )
+        if before is None or before.rules != digest or source_id in self._shared:
+            before = Reading(digest)
+        before = replace(before, root=str(root))
+        known = self._known[source_id] = Known(before, lambda paths: self._stored(source_id, paths), self._started)
+        return known
+
+    def share(self, source_ids: Iterable[str]) -> None:
+        """Rows of these sources come from another reader, too: whose path one is, nobody can tell afterwards.
+
+        Raises:
+            UnusableError: something of one of them stands already.
+        """
+        self._shared.update(source_ids)
+        if any(self._known[source_id].relied for source_id in self._shared & self._known.keys()):
+            raise UnusableError
+
+    def embed(self) -> None:
+        """Rows of this import get vectors.
+
+        Raises:
+            UnusableError: something stands that was read without.
+        """
+        if any(not known.before.embedded for known in self.relied):
+            raise UnusableError
+        self._embedded = True
+
+    def _stored(self, source_id: str, paths: Sequence[str]) -> pa.Table:
+        assert self._corpus is not None  # else nothing was known
+        return self._corpus.stored_paths(self.project, source_id, paths)
+
+    def count(self, rows: pa.Table, ids: pa.Array) -> None:
+        """Count normalised rows and their evidence ids by path; those of a work tree's uncommitted files are never known."""
+        for source_id, known in self._known.items():
+            mine = pc.and_(pc.equal(rows["source_id"], source_id), pc.is_null(rows["workspace_root"]))
+            if pc.any(mine).as_py():
+                known.add(rows.select(_COUNTED).append_column("id", ids).filter(mine))
+
+    @property
+    def standing(self) -> dict[str, Known]:
+        """The sources of which something was left unread, by id."""
+        return {source_id: known for source_id, known in self._known.items() if known.standing}
+
+    def for_publishing(self) -> dict[str, Any]:
+        """What a publication is told of this: arguments of `Corpus.publish`."""
+        standing = {source: of.standing.keys() for source, of in self.standing.items()}
+        return {"standing": standing, "readings": self.readings(), "basis": self.basis}
+
+    def readings(self) -> dict[tuple[str, str], Reading]:
+        """What the sources were read as now, by project and source id."""
+        made = {source_id: known.reading() for source_id, known in self._known.items() if source_id not in self._shared}
+        return {
+            (self.project, source_id): replace(reading, embedded=self._embedded)
+            for source_id, reading in made.items()
+            if reading is not None
+        }

@@ -1,0 +1,293 @@
+"""One source as the last import read it: the files that stand as they were, and the commits that were read before.
+
+Note: a file is taken for unchanged by its status only if it was settled when it was read, else
+by its content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..corpus.source_states import PathReading, Reading
+from ..redaction.masking import redact_column
+from ..storage.durable import TICK_NS
+from .git_commands import Commit
+from .history_states import PathState, states_of
+from .report import SourceReport
+from .same_source import known_commits
+
+__all__ = ["Known", "UnusableError"]
+
+_STATUS = 5
+"""The fields of `PathReading` that are a file's status stand first."""
+
+
+class UnusableError(Exception):
+    """What was known of a source cannot be relied on: read everything."""
+
+
+class Known:
+    """One source: `standing` are the paths that need not be read, `read` those that were."""
+
+    def __init__(self, before: Reading, stored: Callable[[Sequence[str]], pa.Table], started: int) -> None:
+        self.before, self._stored = before, stored
+        self.standing: dict[str, PathReading] = {}
+        self._counted: list[pa.Table] = []
+        self._seen: set[str] = set()
+        self._read: dict[str, PathReading] = {}
+        self._resumed: dict[str, PathState] = {}
+        self._since = 0
+        self._line, self._commits = "", 0
+        self._usable = True
+        self._started = started
+        self._links: dict[str, bool] = {}
+
+    @property
+    def relied(self) -> bool:
+        """Rows of the corpus were taken for what reading would give."""
+        return bool(self.standing or self._resumed)
+
+    def add(self, rows: pa.Table) -> None:
+        """Rows that came, to be counted by path."""
+        self._counted.append(rows)
+
+    def give_up(self) -> None:
+        """Remember nothing of this source: it holds what cannot be known again."""
+        self._usable = False
+
+    # --- files of a work tree ----------------------------------------------------------------------------------------
+
+    def in_question(self, root: Path, files: Iterable[bytes], recorded: int, report: SourceReport) -> Iterator[bytes]:
+        """Those of the files below `root` that their status does not show to stand; what was said of the others is said
+        again, in the order of all of them.
+
+        The short way of `status` and `stands`, for the many files that nobody touched.
+        """
+        before, links, standing, lstat = self.before.paths, self._links, self.standing, os.lstat
+        below, latest = os.fsencode(root) + b"/", min(self._started - TICK_NS, 1_000 * recorded)
+        for raw in files:
+            try:
+                path = raw.decode("utf-8")
+                reading = before[path]
+                found = lstat(below + raw)
+            except (KeyError, OSError, ValueError):
+                yield raw
+                continue
+            modified, changed = found.st_mtime_ns, found.st_ctime_ns
+            linked = links.get(path.rpartition("/")[0])
+            if (
+                reading.settled
+                and (found.st_mode, found.st_ino, found.st_size, modified, changed) == reading[:_STATUS]
+                and max(modified, changed) < latest
+                and not (self._below_link(root, path) if linked is None else linked)
+            ):
+                standing[path] = reading
+                if reading.said != "{}":
+                    _repeat(path, reading, report)
+            else:
+                yield raw
+
+    def status(self, file: bytes, recorded: int) -> PathReading | None:
+        """The status of a file that may be known again; None if it is no regular file, or younger than the import."""
+        try:
+            found = os.lstat(file)
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns // 1_000 > recorded:
+            return None
+        settled = max(found.st_mtime_ns, found.st_ctime_ns) < self._started - TICK_NS
+        return PathReading(
+            found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, settled=settled
+        )
+
+    def stands(
+        self, root: Path, raw: bytes, status: PathReading | None, limit: Callable[[str], int], report: SourceReport
+    ) -> bool:
+        """Whether a file is as it was read; what was said of it then is said again.
+
+        `limit` says of a path how many bytes readers look at: of a longer file, one more.
+        """
+        try:
+            path = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        before = self.before.paths.get(path)
+        if before is None or status is None or before.mode != status.mode or self._below_link(root, path):
+            return False
+        if (before.size, before.modified) != (status.size, status.modified):
+            return False
+        if not before.settled or (before.inode, before.changed) != (status.inode, status.changed):
+            try:
+                with open(f"{root}/{path}", "rb") as file:  # noqa: PTH123 (a path object costs as much as reading it)
+                    digest = self.before.digest(file.read(limit(path) + 1))
+            except OSError:
+                return False
+            if digest != before.digest:
+                return False
+        if (before.inode, before.changed, before.settled) != (status.inode, status.changed, status.settled):
+            before = before._replace(inode=status.inode, changed=status.changed, settled=status.settled)
+        self.standing[path] = before
+        _repeat(path, before, report)
+        return True
+
+    def saw(self, path: str, report: SourceReport, status: PathReading | None, content: bytes | None = None) -> None:
+        """A path was read; `report` is what was said of it alone. Without a status it will be read again."""
+        self._seen.add(path)
+        if status is None:
+            return
+        said = {
+            "skipped": dict(report.skipped),
+            "notes": {note: report.noted_at.get(note, []) for note in report.notes},
+        }
+        digest = "" if content is None else self.before.digest(content)
+        self._read[path] = status._replace(digest=digest, said=json.dumps(said if any(said.values()) else {}))
+
+    def _below_link(self, root: Path, path: str) -> bool:
+        folder = path.rpartition("/")[0]
+        if folder not in self._links:
+            self._links[folder] = any(
+                (root / above).is_symlink() for above in accumulate(folder.split("/"), "{}/{}".format) if above
+            )
+        return self._links[folder]
+
+    # --- paths of a history ------------------------------------------------------------------------------------------
+
+    def commits_read(self, line: Sequence[Commit]) -> int:
+        """How many commits of a line, from its first, were read before; 0 where the line is another one."""
+        known, self._line = known_commits(self.before, line)
+        self._commits = len(line)
+        if known:
+            self._since = line[known - 1].time
+        return known
+
+    def resume(self, changed: Sequence[bytes], report: SourceReport) -> tuple[dict[str, PathState], list[bytes]]:
+        """States of the changed paths as the corpus holds them, and the paths that have to be read from their beginning.
+
+        All other paths stand.
+
+        Raises:
+            UnusableError: a path is not UTF-8, so that nothing is known of it.
+        """
+        try:
+            touched = [path.decode("utf-8") for path in changed]
+        except UnicodeDecodeError as error:
+            raise UnusableError from error
+        before, changed_paths = self.before.paths, set(touched)
+        for path, reading in before.items():
+            if path not in changed_paths:
+                self.standing[path] = reading
+                _repeat(path, reading, report)
+        old = [path for path in touched if path in before]
+        self._resumed = states_of(self._stored(old), {path: before[path] for path in old}) if old else {}
+        return self._resumed, [path.encode() for path in old if path not in self._resumed]
+
+    def saw_history(self, path: str, report: SourceReport) -> None:
+        """Changes of a path were read, all of them or, of a resumed one, the new ones."""
+        if path in self._resumed:
+            before = self.before.paths[path]
+            _repeat(path, before, report)
+        self.saw(path, report, PathReading())
+
+    # --- afterwards --------------------------------------------------------------------------------------------------
+
+    @property
+    def commits(self) -> int:
+        """Commits of the line, where the source is a history."""
+        return self._commits
+
+    @property
+    def counts(self) -> Counts:
+        """Of what stands, and of resumed paths whatever did not come again."""
+        standing = self.standing.values()
+        total = Counts(*(sum(map(attrgetter(name), standing)) for name in Counts._fields))
+        if self._resumed:
+            came, counts = self._came(), self._counts()
+            for path in self._resumed:
+                total = total.plus(counts[path]).plus(_counted(came[path]), -1)
+        return total
+
+    def reading(self) -> Reading | None:
+        """What the source is known as from now on; None if nothing of it can be known again."""
+        counts = self._counts()
+        # Of a path that rows have come of, they bring what redaction left of it: the path itself.
+        paths = pa.array([path for path in self._read if path not in counts], pa.string())
+        secret = set(paths.filter(pc.not_equal(redact_column(paths)[0], paths)).to_pylist())
+        if not self._usable or not counts.keys() <= self._seen or (secret and self._commits):
+            return None  # rows of a path that was masked, or that nobody followed
+        paths = dict(self.standing)
+        for path, reading in self._read.items():
+            rows, places, masked = counts.get(path, Counts())
+            if path not in secret:
+                digest = "" if masked else reading.digest  # a few bytes with a secret can be guessed from it
+                paths[path] = reading._replace(digest=digest, rows=rows, places=places, masked=masked)
+        return replace(self.before, line=self._line, commits=self._commits, paths=dict(sorted(paths.items())))
+
+    def _counts(self) -> dict[str, Counts]:
+        """Rows, places and masked places of the paths that were read; all of them, where a path was resumed."""
+        counts = {path: Counts() for path in self._resumed}
+        for path, rows in self._came().items():
+            state = self._resumed.get(path)
+            if state is None:
+                counts[path] = _counted(rows)
+                continue
+            before, young = self.before.paths[path], [row for row in rows if row.recorded > self._since]
+            new = {row.id for row in rows} - state.ids
+            counts[path] = Counts(
+                before.rows + len(new), before.places + len(young), before.masked + sum(row.masked for row in young)
+            )
+        return counts
+
+    def _came(self) -> dict[str, list[_Row]]:
+        came: dict[str, list[_Row]] = defaultdict(list)
+        for table in self._counted:
+            masked = pc.greater(pc.list_value_length(table["redactions"]), 0)
+            columns = (table["path"], table["id"], masked, table["recorded_time"].cast(pa.int64()))
+            for path, *row in zip(*(column.to_pylist() for column in columns), strict=True):
+                came[path].append(_Row(*row))
+        return came
+
+
+class Counts(NamedTuple):
+    """Rows of evidence, their places, and the places whose text was masked."""
+
+    rows: int = 0
+    places: int = 0
+    masked: int = 0
+
+    def plus(self, other: tuple[int, int, int], sign: int = 1) -> Counts:
+        """The sum or, with sign -1, the difference."""
+        return Counts(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class _Row(NamedTuple):
+    id: str
+    masked: bool
+    recorded: int
+
+
+def _counted(rows: Sequence[_Row]) -> Counts:
+    return Counts(len({row.id for row in rows}), len(rows), sum(row.masked for row in rows))
+
+
+def _repeat(path: str, reading: PathReading, report: SourceReport) -> None:
+    """Say what was said of a path when it was read."""
+    if reading.said == "{}":
+        return
+    said = json.loads(reading.said)
+    for reason, count in said["skipped"].items():
+        report.skip(reason, count, at=path)
+    for note, places in said["notes"].items():
+        for at in places or [None]:
+            report.note(note, at=at)

@@ -1,0 +1,246 @@
+"""One writer at a time: a file lock in a folder, a lease on an object store.
+
+Gives: `held`, the context of a lock at a place; `confirm`, which says before a decisive write that it is held still;
+`hold`, a lock of a folder that lasts until it is given up, or as long as its process.
+
+A lease is a numbered object beside the place, `<place>.lease/000001`: who creates the next number holds the lock, and a store
+creates an object once. It names its owner and the time at which it expires, and is renewed while it is held; the number of
+one that was given up stays, so that no number comes twice.
+
+Note: the holder of a lease may be stopped for longer than the lease lasts, and go on when
+another one holds it. So whoever publishes asks `confirm` right before. Machines that write must agree on the time to
+within `TTL - RENEWED`, and a store that overwrites what it was asked to create is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from ...nodes.errors import BusyError, StoreError
+from .file_access import file_mode_in, make_folder
+from .places import ObjectPlace, Place
+
+__all__ = ["Hold", "Lease", "confirm", "expect_create", "held", "hold"]
+
+TTL = 60.0
+"""Seconds that a lease lasts unless it is renewed: so long a writer that died keeps others out."""
+RENEWED = 15.0
+"""Seconds between renewals."""
+_MAY_BE_DEAD = f"its writer may have died: then its lease ends within {TTL:.0f} seconds; ask again then"
+"""What to do about a lease that somebody holds."""
+_ASKED_AGAIN = 0.2
+"""Seconds between two looks at a lease that somebody else holds."""
+
+Clock = Callable[[], float]
+
+
+@contextmanager
+def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[None]:
+    """Hold the lock at a place; wait at most `timeout` seconds for it, without end if it is negative.
+
+    Raises:
+        BusyError: somebody else holds it for longer; `busy` and `hint` say so.
+        StoreError: the store takes no lease.
+    """
+    if not isinstance(place, ObjectPlace):
+        lock = FileLock(place, timeout=timeout, mode=file_mode_in(place.parent))
+        try:
+            lock.acquire()
+        except Timeout as error:
+            raise BusyError(busy, hint=hint) from error
+        try:
+            yield
+        finally:
+            lock.release()
+        return
+    lease = Lease(place.with_name(f"{place.name}.lease"))
+    if not lease.acquire(timeout):
+        raise BusyError(busy, hint=f"{hint.rstrip('.')}; {_MAY_BE_DEAD}" if hint else _MAY_BE_DEAD)
+    before = _held.get()
+    _held.set({**before, str(place): lease})
+    try:
+        with _renewed(lease):
+            yield
+    finally:
+        _held.set(before)
+        with suppress(OSError):  # it expires
+            lease.release()
+
+
+class Hold(FileLock):
+    """A lock of a folder that any thread may release."""
+
+
+def hold(place: Place) -> Hold | None:
+    """Hold the lock at a place until `release`, or for as long as this process lives.
+
+    None if somebody else holds it, and on an object store, whose leases would have to be renewed all the time.
+    """
+    if isinstance(place, ObjectPlace):
+        return None
+    make_folder(place.parent)
+    lock = Hold(place, timeout=0, thread_local=False, mode=file_mode_in(place.parent))
+    with suppress(Timeout):
+        lock.acquire()
+        return lock
+    return None
+
+
+def confirm(place: Place) -> None:
+    """Say that the lock at a place is held here still; a file lock is for as long as its process lives.
+
+    Raises:
+        BusyError: the lease expired, and somebody else may write by now, such as another thread of this process; or
+            this thread took none. Nothing more must be published.
+    """
+    if not isinstance(place, ObjectPlace):
+        return
+    lease = _held.get().get(str(place))
+    if lease is None or not lease.confirmed():
+        hint = "this process was stopped for longer than its lease lasts; begin again."
+        raise BusyError(f"Expected to hold the lock still, got another writer - at {place}", hint=hint)
+
+
+_held: ContextVar[Mapping[str, Lease]] = ContextVar("_held", default=MappingProxyType({}))
+"""The leases by place that this thread took: another one of the process may take a lease that expired."""
+
+
+@dataclass
+class Lease:
+    """A lock on an object store. `clock` is the time of day in seconds, the same for everybody."""
+
+    place: ObjectPlace
+    clock: Clock = time.time
+    ttl: float = TTL
+    owner: str = field(default_factory=lambda: f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex}")
+    number: int = 0
+    expires: float = 0.0
+
+    def acquire(self, timeout: float = 0.0) -> bool:
+        """Take the lock; False if somebody else holds it for longer than `timeout` seconds."""
+        expect_create(self.place)
+        deadline = time.monotonic() + timeout
+        while True:
+            newest = self._newest()
+            if newest and self._live(newest):
+                if timeout >= 0 and time.monotonic() >= deadline:
+                    return False
+                time.sleep(_ASKED_AGAIN)
+                continue
+            self.number = newest + 1
+            self.expires = self.clock() + self.ttl
+            try:
+                self._object(self.number).create(self._lease_bytes(self.expires))
+            except FileExistsError:
+                if self._read(self.number).get("owner") != self.owner:
+                    continue
+            # Whoever listed before older numbers were removed may have made one of those again.
+            if self._newest() == self.number:
+                break
+            self._object(self.number).unlink(missing_ok=True)
+        for old in self._numbers():
+            if old < self.number:
+                self._object(old).unlink(missing_ok=True)
+        return True
+
+    def renew(self) -> None:
+        """Move the end of the lease on; one that has expired already is left alone.
+
+        It counts when the store has taken it: by what stands there others know when they may write.
+        """
+        if self.confirmed():
+            expires = self.clock() + self.ttl
+            self._object(self.number).write_bytes(self._lease_bytes(expires))
+            self.expires = expires
+
+    def confirmed(self) -> bool:
+        """Whether the lease has not expired and nobody took the next number."""
+        return self.clock() < self.expires and self._newest() == self.number
+
+    def release(self) -> None:
+        """Give the lock up; nothing happens if somebody else took it meanwhile."""
+        if self._newest() == self.number:
+            self.expires = 0.0
+            self._object(self.number).write_bytes(self._lease_bytes(self.expires))
+
+    def _lease_bytes(self, expires: float) -> bytes:
+        return json.dumps({"owner": self.owner, "expires": expires}).encode()
+
+    def _object(self, number: int) -> ObjectPlace:
+        return self.place / f"{number:06d}"
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(entry.name) for entry in self.place.iterdir() if entry.name.isdecimal())
+
+    def _newest(self) -> int:
+        return max(self._numbers(), default=0)
+
+    def _read(self, number: int) -> dict[str, Any]:
+        try:
+            found = json.loads(self._object(number).read_bytes())
+            return found if isinstance(found, dict) else {}
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    def _live(self, number: int) -> bool:
+        """Whether a lease is held: it has not expired and was not given up."""
+        return float(self._read(number).get("expires", 0)) > self.clock()
+
+
+@contextmanager
+def _renewed(lease: Lease) -> Iterator[None]:
+    """Renew a lease in a thread for as long as the context is open."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(RENEWED):
+            with suppress(OSError):  # the next one may succeed; `confirm` tells
+                lease.renew()
+
+    thread = threading.Thread(target=renew, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def expect_create(place: ObjectPlace) -> None:
+    """Stop where a store creates an object twice: there, nobody could hold a lock.
+
+    Raises:
+        StoreError: it does, or says nothing about it.
+    """
+    if place.fs in _sound:
+        return
+    probe = place / f"probe-{uuid.uuid4().hex}"
+    probe.create(b"1")
+    try:
+        probe.create(b"2")
+    except FileExistsError:
+        _sound.append(place.fs)
+        return
+    finally:
+        probe.unlink(missing_ok=True)
+    raise StoreError(
+        f"Expected a store that creates an object once, got one that overwrites it - at {place}",
+        hint="use one with conditional writes (S3 `If-None-Match`), or a folder.",
+    )
+
+
+_sound: list[Any] = []
+"""Stores of this process that create an object once."""

@@ -1,0 +1,332 @@
+"""Where corpora and runs lie: a folder of this machine, or a prefix of an object store that fsspec reaches by URL.
+
+Gives: `place_of`, which makes a `Place` of a path or URL. A folder is a `pathlib.Path`; `s3://bucket/corpus` is an
+`ObjectPlace`, which has the few methods of a path that corpora and runs use. Credentials and endpoints are fsspec's own
+business: the environment, or its configuration files.
+
+Note: an object store has no rename, no append and no folders. A put is whole or absent, and
+durable when it returns; what names other things is put after them; what only one may write is made by `create`, which
+fails where the object stands.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from ...nodes.errors import InputError, ScopedRetrievalError, StoreError
+
+__all__ = ["ObjectPlace", "Place", "at_home", "fixed_place", "is_url", "place_of"]
+
+_LOCAL = ("file", "local")
+_EXTRAS = {"s3": "remote", "s3a": "remote"}
+"""Protocols whose package an extra of this one brings."""
+_PUT = ("LastModified", "last_modified", "mtime")
+"""What stores call the time at which an object was put; the first that one knows is meant."""
+_PATTERN = frozenset("*?[")
+_T = TypeVar("_T")
+
+
+class Stat(NamedTuple):
+    """What is known of an object without reading it: its size in bytes, and when it was put, 0 where its store does not
+    say."""
+
+    st_size: int
+    st_mtime_ns: int = 0
+
+
+class ObjectPlace:
+    """An object, or a prefix that stands for a folder. Methods are those of `pathlib.Path`, and mean the same."""
+
+    __slots__ = ("_info", "_key", "fs", "protocol")
+
+    def __init__(self, fs: Any, protocol: str, key: str, info: dict[str, Any] | None = None) -> None:
+        self.fs, self.protocol, self._key, self._info = fs, protocol, key.rstrip("/"), info
+
+    def __truediv__(self, name: str | Path | PurePosixPath) -> ObjectPlace:
+        below = PurePosixPath(name).as_posix()
+        return self if below == "." else ObjectPlace(self.fs, self.protocol, f"{self._key}/{below}")
+
+    def __str__(self) -> str:
+        return f"{self.protocol}://{self._key.lstrip('/')}"
+
+    def __repr__(self) -> str:
+        return f"ObjectPlace({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ObjectPlace) and str(self) == str(other)
+
+    def __lt__(self, other: ObjectPlace) -> bool:
+        return str(self) < str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return place_of, (str(self),)
+
+    @property
+    def name(self) -> str:
+        return self._key.rpartition("/")[2]
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.name).stem
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.name).suffix
+
+    @property
+    def parent(self) -> ObjectPlace:
+        return ObjectPlace(self.fs, self.protocol, self._key.rpartition("/")[0])
+
+    def with_name(self, name: str) -> ObjectPlace:
+        return self.parent / name
+
+    def resolve(self) -> ObjectPlace:
+        return self
+
+    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
+        """Nothing to do: a prefix is there when something lies below it."""
+
+    def exists(self) -> bool:
+        return self.is_file() or self.is_dir()
+
+    def is_file(self) -> bool:
+        return self._kind() == "file"
+
+    def is_dir(self) -> bool:
+        return self._kind() == "directory" if self._info else any(True for _ in self.iterdir())
+
+    def stat(self) -> Stat:
+        info = self._info or self._translated(lambda: self.fs.info(self._key))
+        put = next((info[name] for name in _PUT if isinstance(info.get(name), datetime)), None)
+        return Stat(int(info["size"] or 0), int(put.timestamp() * 1_000_000_000) if put else 0)
+
+    def read_bytes(self) -> bytes:
+        return self._translated(lambda: self.fs.cat_file(self._key))
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        return self.read_bytes().decode(encoding)
+
+    def open(self, mode: str = "rb") -> io.BytesIO:
+        """The object, read whole."""
+        assert mode == "rb", mode
+        return io.BytesIO(self.read_bytes())
+
+    def write_bytes(self, data: bytes | memoryview) -> None:
+        """Put the object, in place of one that stands; it is durable when this returns."""
+        self._translated(lambda: self.fs.pipe_file(self._key, bytes(data)))
+
+    def upload(self, file: Path) -> None:
+        """Put a local file as this object."""
+        self._translated(lambda: self.fs.put_file(str(file), self._key))
+
+    def create(self, data: bytes) -> None:
+        """Put the object where none stands.
+
+        Raises:
+            FileExistsError: there is one. A put that the store took and whose answer was lost may raise it, too: who
+                must know reads what stands.
+        """
+        self._translated(lambda: self.fs.pipe_file(self._key, data, mode="create"))
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        try:
+            self._translated(lambda: self.fs.rm_file(self._key))
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def remove_below(self) -> None:
+        """Remove every object below this prefix."""
+        keys = [self._below(name)._key for name in self.files()]
+        if exact := [key for key in keys if not _expanded(key)]:
+            self._translated(lambda: self.fs.rm(exact))
+        for key in filter(_expanded, keys):
+            self._translated(lambda key=key: self.fs.rm_file(key))
+
+    def iterdir(self) -> Iterator[ObjectPlace]:
+        """Objects and prefixes right below; none where there is nothing."""
+        try:
+            listed = self._translated(lambda: self.fs.ls(self._key, detail=True, refresh=True))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for info in listed:
+            if info["name"].rstrip("/") != self._key:
+                yield ObjectPlace(self.fs, self.protocol, info["name"], info)
+
+    def files(self) -> list[str]:
+        """Every object below, as names relative to this prefix, sorted."""
+        try:
+            found = self._translated(lambda: self.fs.find(self._key, refresh=True))
+        except FileNotFoundError:
+            return []
+        start = len(self._key) + 1
+        return sorted(name[start:] for name in found if name.startswith(f"{self._key}/"))
+
+    def glob(self, pattern: str) -> Iterator[ObjectPlace]:
+        """Objects below whose relative name matches, part by part."""
+        if "/" not in pattern:
+            yield from (entry for entry in self.iterdir() if PurePosixPath(entry.name).match(pattern))
+            return
+        depth = pattern.count("/")
+        yield from (self._below(n) for n in self.files() if n.count("/") == depth and PurePosixPath(n).match(pattern))
+
+    def write_all(self, data: Mapping[str, bytes | memoryview]) -> None:
+        """Put many objects below, together."""
+        if data:
+            self._translated(lambda: self.fs.pipe({self._below(name)._key: bytes(each) for name, each in data.items()}))
+
+    def read_all(self, names: list[str]) -> list[bytes]:
+        """Many objects below, read together."""
+        keys = [self._below(name)._key for name in names]
+        exact = [key for key in keys if not _expanded(key)]
+        found = self._translated(lambda: self.fs.cat(exact)) if exact else {}
+        return [found[key] if key in found else self._translated(lambda key=key: self.fs.cat_file(key)) for key in keys]
+
+    def _below(self, name: str) -> ObjectPlace:
+        return ObjectPlace(self.fs, self.protocol, f"{self._key}/{name}")
+
+    def _kind(self) -> str | None:
+        if self._info:
+            return self._info["type"]
+        try:
+            return self._translated(lambda: self.fs.info(self._key, refresh=True))["type"]
+        except FileNotFoundError:
+            return None
+
+    def _translated(self, call: Callable[[], _T]) -> _T:
+        """What a call gives; what the store says against it as an error that says what to do."""
+        try:
+            return call()
+        except (ScopedRetrievalError, FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise
+        except FileNotFoundError as error:
+            if "NoSuchBucket" in _codes(error):
+                bucket = self._key.lstrip("/").partition("/")[0]
+                hint = "make the bucket first; this tool makes none."
+                raise StoreError(f"Expected a bucket, got none - at {self.protocol}://{bucket}", hint=hint) from error
+            raise FileNotFoundError(2, "no such object", str(self)) from error
+        except Exception as error:  # every store of fsspec raises errors of its own
+            raise _refused(error, str(self)) from error
+
+
+Place: TypeAlias = Path | ObjectPlace
+"""Where something lies."""
+
+
+def is_url(text: object) -> bool:
+    """Whether a text names its protocol, as `s3://bucket/corpus` does."""
+    return isinstance(text, str) and "://" in text
+
+
+def place_of(given: str | Place, at: str = "place") -> Place:
+    """The place that a path or URL names; `file:///folder` is a folder of this machine. `at` says where it was given.
+
+    Raises:
+        InputError: there is no such protocol, or its package is not installed; the hint says which. Or the URL has one
+            of `*?[`, which fsspec takes for a pattern of many names.
+        StoreError: its credentials or options are not what the store takes.
+    """
+    if isinstance(given, ObjectPlace):
+        return given
+    if not is_url(given):
+        place = Path(given)
+        if (first := place.parts[0] if place.parts else "").endswith(":") and len(first) > 2:
+            hint = "give a URL as text: a Path makes one slash of two."
+            raise InputError.expected("a folder, or a URL", str(given), at, hint=hint)
+        return place
+    protocol, _, rest = str(given).partition("://")
+    if protocol in _LOCAL:
+        return Path(rest)
+    if not rest.strip("/"):
+        raise InputError.expected(f"a URL such as {protocol}://bucket/folder", str(given), at)
+    if _expanded(rest):
+        hint = "object stores treat it as a wildcard; choose another name."
+        raise InputError.expected("a URL without any of *?[", str(given), at, hint=hint)
+    hint = f"install scoped-retrieval[{_EXTRAS.get(protocol, 'remote')}], and fsspec's package for {protocol}"
+    hint = f"install scoped-retrieval[{_EXTRAS[protocol]}]" if protocol in _EXTRAS else hint
+    try:
+        from fsspec.core import url_to_fs
+
+        fs, key = url_to_fs(str(given), use_listings_cache=False)
+    except ImportError as error:
+        raise InputError(f"Expected a package for {protocol}, got none - at {given}", hint=hint) from error
+    except ValueError as error:
+        raise InputError(f"Expected a protocol that fsspec knows, got {protocol} - at {given}", hint=hint) from error
+    except Exception as error:  # every store of fsspec raises errors of its own
+        raise _refused(error, str(given)) from error
+    return ObjectPlace(fs, protocol, key)
+
+
+def fixed_place(given: str | Place) -> Place:
+    """The place that a path or URL names now, wherever this process goes: a relative path is another one in another folder."""
+    place = place_of(given)
+    return place.absolute() if isinstance(place, Path) else place
+
+
+def at_home(path: Path, at: str) -> Path:
+    """A path that may begin with `~`; `at` says where it was given.
+
+    Raises:
+        InputError: nobody knows the home that is meant.
+    """
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise InputError.expected("a path whose ~ is the home of a user", str(path), at) from error
+
+
+def _expanded(key: str) -> bool:
+    """Whether fsspec takes a key for a pattern, where it is given several at once."""
+    return not _PATTERN.isdisjoint(key)
+
+
+def _refused(error: Exception, at: str) -> StoreError:
+    """An error of a store as one of this package."""
+    kinds = {kind.__name__ for each in _chain(error) for kind in type(each).__mro__}
+    codes = _codes(error)
+    if kinds & {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}:
+        hint = "give them as the store's own tools take them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        return StoreError(f"Expected credentials, got none - at {at}", hint=hint)
+    if isinstance(error, PermissionError) or codes & _DENIED:
+        hint = "the credentials in use do not permit this; ask the owner of the store."
+        why = _why(codes & _DENIED)
+        return StoreError(f"Permission denied: {at}{why and f' ({why})'}", hint=hint)
+    if kinds & _UNREACHED:
+        hint = "is the address right (AWS_ENDPOINT_URL, FSSPEC_S3_ENDPOINT_URL), and does the store answer?"
+        return StoreError(f"Expected the store to answer, got {type(error).__name__} - at {at}", hint=hint)
+    why = (error.strerror if isinstance(error, OSError) else None) or _why(codes) or type(error).__name__
+    return StoreError(f"Expected a successful write, got {why} - at {at}")
+
+
+_DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"}
+_UNREACHED = {
+    "EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "HTTPClientError", "ConnectionError",
+    "ConnectionClosedError", "TimeoutError", "FSTimeoutError", "ClientConnectorError",
+}  # fmt: skip
+
+
+def _why(codes: set[str]) -> str:
+    return ", ".join(sorted(codes))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what caused it, each once: an error that is raised again may stand in its own chain."""
+    each: BaseException | None = error
+    seen: set[int] = set()
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each
+        each = each.__cause__ or each.__context__
+
+
+def _codes(error: BaseException) -> set[str]:
+    """What the store's answers say: `NoSuchBucket`, `AccessDenied`."""
+    answers = (getattr(each, "response", None) for each in _chain(error))
+    return {str(a["Error"].get("Code")) for a in answers if isinstance(a, dict) and isinstance(a.get("Error"), dict)}

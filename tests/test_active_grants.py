@@ -1,0 +1,255 @@
+"""Rights: judged at asked_at for the principal acted for; nothing revives one that expired, was removed or never was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judged_rows import grants_of, requests_of, seen
+from scoped_retrieval.nodes.mode_presets import mode_presets
+from scoped_retrieval.nodes.scope.active_grants import active_grants_of, bounds_of
+from scoped_retrieval.nodes.scope_resolution import contract_layers, reach
+from scoped_retrieval.nodes.tables import CONTRACT_LAYERS, CONTRACTS
+from scoped_retrieval.nodes.vocabulary import LIFECYCLES
+from wall_worlds import (
+    DAY,
+    MODES,
+    NOON,
+    POLICIES,
+    ROLES,
+    contract_bounds_of,
+    contracts_of,
+    grant_changes,
+    request_changes,
+    row_changes,
+    words,
+)
+
+BOT = {"principal": "bot", "project": None, "own_project": False, "act_as": ["ana"]}
+BY_BOT = {"asked_by": "bot"}
+
+
+def contract(request: dict, *grants: dict) -> dict:
+    return CONTRACTS.check(contracts_of(requests_of(request), grants_of(*grants))).to_pylist()[0]
+
+
+def test_a_request_for_another_runs_under_an_act_as_grant_with_their_rights_alone():
+    own = {"principal": "bot", "project": "shop", "zone": "restricted", "users": ["bob"]}
+    rows = [{}, {"zone": "restricted"}, {"owner_user": "bob"}, {"owner_user": "ana"}, {"owner_user": "bot"}]
+    assert seen(rows, BY_BOT, [{}, BOT, own]) == {0, 3}
+    assert seen(rows, {"principal": "bot"}, [{}, BOT, own]) == {0, 1, 2, 4}
+    found = contract(BY_BOT, {}, BOT)
+    assert (found["principal"], found["asked_by"], found["denied"]) == ("ana", "bot", False)
+
+
+@pytest.mark.parametrize("right", [
+    {}, {"principal": "other"}, {"act_as": ["bob"]}, {"act_as": []}, {"expires": NOON}, {"project": "pay"},
+])  # fmt: skip
+def test_without_an_act_as_grant_that_holds_here_the_request_is_denied(right):
+    grants = [{}, BOT | right] if right else [{}]
+    assert contract(BY_BOT, *grants)["denied_reason"] == "act_as_not_granted"
+    assert seen([{}], BY_BOT, grants) == set()
+
+
+@pytest.mark.parametrize("right", [{"expires": NOON + DAY}, {"project": "shop"}, {"act_as": ["bob", "ana"]}])
+def test_an_act_as_grant_holds_until_it_expires_in_its_project(right):
+    assert not contract(BY_BOT, {}, BOT | right)["denied"]
+
+
+def test_a_principal_that_may_not_be_acted_as_and_one_that_is_unknown_read_alike():
+    known = contract(BY_BOT | {"principal": "ana"}, {}, {"principal": "bot"})
+    unknown = contract(BY_BOT | {"principal": "nobody"}, {}, {"principal": "bot"})
+    assert {name for name in known if known[name] != unknown[name]} == {"principal", "contract_id"}
+
+
+def test_an_act_as_grant_opens_no_rows_and_is_not_passed_on():
+    assert seen([{}], {"principal": "bot"}, [{}, BOT]) == set()
+    chain = [{}, BOT, {"principal": "tool", "project": None, "own_project": False, "act_as": ["bot"]}]
+    assert contract({"asked_by": "tool"}, *chain)["denied_reason"] == "act_as_not_granted"
+
+
+def test_who_asks_for_whom_and_each_layer_is_a_row_in_order():
+    requests = requests_of({}, BY_BOT, BY_BOT | {"preset": "c0ffee"}, {"asked_by": "eve"})
+    held = grants_of({}, BOT)
+    layers = CONTRACT_LAYERS.check(
+        contract_layers(requests, held, reach(requests, held, ROLES), POLICIES, mode_presets(requests, MODES), ROLES)
+    ).to_pylist()
+    told = [(row["request_id"], row["ordinal"], row["layer"]) for row in layers]
+    plain = ["grants", "purpose", "request"]
+    bound = ["act_as", "grants", "purpose", "preset", "request"]
+    wanted = {"r0": plain, "r1": ["act_as", *plain], "r2": bound, "r3": ["act_as", *plain]}
+    assert told == [(r, n, layer) for r, names in wanted.items() for n, layer in enumerate(names, start=1)]
+    effects = {(row["request_id"], row["layer"]): row["effect"] for row in layers}
+    assert (effects["r1", "act_as"], effects["r3", "act_as"], effects["r3", "grants"]) == (
+        "principal",
+        "denied",
+        "denied",
+    )
+    assert next(row["version"] for row in layers if row["layer"] == "preset") == "c0ffee"
+
+
+@pytest.mark.parametrize(("request_change", "reason"), [
+    ({"allowed_sources": []}, "no_source_allowed"), ({"allowed_paths": []}, "no_path_allowed"),
+    ({"accepted_authority": []}, "no_authority_accepted"),
+])  # fmt: skip
+def test_an_empty_list_of_allowances_is_denied(request_change, reason):
+    assert contract(request_change, {})["denied_reason"] == reason
+    assert not contract({}, {})["denied"]
+
+
+@pytest.mark.parametrize("grant", [{"sources": []}, {"paths": []}])
+def test_a_grant_that_allows_nothing_is_no_grant(grant):
+    assert contract({}, grant)["denied_reason"] == "nothing_granted"
+    assert seen([{}], {}, [grant, {}]) == {0}
+
+
+def test_a_denied_path_is_denied_by_every_grant_of_its_project_and_no_other():
+    requests, held = (
+        requests_of({}, {"project": "pay"}),
+        grants_of({}, {"denied_paths": ["b/", "a/"]}, {"project": "pay"}),
+    )
+    bounds = contract_bounds_of(requests, held).to_pylist()
+    assert [(row["request_id"], row["denied_paths"]) for row in bounds] == [
+        ("r0", ["a/", "b/"]), ("r0", ["a/", "b/"]), ("r1", []),
+    ]  # fmt: skip
+
+
+instants = st.integers(-9, 9).map(lambda days: NOON + days * DAY)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(row_changes, min_size=1, max_size=6), request_changes, grant_changes, instants)
+def test_an_expired_grant_and_a_removed_principal_stay_shut_at_every_as_of(rows, request, grant, as_of):
+    rows = [row | {"recorded": as_of - DAY} for row in rows]
+    request = request | {"as_of": as_of, "project": "shop"}
+    assert seen(rows, request, [grant | {"expires": NOON}]) == set()
+    assert seen(rows, request, [grant | {"principal": "somebody else"}]) == set()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(row_changes, min_size=1, max_size=6), request_changes, grant_changes, grant_changes)
+def test_acting_for_another_is_asking_as_them(rows, request, theirs, own):
+    mine = own | {"principal": "bot"}
+    assert seen(rows, request | BY_BOT, [theirs, mine, BOT]) == seen(rows, request, [theirs])
+
+
+def optional_list(*of: str) -> st.SearchStrategy[list[str] | None]:
+    return st.none() | st.lists(words(of), max_size=2)
+
+
+who, where, expiries = words(["ana", "bob", "bot"]), words(["shop", "pay", "hr"]), words([None, NOON, NOON + DAY])
+drawn_requests = st.lists(
+    st.fixed_dictionaries({"principal": who, "project": where, "asked_at": words([NOON, NOON + DAY, NOON - DAY])},
+                          optional={"asked_by": who}), min_size=1, max_size=5,
+)  # fmt: skip
+opening = st.fixed_dictionaries(
+    {"principal": who, "project": where, "own_project": st.booleans(), "expires": expiries},
+    optional={
+        "for_projects": optional_list("shop", "pay"), "sources": optional_list("docs:*", "memory"),
+        "paths": optional_list("src/", "docs/"), "denied_paths": optional_list("a/", "b/"),
+        "users": optional_list("cyd", "bob"), "groups": optional_list("dev", "ops"),
+        "states": optional_list("verified", "candidate", "deprecated"), "zone": words(["public", "restricted"]),
+    },
+)  # fmt: skip
+acting = st.fixed_dictionaries(
+    {"principal": who, "project": st.none() | where, "own_project": st.just(False), "expires": expiries,
+     "act_as": st.lists(who, max_size=2)},
+)  # fmt: skip
+drawn_grants = st.lists(opening | acting, max_size=8)
+
+
+def in_force(grant: dict, request: dict) -> bool:
+    return grant["expires"] is None or request["asked_at"] < grant["expires"]
+
+
+def may_ask(request: dict, grants: list[dict]) -> bool:
+    """Whether the credential asks for itself, or for one that it may act as here and now."""
+    asks = request["asked_by"]
+    return asks in (None, request["principal"]) or any(
+        grant["principal"] == asks and request["principal"] in (grant["act_as"] or [])
+        and grant["project"] in (None, request["project"]) and in_force(grant, request)
+        for grant in grants
+    )  # fmt: skip
+
+
+def reached(request: dict, grants: list[dict]) -> list[dict]:
+    """The grants that a request reaches through: the rule, one grant at a time."""
+    mine = [
+        grant for grant in grants
+        if grant["principal"] == request["principal"] and grant["act_as"] is None and grant["project"] is not None
+        and grant["sources"] != [] and grant["paths"] != [] and in_force(grant, request)
+    ]  # fmt: skip
+    own = [grant for grant in mine if grant["own_project"] and grant["project"] == request["project"]]
+    lent = [
+        grant for grant in mine
+        if not grant["own_project"] and (grant["for_projects"] is None or request["project"] in grant["for_projects"])
+    ]  # fmt: skip
+    found = [*own, *lent] if own and may_ask(request, grants) else []
+    return sorted(found, key=lambda grant: (grant["project"], grant["rule_id"]))
+
+
+def tidy(values: list[str] | None) -> list[str] | None:
+    return None if values is None else sorted(set(values))
+
+
+def bound(request: dict, grant: dict, through: list[dict]) -> dict:
+    """The row of CONTRACT_BOUNDS of one grant."""
+    denied = [glob for other in through if other["project"] == grant["project"] for glob in other["denied_paths"] or ()]
+    return {
+        "request_id": request["request_id"], "project": grant["project"], "rule_id": grant["rule_id"],
+        "users": tidy([grant["principal"], *(grant["users"] or ())]), "sources": tidy(grant["sources"]),
+        "paths": tidy(grant["paths"]), "denied_paths": tidy(denied), "zone": grant["zone"],
+        "states": tidy(grant["states"]),
+    }  # fmt: skip
+
+
+def lifecycles(request: dict, through: list[dict]) -> set[str]:
+    """What the grants of the own project leave of the lifecycles; all of them where nothing is granted."""
+    own = [grant["states"] for grant in through if grant["own_project"]]
+    if not own or None in own:
+        return set(LIFECYCLES.values)
+    return {state for states in own for state in states}
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn_requests, drawn_grants)
+def test_who_reaches_what_is_what_the_rule_says_of_each_grant_alone(requests: list[dict], grants: list[dict]):
+    asked, held = requests_of(*requests), grants_of(*grants)
+    reach = active_grants_of(asked, held)
+    rules = held.to_pylist()
+    through = [reached(request, rules) for request in asked.to_pylist()]
+    pairs = [
+        (asked["request_id"][r].as_py(), reach.grants["rule_id"][g].as_py())
+        for r, g in zip(reach.request, reach.grant, strict=True)
+    ]
+    wanted = [(f"r{n}", grant["rule_id"]) for n, found in enumerate(through) for grant in found]
+    assert pairs == wanted
+    assert reach.granted.tolist() == [bool(found) for found in through]
+    assert reach.acting.tolist() == [may_ask(request, rules) for request in asked.to_pylist()]
+    assert reach.groups().to_pylist() == [tidy([g for one in found for g in one["groups"] or ()]) for found in through]
+    states = [{LIFECYCLES.values[n] for n in np.flatnonzero(row)} for row in reach.states]
+    assert states == [lifecycles(request, found) for request, found in zip(asked.to_pylist(), through, strict=True)]
+    denied = np.array([n % 3 == 2 for n in range(len(through))])
+    bounds = bounds_of(asked, reach, denied).to_pylist()
+    assert bounds == [
+        bound(request, grant, found)
+        for request, found, refused in zip(asked.to_pylist(), through, denied, strict=True)
+        for grant in found if not refused
+    ]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(drawn_requests, drawn_grants, st.randoms(use_true_random=False))
+def test_neither_the_order_of_requests_nor_their_company_changes_what_one_reaches(requests, grants, chance):
+    held = grants_of(*grants)
+    named = [request | {"request_id": f"r{n}"} for n, request in enumerate(requests)]
+
+    def bounds(of: list[dict]) -> list[dict]:
+        asked = requests_of(*of)
+        return bounds_of(asked, active_grants_of(asked, held), np.zeros(len(of), bool)).to_pylist()
+
+    together = bounds(named)
+    assert [row for request in named for row in bounds([request])] == together
+    chance.shuffle(named)
+    assert sorted(bounds(named), key=lambda row: (row["request_id"], row["project"], row["rule_id"])) == together

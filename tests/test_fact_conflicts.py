@@ -1,0 +1,155 @@
+"""Two high-trust rows that give one key different values conflict without a label; prose, and anything less, does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scoped_retrieval.pipeline.asking.retrieval import Retrieval
+from scoped_retrieval.pipeline.runs import RunStore
+from scoped_retrieval.pipeline.runs.erasing import erase_evidence
+from small_corpus import Story, days_ago, row
+
+QUESTION = "what is the fee of ENG-001"
+
+
+def record(file: str, text: str, **columns: Any) -> dict[str, Any]:
+    name = f"structured-sot:{file}"
+    return row("structured-fact", f"sot/{file}", text, source_id=name, entity="ENG-001", authority=3) | columns
+
+
+def memory(name: str, text: str, **columns: Any) -> dict[str, Any]:
+    owned = {"owner_user": "ana", "lifecycle": "verified", "authority": 2, "source_id": f"memory:{name}"}
+    return row("memory", f"memory/{name}", text, entity=name) | owned | columns
+
+
+def told(found: Retrieval) -> list[str]:
+    return [each["message"] for each in found.conditions if each["condition"] == "conflicting"]
+
+
+def asked(folder: Path, *rows: dict[str, Any], question: str = QUESTION, **fields: Any) -> list[str]:
+    return told(Story(folder, *rows).ask(question, **fields))
+
+
+FEE = record("engagements.csv", "id: ENG-001\nfee: $52,500\n")
+
+
+def test_records_that_give_one_field_two_values_conflict(tmp_path: Path):
+    other = record("billing.yaml", "id: eng-001\nfee: $50,000\n", entity="eng-001")
+    assert asked(tmp_path, FEE, other) == ["high-trust rows disagree about fee"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        record("billing.yaml", "id: ENG-001\nfee: 52500 USD\n"),
+        record("billing.yaml", "id: ENG-001\nFee: 52,500\n"),
+        record("billing.yaml", "id: ENG-001\nowner: ana\n"),
+        record("billing.yaml", "id: ENG-002\nfee: $50,000\n", entity="ENG-002"),
+        record("billing.yaml", "id: ENG-001\nfee: $50,000\n", authority=1),
+        record("billing.yaml", "id: ENG-001\nfee: $50,000\n", declared_standing="untrusted"),
+        record("billing.yaml", "id: ENG-001\nfee: $50,000\n", zone="restricted"),
+        row("doc", "brief.md", "fee: $50,000\n", entity="ENG-001", authority=3),
+        memory("fee", "fee: $50,000 for ENG-001"),
+    ],
+    ids=["one value spelt twice", "no currency", "another field", "another record", "general authority", "untrusted",
+         "not readable", "a document", "a memory is no record"],
+)  # fmt: skip
+def test_what_is_no_rival_does_not_conflict(tmp_path: Path, other: dict[str, Any]):
+    assert asked(tmp_path, FEE, other) == []
+
+
+TWICE = "id: ENG-001\nport: 80\nport: 443\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ([TWICE], []),
+        ([TWICE, "id: ENG-001\nport: 443\nport: 80\n"], []),
+        ([TWICE, "id: ENG-001\nport: 8080\n"], ["high-trust rows disagree about port"]),
+        ([TWICE, "id: ENG-001\nport: 443\n"], ["high-trust rows disagree about port"]),
+        (["id: ENG-001\nfee: $5\nfee: EUR 5\n"], []),
+    ],
+)
+def test_a_row_that_states_a_field_twice_is_no_rival_of_itself(tmp_path: Path, texts: list[str], message: list[str]):
+    rows = [record(f"{n}.csv", text) for n, text in enumerate(texts)]
+    assert asked(tmp_path, *rows, question="port and fee of ENG-001") == message
+
+
+def test_a_memory_that_states_a_value_twice_is_no_rival_of_itself(tmp_path: Path):
+    assert asked(tmp_path, memory("a", "retry limit: 5\nretry limit: 3"), question="retry limit") == []
+
+
+def test_a_message_names_what_prints_and_a_few_fields(tmp_path: Path):
+    hidden = ("\x1b[2Jfee", "fee\rtotal", "fee\u202eeef", "fee\u2028x", "\x9bfee")
+    rows = [record(f"{n}.csv", "".join(f"{field}: ${n}\n" for field in ("fee", *hidden))) for n in (1, 2)]
+    assert asked(tmp_path / "hidden", *rows) == ["high-trust rows disagree about fee"]
+    rows = [record(f"{n}.csv", "".join(f"fee {k:02}: ${n}\n" for k in range(40))) for n in (1, 2)]
+    named = "fee 00, fee 01, fee 02, fee 03, fee 04 and 35 more"
+    assert asked(tmp_path / "many", *rows) == [f"high-trust rows disagree about {named}"]
+
+
+def test_rows_that_two_files_number_alike_are_no_rivals(tmp_path: Path):
+    numbered = [record(f"{n}.csv", f"id: 7\nfee: ${n}\n", entity="7") for n in (1, 2)]
+    assert asked(tmp_path, *numbered, question="fee 7") == []
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "message"),
+    [
+        ("retry limit: 5", "Retry limit: 3", ["high-trust rows disagree about retry limit"]),
+        ("retry limit: on", "retry limit: no", ["high-trust rows disagree about retry limit"]),
+        ("retry limit: yes", "retry limit: on", []),
+        ("retry limit: 5", "retry limit: five of them", []),
+        ("retry limit: 5\nThe retry limit changed.", "retry limit: 3", []),
+        ("The retry limit is 5.", "The retry limit is 3.", []),
+    ],
+)
+def test_memories_conflict_where_they_state_a_value_and_nothing_else(
+    tmp_path: Path, one: str, two: str, message: list[str]
+):
+    assert asked(tmp_path, memory("a", one), memory("b", two), question="retry limit") == message
+
+
+def test_what_a_user_remembers_is_no_rival_of_what_the_project_does(tmp_path: Path):
+    rows = [memory("a", "retry limit: 5"), memory("b", "retry limit: 3", owner_user="")]
+    assert asked(tmp_path / "two", *rows, question="retry limit") == []
+    rows.append(memory("c", "retry limit: 4", owner_user=""))
+    assert asked(tmp_path / "three", *rows, question="retry limit") != []
+
+
+def test_an_earlier_version_is_no_rival_of_the_later_one(tmp_path: Path):
+    place = "ventures/a/projects/b/engagements.csv"
+    story = Story(tmp_path, FEE | {"path": place, "text": "fee: $50,000\n", "recorded_time": days_ago(5)})
+    story.tell(FEE | {"path": place, "text": "fee: $52,500\n"}, complete=["structured-sot:engagements.csv"])
+    review = {"mode": "review", "variables": {"venture": "a", "current_project": "b"}}
+    found = story.ask(QUESTION, **review)
+    assert {item["standing"] for item in found.tables["trimmed"].to_pylist()} == {"evidence", "history"}
+    assert told(found) == []
+    story.tell(record("billing.yaml", "fee: $50,000\n", path="ventures/a/projects/b/billing.yaml"))
+    assert told(story.ask(QUESTION, **review)) == ["high-trust rows disagree about fee"]
+
+
+def test_a_rival_of_something_that_is_not_shown_is_not_told(tmp_path: Path):
+    other = record("billing.yaml", "id: ENG-001\nfee: $50,000\n")
+    assert asked(tmp_path, FEE, other, max_items=1) == ["high-trust rows disagree about fee"]
+    assert asked(tmp_path / "none", FEE, other, max_tokens=1) == []
+
+
+def test_a_label_is_told_as_before(tmp_path: Path):
+    other = record("billing.yaml", "id: ENG-001\nfee: $50,000\n", conflict_set="fees")
+    assert asked(tmp_path, FEE | {"conflict_set": "fees"}, other) == ["competing claims exist about something shown"]
+
+
+def test_erasing_a_rival_takes_the_message_that_names_its_fields(tmp_path: Path):
+    story = Story(tmp_path, FEE, record("billing.yaml", "id: ENG-001\nfee: $50,000\n"))
+    with story.open(runs=tmp_path / "runs") as retriever:
+        found = retriever.retrieve({"project": "shop", "question": QUESTION, "max_items": 1})
+    (shown,) = (citation["evidence_id"] for citation in found.citations)
+    (rival,) = set(found.tables["candidates"]["evidence_id"].to_pylist()) - {shown}
+    store = RunStore(tmp_path / "runs")
+    assert erase_evidence(store, [rival], reason="asked for").texts
+    (run_id,) = store.run_ids()
+    assert not [text for text in store.open(run_id).texts["text"].to_pylist() if "disagree about" in text]
