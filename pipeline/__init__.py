@@ -6,7 +6,8 @@ Rooms rest on each other in one direction, which the import rules of the project
 - beside the main job, imported by the command line alone: `demo`, `evaluation`, `leaktest`, `maintenance`
 - `contracts`: preview, explain, lint, diff; `context`: what a model sees of a session this round
 - `asking`: from a request to a snapshot; `indexing`: from sources to a generation; `reading`: what was written
-- `engines`: who runs the shards of a run; `requests`: rows become REQUESTS; `config`: settings, grants, policies; `plugins`
+- `engines`: who runs the shards of a run; `requests`: rows become REQUESTS; `config`: settings, grants, policies; `plugins`,
+  with `reinforcement`, a score term of this package
 - `sources`: readers; `corpus`: generations of rows; `runs`: what was written; `views`: forms of it
 - `line`: the dataflow driven; `parsing`: files that people write; `redaction`; `storage`: folders, stores, locks; `progress`
 
