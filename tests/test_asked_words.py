@@ -75,7 +75,7 @@ def test_what_a_passage_says_does_not_depend_on_the_items_beside_it(beside: list
 
     def gains(opening: list[int], closing: list[int]) -> list[int]:
         asking = np.zeros(len(opening), np.int64)
-        said = passages._said(units, np.array(opening), np.array(closing), asking, terms)
+        said = passages._weight_before(units, np.array(opening), np.array(closing), asking, terms)
         own = said[len(said) - len(item) - 1 :]
         return (own - own[line]).tolist()
 

@@ -65,7 +65,7 @@ def test_a_model_that_is_pulled_while_it_encodes_gives_no_vector(server: OllamaS
 @pytest.mark.parametrize(
     ("answer", "got", "remedy"),
     [
-        ((500, b"{}"), "HTTP status 500", "the log of the server"),
+        ((500, b"{}"), "HTTP status 500", "see the server log"),
         ((200, b"not json"), "no JSON", "another service"),
         ((200, b"[]"), "JSON that is no object", "another service"),
         ((200, b'{"embeddings": []}'), "no vector", "ollama pull"),

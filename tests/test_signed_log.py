@@ -105,7 +105,7 @@ def test_a_log_that_was_set_back_is_refused(runs: Path, tmp_path: Path, capsys: 
     shutil.rmtree(runs)
     shutil.copytree(tmp_path / "older", runs)  # with its signed head: only who saw more can tell
     code, said = verified(capsys)
-    assert code == 5 and said.startswith("a line that was seen here before is gone")
+    assert code == 5 and said.startswith("a line seen earlier is missing or different")
 
 
 def test_a_crash_between_head_and_line_is_no_finding(

@@ -86,12 +86,12 @@ def corpus_wide_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def feedback_terms_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """The terms of feedback are those of the rows that stand beside the best ones, whoever may see them."""
-    right = relevance_feedback._said
+    right = relevance_feedback._terms_of_rows
 
     def wrong(evidence: Any, rows: Any) -> Any:
         return right(evidence, (rows + 1) % evidence.num_rows)
 
-    monkeypatch.setattr(relevance_feedback, "_said", wrong)
+    monkeypatch.setattr(relevance_feedback, "_terms_of_rows", wrong)
 
 
 def feedback_vectors_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
         plain = old.rows_of({at for at, segment in enumerate(old.segments) if not segment.encoded})
         return np.setdiff1d(plain, diff.known[diff.described_anew])
 
-    monkeypatch.setattr(publishing, "_told", wrong)
+    monkeypatch.setattr(publishing, "_to_encode", wrong)
 
 
 def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
