@@ -400,7 +400,7 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
         settings=run.settings,
         seconds=run.node_seconds if whole else {},
         took={name: took for name, took in run.request_seconds.items() if name in mine} if audit else {},
-        shards=[(f"shard {shard}", *spent) for shard, *spent in run.shard_seconds] if whole else (),
+        shards=[(f"shard {shard}", count, took) for shard, count, took in run.shard_seconds] if whole else (),
         quality=judged,
     )
 
