@@ -64,8 +64,8 @@ def test_the_last_recall_of_a_session_is_the_one_captured_last_whichever_run_beg
     minutes = iter(range(60))
 
     def asking() -> Retriever:
-        clock = lambda: NOON + timedelta(minutes=next(minutes))  # noqa: E731
-        return Retriever.open(settings["corpus"], principal="ana", runs=settings["runs"], lanes=LEXICAL, clock=clock)
+        return Retriever.open(settings["corpus"], principal="ana", runs=settings["runs"], lanes=LEXICAL,
+                              clock=lambda: NOON + timedelta(minutes=next(minutes)))  # fmt: skip
 
     with asking() as first, asking() as second:
         first.retrieve(ASKED, session_id="s-1")

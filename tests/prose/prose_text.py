@@ -53,5 +53,8 @@ def _prose(file: str, line: int, text: str) -> Iterator[Prose]:
 
 def without_code(text: str) -> str:
     """The text with code, links and fields replaced by as many spaces, so that places stay."""
-    blank = lambda match: re.sub(r"[^\n]", " ", match[0])  # noqa: E731
-    return _FIELD.sub(blank, _CODE.sub(blank, text))
+    return _FIELD.sub(_blank, _CODE.sub(_blank, text))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
