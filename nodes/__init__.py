@@ -22,7 +22,7 @@ The steps, in the order of the line, with the folders they draw on most:
 - `context_projection`: the bytes the model may read; `blocks`
 - `audit_snapshot`: decisions, conditions, snapshots; `audit`
 
-The context policy is a second line (`context_tables`), over `turns`: `context_state` (the session log folded),
+The context policy is a second line (`context_tables`: its tables), over `turns`: `context_state` (the session log folded),
 `context_sources` (everything that might be shown), six decisions (`context_selection`, `context_ordering`,
 `context_compression`, `context_isolation`, `context_budget`, `context_ledger`) and `context_messages` (the input itself).
 

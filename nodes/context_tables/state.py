@@ -1,0 +1,56 @@
+"""Tables of `context_state`.
+
+Note: facts of the state hold over half-open ranges of events.
+"""
+
+from __future__ import annotations
+
+from ..schema import int32, int64, string, strings, table, text
+
+STATE_FACTS = table(
+    "state_facts",
+    key=("session_id", "slot", "fact", "from_seq"),
+    order=("session_id", "slot", "fact", "from_seq"),
+    persist=False,
+    doc="The state of every session as of every event: each fact with the range of events over which it holds.",
+    session_id=string("the session"),
+    slot=string(
+        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, read, artifact, approval, verification, cleared, revoked, disclosed or history"
+    ),
+    fact=string("which fact of the slot: a path, an id; `` where a slot has one"),
+    value=text("the fact", nullable=True),
+    origin=string("who said so; of what the user said in passing, the kind of event", nullable=True),
+    zone=string("zone of the event that set it: a turn that may not see it is not told"),
+    event_id=string("the event that set it"),
+    from_seq=int64("the event that set it"),
+    until_seq=int64("the event that ended or replaced it; null = it holds", nullable=True),
+)
+
+TURN_STATES = table(
+    "turn_states",
+    key=("input_id",),
+    order=("input_id",),
+    persist=True,
+    doc="The state of each turn: document 003's AgentState as of the turn's event.",
+    input_id=string("the model input"),
+    user_goal=text("the goal in the user's words", nullable=True),
+    goal_event=string("the event that set it", nullable=True),
+    interpretation=text("how the model reads it", nullable=True),
+    phase=string("the phase"),
+    plan=text("the current plan", nullable=True),
+    latest_command=text("the last command", nullable=True),
+    failure=text("what fails", nullable=True),
+    failure_paths=strings("files that the failure points to"),
+    verification=text("the last verification since a file was modified", nullable=True),
+    modified_files=strings("files modified in this session, the last ones first"),
+    modified_count=int32("how many there are"),
+    artifact_refs=strings("artifacts, the last ones first"),
+    artifact_count=int32("how many there are"),
+    approvals=strings("what was denied and not granted since, the last ones first"),
+    approval_count=int32("how many there are"),
+    turn_count=int64("rounds so far"),
+    events=int64("events so far"),
+)
+
+StateFacts = STATE_FACTS.annotation
+TurnStates = TURN_STATES.annotation
