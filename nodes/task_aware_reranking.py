@@ -35,7 +35,7 @@ from .frames import PostingIndex, VectorIndex
 from .plugins import ASKED, NO_PLUGINS, Plugins, values_of
 from .recall.bm25 import Bm25
 from .recall.file_recall import FileRecall
-from .recall.pair_scores import Pairs, active_grants_of, lexical_scores, semantic_scores
+from .recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scores
 from .recall.recall_entries import TermWeights, Weighed
 from .recall.recall_scope import RecallTables, sub_query_of
 from .recall.turn_scores import scores_of_rows
@@ -201,7 +201,7 @@ def lane_scores(
         vector[sub_query_of(tables.sub_queries, query_vectors)] = query_vectors["vector_row"].to_numpy()
         unread = np.flatnonzero(semantic <= 0)
         semantic[unread] = semantic_scores(Pairs(request[unread], row[unread]), vector, tables, vectors)
-    reach = active_grants_of(weights, tables, bm25)[request]
+    reach = bm25_reach(weights, tables, bm25)[request]
     keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
     return LANE_SCORES.build({**keys, "bm25": lexical, "bm25_reach": reach, "cosine": semantic})
 

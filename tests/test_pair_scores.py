@@ -12,7 +12,7 @@ from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import pair_scores, posting_recall
 from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
-from scoped_retrieval.nodes.recall.pair_scores import Pairs, active_grants_of, lexical_scores, semantic_scores
+from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores, semantic_scores
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.recall.recall_scope import sub_query_of
 
@@ -76,13 +76,13 @@ def test_loops_and_arrays_weigh_alike(world: dict[str, Any], monkeypatch: pytest
         monkeypatch.setattr(posting_recall, "kernels", lambda visits, one=one: one)
         _, pairs, weights, tables = recalled(world, Bm25())
         scores = lexical_scores(pairs, weights, tables, world["postings"], Bm25())
-        found.append((scores.tolist(), active_grants_of(weights, tables, Bm25()).tolist()))
+        found.append((scores.tolist(), bm25_reach(weights, tables, Bm25()).tolist()))
     assert found[0] == found[1]
 
 
 def test_nothing_scores_more_than_can_be_reached_and_absent_terms_reach_nothing(world: dict[str, Any]) -> None:
     hits, pairs, weights, tables = recalled(world, Bm25())
-    reach = active_grants_of(weights, tables, Bm25())
+    reach = bm25_reach(weights, tables, Bm25())
     assert (np.asarray(hits["score_max"]) < reach[pairs.request]).all()
     assert (reach > 0).tolist() == [True, True, True, False]
 
@@ -92,7 +92,7 @@ def test_withheld_rows_weigh_nothing(world: dict[str, Any]) -> None:
     reaches = []
     for given in (world, frame(rows)):
         _, _, weights, tables = recalled(given, Bm25(), REQUESTS[:1])
-        reaches.append(active_grants_of(weights, tables, Bm25()).tolist())
+        reaches.append(bm25_reach(weights, tables, Bm25()).tolist())
     assert reaches[0] == reaches[1]
 
 

@@ -17,7 +17,7 @@ from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import pair_scores, posting_recall
 from scoped_retrieval.nodes.recall.bm25 import VARIANTS, Bm25
-from scoped_retrieval.nodes.recall.pair_scores import Pairs, active_grants_of, lexical_scores, mean_cosines
+from scoped_retrieval.nodes.recall.pair_scores import Pairs, bm25_reach, lexical_scores, mean_cosines
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.relevance_feedback import feedback_rows, feedback_scores, feedback_terms
 from scoped_retrieval.nodes.tables import (
@@ -75,7 +75,7 @@ def fed(
     out = line(world, requests, *names, plan=PLAN, bm25=bm25, vectors=index)
     pool, tables = out["candidates"].filter(pc.invert(out["candidates"]["withheld"])), out["recall_tables"]
     owner = positions(pool["request_id"], tables.contracts["request_id"])
-    reach = active_grants_of(TermWeights.concat(out["lexical_recall"].weights), tables, bm25)
+    reach = bm25_reach(TermWeights.concat(out["lexical_recall"].weights), tables, bm25)
     scores = {"bm25": pool["bm25_raw"], "bm25_reach": reach[owner], "cosine": np.zeros(pool.num_rows)}
     lanes = LANE_SCORES.build({name: pool[name] for name in ("request_id", "evidence_id", "pool_rank")} | scores)
     weighed = given.get("weights") or weights(tables.contracts["request_id"])
@@ -282,7 +282,7 @@ def test_the_query_expanded_by_the_terms_is_the_sum_of_both(world: dict[str, Any
         lexical_scores(pairs, one, tables, world["postings"], bm25) for one in (asked, fed_back, mixed)
     )
     assert both == pytest.approx((1 - share) * plain + share * extra, abs=1e-7)
-    reach = active_grants_of(fed_back, tables, bm25)[pairs.request]
+    reach = bm25_reach(fed_back, tables, bm25)[pairs.request]
     worded = found["lanes"]["bm25_reach"].to_numpy() > 0
     wanted = np.divide(extra, reach, out=np.zeros(len(extra)), where=(reach > 0) & worded)
     assert found["scores"]["lexical"].to_numpy() == pytest.approx(wanted, abs=1e-8)

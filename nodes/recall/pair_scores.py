@@ -38,7 +38,7 @@ class Pairs:
         return starts_of(np.bincount(self.request, minlength=requests))
 
 
-def active_grants_of(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:
+def bm25_reach(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:
     """The most that BM25 can give under each contract row: the sum of the weights of its sub-query with the greatest."""
     sums = np.bincount(weights.sub, weights=weights.weight, minlength=tables.sub_queries.num_rows) * bm25.ceiling
     reach = np.zeros(tables.contracts.num_rows)
