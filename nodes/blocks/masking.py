@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.list_columns import flattened
-from ..columns.ragged import starts_of
+from ..columns.ragged import spread, starts_of
 from ..schema import SPAN
 
 __all__ = ["DETECTOR", "class_lists", "clipped", "masked", "masked_column", "masked_with_spans"]
@@ -82,8 +82,7 @@ def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.
     """The masked texts, and the byte ranges of the masks in each: list<struct<start, end>>, ascending."""
     if classes.null_count == len(classes):
         return texts, _no_masks(len(texts))
-    rows: list[Int] = []
-    bounds: list[tuple[int, int]] = []
+    rows, bounds = [np.empty(0, np.int64)], [np.empty((0, 2), np.int64)]
     for names in pc.unique(classes.drop_null()).to_pylist():
         prefilter = "|".join(_PATTERNS[name][0] for name in names.split())
         hit = pc.and_(pc.equal(classes, names), pc.match_substring_regex(texts, pattern=prefilter))
@@ -93,11 +92,11 @@ def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.
         cleaned = pa.array([text for text, _ in found], texts.type).take(encoded.indices)
         if any(spans for _, spans in found):
             texts = pc.replace_with_mask(texts, pc.fill_null(hit, False), cleaned)
-        for row, code in zip(at.tolist(), encoded.indices.to_pylist(), strict=True):
-            rows.append(np.full(len(found[code][1]), row, dtype=np.int64))
-            bounds += found[code][1]
-    owner = np.concatenate(rows) if rows else np.empty(0, np.int64)
-    pairs = np.array(bounds, dtype=np.int64).reshape(-1, 2)
+        counts, code = np.array([len(spans) for _, spans in found], dtype=np.int64), np.asarray(encoded.indices)
+        which, place = spread(starts_of(counts)[code], counts[code])
+        rows.append(at[which])
+        bounds.append(np.array([span for _, spans in found for span in spans], np.int64).reshape(-1, 2)[place])
+    owner, pairs = np.concatenate(rows), np.concatenate(bounds)
     order = owner.argsort(kind="stable")
     return texts, _lists(owner[order], pairs[order], len(texts))
 
