@@ -162,8 +162,6 @@ def named(*families: Family) -> tuple[str, ...]:
     return tuple(term.name for term in TERMS if term.family in families)
 
 
-def terms_of(columns: Iterable[str]) -> tuple[str, ...]:
-    """The score terms among the columns of a table of scores, those of plugins, which have a dot in their names, last."""
-    given = list(columns)
-    own = {term.name for term in TERMS}
-    return (*(name for name in given if name in own), *(name for name in given if "." in name))
+def terms_of_plugins(columns: Iterable[str]) -> tuple[str, ...]:
+    """The score terms of plugins among the columns of a table of scores: their names have a dot in them."""
+    return tuple(name for name in columns if "." in name)

@@ -44,7 +44,7 @@ from .reranking.file_terms import file_terms
 from .reranking.reasons import reasons, source_signal
 from .reranking.role_terms import freshness, role_terms
 from .reranking.row_terms import age_in_days, authority_term, recency_term, scope_term
-from .score_terms import SCORED, TERMS, terms_of
+from .score_terms import TERMS, terms_of_plugins
 from .tables import (
     FILE_SCORES,
     LANE_SCORES,
@@ -305,7 +305,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
     weight = positions(score_terms["request_id"], rerank_weights["request_id"])
     contributions = {
         name: quantise(floats(rerank_weights[name])[weight] * floats(score_terms[name]))
-        for name in (*CLASSES, *terms_of(score_terms.column_names)[len(SCORED) :])
+        for name in (*CLASSES, *terms_of_plugins(score_terms.column_names))
         if name != "diversity"
     }
     base = sum(contributions.values(), np.zeros(score_terms.num_rows))

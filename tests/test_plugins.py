@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plugin_package import SOURCE, install, settings_of
 from scoped_retrieval.nodes.columns.digests import table_digest
 from scoped_retrieval.nodes.errors import InputError, SchemaError
-from scoped_retrieval.nodes.score_terms import terms_of
+from scoped_retrieval.nodes.score_terms import TERMS, terms_of_plugins
 from scoped_retrieval.nodes.tables import EVIDENCE, RANKED, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.walls.gate_order import GateOrder
 from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
@@ -196,7 +196,7 @@ def test_a_contract_explains_the_gates_of_plugins(story):
 
 def test_contributions_of_a_plugin_add_up_to_the_final_score(story):
     ranked = answered(story).tables["ranked"].to_pylist()
-    terms = terms_of(ranked[0])
+    terms = (*(term.name for term in TERMS), *terms_of_plugins(ranked[0]))
     assert terms[-1] == "acme.length"
     for each in ranked:
         assert sum(each[term] for term in terms) == each["final"] == sum(each[term] for term in reversed(terms))

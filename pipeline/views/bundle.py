@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, runtime_checkable
 
-from ...nodes.score_terms import TERMS
+from ...nodes.score_terms import TERMS, terms_of_plugins
 from ...nodes.vocabulary import ACTIONS, AUTHORITY
 from .bundle_models import KnowledgeStatus
 from .masked_places import masked_places
@@ -251,7 +251,7 @@ def _selected(
 def _scores(score: Row) -> dict[str, Any]:
     """The four scores and their sum; terms of plugins count as reranking."""
     four = {name: sum(score[term] for term in of) for name, of in _CLASSES.items()}
-    four["rerank"] += sum(value for name, value in score.items() if "." in name)
+    four["rerank"] += sum(score[name] for name in terms_of_plugins(score))
     return four | {"final": score["final"]}
 
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
+from ...nodes.score_terms import terms_of_plugins
 from ...nodes.vocabulary import SCORE_TERMS
 from .overview import duration, overview_svg
 from .steps import steps_of
@@ -60,7 +61,7 @@ def snapshot_page(
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
     failure = one_of(rows, "failures")
     status = text_of(snapshot.get("status"))
-    known = (*SCORE_TERMS, *(name for name in next(iter(scores.values()), ()) if "." in name))
+    known = (*SCORE_TERMS, *terms_of_plugins(next(iter(scores.values()), ())))
     terms = [term for term in known if any(row.get(term) for row in scores.values())]
     items = _items(rows, scores, terms)
     return rendered(

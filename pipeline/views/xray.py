@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import TABLES
 from ...nodes.vocabulary import SCORE_TERMS, Vocabulary
 
@@ -185,7 +186,7 @@ def _results(rows: Rows) -> list[str]:
 def _score(ranked: Row | None) -> list[str]:
     if not ranked:
         return []
-    known = (*SCORE_TERMS, *(name for name in ranked if "." in name))
+    known = (*SCORE_TERMS, *terms_of_plugins(ranked))
     terms = " ".join(f"{t}={ranked[t]:.4f}" for t in known if ranked.get(t))
     return [f"    score: final={ranked['final']:.4f} {terms}".rstrip()]
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....nodes.errors import InputError
+from ....nodes.score_terms import terms_of_plugins
 from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
 from ..access import audience_of, expect_reader, open_run, readable_snapshots
@@ -123,8 +124,9 @@ def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
 def _moved_most(keys: pd.DataFrame, before: Side, after: Side) -> np.ndarray:
     """The score term whose contribution changed most, with the change; empty where none did."""
     known = [side.tables["ranked"] for side in (before, after)]
-    of_plugins = (name for name in map(str, known[0]) if "." in name)
-    terms = [term for term in (*SCORE_TERMS, *of_plugins) if all(term in one for one in known)]
+    terms = [
+        term for term in (*SCORE_TERMS, *terms_of_plugins(map(str, known[0]))) if all(term in one for one in known)
+    ]
     if not len(keys) or not terms:
         return np.full(len(keys), "", dtype=object)
     on = list(keys.columns)
