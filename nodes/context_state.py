@@ -98,8 +98,8 @@ def _cleared(made: pa.Table, seq: Int) -> Int:
     rows = np.concatenate([failing, clearing])
     at = pa.array(rows)
     kind = pc.replace_substring_regex(flat(made["fact"]).take(at), pattern=r"(?s):.*", replacement="")
-    key = codes_of([flat(made["session_id"]).take(at), kind]) * (int(seq.max()) + 3) + seq[rows] + 1
     code = codes_of([flat(made["session_id"]).take(at), kind])
+    key = code * (int(seq.max()) + 3) + seq[rows] + 1
     passed = np.argsort(key[len(failing) :], kind="stable") + len(failing)
     place = key[passed].searchsorted(key[: len(failing)], side="right")
     found = place < len(passed)

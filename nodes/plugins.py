@@ -10,7 +10,7 @@ gate, and what a term says is clipped and rounded so that contributions add up t
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,7 +111,7 @@ def _check_names(names: Collection[str], kind: str) -> None:
         raise InputError.described("names of their own", f"one twice among {', '.join(sorted(names))}", kind)
 
 
-def _check_columns(names: Iterable[str], known: Mapping[str, Any], at: str) -> None:
+def _check_columns(names: Iterable[str], known: Collection[str], at: str) -> None:
     for name in names:
         if name not in known:
             raise InputError.one_of(known, name, at)
@@ -124,7 +124,7 @@ def _check_gate(gate: Gate) -> None:
         raise InputError.expected(PLUGIN_REASON, gate.reason_code, f"{gate.name}.reason_code")
     if not gate.columns:
         raise InputError.described("the columns of EVIDENCE that it reads", "none", f"{gate.name}.columns")
-    _check_columns(gate.contract_columns, dict.fromkeys(CONTRACT_COLUMNS), f"{gate.name}.contract_columns")
+    _check_columns(gate.contract_columns, CONTRACT_COLUMNS, f"{gate.name}.contract_columns")
     for name, function in (("stops", gate.stops), ("removes", gate.removes)):
         if function is None:
             hint = "both walls judge every row: `stops` a segment at once, `removes` candidates again"

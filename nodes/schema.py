@@ -138,8 +138,9 @@ class Table:
             for field, given in zip(expected, got, strict=True):
                 if given.type != field.type:
                     raise SchemaError(f"Expected {field.type}, got {given.type} - at {self.name}.{field.name}")
-        for place in self._required if len(expected) == len(self.columns) else range(len(expected)):
-            if not expected.field(place).nullable and table.column(place).null_count:
+        further = range(len(self.columns), len(expected)) if self.extra is not None and not self.extra.nullable else ()
+        for place in (*self._required, *further):
+            if table.column(place).null_count:
                 raise SchemaError(f"Expected a value in every row, got nulls - at {self.name}.{expected.names[place]}")
         return table
 

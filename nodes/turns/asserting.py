@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, codes_of, constants, flat, integers
+from ..columns.keys import among, codes_of, constants, distinct_rows, flat, integers
 from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
@@ -80,7 +80,7 @@ class _Events:
         of = _Events(self.table.take(pa.array(rows[held.rows])))
         names = held.vocabulary.take(pa.array(held.codes)).cast(pa.string())
         once = np.zeros(len(names), dtype=bool)
-        once[np.unique(codes_of([of.column("seq"), names]), return_index=True)[1]] = True
+        once[distinct_rows(codes_of([of.column("seq"), names]))[0]] = True
         return of.facts(slot, once, names, names)
 
     def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:

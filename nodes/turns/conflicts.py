@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, codes_of, flat, integers, rank_within
+from ..columns.keys import among, codes_of, distinct_rows, flat, integers, rank_within
 from ..columns.ragged import spread, starts_of
 from .duties import TOPIC_WORDS, sentences
 from .joining import joined
@@ -55,7 +55,7 @@ def conflicts(sources: pa.Table) -> pa.Table:
         for forbids in (True, False):
             told = pa.array([_first(one, words, forbids) for one in said], _TEXT).take(pa.array(at))
             row = np.flatnonzero(np.asarray(told.is_valid()))
-            row = row[np.sort(np.unique(np.stack([turn[row], scope[row]], axis=1), axis=0, return_index=True)[1])]
+            row = row[np.sort(distinct_rows(turn[row], scope[row])[0])]
             sides.append((row, told))
         (forbidding, never), (asking, always) = sides
         order = np.argsort(turn[asking], kind="stable")
@@ -86,7 +86,7 @@ def _pairs(
     starts = pa.array(starts_of(np.full(len(one[0]), 2)), pa.int32())
     return rows(
         integers(some["turn"])[one[0]],
-        source_id=named_id("conflict", pa.array([topic]).take(pa.array(np.zeros(len(both) // 2, np.int64))), *(ids.take(row) for row in at)),
+        source_id=named_id("conflict", pa.repeat(topic, len(one[0])), *(ids.take(row) for row in at)),
         source_kind="rule_conflict",
         part="rules",
         content_class="rule",
