@@ -29,7 +29,8 @@ from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
 from .schema import TIMESTAMP
-from .scope.selectors import SourcePairs, selected_pairs, source_pairs
+from .scope.selectors import source_pairs
+from .scope.unmatched_selectors import source_names, unmatched
 from .tables import (
     ADMISSIBLE,
     FILTER_LADDER,
@@ -63,8 +64,6 @@ _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _PAIRS_AT_ONCE = 1 << 20
 """(instant, row) pairs judged together: about 60 MB."""
 _NO_ROWS = np.empty(0, dtype=np.int8)
-_BETWEEN = "\0"
-"""Between selectors: none has it."""
 
 
 def gated_rows(
@@ -191,7 +190,7 @@ def scope_times(
                 lengths[position] = length[passed].sum()
                 _, data = offsets_and_bytes(lines.take(pa.array(place[passed])))
                 digests.append(hashlib.sha256(data.data).hexdigest())
-                sources.append(_named(pairs, place[passed]) if pairs else [])
+                sources.append(source_names(pairs, place[passed]) if pairs else [])
                 stopped[position] = np.bincount(code, minlength=len(GATES) + 1)[_TIME]
     return SCOPE_TIMES.build(
         {
@@ -235,7 +234,7 @@ def admissible(
             "total_length": scope_times["total_length"].take(judged).fill_null(0),
             "withheld": within - rows,
             "row_digest": scope_times["row_digest"].take(judged).fill_null(nothing),
-            "unmatched_sources": _unmatched(contracts["allowed_sources"], scope_times["sources"], moment),
+            "unmatched_sources": unmatched(contracts["allowed_sources"], scope_times["sources"], moment),
         }
     )
 
@@ -334,31 +333,6 @@ def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.i
     moment = np.full(len(group), -1, dtype=np.int64)
     moment[group >= 0] = place
     return table[:, first].T, moment
-
-
-def _named(pairs: SourcePairs, rows: NDArray[np.int64]) -> list[str]:
-    """Class and id of the sources of some of the rows that `pairs` is of, sorted."""
-    used = pa.array(np.unique(pairs.codes[rows]))
-    return sorted(
-        f"{c}\t{s}"
-        for c, s in zip(*(a.take(used).to_pylist() for a in (pairs.origin_class, pairs.source_id)), strict=True)
-    )
-
-
-def _unmatched(selectors: pa.ChunkedArray, sources: pa.ChunkedArray, moment: NDArray[np.int64]) -> pa.Array:
-    """Of each request, the selectors that pick none of the sources of its A(r); a denied request has none."""
-    lists = flat(selectors)
-    asked = np.flatnonzero((moment >= 0) & np.asarray(lists.is_valid()))
-    spelled = pc.binary_join(lists.take(pa.array(asked)), _BETWEEN).dictionary_encode()
-    first, alike = distinct_rows(moment[asked], np.asarray(spelled.indices).astype(np.int64))
-    found: list[list[str]] = [[]]
-    for at in asked[first].tolist():
-        stored = [pair.partition("\t") for pair in sources[int(moment[at])].as_py()]
-        pairs = source_pairs(*(pa.array([pair[part] for pair in stored], pa.string()) for part in (0, 2)))
-        found.append([one for one in lists[at].as_py() if not selected_pairs([one], pairs).any()])
-    place = np.zeros(len(moment), dtype=np.int64)
-    place[asked] = alike + 1
-    return pa.array(found, pa.list_(pa.string())).take(pa.array(place))
 
 
 def _lines(ids: pa.ChunkedArray) -> pa.Array:

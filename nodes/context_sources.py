@@ -9,7 +9,6 @@ log; what they set still holds through the state. So the cost of a turn does not
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -33,9 +32,10 @@ from .context_tables import (
 )
 from .turns.asof import FOREVER, HORIZON, Sessions, before, holding
 from .turns.conflicts import conflicts
-from .turns.duties import BOUND, LONG_MESSAGE, apart
+from .turns.duties import BOUND
 from .turns.joining import joined
 from .turns.session_sources import crossed, events_of, items_of, matches_of, named_id, rows
+from .turns.user_sources import goals, last_messages, pasted_texts
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -66,16 +66,16 @@ def context_sources(
     turn, event = before(sessions, sessions.codes(log_events["session_id"]), integers(log_events["seq"]), HORIZON)
     instructing = [
         _rules(context_turns, rule_texts),
-        *_goal(turn_states),
+        *goals(turn_states),
         *_held(sessions, state_facts, turn_states),
     ]
     parts = [
         *instructing,
         conflicts(pa.concat_tables(instructing)),
         *_state(turn_states),
-        _last_messages(sessions, state_facts, turn, event, log_events),
+        last_messages(sessions, state_facts, turn, event, log_events),
         events_of(turn, event, log_events, turn_states, state_facts),
-        _pasted(turn, event, log_events, turn_states),
+        pasted_texts(turn, event, log_events, turn_states),
         matches_of(turn, event, log_events, log_matches),
         items_of(turn, event, context_turns, log_events, retrieved_items),
         _memories(sessions, memory_records),
@@ -123,77 +123,6 @@ def _placed(place: pa.Array, origin: pa.ChunkedArray) -> pa.Array:
     """Where a rule stands; one that holds for all repositories says so."""
     everywhere = joined("global rule", place, between=", ", skip_nulls=True)
     return pc.if_else(pc.equal(flat(origin), "global"), everywhere, place)
-
-
-def _goal(states: pa.Table) -> list[pa.Table]:
-    """The goal in the user's own words, and what is pasted into it: that is untrusted text. A goal without own words is its text."""
-    turn = np.flatnonzero(np.asarray(flat(states["user_goal"]).is_valid()))
-    at = pa.array(turn)
-    told = flat(states["user_goal"]).take(at).dictionary_encode()
-    parts = [apart(text) for text in told.dictionary.to_pylist()]
-    parts = [
-        (own, pasted) if _OWN.search(own) else (text, None)
-        for (own, pasted), text in zip(parts, told.dictionary.to_pylist(), strict=True)
-    ]
-    own, pasted = (pa.array([each[place] for each in parts], _TEXT).take(told.indices) for place in (0, 1))
-    event = named_id("event", flat(states["goal_event"]).take(at))
-    goal = rows(
-        turn,
-        source_id=named_id("goal", flat(states["goal_event"]).take(at)),
-        source_kind="user_goal",
-        part="user_goal",
-        content_class="rule",
-        standing="instruction",
-        required=True,
-        text=own,
-        excerpt=_beginning(own, event),
-        reference=event,
-        row=turn,
-    )
-    some = np.flatnonzero(np.asarray(pasted.is_valid()))
-    there = pa.array(some)
-    return [goal, _of_pasted(turn[some], event.take(there), pasted.take(there), "Pasted with the goal")]
-
-
-_OWN = re.compile(r"(?m)^(?!\[pasted, \d+ lines?\]$).*\w")
-"""A line of the user's own words."""
-
-
-def _pasted(turn: Int, event: Int, events: pa.Table, states: pa.Table) -> pa.Table:
-    """What is pasted into the messages of the horizon, the goal apart."""
-    goal = pc.equal(flat(events["event_id"]).take(pa.array(event)), flat(states["goal_event"]).take(pa.array(turn)))
-    there = pc.and_(flat(events["pasted"]).take(pa.array(event)).is_valid(), pc.invert(pc.fill_null(goal, False)))
-    some = np.flatnonzero(np.asarray(there))
-    at = pa.array(event[some])
-    id_, text = named_id("event", flat(events["event_id"]).take(at)), flat(events["pasted"]).take(at)
-    return _of_pasted(turn[some], id_, text, "Pasted", event[some])
-
-
-def _of_pasted(turn: Int, event: pa.Array, text: pa.Array, heading: str, row: Int | None = None) -> pa.Table:
-    return rows(
-        turn,
-        source_id=pc.replace_substring_regex(event, r"^event", "pasted"),
-        source_kind="pasted_text",
-        part="recent_tail",
-        content_class="untrusted_text",
-        standing="untrusted",
-        heading=heading,
-        text=text,
-        excerpt=_beginning(text, event, LONG_MESSAGE),
-        reference=event,
-        row=-1 if row is None else row,
-    )
-
-
-def _beginning(text: pa.Array, reference: pa.Array, longer_than: int = BOUND) -> pa.Array:
-    """The beginning of a long text with where all of it is; null for a short one."""
-    more = pc.subtract(pc.utf8_length(text), LONG_MESSAGE)
-    told = joined(" [", pc.cast(more, pa.string()), " more characters: open ", reference, "]")
-    return pc.if_else(
-        pc.greater(pc.utf8_length(text), longer_than),
-        joined(pc.utf8_slice_codeunits(text, 0, LONG_MESSAGE), told),
-        None,
-    )
 
 
 def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Table]:
@@ -315,33 +244,6 @@ def _listed(lists: Any, count: Int) -> pa.Array:
         "",
     )
     return pc.if_else(pa.array(count > 0), joined(pc.binary_join(values, ", "), tail), None)
-
-
-def _last_messages(sessions: Sessions, facts: pa.Table, turn: Int, event: Int, events: pa.Table) -> pa.Table:
-    """The last messages of the user that lie before the horizon; those within it are events."""
-    wanted = np.flatnonzero(among(facts["slot"], ("said",)))
-    some = facts.take(pa.array(wanted))
-    seq = integers(some["from_seq"])
-    until = integers(pc.fill_null(some["until_seq"], FOREVER))
-    fact, owner = holding(sessions, sessions.codes(some["session_id"]), seq, until)
-    first = np.full(len(sessions.turn_seq), FOREVER, dtype=np.int64)
-    np.minimum.at(first, turn, integers(events["seq"])[event])
-    far = seq[fact] < first[owner]
-    fact, owner = fact[far], owner[far]
-    at = pa.array(fact)
-    id_ = named_id("event", flat(some["event_id"]).take(at))
-    return rows(
-        owner,
-        source_id=id_,
-        source_kind="user_message",
-        part="recent_tail",
-        standing="history",
-        heading=joined("Earlier, ", pc.replace_substring(flat(some["origin"]).take(at), ".", " ")),
-        text=flat(some["value"]).take(at),
-        reference=id_,
-        seq=seq[fact],
-        row=wanted[fact],
-    )
 
 
 def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:

@@ -8,7 +8,8 @@
 - `scopes`: which rules, files and tools a task touches
 - `joining`: texts side by side
 - `frame`: every byte of a model input but the texts themselves
-- `session_sources`: sources of the session log; `judging` and `worth`: what gates decide with, and the fifth gate
+- `session_sources`: sources of the session log; `user_sources`: what the user says
+- `judging` and `worth`: what gates decide with, and the fifth gate
 - `filling`: which sources fit, all turns at once
 - `texts`: both messages of many turns
 """
