@@ -123,7 +123,7 @@ def _unmatched_rule(ids: pa.Array, admissible: pa.Table, open_: NDArray[np.bool_
 
 
 def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
-    lanes = sorted(pc.unique(lane_states["lane"]).to_pylist())
+    lanes = sorted(pc.unique(lane_states["lane"]).to_pylist())  # a handful: the loop below is over names of lanes
     at = positions(lane_states["lane"], pa.array(lanes, pa.string())), positions(lane_states["request_id"], ids)
     state, message = (np.full((len(lanes), len(ids)), "", dtype=object) for _ in range(2))
     state[at], message[at] = objects(lane_states["state"]), objects(lane_states["message"])

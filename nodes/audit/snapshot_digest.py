@@ -100,6 +100,7 @@ def digests_known(digests: pa.Table | None) -> Mapping[str, Mapping[str, bytes]]
 
 
 def _by_table(digests: pa.Table) -> dict[str, dict[str, bytes]]:
+    # One entry per request and table, not per row of a table; SHA-256 takes Python's bytes, one request at a time.
     tables, requests = flat(digests["table"]).dictionary_encode(), digests["request_id"].to_pylist()
     data = bytes.fromhex("".join(digests["digest"].to_pylist()))
     given = [data[at : at + 32] for at in range(0, len(data), 32)]

@@ -58,7 +58,7 @@ class Budgets:
         return cls(
             **limits,
             detail=detail,
-            names=encoded.dictionary.to_pylist(),
+            names=encoded.dictionary.to_pylist(),  # tokenizers: mostly one
             which=np.asarray(encoded.indices).astype(np.int64),
         )
 

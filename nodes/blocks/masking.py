@@ -87,7 +87,7 @@ def masked_with_spans(texts: pa.Array, classes: pa.Array) -> tuple[pa.Array, pa.
         prefilter = "|".join(_PATTERNS[name][0] for name in names.split())
         hit = pc.and_(pc.equal(classes, names), pc.match_substring_regex(texts, pattern=prefilter))
         at = pc.fill_null(hit, False).to_numpy(zero_copy_only=False).nonzero()[0]
-        encoded = texts.take(pa.array(at)).dictionary_encode()
+        encoded = texts.take(pa.array(at)).dictionary_encode()  # each distinct text is read once
         found = [_masked(text, names.split()) for text in encoded.dictionary.to_pylist()]
         cleaned = pa.array([text for text, _ in found], texts.type).take(encoded.indices)
         if any(spans for _, spans in found):

@@ -72,7 +72,8 @@ def kept_by_content(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """What is compiled meanwhile is kept under a digest of all its sources, the modules of these names in `folder`.
 
     By itself numba looks at the file of a function alone, not at the files of those that it calls: after an upgrade the
-    machine code of the version before would go on.
+    machine code of the version before would go on. This is a cache: the files that are read and kept are
+    code, and no value of a table depends on them.
     """
     from numba import config  # pyright: ignore[reportMissingImports]
     from numba.misc.appdirs import AppDirs  # pyright: ignore[reportMissingImports]
