@@ -198,22 +198,23 @@ class _Work(Worth):
         self.refuse_some("relevance", index, generated & ~here, "generated_file")
         self.refuse_some("relevance", index, ~inside & code & ~here & ~near, "outside_package")
         shown, dated = self._told_by(index, item, row, items, events)
-        for slot, reason in (("modified", "stale_version"), ("changed", "stale_version"), ("read", "superseded")):
-            owner, fact, seq = self.held(slot)
+        changed, reading = self.held("changed"), self.of("file_content", "latest_observation")[index]
+        for (owner, fact, seq), reason, judged in (
+            (self.held("modified"), "stale_version", dated),
+            (changed, "stale_version", dated),
+            (self.held("read"), "superseded", dated & reading),
+        ):
             last = value_at((turn, path), (owner, fact), seq)
-            reading = among(self.kind.take(pa.array(index)), ("file_content", "latest_observation"))
-            stale = (last > shown) & dated & ((slot != "read") | reading)
-            self.refuse_some("currency", index, stale, reason)
-        doubtful = (self._any_changed()[turn] > shown) & dated & ~self.of("latest_observation")[index]
+            self.refuse_some("currency", index, (last > shown) & judged, reason)
+        doubtful = (self._any_changed(*changed)[turn] > shown) & dated & ~here
         self.reason[index[doubtful & self.passed()[index]]] = "may_have_changed"
         missing = self.of("retrieval_result") & (self.row < 0)
         self.refuse("trust", missing, "snapshot_missing")
         empty = np.asarray(take_or(items["label"], row[item]).is_null()).astype(bool)
         self.refuse_some("worth", index[item], empty, "snapshot_empty")
 
-    def _any_changed(self) -> Int:
+    def _any_changed(self, owner: Int, fact: pa.Array, seq: Int) -> Int:
         """The last event of each turn that may have changed files that it does not name, -1 for none."""
-        owner, fact, seq = self.held("changed")
         last = np.full(self.turns.num_rows, -1, dtype=np.int64)
         unnamed = among(fact, ("*",))
         np.maximum.at(last, owner[unnamed], seq[unnamed])

@@ -30,7 +30,7 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .turns.asof import FOREVER, HORIZON, Sessions, before, holding
+from .turns.asof import FOREVER, HORIZON, Sessions, before, first_seen, holding
 from .turns.conflicts import conflicts
 from .turns.duties import BOUND
 from .turns.joining import joined
@@ -63,7 +63,9 @@ def context_sources(
     snapshots, memories, history, tools.
     """
     sessions = Sessions.of(context_turns)
-    turn, event = before(sessions, sessions.codes(log_events["session_id"]), integers(log_events["seq"]), HORIZON)
+    seq = integers(log_events["seq"])
+    turn, event = before(sessions, sessions.codes(log_events["session_id"]), seq, HORIZON)
+    first = first_seen(turn, seq[event], context_turns.num_rows)
     instructing = [
         _rules(context_turns, rule_texts),
         *goals(turn_states),
@@ -73,13 +75,13 @@ def context_sources(
         *instructing,
         conflicts(pa.concat_tables(instructing)),
         *_state(turn_states),
-        last_messages(sessions, state_facts, turn, event, log_events),
+        last_messages(sessions, state_facts, first),
         events_of(turn, event, log_events, turn_states, state_facts),
         pasted_texts(turn, event, log_events, turn_states),
         matches_of(turn, event, log_events, log_matches),
         items_of(turn, event, context_turns, log_events, retrieved_items),
         _memories(sessions, memory_records),
-        _older(turn, event, log_events, context_turns.num_rows),
+        _older(first),
         _tools(context_turns.num_rows, tool_schemas),
     ]
     made = pa.concat_tables(parts).combine_chunks()
@@ -276,11 +278,8 @@ def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:
     )
 
 
-def _older(turn: Int, event: Int, events: pa.Table, count: int) -> pa.Table:
-    """The events before the horizon, as one reference to the log."""
-    seq = integers(events["seq"])
-    first = np.full(count, FOREVER, dtype=np.int64)
-    np.minimum.at(first, turn, seq[event])
+def _older(first: Int) -> pa.Table:
+    """The events before the first that each turn looks at, as one reference to the log."""
     behind = np.flatnonzero((first > 0) & (first < FOREVER))
     numbers = pc.cast(pa.array(first[behind] - 1), pa.string())
     return rows(

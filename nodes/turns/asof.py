@@ -81,6 +81,13 @@ def before(sessions: Sessions, session: Int, seq: Int, most: int) -> tuple[Int, 
     return turn, known[place]
 
 
+def first_seen(turn: Int, seq: Int, turns: int) -> Int:
+    """The first of the events that each turn looks at, FOREVER for a turn that looks at none; `turn` and `seq` are of the events."""
+    first = np.full(turns, FOREVER, dtype=np.int64)
+    np.minimum.at(first, turn, seq)
+    return first
+
+
 def last_by(asked: tuple[Int, Int], turn: Int, seq: Int, created: Int) -> Int:
     """For each (turn, instant) pair the last event of the turn that was recorded at or before it, -1 for none. `turn`, `seq` and
     `created` are of the events that the turns look at.

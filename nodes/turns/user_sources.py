@@ -95,15 +95,13 @@ def _beginning(text: pa.Array, reference: pa.Array, longer_than: int = BOUND) ->
     )
 
 
-def last_messages(sessions: Sessions, facts: pa.Table, turn: Int, event: Int, events: pa.Table) -> pa.Table:
-    """The last messages of the user that lie before the horizon; those within it are events."""
+def last_messages(sessions: Sessions, facts: pa.Table, first: Int) -> pa.Table:
+    """The last messages of the user that lie before `first`, the first event that each turn looks at; later ones are events."""
     wanted = np.flatnonzero(among(facts["slot"], ("said",)))
     some = facts.take(pa.array(wanted))
     seq = integers(some["from_seq"])
     until = integers(pc.fill_null(some["until_seq"], FOREVER))
     fact, owner = holding(sessions, sessions.codes(some["session_id"]), seq, until)
-    first = np.full(len(sessions.turn_seq), FOREVER, dtype=np.int64)
-    np.minimum.at(first, turn, integers(events["seq"])[event])
     far = seq[fact] < first[owner]
     fact, owner = fact[far], owner[far]
     at = pa.array(fact)
