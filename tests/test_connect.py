@@ -165,3 +165,14 @@ def test_where_nothing_is_granted_no_block_stands_before_a_prompt(shop: Path, mo
     monkeypatch.setattr("sys.stdin", io.StringIO('{"prompt": "default role"}'))
     code, out, err = run("prompt-hook", "--project", "pay", capsys=capsys)
     assert (code, out) == (0, "") and "(denied)" in err
+
+
+def test_a_client_is_given_the_profile_in_use(shop: Path, home: Path, capsys):
+    with (shop / "scoped-retrieval.toml").open("a") as file:
+        file.write('\n[profiles.words]\nlanes = ["lexical"]\n')
+    assert run("--profile", "words", "connect", "claude-code", "--write", capsys=capsys)[0] == 0
+    env = read(file_of("claude-code", shop, home))["mcpServers"]["scoped-retrieval"]["env"]
+    assert env["SCOPED_RETRIEVAL_PROFILE"] == "words"
+    _, shown, _ = run("doctor", "--json", capsys=capsys)
+    values = {row["name"]: row["value"] for row in json.loads(shown)["settings"]}
+    assert values["profile"] is None  # the flag holds for one command

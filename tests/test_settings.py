@@ -40,6 +40,61 @@ def test_each_source_beats_the_one_before_it(place):
     assert settings.origin("project") == "flag --project"
 
 
+PROFILED = """
+project = "outside"
+lanes = ["lexical"]
+
+[profiles.nightly]
+lanes = ["lexical", "file"]
+shard_requests = 7
+"""
+
+
+def test_a_profile_beats_the_files_and_nothing_else(place):
+    place.project.write_text(PROFILED)
+    place.user.write_text("[profiles.nightly]\nshard_requests = 3\nworkers = 2")
+    assert place.load()["lanes"] == ("lexical",)
+    settings = place.load({"profile": "nightly"}, {"SCOPED_RETRIEVAL_LANES": "symbol"})
+    values = {name: settings[name] for name in ("project", "lanes", "shard_requests", "workers")}
+    assert values == {"project": "outside", "lanes": ("symbol",), "shard_requests": 7, "workers": 2}
+    assert settings.origin("shard_requests") == f"project file {place.project} [profiles.nightly]"
+    assert settings.origin("workers") == f"user file {place.user} [profiles.nightly]"
+
+
+@pytest.mark.parametrize("chosen", ["flag", "environment", "user file"])
+def test_a_profile_is_chosen_by_flag_environment_or_user_file(place, chosen):
+    place.project.write_text(PROFILED)
+    place.user.write_text('profile = "nightly"' if chosen == "user file" else "")
+    flags = {"profile": "nightly"} if chosen == "flag" else {}
+    environ = {"SCOPED_RETRIEVAL_PROFILE": "nightly"} if chosen == "environment" else {}
+    settings = place.load(flags, environ)
+    assert settings["shard_requests"] == 7
+    assert settings.origin("profile").startswith(chosen)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("[profiles.nightly]", "Expected one of nightly, got 'other' - at flag --profile: profile"),
+        ("", "Expected a profile of the settings files, got 'other', and they have none - at flag --profile"),
+        ("[profiles.other]\nlane = 1", "PROJECT: profiles.other.lane"),
+        ("[profiles.unused]\nworkers = 0", "Expected 1 or more, got 0 - at PROJECT: profiles.unused.workers"),
+        ("[profiles.other]\nprincipal = 'root'", "Expected no principal in a project file, got one"),
+        (
+            "[profiles.other]\nprofile = 'other'",
+            "Expected no profile in a profile, got one - at PROJECT: profiles.other",
+        ),
+        ("profile = 'other'", "Expected no profile in a project file, got one"),
+        ("profiles = 'other'", "Expected tables [profiles.NAME], got another value - at PROJECT: profiles"),
+    ],
+)
+def test_what_is_wrong_with_a_profile_is_named(place, written, message):
+    place.project.write_text(written)
+    with pytest.raises(InputError) as raised:
+        place.load({"profile": "other"})
+    assert message.replace("PROJECT", str(place.project)) in str(raised.value)
+
+
 def test_every_value_names_where_it_came_from(place):
     place.user.write_text('purpose = "fix-test"')
     place.project.write_text('project = "shop"')

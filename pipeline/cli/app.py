@@ -14,6 +14,7 @@ from importlib import import_module
 
 import typer
 
+from .options import PROFILE
 from .output import EXIT, note, print_error
 
 __all__ = ["COMMANDS", "application", "main"]
@@ -61,7 +62,9 @@ def application(args: Sequence[str]) -> typer.Typer:
 
 def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+    profile: str | None = typer.Option(None, "--profile", metavar="NAME", help="Use the settings of this profile."),
 ) -> None:
+    PROFILE.set(profile)
     if version:
         from importlib.metadata import version as installed
 

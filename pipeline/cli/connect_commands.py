@@ -51,16 +51,19 @@ def connect(
     settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, project=project)
     command, *before = _command()
     args = [*before, "prompt-hook" if hook else "mcp", *_flags(settings)]
+    environ = {"SCOPED_RETRIEVAL_PRINCIPAL": settings.principal}
+    if settings["profile"]:
+        environ["SCOPED_RETRIEVAL_PROFILE"] = settings["profile"]
     declared = clients.CLIENTS[client]
     path = (Path.home() if declared.home else Path.cwd()) / (clients.HOOKS if hook else declared.file)
     standing = path.read_text(encoding="utf-8") if path.is_file() else None
     if hook:
         import shlex
 
-        env = f"SCOPED_RETRIEVAL_PRINCIPAL={shlex.quote(settings.principal)}"
+        env = " ".join(f"{name}={shlex.quote(value)}" for name, value in environ.items())
         text = clients.prompt_hook(f"{env} {shlex.join([command, *args])}", standing, path)
     else:
-        server = clients.Server(command, args, {"SCOPED_RETRIEVAL_PRINCIPAL": settings.principal})
+        server = clients.Server(command, args, environ)
         text = clients.changed(client, server, standing, path)
     if write and text != standing:
         make_folders(path.parent)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 __all__ = [
+    "PROFILE",
     "CaptureFlag",
     "CorpusFlag",
     "GrantsFlag",
@@ -37,6 +39,8 @@ CaptureFlag = Annotated[
 WeightsFlag = Annotated[
     str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted, or document-000.")
 ]
+PROFILE: ContextVar[str | None] = ContextVar("profile", default=None)
+"""The flag `--profile`, which stands before the command and so is passed on by none."""
 _WRITER = {"corpus": "index", "runs": "run"}
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -50,7 +54,7 @@ def settings_of(**flags: Any) -> Any:
     from ...nodes.errors import InputError
     from ..config.settings import load_settings
 
-    settings = load_settings(flags)
+    settings = load_settings(flags | {"profile": PROFILE.get()})
     for name in ("corpus", "runs"):
         if name in flags and settings[name].is_file():
             hint = f"--{name} names the folder that `{_WRITER[name]}` writes, not a file in it."

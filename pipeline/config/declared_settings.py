@@ -75,6 +75,13 @@ SETTINGS: Mapping[str, Setting] = {
             "weight file, as `tune` writes it, or document-000, the formula of document 000; unset = the weights of the policies",
             tuple(WEIGHT_SETS),
         ),
+        Setting(
+            "profile",
+            "text",
+            None,
+            "the profile in use: the settings under [profiles.NAME] in the files beat those that stand outside of it",
+            project_file=False,
+        ),
         Setting("project", "text", None, "project that commands speak of"),
         Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
         Setting("purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES),

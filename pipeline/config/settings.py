@@ -1,7 +1,8 @@
-"""Settings: defaults < user file < project file < environment < flags, each value with the place it came from.
+"""Settings: defaults < user file < project file < profile < environment < flags, each value with the place it came from.
 
 Reads: `settings.toml` in the user's configuration folder, the nearest `scoped-retrieval.toml` at or above the working
-folder, environment variables `SCOPED_RETRIEVAL_<NAME>`, flags. Gives: one frozen `Settings`.
+folder, the table `[profiles.NAME]` of both where a profile is chosen, environment variables `SCOPED_RETRIEVAL_<NAME>`,
+flags. Gives: one frozen `Settings`.
 
 Note: a relative path is relative to where it was written. In a project file that is the
 file's folder, in the user file its folder, elsewhere the working folder. `principal` is not read from a project file:
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
 
 ENV_PREFIX = "SCOPED_RETRIEVAL_"
+PROFILES = "profiles"
 PROJECT_FILE = "scoped-retrieval.toml"
 _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)", re.DOTALL)
 
@@ -153,24 +155,64 @@ def load_settings(
     project = find_project_file(cwd)
     base = project.parent if project else cwd
 
+    given = _from_environment(environ, cwd) | _from_flags(flags or {}, cwd)
+    files = [_from_file(user, "user file")] if user.is_file() else []
+    files += [_from_file(project, "project file")] if project else []
     values = {name: Value(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
-    if user.is_file():
-        values |= _from_file(user, "user file")
-    if project:
-        values |= _from_file(project, "project file")
+    for file in files:
+        values |= file.values
+    chosen = (values | given)["profile"]
+    if chosen.value is not None:
+        values |= _of_profile(chosen, files)
+    return Settings(values | given)
+
+
+def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, Value]:
+    values = {}
     for variable in sorted(environ):
         if variable.startswith(ENV_PREFIX) and environ[variable]:
-            name = variable.removeprefix(ENV_PREFIX).lower()
-            setting = _declared(name, variable)
-            values[name] = Value(_parsed(setting, environ[variable], cwd, variable), f"environment {variable}")
-    for name, given in (flags or {}).items():
+            setting = _declared(variable.removeprefix(ENV_PREFIX).lower(), variable)
+            values[setting.name] = Value(_parsed(setting, environ[variable], cwd, variable), f"environment {variable}")
+    return values
+
+
+def _from_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, Value]:
+    values = {}
+    for name, given in flags.items():
         if given is not None:
             flag = f"--{name.replace('_', '-')}"
             values[name] = Value(_parsed(_declared(name, flag), given, cwd, flag), f"flag {flag}")
-    return Settings(values)
+    return values
 
 
-def _from_file(file: Path, kind: str) -> dict[str, Value]:
+def _of_profile(chosen: Value, files: Sequence[_File]) -> dict[str, Value]:
+    """The values of a profile: what the project file says of it beats what the user file says.
+
+    Raises:
+        InputError: no file has a profile of this name.
+    """
+    names = dict.fromkeys(name for file in files for name in file.profiles)
+    if chosen.value not in names:
+        raise (
+            InputError.one_of(names, chosen.value, f"{chosen.origin}: profile")
+            if names
+            else InputError(
+                f"Expected a profile of the settings files, got {chosen.value!r}, and they have none - at {chosen.origin}",
+                hint=f"write its settings under [{PROFILES}.{chosen.value}] in {user_file()} or {PROJECT_FILE}.",
+            )
+        )
+    return {name: value for file in files for name, value in file.profiles.get(chosen.value, {}).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a settings file says: by setting, and by setting for each profile."""
+
+    values: Mapping[str, Value]
+    profiles: Mapping[str, Mapping[str, Value]]
+
+
+def _from_file(file: Path, kind: str) -> _File:
     try:
         content = tomllib.loads(file.read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -187,25 +229,38 @@ def _from_file(file: Path, kind: str) -> dict[str, Value]:
         raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
+    profiles = content.pop(PROFILES, {})
+    if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
+        raise InputError.described(f"tables [{PROFILES}.NAME]", "another value", f"{file}: {PROFILES}")
+    for name, table in profiles.items():
+        if "profile" in table:
+            raise InputError(f"Expected no profile in a profile, got one - at {file}: {PROFILES}.{name}.profile")
+    return _File(
+        _of_table(content, file, kind),
+        {name: _of_table(table, file, kind, f"{PROFILES}.{name}.") for name, table in profiles.items()},
+    )
+
+
+def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "") -> dict[str, Value]:
     values = {}
-    for name, given in content.items():
+    for name, given in table.items():
         try:
-            values[name] = _of_file(name, given, file, kind)
+            values[name] = _of_file(name, given, file, kind, within)
         except models.UnquotedError:
             raise
         except InputError as error:
             from ..parsing.quoting import shown_row
 
             [(name, given)] = shown_row({name: given}).items()
-            _of_file(name, given, file, kind)
+            _of_file(name, given, file, kind, within)
             # A URL was refused, and what stands for it would pass as a path.
             expected = error.message.partition(", got ")[0]
-            raise InputError(f"{expected}, got {given!r} - at {file}: {name}", hint=error.hint) from None
+            raise InputError(f"{expected}, got {given!r} - at {file}: {within}{name}", hint=error.hint) from None
     return values
 
 
-def _of_file(name: str, given: Any, file: Path, kind: str) -> Value:
-    at = f"{file}: {name}"
+def _of_file(name: str, given: Any, file: Path, kind: str, within: str) -> Value:
+    at = f"{file}: {within}{name}"
     setting = _declared(name, at)
     if kind == "project file" and not setting.project_file:
         raise InputError(
@@ -220,7 +275,8 @@ def _of_file(name: str, given: Any, file: Path, kind: str) -> Value:
             at,
             hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not choose where text is sent.",
         )
-    return Value(value, f"{kind} {file}")
+    profile = f" [{within.removesuffix('.')}]" if within else ""
+    return Value(value, f"{kind} {file}{profile}")
 
 
 def _declared(name: str, at: str) -> Setting:
