@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..nodes.errors import InputError
 from ..nodes.lanes import Lane
@@ -53,8 +53,8 @@ __all__ = [
     "with_digest",
 ]
 
-GROUPS = {"gates": Gate, "lanes": Lane, "score_terms": ScoreTerm, "readers": SourceReader}
-"""What the entry points of each group `scoped_retrieval.GROUP` are."""
+Named = TypeVar("Named", Gate, Lane, ScoreTerm, SourceReader)
+"""What an entry point may be: each has a `name`."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,15 @@ def installed(names: Collection[str]) -> Installed:
     """
     if not names:
         return Installed()
-    found = {group: [*_objects(group, kind, names)] for group, kind in GROUPS.items()}
-    known = {one.name.partition(".")[0] for objects in found.values() for one in objects}
+    gates = _objects("gates", Gate, names)
+    lanes = _objects("lanes", Lane, names)
+    score_terms = _objects("score_terms", ScoreTerm, names)
+    readers = _objects("readers", SourceReader, names)
+    known = {one.name.partition(".")[0] for one in (*gates, *lanes, *score_terms, *readers)}
     if missing := sorted(set(names) - known):
         hint = "install the package whose entry points scoped_retrieval.gates, .lanes, .score_terms or .readers have it"
         raise InputError.described("plugins that are installed", f"no {missing[0]}", "plugins", hint=hint)
-    gates, lanes, score_terms, _ = (tuple(objects) for objects in found.values())
     line = with_digest(Plugins(gates, lanes, score_terms))
-    readers = tuple(found["readers"])
     return Installed(line, readers, code_of(readers) if readers else "")
 
 
@@ -126,14 +127,13 @@ def code_of(objects: Iterable[Any]) -> str:
     return hashlib.sha256("\n".join([*sorted(said), *digests]).encode()).hexdigest()
 
 
-def _objects(group: str, kind: type, names: Collection[str]) -> Iterator[Any]:
-    """The objects of a group that belong to some plugins, by name."""
-    for entry in sorted(entry_points(group=f"scoped_retrieval.{group}"), key=lambda entry: entry.name):
-        if entry.name.partition(".")[0] in names:
-            yield _loaded(entry, kind)
+def _objects(group: str, kind: type[Named], names: Collection[str]) -> tuple[Named, ...]:
+    """The objects of the entry points `scoped_retrieval.GROUP` that belong to some plugins, by name."""
+    entries = sorted(entry_points(group=f"scoped_retrieval.{group}"), key=lambda entry: entry.name)
+    return tuple(_loaded(entry, kind) for entry in entries if entry.name.partition(".")[0] in names)
 
 
-def _loaded(entry: EntryPoint, kind: type) -> Any:
+def _loaded(entry: EntryPoint, kind: type[Named]) -> Named:
     at = f"{entry.group}: {entry.name}"
     try:
         one = entry.load()
@@ -141,8 +141,8 @@ def _loaded(entry: EntryPoint, kind: type) -> Any:
         raise InputError.described("a plugin that loads", f"{type(error).__name__}: {error}", at) from error
     if not isinstance(one, kind):
         raise InputError.of_kind(f"a {kind.__name__}", one, at)
-    if one.name != entry.name:  # type: ignore[attr-defined]
-        raise InputError.expected(f"an entry point of the name {one.name!r}", entry.name, at)  # type: ignore[attr-defined]
+    if one.name != entry.name:
+        raise InputError.expected(f"an entry point of the name {one.name!r}", entry.name, at)
     return one
 
 

@@ -234,12 +234,17 @@ def replayed(settings: Settings, snapshot_id: str) -> Replay:
         StoreError: its run is damaged.
         VerificationError: what is stored does not match its hashes.
     """
+    _, found, audience = _replay_for(settings, snapshot_id)
+    return found if audience == "audit" else found.for_caller()
+
+
+def _replay_for(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, Audience]:
+    """The run of a snapshot that the principal may read, its replay and how much of it they may see; see `replayed`."""
     from ..runs import replay
 
     run = open_run(settings, snapshot_id)
     audience = audience_of(settings, run, snapshot_id)
-    found = replay(run, snapshot_id)
-    return found if audience == "audit" else found.for_caller()
+    return run, replay(run, snapshot_id), audience
 
 
 def replayed_turn(settings: Settings, event: Path, model_input: Path | None = None) -> ModelTurn:
@@ -345,14 +350,11 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         VerificationError: what is stored does not match its hashes.
     """
     from ..config.policies.roles import max_age_days
-    from ..runs import replay
     from ..views.bundle import TABLES_READ as BUNDLE_TABLES
     from ..views.bundle import bundle
 
-    run = open_run(settings, snapshot_id)
-    audience = audience_of(settings, run, snapshot_id)
-    tables = replay(run, snapshot_id).tables
-    rows = {name: tables[name].to_pylist() for name in BUNDLE_TABLES}
+    run, found, audience = _replay_for(settings, snapshot_id)
+    rows = {name: found.tables[name].to_pylist() for name in BUNDLE_TABLES}
     role = rows["requests"][0]["role"] if rows["requests"] else None
     limit = max_age_days(run.stored("role_policies"), role)
     return bundle(rows, audit=audience == "audit", max_age_days=limit)

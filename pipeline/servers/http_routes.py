@@ -33,7 +33,7 @@ from .models import (
     Why,
 )
 from .problems import RefusedError, problem_of
-from .renderings import FORMATS
+from .renderings import FORMATS, Rendering
 from .retriever_pool import MOST_LISTED, Counter, expect_healthy
 
 __all__ = ["ROUTER"]
@@ -135,8 +135,7 @@ async def recall_explain(
     if format not in EXPLAINED:
         raise InputError.one_of(EXPLAINED, format, "format")
     counter = _counter(request)
-    found = await _done(request, lambda: counter.explained(session, format))
-    return Response(found.text.encode(), media_type=found.media_type)
+    return await _rendered(request, lambda: counter.explained(session, format))
 
 
 @ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_ROWS)
@@ -180,8 +179,7 @@ async def snapshot(
     """A stored snapshot; by default the x-ray of document 002."""
     _expect_parameters(request)
     counter = _counter(request)
-    found = await _done(request, lambda: counter.rendering(snapshot_id, format))
-    return Response(found.text.encode(), media_type=found.media_type)
+    return await _rendered(request, lambda: counter.rendering(snapshot_id, format))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/why", responses={200: {"model": Why}})
@@ -201,8 +199,7 @@ async def replay(request: Request, snapshot_id: str) -> Response:
     """What the snapshot showed, from its run alone."""
     _expect_parameters(request)
     counter = _counter(request)
-    found = await _done(request, lambda: counter.rendering(snapshot_id, "replay"))
-    return Response(found.text.encode(), media_type=found.media_type)
+    return await _rendered(request, lambda: counter.rendering(snapshot_id, "replay"))
 
 
 @ROUTER.post("/v1/snapshots/{snapshot_id}/expand", responses={200: {"model": Expanded}})
@@ -263,6 +260,12 @@ async def _done(request: Request, work: Callable[[], T]) -> T:
         raise RefusedError(
             504, "timeout", "timeout", f"Expected an answer within {seconds} seconds, got none"
         ) from error
+
+
+async def _rendered(request: Request, work: Callable[[], Rendering]) -> Response:
+    """A stored snapshot in a format, rendered by a thread."""
+    found = await _done(request, work)
+    return Response(found.text.encode(), media_type=found.media_type)
 
 
 def _json(request: Request, value: Any) -> Response:

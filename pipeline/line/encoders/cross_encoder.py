@@ -15,7 +15,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from logging import CRITICAL
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,7 +27,7 @@ from ....nodes.columns.numbers import quantise
 from ....nodes.errors import ModelError
 from ....nodes.tables import CROSS_ENCODER_SCORES
 from .choice import DEFAULT_TIMEOUT_SECONDS, RERANK
-from .model_files import digest_of, files_about
+from .model_files import digest_of, files_about, loading
 
 __all__ = [
     "BUCKETS",
@@ -122,16 +121,12 @@ class CrossEncoder:
         try:
             import torch
             from transformers import AutoModelForSequenceClassification, AutoTokenizer
-            from transformers.utils import logging
         except ImportError as error:
             raise ModelError(
                 f"Expected torch and transformers, got neither or one - at {folder}",
                 hint="install scoped-retrieval[semantic]",
             ) from error
-        logging.disable_progress_bar()
-        said = logging.get_verbosity()
-        logging.set_verbosity(CRITICAL)
-        try:
+        with loading("a cross-encoder", folder, _HINT):
             loaded: Any = AutoModelForSequenceClassification.from_pretrained(
                 str(folder),
                 local_files_only=True,
@@ -143,12 +138,6 @@ class CrossEncoder:
             tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
             model, info = loaded
             self._model = model.eval().to("cpu")
-        except Exception as error:  # a damaged folder may raise anything
-            raise ModelError(
-                f"Expected a cross-encoder that loads, got {type(error).__name__} - at {folder}", hint=_HINT
-            ) from error
-        finally:
-            logging.set_verbosity(said)
         if (labels := int(model.config.num_labels)) != 1:
             raise ModelError(f"Expected a model with one label, got {labels} - at {folder}", hint=_HINT)
         if missing := len(info["missing_keys"]) + len(info["mismatched_keys"]):

@@ -1,6 +1,6 @@
 """The files of a model in a local folder: which they are, and a digest of what vectors and scores depend on.
 
-Gives: `WEIGHTS_SUFFIX`, `weights_of`, `files_about`, `digest_of`. No file is fetched, and no code of a folder is run.
+Gives: `WEIGHTS_SUFFIX`, `weights_of`, `files_about`, `digest_of`, `loading`. No file is fetched, and no code of a folder is run.
 
 Note: a digest over several files names them, relative to the folder, so that a file that was moved or
 renamed counts. What stands beside the weights and tells a reader about them (`README.md`, pictures) does not count.
@@ -9,12 +9,14 @@ renamed counts. What stands beside the weights and tells a reader about them (`R
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from logging import CRITICAL
 from pathlib import Path
 
 from ....nodes.errors import ModelError
 
-__all__ = ["WEIGHTS_SUFFIX", "digest_of", "files_about", "weights_of"]
+__all__ = ["WEIGHTS_SUFFIX", "digest_of", "files_about", "loading", "weights_of"]
 
 WEIGHTS_SUFFIX = ".safetensors"
 """The one form of weights that is read: others may hold code that runs when they are loaded."""
@@ -47,6 +49,26 @@ def digest_of(folder: Path, files: Sequence[Path]) -> str:
     if len(found) == 1:
         return found[0][1]
     return hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in found).encode()).hexdigest()
+
+
+@contextmanager
+def loading(model: str, folder: Path, hint: str) -> Iterator[None]:
+    """Keeps transformers silent while a model loads.
+
+    Raises:
+        ModelError: it does not load; a damaged folder may raise anything.
+    """
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    before = logging.get_verbosity()
+    logging.set_verbosity(CRITICAL)
+    try:
+        yield
+    except Exception as error:
+        raise ModelError(f"Expected {model} that loads, got {type(error).__name__} - at {folder}", hint=hint) from error
+    finally:
+        logging.set_verbosity(before)
 
 
 def _named(folder: Path, suffixes: tuple[str, ...], *, deep: bool = True) -> list[Path]:

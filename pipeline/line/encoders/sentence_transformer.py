@@ -15,7 +15,6 @@ import json
 import os
 from collections.abc import Sequence
 from functools import lru_cache
-from logging import CRITICAL
 from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 
 from ....nodes.errors import ModelError
 from .choice import SENTENCE_TRANSFORMERS, EncoderChoice
-from .model_files import WEIGHTS_SUFFIX, digest_of, files_about, weights_of
+from .model_files import WEIGHTS_SUFFIX, digest_of, files_about, loading, weights_of
 from .probe import PROBES, reads_alone
 from .unit_vectors import rounded
 
@@ -191,7 +190,6 @@ def _loaded(folder: Path, files: str) -> _Model:
     try:
         import torch
         from sentence_transformers import SentenceTransformer
-        from transformers.utils import logging
     except ImportError as error:
         raise _missing(str(folder)) from error
 
@@ -207,10 +205,7 @@ def _loaded(folder: Path, files: str) -> _Model:
                 return super().tokenize(*given, **named)
 
     lock = RLock()
-    logging.disable_progress_bar()
-    said = logging.get_verbosity()
-    logging.set_verbosity(CRITICAL)
-    try:
+    with loading("a model", folder, _HINT):
         model: Any = Model(
             str(folder),
             device="cpu",
@@ -219,12 +214,6 @@ def _loaded(folder: Path, files: str) -> _Model:
             model_kwargs={"dtype": torch.float32, "use_safetensors": True},
         )
         model.eval().float()
-    except Exception as error:  # a damaged folder may raise anything
-        raise ModelError(
-            f"Expected a model that loads, got {type(error).__name__} - at {folder}", hint=_HINT
-        ) from error
-    finally:
-        logging.set_verbosity(said)
     _expect_all_weights(model, folder)
     alone = _vectors(model, PROBES, "document", "", 1, folder)
     dependent = reads_alone(lambda texts: _vectors(model, texts, "document", "", len(texts), folder), alone)
