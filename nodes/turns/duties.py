@@ -11,12 +11,15 @@ or left to a reference, and `lost` compares what is shown with the original, wor
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from .tagged import INLINE, blocks_of
 
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
@@ -200,8 +203,8 @@ def binding(said: str) -> str | None:
 
 
 def apart(said: str) -> tuple[str, str | None]:
-    """What a user says, with a mark in place of each pasted part, and these parts: blocks of code, quotations, several lines of a log or a
-    trace. A short part stays where a line that binds announces it (`Never run:`), because it says what the line is about.
+    """What a user says, with a mark in place of each pasted part, and these parts: blocks of code or in tags, quotations, several lines of a
+    log or a trace. A short part stays where a line that binds announces it (`Never run:`), because it says what the line is about.
     """
     own, pasted = list[str](), list[str]()
     for lines, foreign in _runs(said.splitlines()):
@@ -216,20 +219,38 @@ def apart(said: str) -> tuple[str, str | None]:
 
 
 def _runs(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
-    """Lines in runs, and whether each run is pasted: a fenced block, lines of a quotation, several lines of a log, other lines."""
-    at = 0
+    """Lines in runs, and whether each run is pasted: a fenced block, one in tags, lines of a quotation, several lines of a log, other lines."""
+    at, tagged = 0, _tagged(lines)
     while at < len(lines):
         kind, end = _kind(lines[at]), at + 1
-        if kind == "fence":
+        if kind != "fence" and at in tagged:
+            kind, end = "tags", tagged[at]
+        elif kind == "fence":
             mark = lines[at].lstrip()
             closed = mark[:3] in mark[3:]
             while not closed and end < len(lines):
                 closed, end = lines[end].lstrip().startswith(mark[:3]), end + 1
         else:  # below a line of a log, what is indented belongs to it
-            while end < len(lines) and (_kind(lines[end]) == kind or (kind == "log" and lines[end][:1] in (" ", "\t"))):
+            while end < len(lines) and end not in tagged and _goes_on(kind, lines[end]):
                 end += 1
-        yield lines[at:end], kind in ("fence", "quotation") or (kind == "log" and end - at > 1)
+        yield lines[at:end], kind in ("fence", "tags", "quotation") or (kind == "log" and end - at > 1)
         at = end
+
+
+def _goes_on(kind: str, line: str) -> bool:
+    return _kind(line) == kind or (kind == "log" and line[:1] in (" ", "\t"))
+
+
+def _tagged(lines: list[str]) -> dict[int, int]:
+    """The lines that blocks in tags begin at, with the lines behind them; only blocks of whole lines."""
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    found = {}
+    for block in blocks_of("\n".join(lines)):
+        first, last = (bisect_right(starts, place) - 1 for place in (block.start, block.end - 1))
+        before, behind = lines[first][: block.start - starts[first]], lines[last][block.end - starts[last] :]
+        if block.name.lower() not in INLINE and not before.strip() and not behind.strip():
+            found[first] = last + 1
+    return found
 
 
 def _kind(line: str) -> str:

@@ -1,7 +1,8 @@
 """Branches of a transcript: a conversation that was rewound goes on from an earlier record, and what came after that no longer counts.
 
 Records of Claude Code name the record before them (`parentUuid`). The conversation as it stands is found by walking back from the
-last message (S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if it names it at all.
+last message (S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if it names it at all. Who rewinds to
+the first prompt begins a new tree as well, with words of the user: what stands before it is left.
 
 Note:
     Records beside the way back are no rewound branch by that alone: results of tools that ran at the same time are siblings, of
@@ -10,7 +11,7 @@ Note:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["rewound"]
@@ -18,22 +19,30 @@ __all__ = ["rewound"]
 Record = Mapping[str, Any]
 
 
-def rewound(records: Sequence[Record]) -> set[int]:
-    """The places of the records that stand on branches that the user left."""
+def rewound(records: Sequence[Record], by_user: Callable[[Record], bool]) -> set[int]:
+    """The places of the records that stand on branches that the user left; `by_user` says which records are words of the user."""
     place = {record["uuid"]: number for number, record in enumerate(records) if isinstance(record.get("uuid"), str)}
     before = {number: _before(records[number], place) for number in sorted(place.values())}
     tree: dict[int, int] = {}
     for number, parent in before.items():  # a record stands behind the one that it names
         tree[number] = number if parent is None else tree.get(parent, number)
-    last = {tree[number]: number for number in before if _is_message(records[number])}
+    linked = next((number for number, parent in before.items() if parent is not None), len(records))
+    begun = max((n for n in before if n > linked and _begins(records[n]) and by_user(records[n])), default=0)
+    last = {tree[number]: number for number in before if tree[number] >= begun and _is_message(records[number])}
     walked = {number for leaf in last.values() for number in _back(leaf, before)}
     responses = {_response(records[number]) for number in walked} - {None}
     branch: dict[int, int] = {}
     for number, parent in before.items():
         if number not in walked:
             branch[number] = branch.get(parent, number) if parent is not None else number
-    left = {branch[number] for number in branch if _speaks(records[number], responses)}
+    left = {branch[number] for number in branch if by_user(records[number]) or _answers(records[number], responses)}
     return {number for number, first in branch.items() if first in left}
+
+
+def _begins(record: Record) -> bool:
+    """Whether a record of the session itself says that none stands before it."""
+    alone = record.get("parentUuid", "") is None and record.get("logicalParentUuid") is None
+    return alone and record.get("isSidechain") is not True
 
 
 def _before(record: Record, place: Mapping[str, int]) -> int | None:
@@ -59,15 +68,7 @@ def _response(record: Record) -> str | None:
     return message.get("id") if record.get("type") == "assistant" and isinstance(message, Mapping) else None
 
 
-def _speaks(record: Record, responses: set[str | None]) -> bool:
-    """Whether a record is a message of the user's own, or of a response that is not on the way back."""
-    message = record.get("message")
-    if not isinstance(message, Mapping) or record.get("isMeta"):
-        return False
-    if record.get("type") == "assistant":
-        return message.get("id") not in responses
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else [content]
-    return record.get("type") == "user" and any(
-        not (isinstance(block, Mapping) and block.get("type") == "tool_result") for block in blocks
-    )
+def _answers(record: Record, responses: set[str | None]) -> bool:
+    """Whether a record is of a response that is not on the way back."""
+    spoken = record.get("type") == "assistant" and isinstance(record.get("message"), Mapping)
+    return spoken and _response(record) not in responses

@@ -10,21 +10,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .branches import rewound
+from .speaking import told
 from .writing import Transcript, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
-_HARNESS = re.compile(
-    r"^\s*(?:<(?:command-|local-command|system-reminder|task-notification|bash-|user-prompt-submit-hook)|\[Request interrupted by user)"
+_TAGS = re.compile(
+    r"command-\w+|local-command-\w+|system-reminder|task-notification|bash-\w+|[\w-]+-hook|user-memory-input|ide_\w+|fork-boilerplate"
 )
-_ADDED = re.compile(r"\A\s*<(?P<tag>ide_\w+|system-reminder)>.*?</(?P=tag)>", re.DOTALL)
-"""What the editor or the harness puts before the words of the user."""
+"""Names of the tags that the harness and editors write under the user's role."""
+_NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
+"""Fields that say of a record under the user's role that the user did not write it."""
+_TYPED = re.compile(r"\A\s*<command-")
 _COMMAND = re.compile(r"<command-name>(?P<name>[^<]*)</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(?P<text>.*?)</command-args>", re.DOTALL)
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
+_SHELL = re.compile(r"\A\s*<bash-std(?:out|err)>")
 _PRINTED = re.compile(r"<bash-(?P<stream>stdout|stderr)>(?P<text>.*?)</bash-(?P=stream)>", re.DOTALL)
 _NUMBERED = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
 _DENIED = re.compile(
@@ -48,7 +53,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
     calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
     response, typed = None, ""
-    left = rewound([record if alone or not record.get("isSidechain") else {} for record in records])
+    left = rewound([record if alone or not record.get("isSidechain") else {} for record in records], _by_user)
     for number, record in enumerate(records):
         kind, message = record.get("type"), record.get("message")
         id_ = str(record.get("uuid") or f"line-{number + 1}")
@@ -57,9 +62,12 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             made.left_out["records of subagents"] += 1
         elif number in left:
             made.left_out["records of a branch that was rewound"] += 1
-        elif record.get("isMeta"):
+        elif kind == "user" and isinstance(message, Mapping) and (summary := _summary(record, message)):
+            made.add("history.summarized", id_, text=summary)
+            typed = ""
+        elif _not_said(record):
             made.left_out["messages of the harness"] += 1
-            if typed and isinstance(message, Mapping) and not _HARNESS.match(text_of(message.get("content"))):
+            if typed and isinstance(message, Mapping) and told(text_of(message.get("content")), _TAGS).own.strip():
                 made.user(id_, typed)  # a command that became a prompt
             typed = ""
         elif kind == "user" and isinstance(message, Mapping):
@@ -101,18 +109,53 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
         words = content["file"].get("content")
         if isinstance(words, str) and isinstance(path, str):
             made.add("file.read", id_, path=made.path(path), text=words or "(empty)", version=version_of(words))
-    elif kind == "queued_command" and given.get("commandMode") == "prompt":
-        made.user(id_, text_of(given.get("prompt")))
+    elif kind == "queued_command" and given.get("commandMode") == "prompt" and given.get("isMeta") is not True:
+        _message(made, id_, text_of(given.get("prompt")), {}, _writer(given))
     else:
         made.left_out[f"attachments of type {kind}"] += 1
+
+
+def _summary(record: Record, message: Mapping[str, Any]) -> str:
+    """The summary of earlier rounds that a record under the user's role is, if it is one."""
+    text = text_of(message.get("content"))
+    return text if record.get("isCompactSummary") else told(text, _TAGS).summary
+
+
+def _by_user(record: Record) -> bool:
+    """Whether a record is a message of the user's own."""
+    message = record.get("message")
+    if record.get("type") != "user" or not isinstance(message, Mapping):
+        return False
+    if record.get("isCompactSummary") or _not_said(record) or _writer(record) is False:
+        return False
+    content = message.get("content")
+    kinds = (
+        {str(each.get("type")) for each in content if isinstance(each, Mapping)} if isinstance(content, list) else set()
+    )
+    said = told(text_of(content), _TAGS, human=_writer(record) is True)
+    return bool(said.own.strip()) or bool(kinds - {"text", "tool_result"})
+
+
+def _not_said(record: Record) -> bool:
+    return any(record.get(name) is True for name in _NOT_SAID)
+
+
+def _writer(record: Record) -> bool | None:
+    """Whether the user wrote what a record has under the user's role; None where the record does not say."""
+    origin = record.get("origin")
+    kind = origin.get("kind") if isinstance(origin, Mapping) else None
+    return (
+        kind in ("human", "user")
+        if isinstance(kind, str)
+        else False
+        if record.get("promptSource") == "system"
+        else None
+    )
 
 
 def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: dict[str, Any]) -> str:
     """A message of the user, or results of tools; gives the command that was typed, if it is one."""
     content, typed = message.get("content"), ""
-    if record.get("isCompactSummary"):
-        made.add("history.summarized", id_, text=text_of(content))
-        return typed
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
     for block in blocks:
         if not isinstance(block, Mapping):
@@ -120,31 +163,31 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
         if block.get("type") == "tool_result":
             _result(made, id_, record, block, calls)
         elif block.get("type") == "text" and isinstance(block.get("text"), str):
-            typed = _message(made, id_, block["text"], calls)
+            typed = _message(made, id_, block["text"], calls, _writer(record))
         else:
             made.left_out[f"blocks of type {block.get('type')}"] += 1
     return typed
 
 
-def _message(made: Transcript, id_: str, text: str, calls: dict[str, Any]) -> str:
+def _message(made: Transcript, id_: str, text: str, calls: dict[str, Any], by_user: bool | None) -> str:
     """What the user wrote, or ran in the shell of the agent; gives the command that was typed, if it is one."""
-    while added := _ADDED.match(text):
-        made.left_out["messages of the harness"] += 1
-        text = text[added.end() :].lstrip()
-    streams = {each["stream"]: each["text"] for each in _PRINTED.finditer(text)}
+    said = told(text, _TAGS, human=by_user is True)
+    if by_user is False:
+        made.told(id_, replace(said, own="", others=said.own or said.others))
+        return ""
     if ran := _RAN.match(text):
         calls["shell"] = (ran["command"].strip(), {})
-    elif streams and "shell" in calls:
+        return ""
+    if "shell" in calls and _SHELL.match(text):
         command = calls.pop("shell")[0]
+        streams = {each["stream"]: each["text"] for each in _PRINTED.finditer(text)}
         printed = {name: said for name, said in streams.items() if said.strip()} or {"stdout": "(no output)"}
         made.add("command.finished", id_, command=command, **printed)
-    elif _HARNESS.match(text):
-        made.left_out["messages of the harness"] += 1
-        if command := _COMMAND.search(text):
-            arguments = _ARGUMENTS.search(text)
-            return " ".join(filter(None, (command["name"].strip(), arguments and arguments["text"].strip())))
-    else:
-        made.user(id_, text)
+        return ""
+    made.told(id_, said)
+    if _TYPED.match(text) and (command := _COMMAND.search(text)):
+        arguments = _ARGUMENTS.search(text)
+        return " ".join(filter(None, (command["name"].strip(), arguments and arguments["text"].strip())))
     return ""
 
 
@@ -186,36 +229,38 @@ def _assistant(made: Transcript, id_: str, message: Mapping[str, Any], calls: di
 def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
     tool, given = calls.get(str(block.get("tool_use_id")), ("tool", {}))
     text, failed = text_of(block.get("content")), block.get("is_error") is True
-    told = record.get("toolUseResult")
-    told = told if isinstance(told, Mapping) else {}
-    path = given.get("file_path") or given.get("notebook_path") or told.get("filePath")
+    beside = record.get("toolUseResult")
+    beside = beside if isinstance(beside, Mapping) else {}
+    path = given.get("file_path") or given.get("notebook_path") or beside.get("filePath")
     path = made.path(path) if isinstance(path, str) else None
     exited = _EXITED.match(text)
     if failed and not exited and _DENIED.search(text):
         made.add("permission.denied", id_, tool=tool, text=text, requestId=str(block.get("tool_use_id")))
     elif tool == "Bash":
-        code = told.get("exitCode") if isinstance(told.get("exitCode"), int) else int(failed)
+        code = beside.get("exitCode") if isinstance(beside.get("exitCode"), int) else int(failed)
         if given.get("run_in_background") is True or _BACKGROUND.match(text):
             code = None  # how it ends is not known yet
         if exited:
             code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
-        streams = {name: told[name] for name in ("stdout", "stderr") if isinstance(told.get(name), str) and told[name]}
-        made.add("command.finished", id_, command=str(given.get("command", "")) or "Bash", exitCode=code, timedOut=told.get("interrupted") is True,
+        streams = {
+            name: beside[name] for name in ("stdout", "stderr") if isinstance(beside.get(name), str) and beside[name]
+        }
+        made.add("command.finished", id_, command=str(given.get("command", "")) or "Bash", exitCode=code, timedOut=beside.get("interrupted") is True,
                  **(streams or {"stdout": text}))  # fmt: skip
     elif failed:
         made.add("tool.error", id_, tool=tool, text=text, path=path)
     elif tool == "Read" and path:
-        file = told.get("file")
+        file = beside.get("file")
         file = file if isinstance(file, Mapping) else {}
         words = file["content"] if isinstance(file.get("content"), str) else _NUMBERED.sub("", text)
         made.add("file.read", id_, path=path, text=words or "(empty)", version=version_of(words), **_lines(file, given))
     elif tool in _EDITS and path:
         diff = "\n".join(
-            line for old, new in _edits(told, given) for line in [*_marked("- ", old), *_marked("+ ", new)]
+            line for old, new in _edits(beside, given) for line in [*_marked("- ", old), *_marked("+ ", new)]
         )
         made.add("file.modified", id_, path=path, text=diff or text or tool, version=version_of(f"{id_}{diff}"))
     elif tool in ("Grep", "Glob"):
-        names = told.get("filenames")
+        names = beside.get("filenames")
         found = (
             [{"path": made.path(each)} for each in names if isinstance(each, str)]
             if isinstance(names, list) and names
@@ -249,11 +294,11 @@ def _lines(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
     return {"lineStart": first, "lineEnd": first + count - 1}
 
 
-def _edits(told: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _edits(beside: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Old and new text of each change of a file, as far as the record or the call says them."""
     several = given.get("edits")
     changes = (
-        [each for each in several if isinstance(each, Mapping)] if isinstance(several, list) else [{**given, **told}]
+        [each for each in several if isinstance(each, Mapping)] if isinstance(several, list) else [{**given, **beside}]
     )
     return [
         (

@@ -9,17 +9,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ....nodes.turns.tagged import blocks_of
+from .speaking import told
 from .writing import Transcript, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
 _RULES = re.compile(r"^\s*(?:# AGENTS\.md instructions|<user_instructions>|<INSTRUCTIONS>)")
-_HARNESS = re.compile(
-    r"^\s*<(?:environment_context|turn_aborted|user_shell_command|permissions|collaboration_mode|skill|recommended_plugins|"
-    r"apps_instructions|plugins|subagent_notification|context_window)"
+_RULE_TAGS = ("user_instructions", "INSTRUCTIONS")
+_TAGS = re.compile(
+    r"environment_context|turn_aborted|user_shell_command|user_action|permissions\w*|collaboration_mode|skills?|skills?_instructions|recommended_plugins|"
+    r"apps_instructions|plugins\w*|subagent_notification|context_window|hook_prompt|goal_context|codex_internal_context|user_instructions|INSTRUCTIONS"
 )
+"""Names of the tags that the harness writes under the user's role."""
 _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
@@ -119,7 +124,7 @@ def _begin(made: Transcript, id_: str, payload: Mapping[str, Any], *, first: boo
 def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[str, _Call], ends: Sequence[int]) -> None:
     kind = str(payload.get("type"))
     if kind == "message":
-        _messages(made, id_, payload)
+        _message(made, id_, payload)
     elif kind in ("function_call", "custom_tool_call", "local_shell_call"):
         tool = str(payload.get("name") or "shell")
         given = _arguments(payload)
@@ -145,41 +150,38 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         made.left_out[f"items of type {kind}"] += 1
 
 
-def _messages(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
+def _message(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
     """A message; one of the user may hold rules and words of the harness beside what the user wrote, each in a block."""
     role, content = str(payload.get("role")), payload.get("content")
-    if role != "user" or not isinstance(content, list) or len(content) < 2:
-        _message(made, id_, role, text_of(content))
-        return
-    about = payload.get("internal_chat_message_metadata_passthrough")
-    kinds = about.get("content_item_kinds") if isinstance(about, Mapping) else None
-    kinds = kinds if isinstance(kinds, list) and len(kinds) == len(content) else [None] * len(content)
-    said = []
-    for block, kind in zip(content, kinds, strict=True):
-        text = text_of([block])
-        if _RULES.match(text):
-            made.add("rules.repository", id_, text=text)
-        elif _HARNESS.match(text) or (isinstance(kind, str) and not kind.startswith("user.") and kind != "unknown"):
-            made.left_out["messages of the harness"] += 1
-        elif text.strip():
-            said.append(text)
-    if said:
-        made.user(id_, "\n".join(said))
-
-
-def _message(made: Transcript, id_: str, role: str, text: str) -> None:
+    text = text_of(content)
     if not text.strip():
         made.left_out["messages without text"] += 1
     elif role == "assistant":
         made.add("model.message", id_, text=text)
     elif role in ("developer", "system"):
         made.add("rules.system", id_, text=text)
-    elif _RULES.match(text):
-        made.add("rules.repository", id_, text=text)
-    elif _HARNESS.match(text):
-        made.left_out["messages of the harness"] += 1
     else:
-        made.user(id_, text)
+        _of_user(made, id_, payload, content if isinstance(content, list) else [text])
+
+
+def _of_user(made: Transcript, id_: str, payload: Mapping[str, Any], content: Sequence[Any]) -> None:
+    about = payload.get("internal_chat_message_metadata_passthrough")
+    kinds = about.get("content_item_kinds") if isinstance(about, Mapping) else None
+    kinds = kinds if isinstance(kinds, list) and len(kinds) == len(content) else [None] * len(content)
+    own = []
+    for block, kind in zip(content, kinds, strict=True):
+        text, human = text_of([block]), isinstance(kind, str) and kind.startswith("user.")
+        if _RULES.match(text):
+            end = next((each.end for each in blocks_of(text) if each.name in _RULE_TAGS), len(text))
+            made.add("rules.repository", id_, text=text[:end])
+            text = text[end:]
+        said = told(text, _TAGS, human=human)
+        if isinstance(kind, str) and not human and kind != "unknown":
+            made.left_out["messages of the harness"] += 1
+        else:
+            own.append(said.own)
+            made.told(id_, replace(said, own=""))
+    made.user(id_, "\n".join(filter(str.strip, own)))
 
 
 def _arguments(payload: Mapping[str, Any]) -> Any:

@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
+from .speaking import OTHERS, Told
+
 __all__ = ["Transcript", "matches_in", "text_of", "version_of"]
 
 _MATCH = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+)[:-](?P<text>.*)$")
@@ -65,6 +67,20 @@ class Transcript:
         if text.strip():
             self.add("user.message" if self.spoken else "user.goal", id_, text=text)
             self.spoken = True
+
+    def other(self, id_: str, text: str) -> None:
+        """What somebody else says under the user's role."""
+        if text.strip():
+            self.add("user.message", id_, text=text, origin=OTHERS)
+
+    def told(self, id_: str, said: Told) -> None:
+        """A text under the user's role, by who said it; what the harness said is counted."""
+        if said.blocks:
+            self.left_out["messages of the harness"] += len(said.blocks)
+        if said.summary:
+            self.add("history.summarized", id_, text=said.summary)
+        self.user(id_, said.own)
+        self.other(id_, said.others)
 
     def path(self, path: str) -> str:
         """A path from the working directory."""

@@ -1,0 +1,91 @@
+"""Who speaks in what stands under the role of the user: the user, the harness, or somebody else.
+
+Harnesses write reminders, outputs, summaries and messages of other agents under that role. Gives `told`, which takes a text apart,
+and `Told`, its parts.
+
+Note: what the user did not say is told by its form, and known names decide only what is worth keeping.
+A block in tags is nobody's word but its writer's: one with a name of the harness is left out wherever it stands; a message that has
+nothing else is somebody else's, unless its record says that a human wrote it; beside words of the user it counts as pasted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ....nodes.turns.tagged import blocks_of
+
+__all__ = ["OTHERS", "Told", "told"]
+
+OTHERS = "somebody else"
+"""The origin of events that the user did not write, and that no tool printed."""
+_EVENTS = (
+    "(?:Stop|Subagent|PreTool|PostTool|UserPrompt|Session|PreCompact|PostCompact|Notification|Permission|Task|Teammate)"
+)
+_SENTENCE = re.compile(
+    rf"\s*(?:\[SYSTEM NOTIFICATION|Caveat: The messages below were generated|Warning: The maximum number of |Operation stopped by hook\b|"
+    rf"{_EVENTS}\w*(?::\S+)? hook (?:feedback|success|error|stopped|blocking|non-blocking|additional)\b)"
+)
+"""How sentences of the harness begin."""
+_SUMMARY = re.compile(
+    r"\s*(?:This session is being continued from a previous conversation|Another language model started )"
+)
+_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]*\]")
+_EDITOR = re.compile(
+    r"\A\s*# Context from my IDE setup:\n.*?^## My request for Codex:[ \t]*$", re.DOTALL | re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A text by who said it."""
+
+    own: str = ""
+    """Words of the user."""
+    others: str = ""
+    """Words of somebody else."""
+    summary: str = ""
+    """A summary of earlier rounds."""
+    blocks: tuple[tuple[str, str], ...] = ()
+    """What the harness said: names of tags, `` without one, and texts."""
+
+
+def told(text: str, tags: re.Pattern[str], *, human: bool = False) -> Told:
+    """A text under the role of the user. `tags` are the names of tags that the harness uses; `human`: its record says that a human wrote it."""
+    if _SUMMARY.match(text):
+        return Told(summary=text)
+    if _SENTENCE.match(text):
+        return Told(blocks=(("", text),))
+    blocks: list[tuple[str, str]] = []
+    kept, at = list[str](), 0
+    for block in blocks_of(text):
+        if tags.fullmatch(block.name):
+            kept.append(text[at : block.start])
+            blocks.append((block.name, text[block.start : block.end]))
+            at = block.end
+    rest = "".join([*kept, text[at:]])
+    if unclosed := _unclosed(rest, tags):
+        blocks.append((unclosed["name"], rest[unclosed.start() :]))
+        rest = rest[: unclosed.start()]
+    for pattern in (_INTERRUPTED, _EDITOR):
+        blocks += [("", found[0]) for found in pattern.finditer(rest)]
+        rest = pattern.sub("", rest)
+    rest = rest.strip() if blocks else rest
+    if human or not _only_blocks(rest):
+        return Told(own=rest, blocks=tuple(blocks))
+    return Told(others=rest, blocks=tuple(blocks))
+
+
+def _unclosed(text: str, tags: re.Pattern[str]) -> re.Match[str] | None:
+    """The first tag of the harness at the beginning of a line: its block was cut, and ends with the text."""
+    found = re.finditer(r"^[ \t]*<(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>?", text, re.MULTILINE)
+    return next((each for each in found if tags.fullmatch(each["name"])), None)
+
+
+def _only_blocks(text: str) -> bool:
+    """Whether a text is nothing but blocks in tags."""
+    at, plain = 0, list[str]()
+    for block in blocks_of(text):
+        plain.append(text[at : block.start])
+        at = block.end
+    return at > 0 and not "".join([*plain, text[at:]]).strip()
