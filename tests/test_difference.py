@@ -6,6 +6,7 @@ import pytest
 from audited_runs import ASKED, audited, settings_of
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.pipeline.reading.auditing.difference import compared
+from scoped_retrieval.pipeline.reading.auditing.ranking import reranked
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
 
 
@@ -97,3 +98,28 @@ def test_it_is_plain_json(world):
     told = json.loads(json.dumps(compared(settings_of(world.folder), world.ana, world.short).as_dict()))
     assert sorted(item["change"] for item in told["items"]) == ["left"] * 5 + ["moved", "same"]
     assert sorted(item["position_before"] for item in told["items"]) == list(range(1, 8))
+
+
+def test_sides_that_show_nothing_are_compared(tmp_path):
+    world = audited(tmp_path)
+    settings = settings_of(tmp_path)
+    nothing = [
+        ASKED | {"purpose": "fix-test", "project": "pay"},
+        ASKED | {"denied_paths": ["**"], "denied_sources": ["*"]},
+    ]
+    with world.story.open(runs=tmp_path / "runs") as retriever:
+        denied, empty = (retriever.retrieve(asked) for asked in nothing)
+        assert (denied.status, empty.status) == ("denied", "empty")
+        runs = [retriever.run([nothing[0] | {"request_id": name}]).run_id for name in ("a", "b")]
+        refused = [retriever.run([ASKED | {"request_id": name, "mode": "none"}]).run_id for name in ("c", "d")]
+    names = [denied.snapshot_id, empty.snapshot_id]
+    for before in names:
+        for after in names:
+            found = compared(settings, before, after)
+            assert found.same and not len(found.items)
+            assert found.as_dict()["requests"][0]["status_before"] in ("denied", "empty")
+        assert what_if(settings, before, {"max_items": 3}).as_dict()["items"] == []
+    assert compared(settings, *runs).same
+    apart = compared(settings, *refused)
+    assert (apart.only_before, apart.only_after, len(apart.pairs)) == (1, 1, 0)
+    assert not len(reranked(settings, empty.snapshot_id, {"weights": {"lexical": 0.9}}).requests)

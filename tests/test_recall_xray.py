@@ -12,6 +12,7 @@ from command_line import run as command
 from golden_file import expect_golden
 from pydantic import ValidationError
 from scoped_retrieval.pipeline.asking.service import open_run, snapshot_rows
+from scoped_retrieval.pipeline.servers.renderings import FORMATS
 from scoped_retrieval.pipeline.views.recall_text import render_recall
 from scoped_retrieval.pipeline.views.recall_xray import (
     TABLES_READ,
@@ -136,7 +137,7 @@ def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
     )
     code, _, err = command("xray", world.ana, "--format", "yaml", *flags, capsys=capsys)
     assert code == 2
-    assert "Expected one of text, markdown, json, audit, html, tables, full, got 'yaml' - at --format" in err
+    assert f"Expected one of {', '.join(FORMATS.values)}, got 'yaml' - at --format" in err
 
 
 DOCUMENT_S_SAMPLE = """\

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from pathlib import Path
 
 import pytest
 from command_line import run
+from hostile import ACTING, HOSTILE, hostile_rows
 from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.pipeline.views.printed import visible, visible_json
-
-ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066\u200b\x08\r"
-"""An OSC title, a cleared screen, a C1 sequence, bidirectional controls, a zero-width space, a backspace, a return."""
 
 
 @given(st.text())
@@ -24,6 +20,10 @@ def test_visible_text_holds_no_character_that_acts_and_changes_no_other(text: st
     assert not ACTING.search(shown)
     if not any(unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") for c in text):
         assert shown == text
+
+
+def test_a_line_end_of_two_characters_is_a_line_end():
+    assert visible("a\r\nb\rc\r\r\n") == "a\nb\\rc\\r\n"
 
 
 @given(
@@ -39,11 +39,7 @@ def test_visible_json_is_the_same_value(value: object):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hostile")
-    row = {"source_id": f"notes:{HOSTILE}", "title": f"title {HOSTILE}", "text": f"retry limit {HOSTILE} is five",
-           "path": f"notes/{HOSTILE.replace(chr(13), '')}.md", "section": HOSTILE, "line_start": 1, "line_end": 1}  # fmt: skip
-    (folder / "rows.jsonl").write_text(json.dumps(row) + "\n")
-    return folder
+    return hostile_rows(tmp_path_factory.mktemp("hostile")).parent
 
 
 COMMANDS = [

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters, EncodedCounter
 from scoped_retrieval.nodes.errors import ModelError
 from scoped_retrieval.pipeline.line.tokenizers import load_counter, load_counters
+from tokenizer_files import tokenizer_file
 
 
 def count(*texts: str | None) -> list[int]:
@@ -74,18 +74,6 @@ def test_each_text_is_counted_by_the_counter_its_request_names() -> None:
 def test_an_unknown_counter_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(ModelError, match=r"Expected one of the loaded tokenizers approx-bpe/1, got 'gpt-9'"):
         Counters().get("gpt-9")
-
-
-def tokenizer_file(folder: Path) -> Path:
-    vocabulary = {"[UNK]": 0, "one": 1, "two": 2}
-    tokenizer = {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
-        "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
-        "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "[UNK]"},
-    }  # fmt: skip
-    path = folder / "tokenizer.json"
-    path.write_text(json.dumps(tokenizer), encoding="utf-8")
-    return path
 
 
 def test_a_tokenizers_file_counts_under_its_path(tmp_path: Path) -> None:

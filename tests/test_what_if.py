@@ -16,6 +16,7 @@ from scoped_retrieval.pipeline.line import driver
 from scoped_retrieval.pipeline.reading.auditing.what_if import CHANGEABLE, changes_of, what_if
 from scoped_retrieval.pipeline.runs import RunStore
 from stand_in_encoder import WordsByTheirStart
+from tokenizer_files import tokenizer_file
 
 
 @pytest.fixture(name="world", scope="module")
@@ -113,7 +114,7 @@ def test_the_items_say_what_entered_left_and_moved_and_why(world):
     found = what_if(settings_of(world.folder), world.ana, {"max_items": 2})
     assert told(found.items) == {
         "src/retry.py#1": ("same", 1, 1, ""),
-        "docs/retry.md#1": ("moved", 3, 2, ""),
+        "docs/retry.md#1": ("moved", 3, 2, "others entered or left before it"),
         "src/session.py#1": ("left", 2, None, "trim: budget_items"),
         "decisions/7.md#1": ("left", 4, None, "trim: budget_items"),
         "memory/1#1": ("left", 5, None, "trim: budget_items"),
@@ -225,8 +226,7 @@ def test_a_request_whose_question_was_erased_cannot_be_asked_again(tmp_path, mon
         what_if(settings_of(tmp_path), world.run, {"max_items": 1})
 
 
-def test_it_says_for_which_requests_of_a_run_the_lanes_ran_again(world, monkeypatch):
-    monkeypatch.setattr("scoped_retrieval.pipeline.reading.auditing.what_if.SHARD", 1)
+def test_the_lanes_run_again_for_the_requests_concerned_alone(world):
     candidates = RunStore(world.folder / "runs").open(world.run).table("candidates")["request_id"].to_pylist()
     assert Counter(candidates) == {"answer-question": 7, "explain-code": 6, "fix-test": 7}
     found = what_if(settings_of(world.folder), world.run, {"pool_k": 6})
@@ -235,3 +235,64 @@ def test_it_says_for_which_requests_of_a_run_the_lanes_ran_again(world, monkeypa
         "recall: ran again for 2 of 3 requests: another pool: terms of feedback come from its rows"
     )
     assert found.as_dict()["recalled_requests"] == ["answer-question", "fix-test"]
+    assert list(found.blocks) == ["answer-question", "explain-code", "fix-test"]
+    with world.story.open() as retriever:
+        for purpose, block in found.blocks.items():
+            budget = {"pool_k": 6} | ({"max_items": 3} if purpose == "fix-test" else {})
+            assert block == retriever.retrieve(ASKED | {"purpose": purpose, "budget": budget}).block
+
+
+REFUSED = (0, -1, 1.5, 101, 2**31, "", "NOSUCH", "a.json", "tiktoken:none", True, [], ["architect"], {})
+
+
+@pytest.mark.parametrize("column", CHANGEABLE)
+def test_a_value_is_refused_as_a_fresh_run_refuses_it(world, column: str):
+    refused = 0
+    with world.story.open(runs=world.folder / "runs") as retriever:
+        for value in REFUSED:
+            try:
+                retriever.retrieve({**ASKED, column: value})
+            except InputError as error:
+                fresh = str(error)
+            else:
+                continue
+            refused += 1
+            for name in (world.ana, world.run):
+                with pytest.raises(InputError) as caught:
+                    retriever.what_if(name, {column: value})
+                assert str(caught.value) == fresh.replace("requests[0]", "changes"), value
+    assert refused >= 8
+
+
+def test_a_tokenizer_counts_as_in_a_fresh_run(tmp_path):
+    pytest.importorskip("tokenizers")
+    file = tokenizer_file(tmp_path)
+    world = audited(tmp_path)
+    with world.story.open(runs=tmp_path / "runs", tokenizers=[file]) as retriever:
+        found = retriever.what_if(world.ana, tokenizer=str(file), max_tokens=120)
+        fresh = retriever.retrieve({**ASKED, "tokenizer": str(file), "max_tokens": 120})
+    assert found.frozen
+    assert list(found.blocks.values()) == [fresh.block]
+    counted = {
+        name: table["contracts"]["tokenizer"].to_pylist() for name, table in (("a", found.tables), ("b", fresh.tables))
+    }
+    assert counted["a"] == counted["b"] and "@sha256:" in counted["a"][0]
+
+
+def test_a_request_that_was_refused_at_the_door_has_no_what_if(tmp_path):
+    world = audited(tmp_path)
+    with world.story.open(runs=tmp_path / "runs") as retriever:
+        refused = retriever.run([ASKED | {"request_id": "bad", "mode": "none"}]).run_id
+    with pytest.raises(InputError, match="Expected a request that was answered, got one that was refused"):
+        what_if(settings_of(tmp_path), refused, {"max_items": 1})
+
+
+def test_what_moved_without_another_score_says_why(world):
+    found = what_if(settings_of(world.folder), world.ana, {"max_tokens": 200})
+    assert {
+        place: (was, now, why) for place, (change, was, now, why) in told(found.items).items() if change == "moved"
+    } == {
+        "docs/retry.md#1": (3, 2, "packed in another order"),
+        "src/session.py#1": (2, 3, "packed in another order"),
+        "memory/1#1": (5, 4, "others entered or left before it"),
+    }

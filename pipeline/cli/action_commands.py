@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ..views.printed import json_document, printed
 from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
-from .output import EXIT, emit, note, note_left_out
+from .output import EXIT, deliver, note_left_out
 
 __all__ = ["register"]
 
@@ -29,10 +30,8 @@ def context_actions(
     as_json: JsonFlag = False,
 ) -> int:
     """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
-    from ...nodes.errors import InputError
     from ..asking.service import read_each, readable_snapshots
     from ..runs import RunStore
-    from ..storage.places import at_home
     from ..views.context_actions import actions_of, as_csv
 
     settings = settings_of(runs=runs, grants=grants)
@@ -45,16 +44,5 @@ def context_actions(
     note_left_out(len(damaged))
     found = [action for _, actions in read for action in actions]
     found.sort(key=lambda action: (action["timestamp"], action["snapshot_id"]))
-    text = as_csv(found)
-    if out is None:
-        if as_json:
-            emit(found, as_json=True, text="")
-        else:
-            emit(None, as_json=False, text=text)
-        return EXIT["ok"]
-    try:
-        at_home(out, "--out").write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}") from error
-    note(f"wrote {out}")
+    deliver(json_document(found) if as_json and out is None else printed(as_csv(found)), out)
     return EXIT["ok"]

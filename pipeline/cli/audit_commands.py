@@ -97,7 +97,7 @@ def what_if(
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
     if ranking:
         return _ranking(settings, snapshot_named(settings, name), questions.changes_of(changes), as_json)
-    found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes))
+    found = questions.what_if(settings, snapshot_named(settings, name), questions.changes_of(changes), "--set")
     if block and len(found.blocks) == 1:
         emit_block(next(iter(found.blocks.values())), {**found.as_dict(), "blocks": found.blocks}, as_json=as_json)
         return EXIT["ok"]

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..views.printed import json_document
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
-from .output import EXIT, emit, note, to_json, write_table
+from .output import EXIT, emit, note, to_json, write_file, write_table
 
 __all__ = ["register"]
 
@@ -155,7 +156,7 @@ def delegate(
     fields, above, below = delegated(_desk(settings), _fields(settings, parent, None), asked)
     preset = plain_fields(fields)
     if out:
-        _write(out, to_json(preset) + "\n")
+        write_file(out, json_document(preset).encode())
     counts = {"parent": len(above.rows), "child": len(below.rows), "outside": 0}
     found = {
         "preset": preset,
@@ -295,14 +296,3 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-
-
-def _write(out: Path, text: str) -> None:
-    from ...nodes.errors import InputError
-    from ..storage.places import at_home
-
-    try:
-        at_home(out, "--out").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}") from error
-    note(f"wrote {out}")

@@ -21,6 +21,7 @@ from ..views.printed import json_document, printed, to_json, visible
 __all__ = [
     "EXIT",
     "InterruptedCommandError",
+    "deliver",
     "emit",
     "emit_block",
     "exit_code_of",
@@ -29,6 +30,7 @@ __all__ = [
     "print_error",
     "shows_progress",
     "to_json",
+    "write_file",
     "write_table",
 ]
 
@@ -71,6 +73,33 @@ def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
     else:
         sys.stdout.write(printed(text))
     sys.stdout.flush()
+
+
+def deliver(text: str, out: Path | None) -> None:
+    """Print what a view has made ready, or write the same bytes to a file."""
+    if out is not None:
+        write_file(out, text.encode())
+        return
+    sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+
+
+def write_file(out: Path, data: bytes) -> None:
+    """Write the file of `--out`, whose path may begin with `~`, and say so.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    from ...nodes.errors import InputError
+    from ..storage.places import at_home
+
+    out = at_home(out, "--out")
+    try:
+        out.write_bytes(data)
+    except OSError as error:
+        hint = "--out names a file in a folder that exists and that you may write to."
+        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}", hint=hint) from error
+    note(f"wrote {out}")
 
 
 def emit_block(block: str, value: Any, *, as_json: bool) -> None:

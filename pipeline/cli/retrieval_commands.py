@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..views.printed import json_document
 from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
 from .options import (
     CaptureFlag,
@@ -25,7 +26,7 @@ from .options import (
     WeightsFlag,
     settings_of,
 )
-from .output import InterruptedCommandError, emit, emit_block, exit_code_of, note, shows_progress, write_table
+from .output import InterruptedCommandError, deliver, emit, emit_block, exit_code_of, note, shows_progress, write_table
 
 __all__ = ["register"]
 
@@ -308,10 +309,7 @@ def ask(
         emit(found.bundle, as_json=True)
     elif format_ != "block" and not as_json:
         value, text = block_form(format_, found.block, found.citations, found.context_block)
-        if value is not None:
-            emit(value, as_json=True)
-        else:
-            emit_block(text, {}, as_json=False)
+        deliver(text if value is None else json_document(value), None)
     else:
         emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")

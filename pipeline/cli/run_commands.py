@@ -18,7 +18,7 @@ import typer
 from ..progress import counted
 from .flag_names import XRAY_FLAGS, named_by_flags
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
-from .output import EXIT, emit, emit_block, note, note_left_out, to_json, write_table
+from .output import EXIT, deliver, emit, emit_block, note, note_left_out, to_json, write_file, write_table
 
 __all__ = ["register"]
 
@@ -126,8 +126,7 @@ def replay(
     snapshot = snapshot_named(settings, snapshot)
     found = replayed(settings, snapshot)
     if format_ != "block" and not as_json:
-        form = rendered(settings, snapshot, format_)
-        emit(form.value, as_json=True) if form.value is not None else emit_block(form.text, {}, as_json=False)
+        deliver(rendered(settings, snapshot, format_).text, None)
     else:
         emit_block(found.block or "", replay_values(found), as_json=as_json)
     note(f"snapshot: {snapshot} ({found.status})")
@@ -240,7 +239,8 @@ def xray(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="text, markdown, json (document 002); audit (document 000); full (text with what was not shown); html; tables (rows as JSON).",
+            help="text, markdown, json (document 002); audit (document 000); full (text with what was not shown); html; "
+            "tables (rows as JSON); bundle; replay; block, search-result, openai, block-markdown, block-text.",
         ),
     ] = "text",
     as_json: JsonFlag = False,
@@ -248,8 +248,7 @@ def xray(
     """Show why each item of a snapshot was selected, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
     from ..asking.service import open_retriever, snapshot_named
-    from ..servers.renderings import rendered
-    from ..views.xray import FORMATS
+    from ..servers.renderings import FORMATS, rendered
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
     if not subject.strip():
@@ -280,7 +279,7 @@ def xray(
         subject = found.snapshot_id
         note(f"snapshot: {subject} ({found.status}), of what was asked just now")
     shown = rendered(settings, subject, format_)
-    _deliver(shown.value, shown.plain, out, shown.value is not None)
+    deliver(shown.text, out)
     return EXIT["ok"]
 
 
@@ -293,12 +292,11 @@ def explain(
     as_json: JsonFlag = False,
 ) -> int:
     """Show the x-ray of the last recall of a session, without running it again."""
-    from ..servers.renderings import explained
-    from ..views.xray import FORMATS
+    from ..servers.renderings import FORMATS, explained
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
     shown = explained(settings_of(runs=runs, grants=grants), session, format_)
-    _deliver(shown.value, shown.plain, out, shown.value is not None)
+    deliver(shown.text, out)
     return EXIT["ok"]
 
 
@@ -331,7 +329,7 @@ def report(
 
         quality = of_run
 
-    _deliver(None, report_of(settings, snapshot_named(settings, name), quality), out, False)
+    deliver(report_of(settings, snapshot_named(settings, name), quality), out)
     return EXIT["ok"]
 
 
@@ -381,7 +379,7 @@ def lineage(
     else:
         data = drawn(current_lineage(), format_, of, title="The dataflow")
     if out:
-        _write(out, data)
+        write_file(out, data)
     else:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -461,25 +459,3 @@ def _shortened(question: str | None) -> str | None:
     """The beginning of a question on one line, for a table."""
     line = " ".join(question.split()) if question else None
     return line if line is None or len(line) <= QUESTION_SHOWN else f"{line[: QUESTION_SHOWN - 3]}..."
-
-
-def _deliver(value: Any, text: str, out: Path | None, as_json: bool) -> None:
-    """Print, or write to a file."""
-    if out is None:
-        emit(value, as_json=as_json, text=text)
-        return
-    _write(out, (to_json(value) + "\n" if as_json else text).encode())
-
-
-def _write(out: Path, data: bytes) -> None:
-    """Write a file whose path may begin with `~`."""
-    from ...nodes.errors import InputError
-    from ..storage.places import at_home
-
-    out = at_home(out, "--out")
-    try:
-        out.write_bytes(data)
-    except OSError as error:
-        hint = "--out names a file in a folder that exists and that you may write to."
-        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}", hint=hint) from error
-    note(f"wrote {out}")

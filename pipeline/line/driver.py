@@ -185,10 +185,10 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
         parts.append(_failed(REQUESTS.empty(), failures, captures, line))
     if len(parts) == 1:
         return parts[0]
-    return {name: _together([part[name] for part in parts]) for name in parts[0]}
+    return {name: together([part[name] for part in parts]) for name in parts[0]}
 
 
-def _together(tables: Sequence[pa.Table]) -> pa.Table:
+def together(tables: Sequence[pa.Table]) -> pa.Table:
     """Parts of a table as one; those of requests that failed have no rows, and no columns of plugins."""
     filled = [table for table in tables if table.num_rows] or tables[:1]
     return pa.concat_tables(filled).combine_chunks()

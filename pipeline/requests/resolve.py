@@ -24,9 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError, ScopedRetrievalError
-from ...nodes.scope.mode_choices import chosen, policies_by_mode
+from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.tables import FAILURES, REQUESTS
-from ..line.tokenizers import resolved_name
 from ..redaction.masking import redact_texts
 from .fields import (
     BOUNDS,
@@ -42,6 +41,7 @@ from .fields import (
 )
 from .files import FileRow, Row, Unreadable, read_requests
 from .handoff import handoff
+from .known import Known
 from .presets import Preset
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
@@ -108,7 +108,7 @@ def resolve_requests(
         raise InputError.described("a principal", "none", "credential", hint="a principal name is required")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
-    policies = {} if modes is None else policies_by_mode(modes)
+    known = Known({} if modes is None else policies_by_mode(modes), roles, tokenizers)
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
@@ -120,13 +120,8 @@ def resolve_requests(
             left = handoff(said["workspace_root"], work_trees)
             masked.update(_masks({left[name] for name in TEXTS if left.get(name)} - masked.keys(), redact))
             given = {name: masked.get(value, value) for name, value in left.items()} | given
-        if roles is not None and given.get("role") not in (None, *roles):
-            hint = "roles are the overlays in the policy folder; `overlay list` shows them"
-            raise InputError.one_of(roles, given["role"], f"{at}.role", hint=hint)
-        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row, tokenizers)
-        if request.get("mode") and policies:
-            chosen(request["mode"], request.get("variables"), policies, at)
-        return request, named
+        request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
+        return known.expect(request, row.place_of, at), named
 
     written = {row.given["request_id"]: None for row in parsed if row.given.get("request_id")}
     repeats: Counter[str] = Counter()
@@ -310,7 +305,6 @@ def _resolve(
     corpus: object | None,
     masked: Mapping[str, str],
     row: _Parsed,
-    tokenizers: Collection[str],
 ) -> tuple[dict[str, Any], bool]:
     """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
     request = {**common, "principal": principal, **given}
@@ -336,7 +330,6 @@ def _resolve(
     request.setdefault("request_id", _digest(request))
     request["asked_at"] = asked_at
     request["as_of"] = _as_of(request.get("as_of", asked_at), request, corpus, row.place_of("as_of"))
-    request["tokenizer"] = resolved_name(request["tokenizer"], tokenizers, row.place_of("tokenizer"))
     start, end = request.get("include_after"), request.get("exclude_after")
     if start and end and start >= end:
         raise InputError.described("a window that ends after it starts", "an empty one", row.place_of("exclude_after"))

@@ -18,9 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from ...nodes.errors import InputError
@@ -29,7 +28,7 @@ from ..config.settings import Settings
 from .http_guard import Guard, is_loopback
 from .http_routes import ROUTER
 from .metrics import Metrics
-from .problems import RefusedError, problem_of
+from .problems import RefusedError, body_of, problem_of
 from .retriever_pool import RetrieverPool
 
 __all__ = ["application", "expect_reachable", "run_app", "serve"]
@@ -119,12 +118,12 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
     )  # fmt: skip
 
 
-def _answer(request: Request, error: Exception) -> JSONResponse:
+def _answer(request: Request, error: Exception) -> Response:
     status, problem = problem_of(error, request.state.trace_id)
-    return JSONResponse(problem.model_dump(exclude_none=True), status)
+    return Response(body_of(problem), status, media_type="application/json")
 
 
-async def _invalid(request: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> Response:
     """A parameter that is missing or of another kind, in the words of the package."""
     assert isinstance(error, RequestValidationError)
     first: dict[str, Any] = dict(error.errors()[0])
@@ -135,7 +134,7 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     return _answer(request, InputError.expected(expected, first.get("input"), name))
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
+async def _refused(request: Request, error: Exception) -> Response:
     """No such route or method."""
     assert isinstance(error, HTTPException)
     words, code = {404: ("not found", "no_such_route"), 405: ("method not allowed", "method_not_allowed")}.get(

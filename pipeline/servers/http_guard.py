@@ -21,13 +21,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..config.grants import WatchedGrants
 from ..config.settings import Settings
 from .metrics import Metrics
-from .problems import RefusedError, last_frame, problem_of
+from .problems import RefusedError, body_of, last_frame, problem_of
 from .rate import Rate
 
 __all__ = ["Guard", "is_loopback", "principal_of"]
@@ -79,7 +79,7 @@ class Guard:
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
             if isinstance(error, RefusedError) and error.retry_after is not None:
                 headers["retry-after"] = str(error.retry_after)
-            response = JSONResponse(problem.model_dump(exclude_none=True), answered_with, headers)
+            response = Response(body_of(problem), answered_with, headers, "application/json")
             await response(scope, receive, traced)
         finally:
             self._metrics.in_work.dec()

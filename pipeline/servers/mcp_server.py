@@ -31,7 +31,7 @@ from mcp.shared.exceptions import MCPError
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
 from ..config.grants import WatchedGrants, load_grants
 from ..config.settings import Settings, Value
-from ..views.printed import to_json
+from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_app import APP_META, XRAY_APP, xray_page
 from .mcp_tools import TOOLS, Given, Tool, arguments_of
@@ -264,7 +264,7 @@ def _result(given: Given) -> types.CallToolResult:
 def _message_of(error: Exception) -> str:
     """What a model may read of an error; of an unforeseen one, a trace id that the log has beside the place."""
     if isinstance(error, ScopedRetrievalError):
-        return f"{error.message}\n\nHint: {error.hint}" if error.hint else error.message
+        return visible(f"{error.message}\n\nHint: {error.hint}" if error.hint else error.message)
     trace_id = uuid.uuid4().hex
     LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
     return f"Unexpected {type(error).__name__}; search the server log for the trace id {trace_id}"

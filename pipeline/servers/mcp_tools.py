@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, JsonValue
 
 from ...nodes.errors import InputError
-from ..views.printed import json_document
+from ..views.printed import json_document, visible
 from .expanding import TOKENS
 from .mcp_app import XRAY_APP
 from .models import ROW_SCHEMA, Answer, Appended, Envelope, Expanded, Replayed, Why, field_schema
@@ -131,7 +131,7 @@ def _retrieve(counter: Counter, given: Mapping[str, Any]) -> Given:
 def _block_text(found: Mapping[str, Any]) -> str:
     """The block, or why there is none."""
     said = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
-    return found["block"] or "\n".join([f"status: {found['status']}", *said])
+    return found["block"] or visible("\n".join([f"status: {found['status']}", *said]))
 
 
 def _recall_xray(counter: Counter, given: Mapping[str, Any]) -> Given:

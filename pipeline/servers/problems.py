@@ -20,9 +20,10 @@ from ...nodes.errors import (
     StoreError,
     VerificationError,
 )
+from ..views.printed import json_document
 from .models import Problem
 
-__all__ = ["RefusedError", "last_frame", "problem_of"]
+__all__ = ["RefusedError", "body_of", "last_frame", "problem_of"]
 
 
 class RefusedError(Exception):
@@ -70,6 +71,11 @@ def problem_of(error: BaseException, trace_id: str | None = None) -> tuple[int, 
     message = f"Unexpected {type(error).__name__}"
     hint = "search the server log for the trace id"
     return 500, Problem(error="internal error", code="internal_error", message=message, hint=hint, trace_id=trace_id)
+
+
+def body_of(problem: Problem) -> bytes:
+    """A problem as the body of an answer: it may name what was sent, so it is sanitized as every other answer is."""
+    return json_document(problem.model_dump(exclude_none=True)).encode()
 
 
 def last_frame(error: BaseException) -> str:

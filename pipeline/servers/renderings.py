@@ -59,8 +59,7 @@ class Rendering:
     format: str
     value: Any
     text: str
-    plain: str
-    """The same before it is sanitized for a terminal: what is written to a file of somebody's own."""
+    """Sanitized: what every door gives, and what a file of it holds."""
 
     @property
     def media_type(self) -> str:
@@ -83,9 +82,8 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
         raise InputError.expected(expected, snapshot_id, "snapshot_id")
     value, text = _MAKERS[format_](settings, snapshot_id)
     if value is not None:
-        return Rendering(snapshot_id, format_, value, json_document(value), text)
-    as_it_stands = format_ == "block" or format_ in BLOCK_FORMS
-    return Rendering(snapshot_id, format_, None, text if as_it_stands else printed(text), text)
+        return Rendering(snapshot_id, format_, value, json_document(value))
+    return Rendering(snapshot_id, format_, None, text if format_ == "block" else printed(text))
 
 
 def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
@@ -101,7 +99,7 @@ def explained(settings: Settings, session: str | None, format_: str) -> Renderin
         return rendered(settings, snapshot_id, format_)
     value = envelope(None) if format_ == "json" else None
     text = "no snapshot of this session that you may read\n"
-    return Rendering("", format_, value, json_document(value) if value else text, text)
+    return Rendering("", format_, value, json_document(value) if value else text)
 
 
 def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...nodes.rendering import CLOSING
 from ...nodes.vocabulary import Vocabulary
+from .printed import printed
 
 __all__ = ["BLOCK_FORMS", "JSON_FORMS", "block_form"]
 
@@ -39,7 +40,7 @@ def block_form(name: str, block: str | None, citations: Sequence[Row], context_b
     of_item = _markdown if name == "block-markdown" else _plain
     title = str(context_block["title"])
     head = f"## {title}" if name == "block-markdown" else title
-    return None, "\n\n".join([head, *(of_item(cited, item) for cited, item in items), CLOSING]) + "\n"
+    return None, printed("\n\n".join([head, *(of_item(cited, item) for cited, item in items), CLOSING]))
 
 
 def _items(citations: Sequence[Row], context_block: Row) -> Sequence[tuple[Row, Row]]:

@@ -6,10 +6,10 @@ Reads: plain values, rows of a snapshot, a lineage. Gives: `run_html`, `answer_h
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from .overview import duration
+from .printed import html_text as text
 from .steps import steps_of
 
 __all__ = ["answer_html", "retriever_html", "run_html"]
@@ -27,7 +27,7 @@ def run_html(
     """A run: what it is, its slowest nodes, and its steps with rows and time."""
     from .lineage_page import lineage_fragment
 
-    parts = [f"<p><strong>Run {escape(run_id)}</strong></p>", _facts(facts)]
+    parts = [f"<p><strong>Run {text(run_id)}</strong></p>", _facts(facts)]
     if seconds:
         most = sorted(seconds.items(), key=lambda one: (-one[1], one[0]))[:SLOWEST]
         homes = {node.name: step.title for step in steps_of(lineage) for node in step.nodes}
@@ -44,8 +44,8 @@ def answer_html(
     conditions: Sequence[Mapping[str, Any]],
 ) -> str:
     """An answer: its block, what it cites, and what whoever uses it should know."""
-    head = f"<p><strong>{escape(snapshot_id or 'no snapshot')}</strong> ({escape(status)}), {len(citations)} items</p>"
-    shown = f"<pre>{escape(block)}</pre>" if block else "<p>The block is empty.</p>"
+    head = f"<p><strong>{text(snapshot_id or 'no snapshot')}</strong> ({text(status)}), {len(citations)} items</p>"
+    shown = f"<pre>{text(block)}</pre>" if block else "<p>The block is empty.</p>"
     cited = _table(
         ("label", "where", "source", "evidence"),
         [(c["label"], c["locator"], c["source_id"], c["evidence_id"]) for c in citations],
@@ -67,10 +67,10 @@ def _facts(pairs: Iterable[tuple[str, Any]]) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    head = "".join(f'<th scope="col">{text(name)}</th>' for name in columns)
+    body = "".join("<tr>" + "".join(f"<td>{text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
 
 
 def _opened(summary: str, content: str) -> str:
-    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+    return f"<details><summary>{text(summary)}</summary>{content}</details>"

@@ -1,14 +1,17 @@
-"""What every door prints: JSON in one form, and one sanitizer, so that text of evidence and requests cannot act on a terminal.
+"""What every door gives: JSON in one form, and one sanitizer, so that text of evidence and requests cannot act on a terminal.
 
-Gives `to_json` and `json_document` for values, `printed` for text, `visible` and `visible_json`, which sanitize. A control character, a bidirectional control or another character
-that hides or reorders what stands beside it is printed as its escape. Line feeds and tabs stay.
+Gives `to_json` and `json_document` for values, `printed` for text and pages, `html_text` for a piece of a page, `visible`
+and `visible_json`, which sanitize. A control character, a bidirectional control or another character that hides or reorders
+what stands beside it is given as its escape. Line ends and tabs stay.
 
-Note: output that goes to a pipe or file is sanitized, too, because the file is looked at in a terminal later. What a
-program reads, it reads with `--json`, where the escapes are those of JSON and nothing is lost.
+Note: files, pages and what goes to a pipe are sanitized, too, because somebody looks at them later. What a
+program reads, it reads with `--json`, where the escapes are those of JSON and nothing is lost. A block alone stays as the
+model read it, byte for byte: its text was sanitized when it was rendered.
 """
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Mapping
@@ -19,7 +22,7 @@ from typing import Any
 from ...nodes.columns.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
 from ..storage.places import ObjectPlace
 
-__all__ = ["json_document", "printed", "to_json", "visible", "visible_json"]
+__all__ = ["html_text", "json_document", "printed", "to_json", "visible", "visible_json"]
 
 _ACTS_IN_JSON = re.compile(f"[\x7f-\x9f{HIDDEN}{JOINERS}{SELECTORS}]")
 """JSON escapes the rest itself, and its own line ends are layout."""
@@ -27,7 +30,7 @@ _ACTS_IN_JSON = re.compile(f"[\x7f-\x9f{HIDDEN}{JOINERS}{SELECTORS}]")
 
 def visible(text: str) -> str:
     r"""The text with escapes such as `\x1b` and `\u202e` in the place of characters that act on a terminal."""
-    return escape(text).replace("\r", r"\r")
+    return escape(text).replace("\r\n", "\n").replace("\r", r"\r")
 
 
 def visible_json(document: str) -> str:
@@ -39,6 +42,11 @@ def printed(text: str) -> str:
     """Text as every door gives it: sanitized, and ended by a line feed."""
     shown = visible(text)
     return shown if not shown or shown.endswith("\n") else shown + "\n"
+
+
+def html_text(value: Any) -> str:
+    """A value as text of a page: sanitized, and escaped for HTML."""
+    return html.escape(visible(str(value)))
 
 
 def json_document(value: Any) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.vocabulary import SCORE_TERMS
 from .overview import duration, overview_svg
+from .printed import printed
 from .steps import steps_of
 from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
 
@@ -308,12 +309,12 @@ def _drawn(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template of `data/templates` as a page; everything that is no `Markup` is escaped."""
+    """A template of `data/templates` as a page; everything that is no `Markup` is escaped, and all of it sanitized."""
     environment, css = _environment()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     from markupsafe import Markup
 
-    return environment.get_template(template).render(css=Markup(css), css_sha256=digest, **values) + "\n"
+    return printed(environment.get_template(template).render(css=Markup(css), css_sha256=digest, **values) + "\n")
 
 
 @lru_cache(maxsize=1)

@@ -17,10 +17,9 @@ from typing import Any
 
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import TABLES
-from ...nodes.vocabulary import SCORE_TERMS, Vocabulary
+from ...nodes.vocabulary import SCORE_TERMS
 
 __all__ = [
-    "FORMATS",
     "TABLES_READ",
     "Row",
     "Rows",
@@ -54,8 +53,6 @@ TABLES_READ = (
 )
 """The tables an x-ray is made of."""
 
-FORMATS = Vocabulary("format", ("text", "markdown", "json", "audit", "html", "tables", "full"), {"md": "markdown"})
-"""How an x-ray can be written."""
 _AFTER_GATES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
 _WITHHELD_SHOWN = 20
 

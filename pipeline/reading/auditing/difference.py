@@ -23,7 +23,17 @@ from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
 from ..access import audience_of, expect_reader, open_run, readable_snapshots
 
-__all__ = ["CHANGES", "COMPARED", "Side", "SnapshotsDiff", "compared", "item_changes", "records", "summarized"]
+__all__ = [
+    "CHANGES",
+    "COMPARED",
+    "Side",
+    "SnapshotsDiff",
+    "compared",
+    "frame_of",
+    "item_changes",
+    "records",
+    "summarized",
+]
 
 CHANGES = ("entered", "left", "moved", "same")
 COMPARED = ("snapshots", "requests", "trimmed", "citations", "decisions", "ranked")
@@ -31,6 +41,12 @@ COMPARED = ("snapshots", "requests", "trimmed", "citations", "decisions", "ranke
 _ASKED = ("question", "project", "principal", "purpose", "as_of", "mode", "role")
 """What two requests have in common that ask the same, where their ids differ."""
 _PAIR = "pair"
+_TEXTS = {pa.string(): pd.StringDtype("python")}
+
+
+def frame_of(table: pa.Table) -> pd.DataFrame:
+    """A table as a frame, its texts held by pandas alone: columns of Arrow cannot be merged where both are empty."""
+    return table.to_pandas(types_mapper=_TEXTS.get)
 
 
 @dataclass(frozen=True)
@@ -45,7 +61,7 @@ class Side:
         frames = {}
         for name in COMPARED:
             columns = [field.name for field in tables[name].schema if not pa.types.is_nested(field.type)]
-            frame = tables[name].select(columns).to_pandas()
+            frame = frame_of(tables[name].select(columns))
             frame[_PAIR] = frame["request_id"].map(pairs)
             frames[name] = frame[frame[_PAIR].notna()].astype({_PAIR: int})
         if not audit:
@@ -114,11 +130,20 @@ def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
         found = items[keys].merge(decided, on=keys, how="left")
         said = found["stage"] + ": " + found["reason_code"].fillna("")
         told[name] = said.fillna("not_recalled").to_numpy()
-    moved = _moved_most(items[keys], before, after)
+    terms = _moved_most(items[keys], before, after)
+    moved = np.where(terms == "", _order_of(items), terms)
     change = items["change"].to_numpy()
     chosen = np.select([change == "entered", change == "left", change == "moved"],
                        [told["before"], told["after"], moved], "")  # fmt: skip
     return pd.Series(chosen, index=items.index)
+
+
+def _order_of(items: pd.DataFrame) -> np.ndarray:
+    """Of an item whose score terms are as they were: whether it moved among those that both sides show."""
+    kept = items.dropna(subset=["position_before", "position_after"])
+    was, now = (kept.groupby(_PAIR)[f"position_{side}"].rank() for side in ("before", "after"))
+    moved = items.index.isin(kept.index[(was != now).to_numpy()])
+    return np.where(moved, "packed in another order", "others entered or left before it")
 
 
 def _moved_most(keys: pd.DataFrame, before: Side, after: Side) -> np.ndarray:
@@ -157,7 +182,7 @@ def summarized(items: pd.DataFrame, before: Side, after: Side) -> pd.DataFrame:
     pairs = sides[0].merge(sides[1], on=_PAIR, how="inner").sort_values(_PAIR)
     counts = items.groupby([_PAIR, "change"]).size().unstack(fill_value=0) if len(items) else pd.DataFrame()
     counts = counts.reindex(index=pairs[_PAIR], columns=list(CHANGES), fill_value=0)
-    return pairs.merge(counts.reset_index(), on=_PAIR, how="left").reset_index(drop=True)
+    return pairs.merge(counts.rename_axis(_PAIR).reset_index(), on=_PAIR, how="left").reset_index(drop=True)
 
 
 def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
@@ -224,8 +249,9 @@ def _paired(
 
 def _spelled(requests: pa.Table) -> pd.DataFrame:
     """What each request asks as one text, and which of its equals it is."""
-    frame = requests.select(["request_id", *_ASKED]).to_pandas().sort_values("request_id")
-    asked = frame[list(_ASKED)].astype(str).agg("\x1f".join, axis=1)
+    frame = frame_of(requests.select(["request_id", *_ASKED])).sort_values("request_id")
+    rows = frame[list(_ASKED)].itertuples(index=False)
+    asked = pd.Series(["\x1f".join(map(str, row)) for row in rows], index=frame.index, dtype=object)
     return pd.DataFrame({"request_id": frame["request_id"], "asked": asked, "turn": asked.groupby(asked).cumcount()})
 
 

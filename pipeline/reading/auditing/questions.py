@@ -29,6 +29,7 @@ class Questions:
     corpus: Any
     principal: str
     _watched: Any
+    _files: Mapping[str, Any]
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
         """What a snapshot, or every request of a run, would show under other weights, budgets, merge policy or role.
@@ -98,4 +99,4 @@ class Questions:
         for kind, place in places.items():
             if place is None:
                 raise InputError.described(f"a {kind} folder or file", "none", kind)
-        return load_settings({**places, "principal": self.principal})
+        return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._files["tokenizers"])})

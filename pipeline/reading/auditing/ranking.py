@@ -24,7 +24,7 @@ from ....nodes.errors import AccessError, InputError
 from ...config.settings import Settings
 from ...line.driver import run_ranked
 from ..access import audience_of, audits_whole, expect_reader, open_run
-from .difference import records
+from .difference import frame_of, records
 from .reproduce import SHARD, expect_stored
 from .rerun import Recorded, line_of
 from .what_if import changed_columns
@@ -51,7 +51,7 @@ class Reranking:
     def rows(self) -> pd.DataFrame:
         """The rows that either side has among its first: request_id, evidence_id, place as run, place changed (0: behind)."""
         sides = [
-            table.select([*_ROW, "rank"]).filter(pc.less_equal(table["rank"], self.top)).to_pandas()
+            frame_of(table.select([*_ROW, "rank"]).filter(pc.less_equal(table["rank"], self.top)))
             for table in (self.before, self.after)
         ]
         found = sides[0].merge(sides[1], on=_ROW, how="outer", suffixes=("_before", "_after"))

@@ -130,12 +130,8 @@ def first_difference(
 def _table_difference(
     table: Table, stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table]
 ) -> Difference | None:
-    left_out = _NOT_COMPARED.get(table.name, ())
-    names = [name for name, column in table.columns.items() if column.digest and name not in left_out]
-    keys = list(table.key)
-    kept = [*keys, *(name for name in names if name not in keys)]
-    order = [(name, "ascending") for name in keys]
-    was, now = (tables[table.name].select(kept).sort_by(order).combine_chunks() for tables in (stored, computed))
+    names, keys = _covered(table), list(table.key)
+    was, now = (_comparable(table, tables[table.name]) for tables in (stored, computed))
     if was.equals(now):
         return None
     row = min(_first_other(was[name], now[name]) for name in keys)
@@ -152,6 +148,35 @@ def _table_difference(
     key = _key(was, keys, row)
     assert key is not None
     return Difference(table.name, key, column, was[column][row].as_py(), now[column][row].as_py())
+
+
+def differing_requests(
+    stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table], tables: Sequence[Table]
+) -> set[str]:
+    """The requests of which these tables say something else, as `first_difference` compares them."""
+    found: set[str] = set()
+    for table in tables:
+        was, now = (_by_request(_comparable(table, side[table.name])) for side in (stored, computed))
+        found |= {request for request in was.keys() | now.keys() if was.get(request) != now.get(request)}
+    return found
+
+
+def _by_request(rows: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.to_pylist():
+        found.setdefault(row["request_id"], []).append(row)
+    return found
+
+
+def _covered(table: Table) -> list[str]:
+    left_out = _NOT_COMPARED.get(table.name, ())
+    return [name for name, column in table.columns.items() if column.digest and name not in left_out]
+
+
+def _comparable(table: Table, rows: pa.Table) -> pa.Table:
+    """Keys and covered columns, in the order of the keys."""
+    kept = dict.fromkeys([*table.key, *_covered(table)])
+    return rows.select(list(kept)).sort_by([(name, "ascending") for name in table.key]).combine_chunks()
 
 
 def _first_other(was: pa.ChunkedArray, now: pa.ChunkedArray) -> int:

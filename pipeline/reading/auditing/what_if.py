@@ -5,18 +5,21 @@ Reads: the frozen tables of a run (hits, score terms, candidates), the generatio
 
 Note: an answer from frozen tables equals a fresh run, because the plan is made again and compared first. Where a change
 reaches recall (a role adds words, `lane_k` asks for other hits, a larger pool holds rows that were not scored), the lanes
-run again over the pinned generation, and `recalled` says why. Hits and scores are never found anew otherwise; the words of
+run again over the pinned generation, for the requests that it reaches, and `recalled` says why. Hits and scores are never found anew otherwise; the words of
 the question are looked up, because they choose the passages of what is cut. A wider scope is no what-if: it is a new request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,20 +27,24 @@ import pyarrow.compute as pc
 from ....nodes.audit.snapshot_digest import COVERED
 from ....nodes.columns.keys import flat, pair_codes, positions
 from ....nodes.errors import InputError
-from ....nodes.tables import ADMISSIBLE, ANCHORS, SESSION_EVENTS, SUB_QUERIES
+from ....nodes.tables import ADMISSIBLE, ANCHORS, FAILURES, SESSION_EVENTS, SUB_QUERIES
 from ...config.settings import Settings
-from ...line.driver import run_frozen, run_line
+from ...engines.shards import with_counters
+from ...line.driver import Line, run_frozen, run_line, together
+from ...line.tokenizers import registered
 from ...requests.fields import GROUPS, column_of, columns_of
+from ...requests.known import Known
 from ...runs.parts import stored_tables
 from ..access import audience_of, expect_reader, grants_now, open_run, readable_snapshots
 from .difference import COMPARED, Side, item_changes, records, summarized
-from .reproduce import SHARD, expect_stored, first_difference
+from .reproduce import SHARD, differing_requests, expect_stored, first_difference
 from .rerun import Recorded, line_of
 
 __all__ = ["CHANGEABLE", "WhatIf", "changes_of", "what_if"]
 
 CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "detail", "merge_policy", "output_shape", "role"}))
 """Columns of a request that may be changed: none of them opens a row that the request could not see."""
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAN = (SUB_QUERIES, ANCHORS, SESSION_EVENTS, ADMISSIBLE)
 """What recall depends on; where a value of these differs, the lanes run again."""
 
@@ -49,9 +56,9 @@ class WhatIf:
     name: str
     changes: Mapping[str, Any]
     recalled: tuple[str, ...]
-    """Why lanes ran again, one reason per shard in which they did; empty where frozen tables were enough."""
+    """Why lanes ran again; empty where frozen tables were enough."""
     recalled_requests: tuple[str, ...]
-    """The requests for which lanes ran again: all those of a shard in which they did."""
+    """The requests for which lanes ran again."""
     before: Side = field(repr=False)
     after: Side = field(repr=False)
     tables: Mapping[str, pa.Table] = field(repr=False)
@@ -102,6 +109,8 @@ def changes_of(pairs: Sequence[str], at: str = "--set") -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals:
             raise InputError.expected("NAME=VALUE", pair, at)
+        if name.strip() in given:
+            raise InputError(f"Expected {name.strip()} once, got it twice - at {at}")
         given[name.strip()] = _number(value.strip())
     return changed_columns(given, at)
 
@@ -125,16 +134,11 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
 
 
 def _number(value: str) -> Any:
-    """A number where the text is one; the fields say what they take."""
-    for kind in (int, float):
-        try:
-            return kind(value)
-        except ValueError:
-            continue
-    return value
+    """A number where the text is one as JSON writes it; the fields say what they take."""
+    return json.loads(value) if _JSON_NUMBER.fullmatch(value) else value
 
 
-def what_if(settings: Settings, name: str, changes: Mapping[str, Any]) -> WhatIf:
+def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str = "changes") -> WhatIf:
     """What a snapshot, or the requests of a run that the principal may read, would show under other values.
 
     An auditor sees it under the rights of then; anybody else under those of now, because more may be shown than before.
@@ -142,12 +146,15 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any]) -> WhatIf
     Raises:
         AccessError: the principal may not read it.
         ErasedError: texts of the requests were erased.
-        InputError: a column cannot be changed (`CHANGEABLE`).
+        InputError: a column cannot be changed (`CHANGEABLE`), a request may not have its value (`at` names the change), or
+            no request was answered.
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
-    changes = changed_columns(changes, "changes")
+    changes = changed_columns(changes, at)
     run = open_run(settings, name)
     expect_stored(run)
+    known = Known({}, run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"]))
+    changes = known.expect(changes, lambda column: f"{at}.{column}", at)
     snapshot = name if name.startswith("retr-snap-") else None
     if snapshot:
         audit = audience_of(settings, run, snapshot) == "audit"
@@ -157,59 +164,98 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any]) -> WhatIf
         mine = readable_snapshots(settings, run)
         audit = all("recalled" in row for row in mine)
         recorded = Recorded.of(run).only([row["request_id"] for row in mine])
+    if not recorded.requests.num_rows:
+        raise InputError(
+            f"Expected a request that was answered, got one that was refused when it was asked - at {name}",
+            hint="`xray` shows why; ask it again as it should be",
+        )
     grants = None if audit else grants_now(settings)
     given = changes if audit else {**changes, "asked_at": datetime.now(UTC)}
     asked = recorded.changed(given)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
     scored = run.table("score_terms", texts=True, snapshot_id=snapshot)
-    line = line_of(settings, run, grants=grants, models=False)
-    parts, reasons, again = [], list[str](), list[str]()
-    for low in range(0, asked.requests.num_rows, SHARD):
-        requests = asked.requests.slice(low, SHARD)
-        ids = flat(requests["request_id"])
-        captures = asked.captures.filter(pc.is_in(asked.captures["request_id"], ids))
-        held = {table: rows.filter(pc.is_in(rows["request_id"], ids)) for table, rows in stored.items()}
-        frozen = _Frozen(held, scored.filter(pc.is_in(scored["request_id"], ids)), set(changes))
-        tables = run_frozen(requests, captures, line, frozen)
-        if tables is None:
-            reasons.append(frozen.reason)
-            again += ids.to_pylist()
-            whole = line_of(settings, run, grants=grants)
-            tables = run_line(requests, recorded.failures.slice(0, 0), captures, whole)
-        parts.append(tables)
-    tables = {table.name: pa.concat_tables([part[table.name] for part in parts]) for table in COVERED}
-    pairs = {request: number for number, request in enumerate(asked.requests["request_id"].to_pylist())}
+    frozen = with_counters(line_of(settings, run, grants=grants, models=False), asked.requests)
+    parts, reasons = _frozen_parts(asked, stored, scored, frozen, set(changes))
+    if reasons:
+        again = asked.only(sorted(reasons))
+        parts += _parts_again(again, with_counters(line_of(settings, run, grants=grants), again.requests))
+    order = asked.requests["request_id"]
+    tables = {table.name: _in_order([part[table.name] for part in parts], order) for table in COVERED}
+    pairs = {request: number for number, request in enumerate(order.to_pylist())}
     shown = stored_tables(tables, COVERED)
     before = Side.of({table: _shown(run, table, snapshot) for table in COMPARED}, pairs, audit=audit)
     after = Side.of(
         {table: tables[table] if table == "citations" else shown[table] for table in COMPARED}, pairs, audit=audit
     )
-    return WhatIf(name, changes, tuple(dict.fromkeys(reasons)), tuple(again), before, after, tables)
+    again = tuple(request for request in order.to_pylist() if request in reasons)
+    return WhatIf(name, changes, tuple(dict.fromkeys(reasons[one] for one in again)), again, before, after, tables)
 
 
 def _shown(run: Any, table: str, snapshot: str | None) -> pa.Table:
     return run.table(table, texts=table == "citations", snapshot_id=snapshot)
 
 
+def _frozen_parts(
+    asked: Recorded, stored: Mapping[str, pa.Table], scored: pa.Table, line: Line, changes: set[str]
+) -> tuple[list[dict[str, pa.Table]], dict[str, str]]:
+    """The tables of the requests that frozen ones answer, and why for each of the others."""
+    parts, reasons = list[dict[str, pa.Table]](), dict[str, str]()
+    for low in range(0, asked.requests.num_rows, SHARD):
+        requests = asked.requests.slice(low, SHARD)
+        while requests.num_rows:
+            held = {name: _of(requests, rows) for name, rows in stored.items()}
+            frozen = _Frozen(held, _of(requests, scored), changes)
+            if (tables := run_frozen(requests, _of(requests, asked.captures), line, frozen)) is not None:
+                parts.append(tables)
+                break
+            reasons |= dict.fromkeys(frozen.concerned, frozen.reason)
+            concerned = pc.is_in(requests["request_id"], pa.array(sorted(frozen.concerned), pa.string()))
+            requests = requests.filter(pc.invert(concerned))
+    return parts, reasons
+
+
+def _parts_again(asked: Recorded, line: Line) -> list[dict[str, pa.Table]]:
+    """The tables of requests for which the lanes run."""
+    shards = (asked.requests.slice(low, SHARD) for low in range(0, asked.requests.num_rows, SHARD))
+    return [run_line(one, FAILURES.empty(), _of(one, asked.captures), line) for one in shards]
+
+
+def _of(requests: pa.Table, rows: pa.Table) -> pa.Table:
+    """The rows of these requests."""
+    return rows.filter(pc.is_in(rows["request_id"], flat(requests["request_id"])))
+
+
+def _in_order(parts: Sequence[pa.Table], requests: pa.ChunkedArray) -> pa.Table:
+    """The parts of a table as one, in the order of the requests."""
+    rows = together(parts)
+    if len(parts) == 1:
+        return rows
+    place = positions(flat(rows["request_id"]), flat(requests))
+    return rows.take(pa.array(np.argsort(place, kind="stable")))
+
+
 @dataclass
 class _Frozen:
-    """Gives the stored hits and score terms to the line, where the plan is the stored one."""
+    """Gives the stored hits and score terms to the line, where the plan is the stored one; else says for which requests not."""
 
     stored: Mapping[str, pa.Table]
     score_terms: pa.Table
     changes: set[str]
     reason: str = ""
+    concerned: Collection[str] = ()
 
     def __call__(self, execute: Any, frame: Any) -> Mapping[str, pa.Table] | None:
         if "role" in self.changes:
-            return self._recall("a role has words of its own to search with")
+            everyone = self.stored["requests"]["request_id"].to_pylist()
+            return self._recall("a role has words of its own to search with", everyone)
         planned = stored_tables(execute([table.name for table in _PLAN]), _PLAN)
         if found := first_difference(self.stored, planned, _PLAN):
-            return self._recall(f"{found.table}.{found.column or 'rows'} differs")
+            differing = differing_requests(self.stored, planned, _PLAN)
+            return self._recall(f"{found.table}.{found.column or 'rows'} differs", differing)
         hits = self.stored["hits"]
         row = positions(hits["evidence_id"], frame.evidence["evidence_id"])
         if (row < 0).any():
-            return self._recall("a row that was recalled is not in the corpus any more")
+            return self._recall("a row that was recalled is not in the corpus any more", _marked(hits, row < 0))
         at = hits.schema.get_field_index("row")
         hits = hits.set_column(at, hits.schema.field(at), pa.array(row, hits.schema.field(at).type))
         tables = execute(["candidates", "verdicts", "bounded_candidates"], hits=hits)
@@ -217,13 +263,23 @@ class _Frozen:
         own, known = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (bounded, self.score_terms)))
         place = positions(own, known)
         if unscored := int((place < 0).sum()):
-            return self._recall(f"{unscored} rows of the larger pool have no stored scores")
+            return self._recall(
+                f"{unscored} rows of the larger pool have no stored scores", _marked(bounded, place < 0)
+            )
         if len(place) < self.score_terms.num_rows:
-            return self._recall("another pool: terms of feedback come from its rows")
+            left = np.ones(self.score_terms.num_rows, bool)
+            left[place] = False
+            return self._recall("another pool: terms of feedback come from its rows", _marked(self.score_terms, left))
         terms = self.score_terms.take(pa.array(place)).combine_chunks()
         at = terms.schema.get_field_index("pool_rank")
         terms = terms.set_column(at, terms.schema.field(at), bounded["pool_rank"])
         return {"hits": hits, **tables, "score_terms": terms}
 
-    def _recall(self, reason: str) -> None:
-        self.reason = reason
+    def _recall(self, reason: str, concerned: Collection[str]) -> None:
+        assert concerned, reason
+        self.reason, self.concerned = reason, concerned
+
+
+def _marked(rows: pa.Table, mark: np.ndarray) -> list[str]:
+    """The requests of the marked rows."""
+    return pc.unique(rows.filter(pa.array(mark))["request_id"]).to_pylist()

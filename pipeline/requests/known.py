@@ -1,0 +1,49 @@
+"""What a request may name of what is installed: modes, roles that have an overlay, tokenizers.
+
+Reads: columns of a request, all of them or those that a what-if changes. Gives: `Known`, whose `expect` refuses a name
+that means nothing here. Requests at the door and the changes of a what-if go through it, so both are refused alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...nodes.errors import InputError, ModelError
+from ...nodes.scope.mode_choices import chosen
+from ..line.tokenizers import resolved_name
+
+__all__ = ["Known"]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Rows of MODE_POLICIES by mode (empty lets any pass), roles (None lets any pass), and registered tokenizer files."""
+
+    modes: Mapping[str, Mapping[str, Any]]
+    roles: Collection[str] | None
+    tokenizers: Collection[str]
+
+    def expect(self, columns: Mapping[str, Any], place_of: Callable[[str], str], at: str) -> dict[str, Any]:
+        """The columns, a tokenizer file by the name that pins it.
+
+        Args:
+            place_of: where a column was said.
+            at: where all of them were.
+
+        Raises:
+            InputError: a mode, role or tokenizer is unknown here, or the mode needs a variable.
+        """
+        found = dict(columns)
+        if self.roles is not None and found.get("role") not in (None, *self.roles):
+            hint = "roles are the overlays in the policy folder; `overlay list` shows them"
+            raise InputError.one_of(self.roles, found["role"], place_of("role"), hint=hint)
+        if "tokenizer" in found:
+            try:
+                found["tokenizer"] = resolved_name(found["tokenizer"], self.tokenizers, place_of("tokenizer"))
+            except ModelError as error:
+                raise InputError(error.message, hint=error.hint) from error
+        if found.get("mode") and self.modes:
+            chosen(found["mode"], found.get("variables"), self.modes, at)
+        return found
