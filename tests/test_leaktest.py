@@ -28,7 +28,7 @@ from scoped_retrieval.pipeline.corpus import Corpus, heads, manifest
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.evaluation import lost_gold
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, leak_test, surfaces
-from scoped_retrieval.pipeline.leaktest.angles import Others, angle, gate_of, with_own_presets
+from scoped_retrieval.pipeline.leaktest.angles import Others, angle, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
 from scoped_retrieval.pipeline.leaktest.own_rows import CHECKS
@@ -142,7 +142,7 @@ def test_every_canary_is_stopped_by_the_gate_of_its_reason_and_by_no_earlier_one
         ladder = run.table("filter_ladder").to_pylist()
         stopped.append({row["gate"]: row["considered"] - row["admitted"] for row in ladder})
     found = {gate: stopped[1][gate] - stopped[0][gate] for gate in stopped[0]}
-    wanted = Counter(gate_of(reason) for _, reason in case.pairs())
+    wanted = Counter(here.gates[reason] for _, reason in case.pairs())
     inside = [gate.name for gate in GATES if gate.name not in ("project", "owner")]  # segments of others stay shut
     assert {gate: found[gate] for gate in inside} == {gate: wanted[gate] for gate in inside}
 

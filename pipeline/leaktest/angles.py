@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ...nodes.tables import MODE_POLICIES, ROLE_POLICIES
 from ...nodes.vocabulary import FEEDBACK_TERMS, TURN_TERMS
 from ...nodes.walls.gates import GATES
-from ...nodes.walls.gates.gate import ANGLES, BOUNDED, GUIDED, OPEN, Canary, Ground
+from ...nodes.walls.gates.gate import ANGLES, BOUNDED, GUIDED, OPEN, Canary, Gate, Ground
 from ...nodes.walls.gates.names import ROOT
 from ...nodes.walls.gates.trust import LEAK_TEST
 from ...nodes.walls.gates.zones import LEFT_OUT
@@ -29,7 +29,7 @@ from ..config.policies.roles import Roles
 from ..config.policies.tables import Policies
 
 __all__ = [
-    "ANGLES", "BOUNDED", "GUIDED", "LEAK_TEST", "LEFT_OUT", "OPEN", "Angle", "Others", "angle", "gate_of", "with_feedback",
+    "ANGLES", "BOUNDED", "GUIDED", "LEAK_TEST", "LEFT_OUT", "OPEN", "Angle", "Others", "angle", "with_feedback",
     "with_own_presets",
 ]  # fmt: skip
 
@@ -41,9 +41,6 @@ MODE = "review"
 ENDED = ("superseded", "deleted")
 _FEEDBACK = 0.1
 """Weight of feedback in a purpose that gives it less."""
-
-GATE_OF = {canary.reason: gate.name for gate in GATES for canary in gate.canaries}
-"""The gate behind each reason."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,8 @@ class Angle:
     name: str
     asked: Mapping[str, Any]
     shut: Mapping[str, Row]
+    gates: Mapping[str, str]
+    """By reason the gate that shuts a row out for it."""
     root: str | None = None
     """The work tree that the probes name."""
 
@@ -80,6 +79,7 @@ def angle(
     others: Others,
     sources: Sequence[str],
     as_of: datetime,
+    gates: Sequence[Gate] = GATES,
 ) -> Angle:
     """One of ANGLES for a tenant.
 
@@ -90,28 +90,27 @@ def angle(
         others: whom the canaries of the gates `owner`, `principals` and `project` belong to.
         sources: the sources of the tenant's rows.
         as_of: the instant of the probes.
+        gates: whose canaries are planted, in order.
     """
     principal, project, zone = who
     ground = Ground(seen, folder, principal, project, zone, others.principal, others.project, sources, as_of)
-    planted = {canary: row for canary in _canaries(name) if (row := canary.row(ground)) is not None}
+    own = _canaries(name, gates)
+    planted = {canary: row for canary in own if (row := canary.row(ground)) is not None}
     asked = {"session_id": seen.get("session_id") or SESSION, "weights": dict.fromkeys(TURN_TERMS, 0.2)}
     for canary in planted:
         asked |= canary.asked(ground)
     if name == GUIDED:
         asked |= {"mode": MODE, "role": LEAK_TEST, "recall_effort": "graph"}
     shut = {canary.reason: row for canary, row in planted.items()}
-    return Angle(name, asked, shut, ROOT if name == BOUNDED else None)
+    return Angle(
+        name, asked, shut, {canary.reason: own[canary] for canary in planted}, ROOT if name == BOUNDED else None
+    )
 
 
-def _canaries(name: str) -> list[Canary]:
-    """The canaries of an angle: first those of every angle, then its own, each in the order of the gates."""
-    own = [canary for gate in GATES for canary in gate.canaries if name in canary.angles]
-    return sorted(own, key=lambda canary: canary.angles != ANGLES)
-
-
-def gate_of(reason: str) -> str:
-    """The gate that shuts a row out for a reason."""
-    return GATE_OF.get(reason, reason)
+def _canaries(name: str, gates: Sequence[Gate]) -> dict[Canary, str]:
+    """The canaries of an angle with their gates: first those of every angle, then its own, each in the order of the gates."""
+    own = [(canary, gate.name) for gate in gates for canary in gate.canaries if name in canary.angles]
+    return dict(sorted(own, key=lambda pair: pair[0].angles != ANGLES))
 
 
 def with_own_presets(policies: Policies) -> Policies:

@@ -20,6 +20,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from ...nodes.plugins import NO_PLUGINS, Plugins
+from ...nodes.vocabulary import PURPOSES
 from ..asking.retriever import Retriever
 from ..config.grants import GrantsFile
 from ..config.policies.tables import Policies
@@ -29,12 +31,12 @@ from ..corpus import Corpus
 from ..corpus.heads import HEADS
 from ..runs import RunStore
 from ..runs.run import Run
-from .angles import LEAK_TEST, OPEN, gate_of
+from .angles import LEAK_TEST, OPEN
 from .canaries import Case, Planting, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
 from .surfaces import ECHOES, UNKNOWN_ID, Lister, audit_keys, listed, plain, recorded_logs, refusal, surfaces_of
-from .tenants import ASKER, Tenant
+from .tenants import ASKER, READER, Tenant
 from .through_servers import door_surfaces
 
 __all__ = ["STATES", "Bench", "Unit", "test_batch"]
@@ -60,13 +62,15 @@ class Bench:
 
     settings: Settings
     grants: GrantsFile
-    """Those of the settings, and ASKER."""
+    """Those of the settings, ASKER and READER."""
     policies: Policies
     encoder: Any
     pristine: Path
     """A copy of the corpus that nothing was planted in."""
     folder: Path
     now: datetime
+    plugins: Plugins = NO_PLUGINS
+    """Those that the settings name: they are tested like the package itself."""
     bar: Any = None
     """A progress bar over requests read, if one is shown."""
 
@@ -87,9 +91,17 @@ class Bench:
             encoder=self.encoder,
             cross_encoder=self.settings.loaded_cross_encoder(),
             tokenizers=self.settings["tokenizers"],
+            plugins=self.plugins,
             clock=lambda: self.as_of,
         )
         return RunStore(runs).open(retriever.run([dict(row) for row in requests]).run_id)
+
+    def show_plugins(self, corpus: Path, question: str, runs: Path) -> None:
+        """Answer READER in every project, so that plugins have been given the rows of all tenants."""
+        common = {"principal": READER, "question": question, "purpose": PURPOSES.values[0]}
+        common |= {"time": {"as_of": self.as_of.isoformat()}}
+        projects = Corpus.open(corpus).projects()
+        self.ask(corpus, [{**common, "request_id": project, "project": project} for project in projects], runs)
 
     def for_tenant(self, tenant: Tenant, corpus: Path, runs: Path) -> Settings:
         """The settings under which a tenant looks at what was written."""
@@ -99,8 +111,9 @@ class Bench:
     def desk(self, tenant: Tenant, corpus: Path) -> ContractResolver:
         """The desk at which a tenant looks at contracts."""
         opened = Corpus.open(corpus)
+        fields = {"project": tenant.project}
         return ContractResolver(
-            opened, self.grants, self.policies, tenant.principal, self.as_of, {"project": tenant.project}
+            opened, self.grants, self.policies, tenant.principal, self.as_of, fields, plugins=self.plugins
         )
 
     def under(self, policies: Policies) -> Bench:
@@ -194,7 +207,7 @@ class _Batch:
                 report.skipped.append(f"{unit.tenant.name}, {self.angle}: no row that points to a canary is shown")
         report.batches += 1
         for unit in shown:
-            report.count((role, gate_of(reason)) for role, reason in unit.case.pairs())
+            report.count((role, unit.case.angle.gates[reason]) for role, reason in unit.case.pairs())
         asked = [request_id for request_id in self.probes if _case(request_id) in names]
         report.probes += sum(not self.probes[request_id].name.startswith("foreign") for request_id in asked)
         differing: dict[str, Unit] = {}
@@ -217,6 +230,8 @@ class _Batch:
         """Ask everything, and read what callers get."""
         self.bench.tell(f"{self.angle}: asking, {state}")
         folder = self.folder / f"runs-{state}"
+        if self.bench.plugins:
+            self.bench.show_plugins(self.corpus, self.units[0].case.words, self.folder / f"read-{state}")
         with recorded_logs() as stream:
             run = self.bench.ask(self.corpus, self.requests, folder)
         found = _Answers(run, folder, stream.getvalue())

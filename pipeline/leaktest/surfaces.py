@@ -241,10 +241,13 @@ def _inside_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, A
         for name in ("hits", "candidates")
         if name in tables
     }
-    return {
-        name: table.select([c for c in table.column_names if TABLES[name].columns[c].digest]).to_pylist()
-        for name, table in shown.items()
-    }  # fmt: skip
+    return {name: _without_envelope(name, table).to_pylist() for name, table in shown.items()}
+
+
+def _without_envelope(name: str, table: pa.Table) -> pa.Table:
+    """A table as its digest sees it, with the columns of plugins."""
+    apart = {column for column, declared in TABLES[name].columns.items() if not declared.digest}
+    return table.select([column for column in table.column_names if column not in apart])
 
 
 def _json(value: Any) -> str:

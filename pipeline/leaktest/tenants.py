@@ -16,10 +16,12 @@ from ..config.grants import GrantsFile
 from .angles import Others
 from .canaries import NOBODY
 
-__all__ = ["ASKER", "Tenant", "apart", "asking_for_all", "others_of", "tenants_of"]
+__all__ = ["ASKER", "READER", "Tenant", "apart", "asking_for_all", "others_of", "tenants_of"]
 
 ASKER = "leak-test-asker"
 """Who asks for all tenants: a credential that may act as each of them."""
+READER = "leak-test-reader"
+"""Who may read the rows of every user in every project."""
 
 
 @dataclass(frozen=True)
@@ -93,14 +95,15 @@ def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
     return found
 
 
-def asking_for_all(grants: GrantsFile) -> GrantsFile:
-    """The same grants, and one credential that may act as every principal."""
-    row = {
-        "rule_id": ASKER, "principal": ASKER, "own_project": False, "zone": "public",
-        "act_as": list(grants.principals), "audit": False,
-    }  # fmt: skip
-    table = pa.concat_tables([grants.table, GRANTS.from_rows([row])]).sort_by("rule_id").combine_chunks()
-    return replace(grants, table=table, principals=(*grants.principals, ASKER))
+def asking_for_all(grants: GrantsFile, projects: Collection[str] = ()) -> GrantsFile:
+    """The same grants, READER in these projects, and one credential that may act as every principal."""
+    reading = {"principal": READER, "own_project": True, "zone": "restricted", "audit": False}
+    reading["users"] = list(grants.principals)
+    rows = [{**reading, "rule_id": f"{READER}.{project}", "project": project} for project in projects]
+    asking = {"principal": ASKER, "own_project": False, "zone": "public", "audit": False}
+    asking |= {"rule_id": ASKER, "act_as": [*grants.principals, READER]}
+    table = pa.concat_tables([grants.table, GRANTS.from_rows([*rows, asking])]).sort_by("rule_id").combine_chunks()
+    return replace(grants, table=table, principals=(*grants.principals, ASKER, READER))
 
 
 _NEAR = 20

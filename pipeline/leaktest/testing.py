@@ -29,6 +29,7 @@ from ..config.grants import load_grants
 from ..config.policies.tables import load_policies
 from ..config.settings import Settings
 from ..corpus import Corpus
+from ..plugins import installed
 from ..storage.durable import copy_tree
 from .angles import ANGLES, OPEN, angle, with_own_presets
 from .batches import Bench, Unit, test_batch
@@ -72,7 +73,7 @@ def leak_test(
     """Test a copy of the corpus of the settings under its grants, all tenants together as far as they are apart.
 
     Args:
-        settings: corpus, grants, policies and lanes.
+        settings: corpus, grants, policies, lanes and plugins.
         principal: only tenants of this principal.
         project: only tenants that ask in this project.
         tenants: at most so many, in order of name.
@@ -90,15 +91,15 @@ def leak_test(
     now = now or datetime.now(UTC)
     grants = load_grants(settings.grants_path)
     policies = load_policies(settings["policies"], settings["weights"])
+    plugins = installed(settings["plugins"]).line
     report = LeakReport()
     with tempfile.TemporaryDirectory(prefix="leak-test-") as temporary, _bar(progress) as bar:
         folder = Path(temporary)
         pristine = folder / "pristine"
         copy_tree(settings["corpus"], pristine)
         corpus = Corpus.open(pristine)
-        bench = Bench(
-            settings, asking_for_all(grants), policies, _encoder(corpus, settings), pristine, folder, now, bar
-        )
+        asking = asking_for_all(grants, corpus.projects())
+        bench = Bench(settings, asking, policies, _encoder(corpus, settings), pristine, folder, now, plugins, bar)
         chosen = tenants_of(grants.table, principal, project)
         ready = _ready(bench, corpus, chosen, probes, requests, report)[:tenants]
         asked = (OPEN,) if requests is not None else tuple(name for name in ANGLES if name in angles)
@@ -118,6 +119,7 @@ def leak_test(
     if not report.tenants:
         found = "; ".join(report.skipped) or "none in the grants"
         raise InputError(f"Expected a tenant with rows to be shown, got {found} - at {settings.grants_path}")
+    report.skipped += [f"{gate.name}: the gate declares no canary" for gate in plugins.gates if not gate.canaries]
     return report
 
 
@@ -184,7 +186,8 @@ def _units(bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, can
             one = of_tenant[tenant]
             who = (tenant.principal, tenant.project, tenant.zone)
             seen = dict(one.seen)
-            from_here = angle(name, seen, folder_of(seen), who, others, one.sources, bench.as_of)
+            gates = bench.plugins.order.gates
+            from_here = angle(name, seen, folder_of(seen), who, others, one.sources, bench.as_of, gates)
             if any(probe.fields.get("mode") in history for probe in one.probes):
                 from_here = from_here.with_history()
             words = " ".join(

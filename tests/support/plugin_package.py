@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scoped_retrieval.pipeline.plugins import (
-    PLUGIN_REASON, Gate, Lane, Opening, Outline, Scored, ScoreTerm, Segment, SourceReader,
+    PLUGIN_REASON, Canary, Gate, Lane, Opening, Outline, Scored, ScoreTerm, Segment, SourceReader,
 )
 
 
@@ -51,6 +51,7 @@ def remedy(case):
 EMBARGO = Gate(
     "acme.embargo", "visibility", PLUGIN_REASON, "it is not under embargo", columns=("tags",),
     stops=stops, removes=removes, explain=explain, remedy=remedy,
+    canaries=(Canary("acme.embargo", lambda ground: {"tags": ["embargo"]}),),
 )
 SEALED = Gate(
     "acme.sealed", "access", PLUGIN_REASON, "it is not sealed", columns=("tags",),
