@@ -3,7 +3,7 @@
 Importing this package loads nothing, running it Typer, and each command imports what it needs when it runs.
 
 - commands: `corpus_commands`, `retrieval_commands`, `evaluation_commands`, `runs_commands`, `run_commands`, `contract_commands`,
-  `action_commands`, `audit_commands`, `role_commands`, `safety_commands`, `context_commands`,
+  `view_commands`, `audit_commands`, `role_commands`, `safety_commands`, `context_commands`,
   `serving_commands`, `connect_commands`, `system_commands`, all in the `app`, which `__main__` starts
 - `gold_output`: the tables of `why --gold`
 - `options`: flags of several commands; `flag_names`: errors in their words; `output`: JSON, text, exit codes; what is printed goes

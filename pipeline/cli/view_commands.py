@@ -1,0 +1,271 @@
+"""`xray`, `explain`, `report`, `lineage`, `compact`, `context-actions`: snapshots and runs in other forms, to read or to store.
+
+Note: `xray --ask`, or `xray` of several words, runs a query first and shows its new snapshot. The others never retrieve.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..progress import counted
+from ..views.printed import json_document, printed
+from .flag_names import XRAY_FLAGS, named_by_flags
+from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
+from .output import EXIT, deliver, emit, note, note_left_out, to_json, write_file
+
+__all__ = ["register"]
+
+SNAPSHOT_PREFIX = "retr-snap-"
+"""Begins every snapshot id."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    for command in (xray, explain, report, lineage, compact, context_actions):
+        app.command(command.__name__.replace("_", "-"))(command)
+
+
+def xray(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="SNAPSHOT-OR-QUESTION",
+            help="A snapshot id or block id; any other text is run as a query (a single word needs --ask).",
+        ),
+    ],
+    runs: RunsFlag = None,
+    corpus: CorpusFlag = None,
+    grants: GrantsFlag = None,
+    project: ProjectFlag = None,
+    ask: Annotated[bool, typer.Option("--ask", help="Run the text as a query and show its snapshot.")] = False,
+    budget: Annotated[
+        int | None, typer.Option(min=1, metavar="CHARS", help="Characters of the block, with --ask.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace of the question, with --ask.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="text, markdown, json (document 002); audit (document 000); full (text with what was not shown); html; "
+            "tables (rows as JSON); bundle; replay; block, search-result, openai, block-markdown, block-text.",
+        ),
+    ] = "text",
+    as_json: JsonFlag = False,
+) -> int:
+    """Show why each item of a snapshot was selected, and what was not shown."""
+    from ...nodes.errors import InputError, StoreError
+    from ..asking.service import open_retriever, snapshot_named
+    from ..servers.renderings import FORMATS, rendered
+
+    format_ = FORMATS.canonical("json" if as_json else format_, "--format")
+    if not subject.strip():
+        raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
+    ask = ask or len(subject.split()) > 1  # an id has no space
+    if not ask and (budget is not None or namespace is not None):
+        raise InputError.expected("--ask beside it", None, "--budget" if budget is not None else "--namespace")
+    settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
+    if not ask:
+        subject = snapshot_named(settings, subject)
+        if not subject.startswith(SNAPSHOT_PREFIX):
+            hint = "`snapshots` lists those that you may read; `xray --ask QUESTION` asks first."
+            expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
+            raise InputError.expected(expected, subject, "SNAPSHOT-OR-QUESTION", hint=hint)
+    else:
+        fields = {
+            "question": subject,
+            "project": settings["project"],
+            "purpose": settings["purpose"],
+            "namespace": namespace,
+            "budget": {"max_chars": budget},
+        }
+        with open_retriever(settings) as retriever, named_by_flags(XRAY_FLAGS, settings):
+            found = retriever.retrieve(fields)
+        if found.snapshot_id is None:
+            reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
+            raise StoreError(f"Expected a stored snapshot to look at, got none ({reason}) - at {settings['runs']}")
+        subject = found.snapshot_id
+        note(f"snapshot: {subject} ({found.status}), of what was asked just now")
+    shown = rendered(settings, subject, format_)
+    deliver(shown.text, out)
+    return EXIT["ok"]
+
+
+def explain(
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="The session id of the requests.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="As for xray.")] = "text",
+    as_json: JsonFlag = False,
+) -> int:
+    """Show the x-ray of the last recall of a session, without running it again."""
+    from ..servers.renderings import FORMATS, explained
+
+    format_ = FORMATS.canonical("json" if as_json else format_, "--format")
+    shown = explained(settings_of(runs=runs, grants=grants), session, format_)
+    deliver(shown.text, out)
+    return EXIT["ok"]
+
+
+def report(
+    name: Annotated[str, typer.Argument(metavar="RUN-OR-SNAPSHOT", help="A run, or a snapshot.")],
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Judgements of the run's requests, to report quality.")
+    ] = None,
+    documents: Annotated[
+        str, typer.Option(metavar="NAME", help="Column that judgements refer to: evidence_id or path.")
+    ] = "evidence_id",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+) -> int:
+    """Write an HTML report of a run or snapshot: one file without scripts or network access."""
+    from ..asking.service import report_of, snapshot_named
+
+    settings = settings_of(runs=runs, grants=grants)
+    quality = None
+    if qrels is not None:
+        from ..evaluation.judgements import read_qrels
+        from ..evaluation.run_quality import quality_of
+        from ..storage.places import at_home
+
+        judged = read_qrels(at_home(qrels, "--qrels"))
+
+        def of_run(run: Any, requests: list[str]) -> Any:
+            return quality_of(run, judged, documents, requests)
+
+        quality = of_run
+
+    deliver(report_of(settings, snapshot_named(settings, name), quality), out)
+    return EXIT["ok"]
+
+
+def lineage(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="A run, to add rows and times; default: the installed version.")
+    ] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="WHAT", help="steps, all (every node), or one step; default: steps.")
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="json, dot, svg, png, html, or openlineage of a run; default: by --out, else json."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Draw the dataflow: steps, or nodes, tables, columns and edges. JSON and HTML contain everything."""
+    from ...nodes.errors import InputError
+    from ..asking.service import expect_reader, open_run
+    from ..reading.access import audits_whole
+    from ..views.drawing import FORMATS, drawn
+    from ..views.lineage import current_lineage
+
+    format_ = "json" if as_json else format_ or (out.suffix.removeprefix(".") if out else "json")
+    if format_ not in (*FORMATS, "openlineage"):
+        raise InputError.one_of((*FORMATS, "openlineage"), format_, "--format")
+    if format_ == "openlineage" and not run:
+        raise InputError.described("a run", "none", "RUN")
+    if run:
+        settings = settings_of(runs=runs, grants=grants)
+        opened = open_run(settings, run)
+        expect_reader(settings, opened)
+        # Rows of whole tables tell how much was withheld, from others' requests too.
+        counted = opened.rows if audits_whole(settings, opened) else {}
+        if format_ == "openlineage":
+            from ..views.openlineage import complete_event
+
+            event = complete_event(opened.run_id, opened.manifest, opened.lineage, counted or None)
+            data = (to_json(event, sort_keys=True) + "\n").encode()
+        else:
+            data = drawn(opened.lineage, format_, of, title=f"Run {run}", rows=counted, seconds=opened.node_seconds)
+    else:
+        data = drawn(current_lineage(), format_, of, title="The dataflow")
+    if out:
+        write_file(out, data)
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    return EXIT["ok"]
+
+
+def compact(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="A run; default: every interactive run.")] = None,
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Compact interactive snapshots into Parquet; digests do not change."""
+    from ...nodes.errors import StoreError, VerificationError
+    from ..asking.service import known_runs, open_run, unknown
+    from ..config.opening import runs_of
+    from ..runs import compact as compact_run
+    from ..runs.ids import run_of
+
+    settings = settings_of(runs=runs, grants=grants)
+    store = runs_of(settings)
+    known = known_runs(settings, store)
+    if run and not known(run_of(run) if run.startswith(SNAPSHOT_PREFIX) else run):
+        raise unknown(run)
+    pending = [run_id for run_id in store.uncompacted() if known(run_id)]
+    ids = [open_run(settings, run).run_id] if run else pending
+    live = [run_id for run_id in ids if run_id in pending]
+    done, damaged = [], []
+    for run_id in ids:
+        try:
+            done.append(compact_run(store, run_id))
+        except (StoreError, VerificationError) as error:
+            if (
+                getattr(error.__cause__, "errno", None) is not None
+            ):  # of the disk: the run is as it was, and so are the next
+                raise
+            damaged.append(f"{run_id}: {error.message}")
+    said = [
+        f"{one.run_id}: compacted {counted(one.snapshots.num_rows, 'interactive snapshot')} into Parquet"
+        if one.run_id in live
+        else f"{one.run_id}: nothing to compact, it is in Parquet already"
+        for one in done
+    ]
+    compacted = [one.run_id for one in done if one.run_id in live]
+    report = {"compacted": compacted, "damaged": damaged}
+    emit(report, as_json=as_json, text="\n".join([*said, *damaged]) or "nothing to compact")
+    return EXIT["differs"] if damaged else EXIT["ok"]
+
+
+def context_actions(
+    runs: RunsFlag = None,
+    grants: GrantsFlag = None,
+    principal: Annotated[
+        str | None,
+        typer.Option(help="Principal whose retrievals to list; default: you. Another principal needs an audit grant."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
+    from ..asking.service import read_each, readable_snapshots
+    from ..runs import RunStore
+    from ..views.context_actions import actions_of, as_csv
+
+    settings = settings_of(runs=runs, grants=grants)
+    whose = principal or settings.principal
+    read, damaged = read_each(
+        settings,
+        RunStore(settings["runs"], create=False).list(),
+        lambda run: actions_of(run, readable_snapshots(settings, run), whose),
+    )
+    note_left_out(len(damaged))
+    found = [action for _, actions in read for action in actions]
+    found.sort(key=lambda action: (action["timestamp"], action["snapshot_id"]))
+    deliver(json_document(found) if as_json and out is None else printed(as_csv(found)), out)
+    return EXIT["ok"]
