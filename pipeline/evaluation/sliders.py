@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...nodes.errors import InputError
-from ..requests.fields import weight as request_weight
+from ..requests.converters import weight as request_weight
 from .reweighing import CHANGED, Reweighing
 
 __all__ = ["Sliders"]

@@ -1,18 +1,14 @@
-"""The fields of a request: every name it is known by, and how its value becomes a column of REQUESTS.
+"""The fields of a request: every name it is known by, and which of `converters` makes its value a column of REQUESTS.
 
 Reads: a row as people write it, nested or dotted, snake_case or the documents' camelCase. Gives: REQUESTS columns.
-Values of closed lists go through `nodes/vocabulary.py`; messages name the field as it was written and never quote text.
+Messages name the field as it was written.
 """
 
 from __future__ import annotations
 
 import difflib
-import json
-import math
 import re
-import unicodedata
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -20,198 +16,31 @@ import pyarrow as pa
 
 from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
-from ...nodes.scope.selectors import AND
 from ...nodes.tables import REQUESTS
 from ..config.weight_sets import WEIGHT_SETS
-from ..parsing.patterns import GLOBS, MAX_PATTERNS, path_glob
+from .converters import (
+    Converter,
+    as_of,
+    days,
+    flag,
+    globs,
+    identifier,
+    instant,
+    json_text,
+    name,
+    names,
+    one_of,
+    rank,
+    selectors,
+    single,
+    some_of,
+    text,
+    weight,
+    whole,
+)
 
-Converter = Callable[[Any, str], Any]
-
-INT32_MAX = 2**31 - 1
-MAX_NAME = 512
-"""Longest id or name, in characters."""
-MAX_TEXT = 1_000_000
-"""Longest question, error text, state or other free text of a request, in characters."""
-PHASES = v.Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
 KIND = "retrieval.request"
-
-
-def name(value: Any, at: str) -> str:
-    """A short printable text: an id, a name, a path."""
-    if not isinstance(value, str):
-        raise InputError.of_kind("text", value, at)
-    if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
-        raise InputError(f"Expected 1 to {MAX_NAME} printable characters, got {len(value)} characters - at {at}")
-    return value
-
-
-def identifier(value: Any, at: str) -> str:
-    """A name, or a whole number as one: `1` is what a table of integers holds where CSV has text."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else name(value, at)
-
-
-def text(value: Any, at: str) -> str:
-    """Free text of at most `MAX_TEXT` characters; messages give its type and length, never its words."""
-    if not isinstance(value, str):
-        raise InputError.of_kind("text", value, at)
-    if len(value) > MAX_TEXT:
-        hint = "index a long text as an artifact, and ask about it."
-        raise InputError.described(f"at most {MAX_TEXT:,} characters", f"{len(value):,}", at, hint=hint)
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"Expected Unicode text, got a lone surrogate at {error.start} - at {at}") from None
-    return value
-
-
-def json_text(value: Any, at: str) -> str:
-    """An object, as JSON text with sorted keys; text passes as it is."""
-    if isinstance(value, str):
-        return text(value, at)
-    if not isinstance(value, (dict, list)):
-        raise InputError.of_kind("an object or text", value, at)
-    try:
-        document = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise InputError.of_kind("an object of JSON values", value, at) from None
-    return text(document, at)
-
-
-def names(value: Any, at: str) -> list[str]:
-    """A list of at most `MAX_PATTERNS` names."""
-    _expect_list(value, at)
-    return [name(item, f"{at}[{index}]") for index, item in enumerate(value)]
-
-
-def patterns(value: Any, at: str) -> list[str]:
-    """A list of at most `MAX_PATTERNS` patterns; a list in it names patterns that must all match."""
-    _expect_list(value, at)
-    products = [item if isinstance(item, (list, tuple)) and item else [item] for item in value]
-    return [AND.join(sorted(set(names(product, f"{at}[{n}]")))) for n, product in enumerate(products)]
-
-
-def selectors(value: Any, at: str) -> list[str]:
-    """Patterns of sources, in NFC as the names of stored sources are."""
-    return [unicodedata.normalize("NFC", pattern) for pattern in patterns(value, at)]
-
-
-def globs(value: Any, at: str) -> list[str]:
-    """Patterns of paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
-    products = [pattern.split(AND) for pattern in patterns(value, at)]
-    return [AND.join(_glob(part, f"{at}[{n}]") for part in product) for n, product in enumerate(products)]
-
-
-def _glob(pattern: str, at: str) -> str:
-    if "[REDACTED:" in pattern:
-        return pattern  # the door refuses a secret in words of its own
-    if (glob := path_glob(pattern)) is None:
-        raise InputError.described("a glob such as src/keys/ or **/*.pem", "another form", at, hint=GLOBS)
-    return glob
-
-
-def single(convert: Callable[[Any, str], list[str]]) -> Converter:
-    """Of a list in which each entry is one pattern."""
-    return lambda value, at: convert(names(value, at), at)
-
-
-def _expect_list(value: Any, at: str) -> None:
-    if not isinstance(value, (list, tuple)):
-        raise InputError.of_kind("a list of texts", value, at)
-    if len(value) > MAX_PATTERNS:
-        raise InputError.described(f"at most {MAX_PATTERNS:,} entries", f"{len(value):,}", at)
-
-
-def one_of(vocabulary: v.Vocabulary) -> Converter:
-    return vocabulary.canonical
-
-
-def some_of(vocabulary: v.Vocabulary) -> Converter:
-    def convert(value: Any, at: str) -> list[str]:
-        return [vocabulary.canonical(item, f"{at}[{i}]") for i, item in enumerate(names(value, at))]
-
-    return convert
-
-
-def flag(value: Any, at: str) -> bool:
-    if not isinstance(value, bool):
-        raise InputError.expected("true or false", value, at)
-    return value
-
-
-def whole(least: int) -> Converter:
-    """A whole number of at least `least` that fits 32 bits."""
-
-    def convert(value: Any, at: str) -> int:
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= INT32_MAX:
-            raise InputError.expected(f"a whole number from {least} to {INT32_MAX}", value, at)
-        return value
-
-    return convert
-
-
-def rank(value: Any, at: str) -> int:
-    """A rank of authority, 0 to 3, or its word."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(v.AUTHORITY.values):
-        return value
-    return v.AUTHORITY.values.index(v.AUTHORITY.canonical(value, at))
-
-
-def instant(value: Any, at: str) -> datetime:
-    """An instant with its offset from UTC; a naive one is rejected, because nobody knows when it was."""
-    expected = "a time with an offset, such as 2025-06-01T12:00:00Z"
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InputError.expected(expected, value, at) from None
-    if not isinstance(value, datetime):
-        raise InputError.of_kind(expected, value, at)
-    if value.tzinfo is None or value.utcoffset() is None:
-        raise InputError.described(expected, f"{value.isoformat()} without an offset", at)
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise InputError.expected("a time from year 1 to 9999 in UTC", value.isoformat(), at) from None
-
-
-def as_of(value: Any, at: str) -> datetime | str:
-    """An instant, or `commit:SHA`, which the corpus resolves."""
-    if isinstance(value, str) and value.startswith("commit:"):
-        if not re.fullmatch(r"commit:[0-9a-fA-F]{7,64}", value):
-            raise InputError.expected("commit:SHA with 7 to 64 hex digits", value, at)
-        return value.lower()
-    return instant(value, at)
-
-
-_DAYS = {"s": 1 / 86400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}
-_DURATION = re.compile(r"(?:P(?P<iso>\d+)(?P<iso_unit>[DW])|(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>[smhdw]))", re.IGNORECASE)
-
-
-def days(value: Any, at: str) -> float:
-    """A length of time in days: `30d`, `12h`, `2w`, `P30D`, or a number of days."""
-    length = value
-    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
-        number = float(match["iso"] or match["n"])
-        length = number * _DAYS[(match["iso_unit"] or match["unit"]).lower()]
-    if (
-        isinstance(length, bool)
-        or not isinstance(length, (int, float))
-        or not 0 < length <= 36500
-        or math.isnan(length)
-    ):
-        raise InputError.expected("a length of time such as 30d, 12h or 2w", value, at)
-    return float(length)
-
-
-def weight(value: Any, at: str) -> float:
-    """The weight of a score class, 0 to 100 as in a purpose."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 100:
-        raise InputError.expected("a number from 0 to 100", value, at)
-    return float(value)
-
+PHASES = v.Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
 
 FIELDS: dict[str, Converter] = {
     "request_id": identifier,
