@@ -20,16 +20,16 @@ from scoped_retrieval.nodes.tables import CAPTURES, FAILURES, REQUESTS, TABLES
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.line import driver
+from scoped_retrieval.pipeline.line import query_vectors
 from scoped_retrieval.pipeline.line.driver import (
     Line,
-    QueryVectors,
     build_driver,
     outputs,
     run_line,
 )
 from scoped_retrieval.pipeline.line.lanes import NO_VECTORS
 from scoped_retrieval.pipeline.line.provenance import code_digest, difference, provenance
+from scoped_retrieval.pipeline.line.query_vectors import QueryVectors
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -220,8 +220,8 @@ def test_query_vectors_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch):
         def encode(self, texts: Any) -> np.ndarray:
             return np.array([[len(text)] for text in texts], np.int16)
 
-    monkeypatch.setattr(driver, "VECTORS_KEPT", 2)
-    vectors = driver.QueryVectors(Lengths())
+    monkeypatch.setattr(query_vectors, "VECTORS_KEPT", 2)
+    vectors = QueryVectors(Lengths())
     assert vectors.of(["a", "bb", "a"]).tolist() == [[1], [2], [1]]
     assert vectors.of(["ccc", "a"]).tolist() == [[3], [1]]
     assert set(vectors.known) == {"ccc", "a"}, "the one that was used longest ago is gone"

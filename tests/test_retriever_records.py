@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.pipeline.line import driver
+from scoped_retrieval.pipeline.line import query_vectors
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay, verify
 from scoped_retrieval.pipeline.runs.log import Log
 from small_corpus import LANES, Story, row
@@ -179,7 +179,7 @@ def test_used_vectors_are_those_of_the_tables_alone():
         def encode(self, texts: Any) -> np.ndarray:
             return np.array([[len(text)] for text in texts], np.int16)
 
-    held = driver.QueryVectors(Lengths())
+    held = query_vectors.QueryVectors(Lengths())
     held.of(["one", "three", "elsewhere"])
     named = {"request_id": ["a", "a", "b"], "sub_query_id": ["q1", "q2", "q1"]}
     sub_queries = pa.table(named | {"query_text": ["one", "elsewhere", "three"]})

@@ -32,12 +32,13 @@ from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
 from ..corpus.memory import MemoryCorpus
 from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
-from ..line.driver import LANES, Line, QueryVectors, build_driver, lanes_known
+from ..line.driver import LANES, Line, build_driver, lanes_known
 from ..line.encoders.choice import DEFAULT_URL, EncoderChoice
 from ..line.encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores, load_cross_encoder
 from ..line.encoders.encoder import encoder_of
 from ..line.lanes import lanes_off
 from ..line.provenance import package_versions, provenance, with_part
+from ..line.query_vectors import QueryVectors
 from ..line.tokenizers import registered
 from ..plugins import NO_PLUGINS, Plugins, installed, with_digest
 from ..progress import Say, quiet

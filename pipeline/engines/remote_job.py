@@ -22,8 +22,9 @@ from ...nodes.errors import EngineError, InputError, ScopedRetrievalError, Store
 from ...nodes.plugins import NO_PLUGINS
 from ..corpus import Corpus
 from ..line.code_digest import code_digest
-from ..line.driver import Line, QueryVectors
+from ..line.driver import Line
 from ..line.encoders.cross_encoder import PairScores
+from ..line.query_vectors import QueryVectors
 from ..plugins import installed, is_installed
 from ..runs import RunStore, StagedRun
 from .shards import ShardJob

@@ -14,13 +14,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ...nodes.blocks.token_counting import Counters
-from ...nodes.columns.keys import flat, pair_codes
+from ...nodes.columns.keys import flat
 from ...nodes.columns.list_columns import holds
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.lanes import LANE_NAMES as LANES
@@ -30,9 +28,9 @@ from ...nodes.recall.file_recall import FileRecall
 from ...nodes.recall.recall_entries import Weighed
 from ...nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
-from .encoders.unit_vectors import Encoder, encoded
 from .lanes import Silent, known_and_lost, lane_states
 from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
+from .query_vectors import QueryVectors
 
 STEPS = (
     "mode_presets",
@@ -67,14 +65,8 @@ POOL = "cross_encoder_pool"
 """The node that needs no scores of a cross-encoder: with what it needs, it runs fourth where one is set, and says which
 texts are scored. All of them passed both walls."""
 
-VECTORS_KEPT = 1 << 15
-"""Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
-
 ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
 """Inputs that are worked out between nodes; their times are told beside those of nodes."""
-
-PROBE = "a"
-"""What an encoder is asked that failed on the texts of a shard."""
 
 DIGESTS = "request_digests"
 """No run stores this table; the digests of its parts follow from it."""
@@ -89,50 +81,6 @@ class Corpus(Protocol):
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> Any: ...
 
     def expect_unerased(self) -> None: ...
-
-
-@dataclass
-class QueryVectors:
-    """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay at hand.
-
-    A text that comes again later is encoded again, to the same vector: no encoder looks at a text's neighbors.
-    """
-
-    encoder: Encoder | None
-    known: dict[str, NDArray[np.int16]] = field(default_factory=dict)
-
-    def of(self, texts: list[str]) -> NDArray[np.int16]:
-        """One row per text; afterwards `known` has them all."""
-        assert self.encoder is not None
-        wanted = dict.fromkeys(texts)
-        new = [text for text in wanted if text not in self.known]
-        if new:
-            self.known.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
-        for text in wanted:
-            self.known[text] = self.known.pop(text)  # the latest used stand last
-        for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:
-            del self.known[text]
-        return np.stack([self.known[text] for text in texts])
-
-    def silent(self) -> Exception | None:
-        """What the encoder says if it gives no vector of any text: then its error is about no text of its own."""
-        assert self.encoder is not None
-        try:
-            self.encoder.encode([PROBE])
-        except Exception as error:  # an encoder may raise anything
-            return error
-        return None
-
-    def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
-        """The vectors that the line took for the requests of these tables, by text, whatever else is at hand."""
-        taken = tables["query_vectors"]
-        if not taken.num_rows:
-            return {}
-        sub_queries = tables["sub_queries"]
-        asked, wanted = pair_codes(*((t["request_id"], t["sub_query_id"]) for t in (sub_queries, taken)))
-        rows = pa.array(np.isin(np.asarray(asked), np.asarray(wanted)))
-        texts = pc.unique(sub_queries["query_text"].filter(rows)).to_pylist()
-        return dict(zip(texts, self.of(texts), strict=True))
 
 
 @dataclass(frozen=True)

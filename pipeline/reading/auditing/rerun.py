@@ -22,11 +22,12 @@ from ....nodes.tables import CAPTURES
 from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...engines.shards import with_counters
-from ...line.driver import Line, QueryVectors, lanes_known
+from ...line.driver import Line, lanes_known
 from ...line.encoders.cross_encoder import PairScores
 from ...line.encoders.encoder import encoder_of
 from ...line.lanes import MODEL_FAULTS, lanes_off
 from ...line.provenance import provenance
+from ...line.query_vectors import QueryVectors
 from ...plugins import plugins_of
 from ..access import pinned_corpus
 

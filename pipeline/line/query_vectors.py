@@ -1,0 +1,68 @@
+"""Query vectors: texts of queries encoded in the driving process, with a bounded cache.
+
+Gives: `QueryVectors`, one per retriever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.columns.keys import pair_codes
+from .encoders.unit_vectors import Encoder, encoded
+
+__all__ = ["VECTORS_KEPT", "QueryVectors"]
+
+VECTORS_KEPT = 1 << 15
+"""Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
+_PROBE = "a"
+"""What an encoder is asked that failed on the texts of a shard."""
+
+
+@dataclass
+class QueryVectors:
+    """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay at hand.
+
+    A text that comes again later is encoded again, to the same vector: no encoder looks at a text's neighbors.
+    """
+
+    encoder: Encoder | None
+    known: dict[str, NDArray[np.int16]] = field(default_factory=dict)
+
+    def of(self, texts: list[str]) -> NDArray[np.int16]:
+        """One row per text; afterwards `known` has them all."""
+        assert self.encoder is not None
+        wanted = dict.fromkeys(texts)
+        new = [text for text in wanted if text not in self.known]
+        if new:
+            self.known.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
+        for text in wanted:
+            self.known[text] = self.known.pop(text)  # the latest used stand last
+        for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:
+            del self.known[text]
+        return np.stack([self.known[text] for text in texts])
+
+    def silent(self) -> Exception | None:
+        """What the encoder says if it gives no vector of any text: then its error is about no text of its own."""
+        assert self.encoder is not None
+        try:
+            self.encoder.encode([_PROBE])
+        except Exception as error:  # an encoder may raise anything
+            return error
+        return None
+
+    def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
+        """The vectors that the line took for the requests of these tables, by text, whatever else is at hand."""
+        taken = tables["query_vectors"]
+        if not taken.num_rows:
+            return {}
+        sub_queries = tables["sub_queries"]
+        asked, wanted = pair_codes(*((t["request_id"], t["sub_query_id"]) for t in (sub_queries, taken)))
+        rows = pa.array(np.isin(np.asarray(asked), np.asarray(wanted)))
+        texts = pc.unique(sub_queries["query_text"].filter(rows)).to_pylist()
+        return dict(zip(texts, self.of(texts), strict=True))
