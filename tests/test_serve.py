@@ -19,7 +19,7 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 pytest.importorskip("prometheus_client", reason="needs the extra serve")
 from scoped_retrieval.pipeline.servers import http_guard
 from scoped_retrieval.pipeline.servers.http_app import application, serve
-from scoped_retrieval.pipeline.servers.rate import Rate
+from scoped_retrieval.pipeline.servers.http_guard import Rate
 from starlette.testclient import TestClient
 
 ASKED = {"question": "default role", "as_of": "2030-06-01T12:00:00Z"}

@@ -29,9 +29,8 @@ from ...nodes.errors import InputError, StoreError
 from ...nodes.turns.asof import HORIZON
 from ..runs.files import read_json, write_json
 from ..storage.durable import remove_leftovers, write_atomic
-from ..storage.file_access import make_folder
+from ..storage.file_access import keep_out, make_folder
 from ..storage.locks import held
-from ..storage.own_folders import keep_out
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
 from .events import LogReader, LogTables

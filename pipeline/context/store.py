@@ -36,7 +36,7 @@ from ..reading.access import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
 from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
 from ..storage.durable import make_folders, stands
-from ..storage.own_folders import keep_out
+from ..storage.file_access import keep_out
 from ..storage.places import Place, place_of
 from .projection import Projection, Projections
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ..line.encoders.unit_vectors import Encoder
 from ..storage.durable import make_folders, read_whole, stands
-from ..storage.own_folders import keep_out
+from ..storage.file_access import keep_out
 from ..storage.places import Place, fixed_place
 from .blocks import DAMAGED
 from .checking import changed_manifests, damaged_files, problems

@@ -21,9 +21,8 @@ from ...nodes.errors import StoreError, VerificationError
 from ...nodes.tables import FAILURES, REQUESTS, TABLES
 from ..progress import counted
 from ..storage.durable import make_folders, publish_folder, remove_tree, stands, sync_all
-from ..storage.file_access import make_folder
+from ..storage.file_access import keep_out, make_folder
 from ..storage.locks import confirm
-from ..storage.own_folders import keep_out
 from ..storage.places import ObjectPlace, Place, fixed_place
 from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
 from .ids import RUN_ID, new_run_id, run_of, snapshot_id

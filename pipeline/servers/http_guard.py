@@ -15,9 +15,10 @@ import hashlib
 import hmac
 import ipaddress
 import logging
+import math
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -28,9 +29,8 @@ from ..config.grants import WatchedGrants
 from ..config.settings import Settings
 from .metrics import Metrics
 from .problems import RefusedError, body_of, last_frame, problem_of
-from .rate import Rate
 
-__all__ = ["Guard", "is_loopback", "principal_of"]
+__all__ = ["Guard", "Rate", "is_loopback", "principal_of"]
 
 LOG = logging.getLogger("scoped_retrieval.serve")
 OPEN = frozenset({"/v1/health", "/openapi.json"})
@@ -200,3 +200,26 @@ def _name(host: str) -> str:
 def _too_large(most: int) -> RefusedError:
     hint = "`serve_max_bytes` sets the limit"
     return RefusedError(413, "too large", "too_large", f"Expected a body of at most {most:,} bytes, got more", hint)
+
+
+class Rate:
+    """A token bucket per principal: bursts of `per_minute` requests, and as many per minute on average. For one event loop.
+
+    Requests with an unknown credential share one bucket: guessing tokens slows down no other caller.
+    """
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = per_minute
+        self._clock = clock
+        self._left: dict[str | None, tuple[float, float]] = {}
+
+    def seconds_to_wait(self, principal: str | None) -> int:
+        """Counts a request that is allowed and returns 0; for any other, returns the seconds until the next is allowed."""
+        now = self._clock()
+        left, at = self._left.get(principal, (float(self._most), now))
+        left = min(self._most, left + (now - at) * self._most / 60)
+        if left >= 1:
+            self._left[principal] = left - 1, now
+            return 0
+        self._left[principal] = left, now
+        return math.ceil((1 - left) * 60 / self._most)

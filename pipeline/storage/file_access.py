@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from .places import ObjectPlace, Place
 
-__all__ = ["file_mode_in", "make_folder", "open_new", "opened_below", "others_may_write"]
+__all__ = ["file_mode_in", "keep_out", "make_folder", "open_new", "opened_below", "others_may_write"]
 
 
 def file_mode_in(folder: Path) -> int:
@@ -66,3 +66,13 @@ def others_may_write(file: Path) -> str:
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o022 and not path.stat().st_mode & stat.S_ISVTX:
             return str(path)
     return ""
+
+
+def keep_out(folder: Place) -> None:
+    """Write a `.gitignore` that ignores everything in a folder of this tool; the readers honor it, too."""
+    if isinstance(folder, ObjectPlace):
+        return
+    mark = folder / ".gitignore"
+    if not mark.exists():
+        with open_new(mark) as file:
+            file.write(b"# Written by scoped-retrieval: nothing below is a source.\n*\n")
