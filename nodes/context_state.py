@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .columns.digests import text_sha256
 from .columns.keys import among, codes_of, constants, flat, integers, rank_within, take_or
-from .columns.ragged import starts_of
+from .columns.ragged import Ragged, starts_of
 from .context_tables import (
     STATE_FACTS,
     TURN_STATES,
@@ -90,21 +90,24 @@ def _replaced(which: Int, seq: Int, after: int) -> Int:
 
 
 def _cleared(made: pa.Table, seq: Int) -> Int:
-    """The event at which a check that covers a failure passed: the first of its kind behind it that was not narrowed."""
+    """The event at which a failure ended: the first behind it in which a check passed that the failure names, its own or a wider one."""
     until = np.full(made.num_rows, FOREVER, dtype=np.int64)
     failing, clearing = (np.flatnonzero(among(made["slot"], (slot,))) for slot in ("failure", "cleared"))
     if not len(failing) or not len(clearing):
         return until
-    rows = np.concatenate([failing, clearing])
-    at = pa.array(rows)
-    kind = pc.replace_substring_regex(flat(made["fact"]).take(at), pattern=r"(?s):.*", replacement="")
-    code = codes_of([flat(made["session_id"]).take(at), kind])
+    fact, session = flat(made["fact"]), flat(made["session_id"])
+    named = Ragged.of(pc.split_pattern(fact.take(pa.array(failing)), "\n"))
+    names = named.vocabulary.take(pa.array(named.codes)).cast(pa.string())
+    rows = np.concatenate([failing[named.rows], clearing])
+    passed = fact.take(pa.array(clearing)).cast(pa.string())
+    code = codes_of([session.take(pa.array(rows)), pa.concat_arrays([names, passed])])
     key = code * (int(seq.max()) + 3) + seq[rows] + 1
-    passed = np.argsort(key[len(failing) :], kind="stable") + len(failing)
-    place = key[passed].searchsorted(key[: len(failing)], side="right")
-    found = place < len(passed)
-    found[found] = code[passed[place[found]]] == code[: len(failing)][found]
-    until[failing[found]] = seq[rows[passed[place[found]]]]
+    first = len(named.rows)
+    order = np.argsort(key[first:], kind="stable") + first
+    place = key[order].searchsorted(key[:first], side="right")
+    found = np.flatnonzero(place < len(order))
+    found = found[code[order[place[found]]] == code[found]]
+    np.minimum.at(until, failing[named.rows[found]], seq[rows[order[place[found]]]])
     return until
 
 

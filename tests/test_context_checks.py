@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from context_session import Session, projected
-from scoped_retrieval.pipeline.context.checks import checks_of
-from scoped_retrieval.pipeline.context.outcomes import printed_outcome
+from scoped_retrieval.pipeline.context.check_lines import checks_of
+from scoped_retrieval.pipeline.context.summaries import summary_of
 
 NO_CHECKS = (
     "ls tests", "rm -rf build", "mkdir -p build", "grep -rn boom tests/", "sed -n 1,20p tests/test_a.py", "cd tests && ls",
@@ -17,12 +17,17 @@ NO_CHECKS = (
     "ruff format .", "python gen.py test", "which pytest",
 )  # fmt: skip
 CHECKS = {
-    "pytest -q": "test:", "uv run pytest -n 4": "test:", "bash -lc 'pytest -q'": "test:", "CI=1 timeout 60 python -m pytest tests": "test:",
-    "cd web && pytest": "test:cd web", "pytest -q tests/a.py": "test:tests/a.py", "pytest -k parser": "test:-k parser",
-    "pnpm test --filter parser": "test:--filter parser", "npm run -s test": "test:", "yarn workspace web test": "test:web",
-    "npm run test:unit": "test:test:unit", "make -j4 check": "all:", "make": "build:", "go test ./...": "test:", "go test ./pkg": "test:./pkg",
-    "cargo clippy": "lint:", "npx tsc --noEmit": "types:", "ruff check nodes": "lint:nodes", "ruff format --check .": "lint:",
-    "./gradlew test": "test:", "bash run_tests.sh": "test:", "python tests/test_a.py": "test:tests/test_a.py", "tox": "all:",
+    "pytest -q": "pytest:", "uv run pytest -n 4": "pytest:", "bash -lc 'pytest -q'": "pytest:", "CI=1 timeout 60 python -m pytest tests": "pytest:tests",
+    "cd web && pytest": "pytest in web:", "pytest -q ./tests/a.py": "pytest:tests/a.py", "pytest -k parser": "pytest:-k parser", "pytest -kparser": "pytest:-k parser",
+    "pnpm test --filter parser": "script test --filter parser:", "npm run -s test": "script test:", "yarn workspace web test": "script test workspace web:",
+    "npm run test:unit": "script test%3Aunit:", "make -j4 check": "make check:", "make": "make:", "go test ./...": "go test:", "go test ./pkg": "go test:pkg",
+    "cargo clippy": "cargo clippy:", "npx tsc --noEmit": "tsc:", "ruff check nodes": "ruff check:nodes", "ruff format --check .": "ruff format:",
+    "./gradlew test": "gradle test:", "bash run_tests.sh": "run_tests.sh:", "python tests/test_a.py": "python:tests/test_a.py", "tox": "tox:",
+    "tox -elint": "tox:-e lint", "npm --prefix web t": "script test in web:", "make -C web test": "make test in web:", "mvn -q -Dtest=Foo test": "mvn test:-Dtest=Foo",
+    "pytest --runslow tests": "pytest --runslow:tests", "TEST=foo make test": "make test TEST=foo:", "go test": "go test:.", "(cd web && pytest)": "pytest in web:",
+    "pnpm vitest run": "vitest:", "cd packages && cd ../web && pytest": "pytest in web:", "pytest /repo/tests/a.py": "pytest:/repo/tests/a.py",
+    "pytest 2>&1 > /tmp/out.4711.log": "pytest:", "PYTHONPATH=src pytest": "pytest PYTHONPATH=src:", "npx playwright test": "playwright test:",
+    "python -m unittest discover -v": "unittest:", "bundle exec rspec": "rspec:", "ctest --test-dir build": "ctest in build:",
 }  # fmt: skip
 
 
@@ -38,7 +43,7 @@ def test_a_command_that_names_tests_and_runs_none_ends_no_failure(command: str):
 
 @pytest.mark.parametrize(("command", "scope"), CHECKS.items())
 def test_a_check_is_the_program_that_a_shell_would_start(command: str, scope: str):
-    assert [check.scope for check in checks_of(command)] == [scope]
+    assert [ran.check.name for ran in checks_of(command)] == [scope]
 
 
 def ended(command: str, stdout: str, **payload: Any) -> tuple[str | None, str | None]:
@@ -77,43 +82,138 @@ def test_what_a_check_printed_decides_before_its_exit_code(
     assert (failure is None) == (outcome == "passed")
 
 
-@pytest.mark.parametrize(
-    ("text", "outcome"),
-    [
-        ("===== 1 failed, 2 passed in 0.1s =====", False),
-        ("===== 2 passed, 1 xfailed in 0.1s =====", True),
-        ("Tests:       1 failed, 5 passed, 6 total", False),
-        (" Tests  5 passed (5)", True),
-        ("--- FAIL: TestA (0.00s)\nFAIL\n", False),
-        ("ok  \texample.com/a\t0.1s", True),
-        ("test result: FAILED. 1 passed; 1 failed;", False),
-        ("test result: ok. 3 passed; 0 failed;", True),
-        ("Ran 3 tests in 0.1s\n\nFAILED (failures=1)", False),
-        ("Ran 3 tests in 0.1s\n\nOK", True),
-        ("Found 3 errors.", False),
-        ("All checks passed!", True),
-        ("Found 1 error in 1 file (checked 3 source files)", False),
-        ("Success: no issues found in 3 source files", True),
-        ("0 errors, 0 warnings, 0 notes", True),
-        ("✖ 3 problems (3 errors, 0 warnings)", False),
-        ("src/a.ts(3,1): error TS2322: no", False),
-        ("BUILD FAILURE", False),
-        ("BUILD SUCCESSFUL in 3s", True),
-        ("make: *** [test] Error 1", False),
-        ("100% tests passed, 0 tests failed out of 3", True),
-        ("collecting ...", None),
-    ],
+PASSED = (
+    "===== 2 passed, 1 xfailed in 0.1s =====",
+    " Tests  5 passed (5)",
+    "ok  \texample.com/a\t0.1s",
+    "test result: ok. 3 passed; 0 failed;",
+    "Ran 3 tests in 0.1s\n\nOK",
+    "All checks passed!",
+    "Success: no issues found in 3 source files",
+    "0 errors, 0 warnings, 0 notes",
+    "BUILD SUCCESSFUL in 3s",
+    "100% tests passed, 0 tests failed out of 3",
+    "Found 2 errors (2 fixed, 0 remaining).",
+    "  ✓ handles 2 failing requests\n  3 passing (10ms)",
+    "ERROR retry: 3 errors\n3 passed in 0.1s",
+    "?   \tx/a\t[no test files]\nok  \tx/b\t0.1s",
+    "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+    "Tests:       1 skipped, 5 passed, 6 total\nTest Suites: 2 passed, 2 total",
+    "3 examples, 0 failures, 1 pending",
+    "3 runs, 5 assertions, 0 failures, 0 errors, 0 skips",
+    "OK (3 tests, 5 assertions)",
+    "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3, Duration: 3 ms - a.dll (net8.0)",
+    "ok | 3 passed | 0 failed (10ms)",
+    " 3 pass\n 0 fail\nRan 3 tests across 1 files. [10ms]",
+    "  3 passed (2.1s)",
+    "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0\n[INFO] BUILD SUCCESS",
+    "  py311: OK (1.2=setup[0.9]+cmd[0.3] seconds)\n  congratulations :) (1.3 seconds)",
+    "nox > Session tests was successful.",
+    "nox > * tests-3.11: success",
+    "Executed 3 tests, with 0 failures (0 unexpected) in 0.1 (0.1) seconds",
+    "3 doctests, 2 tests, 0 failures",
+    "00:01 +3: All tests passed!",
+    "Executed 1 out of 1 test: 1 test passes.",
+    "Ok:                 3\nFail:               0",
+    "# tests 3\n# pass 3\n# fail 0",
+    "3 passed",
+    "12 passed",
+    "8 passed, 2 warnings in 1.20s",
+    "====== 100 passed, 2 skipped, 1 warning in 12.34s (0:00:12) ======",
+    "3 files inspected, no offenses detected",
+    "Summary [   0.1s] 3 tests run: 3 passed, 0 skipped",
+    "3 files already formatted",
+    "[info] Passed: Total 3, Failed 0, Errors 0, Passed 3",
+    "Test summary: total: 3, failed: 0, succeeded: 3, skipped: 0, duration: 1s",
+    "Found 0 errors.",
+    "DONE 3 tests in 0.1s",
+    "All 3 tests passed.",
 )
-def test_the_summaries_of_common_runners_are_read(text: str, outcome: bool | None):
-    assert printed_outcome(text) is outcome
+FAILED = (
+    "===== 1 failed, 2 passed in 0.1s =====",
+    "Tests:       1 failed, 5 passed, 6 total",
+    "--- FAIL: TestA (0.00s)\nFAIL\n",
+    "test result: FAILED. 1 passed; 1 failed;",
+    "Ran 3 tests in 0.1s\n\nFAILED (failures=1)",
+    "Found 3 errors.",
+    "Found 1 error in 1 file (checked 3 source files)",
+    "✖ 3 problems (3 errors, 0 warnings)",
+    "src/a.ts(3,1): error TS2322: no",
+    "BUILD FAILURE",
+    "make: *** [test] Error 1",
+    "Found 3 errors (2 fixed, 1 remaining).",
+    "  3 passing (10ms)\n  1 failing",
+    "Test Suites: 1 failed, 1 passed, 2 total\nTests:       5 passed, 5 total",
+    " Test Files  1 failed | 2 passed (3)\n      Tests  5 passed (5)",
+    "3 examples, 1 failure",
+    "3 runs, 5 assertions, 0 failures, 1 errors, 0 skips",
+    "FAILURES!\nTests: 3, Assertions: 5, Failures: 1.",
+    "Tests: 3, Assertions: 5, Failures: 1.",
+    "Failed!  - Failed:     1, Passed:     2, Skipped:     0, Total:     3",
+    "FAILED | 2 passed | 1 failed (10ms)",
+    " 2 pass\n 1 fail",
+    "  1 failed\n  2 passed (2.1s)",
+    "[ERROR] Tests run: 3, Failures: 1, Errors: 0, Skipped: 0",
+    "nox > Session tests failed.",
+    "00:01 +2 -1: Some tests failed.",
+    "Executed 1 out of 1 test: 1 fails locally.",
+    "\u2139 pass 2\n\u2139 fail 1",
+    "npm ERR! code ELIFECYCLE",
+    "1 failed, 2 passed",
+    "1 error in 0.5s",
+    "1 passed, 1 error in 0.5s",
+    "3 files inspected, 2 offenses detected",
+    "Summary [   0.1s] 3 tests run: 2 passed, 1 failed, 0 skipped",
+    "1 file would be reformatted, 2 files left unchanged",
+    "DONE 3 tests, 1 failure in 0.1s",
+    "error: test failed, to rerun pass `--lib`",
+)
+NOTHING_RAN = (
+    "No tests found, exiting with code 0",
+    "?   \texample.com/a\t[no test files]",
+    "Ran 0 tests in 0.000s\n\nOK",
+    "Ran 3 tests in 0.1s\n\nOK (skipped=3)",
+    "collected 0 items\n\n==== no tests ran in 0.01s ====",
+    "0 passed",
+    "3 skipped in 0.1s",
+    "ok  \tx/b\t0.1s [no tests to run]",
+    "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+    "0 examples, 0 failures",
+    "No tests executed!",
+    "\u2139 tests 0\n\u2139 pass 0\n\u2139 fail 0",
+    "make: Nothing to be done for 'test'.",
+    "make: 'test' is up to date.",
+)
+SAYS_NOTHING = (
+    "collecting ...",
+    "✖ 3 problems (0 errors, 3 warnings)",
+    "make: [Makefile:3: test] Error 1 (ignored)",
+    "2 errors",
+)
 
 
 @pytest.mark.parametrize(
-    "text", ["\n" * 100_000, " " * 100_000, "1" * 100_000, "Tests " * 20_000, "FAILED " + "x" * 100_000]
+    ("texts", "outcome"), [(PASSED, "passed"), (FAILED, "failed"), (NOTHING_RAN, "nothing"), (SAYS_NOTHING, None)]
+)
+def test_the_summaries_of_common_runners_are_read(texts: tuple[str, ...], outcome: str | None):
+    assert {text: summary_of(text) for text in texts} == dict.fromkeys(texts, outcome)
+
+
+def test_a_program_is_read_by_its_own_summaries():
+    assert summary_of("3 passed in 0.1s", "go test") is None
+    assert summary_of("test result: FAILED. 0 passed; 1 failed\n3 passed in 0.1s", "pytest") == "passed"
+    assert summary_of("1 failed in 0.1s\n===== 3 passed in 0.1s =====", "pytest") == "passed", (
+        "the last one stands for all"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n" * 100_000, " " * 100_000, "1" * 100_000, "Tests " * 20_000, "FAILED " + "x" * 100_000, "1 a, " * 20_000],
 )
 def test_an_output_takes_time_in_proportion_to_its_length(text: str):
     """Each took seconds, or would, where a pattern began anew at every line."""
-    assert printed_outcome(text) is None
+    assert summary_of(text) is None
 
 
 @pytest.mark.parametrize(
@@ -146,9 +246,11 @@ def test_a_verification_says_how_it_came_out(payload: dict[str, Any], passes: bo
         ("pytest tests/a.py", "pytest -v tests/a.py", True),
         ("pytest tests/a.py", "pytest", True),
         ("pytest", "ruff check .", False),
-        ("npm test", "npx vitest run", True),
-        ("ruff check . && pytest", "pytest", True),
-        ("pytest tests/a.py", "make check", True),
+        ("npm test", "pnpm run test", True),
+        ("npm test", "npx vitest run", False),
+        ("ruff check . && pytest", "pytest", False),
+        ("ruff check . && pytest", "ruff check . && pytest", True),
+        ("pytest tests/a.py", "make check", False),
     ],
 )
 def test_a_check_ends_the_failures_that_it_covers(failing: str, passing: str, ends: bool):

@@ -364,6 +364,64 @@ def test_scripts_of_codex_are_the_commands_that_they_run(tmp_path: Path):
     assert left_out == {}
 
 
+def commands(rows: Rows, tmp_path: Path) -> list[tuple[Any, ...]]:
+    _, events, _ = events_in(rows, tmp_path)
+    told = [event["payload"] for event in events if event["kind"] == "command.finished"]
+    return [(each["command"], each.get("exitCode"), each.get("cwd"), each.get("root")) for each in told]
+
+
+def test_a_command_of_claude_code_ran_in_the_folder_of_its_call(tmp_path: Path):
+    def ran(number: int, command: str, folder: str) -> Rows:
+        return [
+            {**call(f"m{number}", f"t{number}", "Bash", command=command), "cwd": folder},
+            {**result(f"t{number}", "3 passed", {"stdout": "3 passed"}), "cwd": "/home/me/shop/elsewhere by now"},
+        ]
+
+    rows = claude(
+        {"type": "user", "message": {"role": "user", "content": "Fix it."}},
+        *ran(1, "pytest", "/home/me/shop"),
+        *ran(2, "pytest", "/home/me/shop/packages/b"),
+        *ran(3, "cd /home/me/shop && pytest", "/home/me/shop/packages/b"),
+    )
+    assert commands(rows, tmp_path) == [
+        ("pytest", 0, None, None),
+        ("pytest", 0, "packages/b", None),
+        ("cd /home/me/shop && pytest", 0, "packages/b", "/home/me/shop"),
+    ]
+
+
+def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp_path: Path):
+    running = "Chunk ID: 1\nWall time: 1.0 seconds\nProcess running with session ID {}\nOutput:\ncollecting\n"
+    exited = "Chunk ID: 2\nWall time: 9.0 seconds\nProcess exited with code {}\nOutput:\n{}\n"
+    rows = codex(
+        {"record": "session_meta", "id": "c-3", "cwd": "/home/me/shop"},
+        said("user", "Fix it."),
+        called("1", "exec_command", {"cmd": "pytest", "workdir": "/home/me/shop/web"}),
+        output("1", running.format(41)),
+        called("2", "exec_command", {"cmd": "npm run dev"}),
+        output("2", running.format(42)),
+        called("3", "write_stdin", {"session_id": 41, "chars": ""}),
+        output("3", running.format(41)),
+        called("4", "write_stdin", {"session_id": 42, "chars": "\u0003"}),
+        output("4", exited.format(130, "^C")),
+        called("5", "write_stdin", {"session_id": 41, "chars": ""}),
+        output("5", exited.format(0, "3 passed in 0.1s")),
+        called("6", "write_stdin", {"session_id": 7, "chars": ""}),
+        output("6", exited.format(0, "3 passed in 0.1s")),
+    )
+    assert commands(rows, tmp_path) == [
+        ("pytest", None, "web", None),
+        ("npm run dev", None, None, None),
+        ("pytest", None, "web", None),
+        ("npm run dev", 130, None, None),
+        ("pytest", 0, "web", None),
+        ("write_stdin", 0, None, None),
+    ]
+    _, events, _ = events_in(rows, tmp_path)
+    state = ContextPolicy().project(events=events, session_id="c-3").state
+    assert state["verification"] == "pytest: passed"
+
+
 def test_what_the_harness_of_codex_adds_to_a_message_is_not_what_the_user_wants(tmp_path: Path):
     def blocks(*texts: str, about: Any = None) -> dict[str, Any]:
         content = [{"type": "input_text", "text": text} for text in texts]

@@ -41,12 +41,14 @@ LOG_EVENTS = table(
     exit_code=int32("how the command ended", nullable=True),
     failed=boolean("the command failed, was denied or timed out"),
     check_scope=string(
-        "of a test, lint, type check or build what it covers: `test:` and the files, names and packages that it is narrowed to",
+        "of tests, lints, type checks and builds their names: program, place, and what they are narrowed to, `pytest in web:tests/a.py`",
         nullable=True,
     ),
     check_outcome=string("how that check came out: passed, failed or unknown", nullable=True),
-    check_clears=strings(
-        "kinds of checks whose failures end because it passed, all of them: it was not narrowed", nullable=True
+    check_clears=strings("names of the checks that passed: their failures end", nullable=True),
+    check_fails=strings(
+        "of every check that may have failed its name, and the names of those that end its failure, a line each",
+        nullable=True,
     ),
     may_change=strings("files that the command may have changed; `*` = some that it does not name", nullable=True),
     path=string("file that it read or changed", nullable=True),
@@ -56,7 +58,7 @@ LOG_EVENTS = table(
         nullable=True,
     ),
     origin=string(
-        "who set a goal or a constraint, or reports a verification, as the event names it: user, repository, global, model, tool",
+        "who set a goal or a constraint, ran a command, or reports a verification, as the event names it: user, repository, global, model, tool",
         nullable=True,
     ),
     evidence_ids=strings("rows of evidence whose text its text carries", nullable=True),

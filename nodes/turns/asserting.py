@@ -73,15 +73,16 @@ class _Events:
         """Checks that came out like this; not by the word of a model."""
         return among(self.table["check_outcome"], (outcome,)) & ~self.by("model", "memory")
 
-    def each(self, slot: str, column: str, mask: Bool) -> pa.Table:
-        """A fact for every entry of a column of lists, named by the entry."""
+    def each(self, slot: str, column: str, mask: Bool, value: pa.Array | None = None) -> pa.Table:
+        """A fact for every entry of a column of lists, named by the entry; its value is that of the event, or else the entry."""
         rows = np.flatnonzero(mask)
         held = Ragged.of(self.column(column).take(pa.array(rows)))
         of = _Events(self.table.take(pa.array(rows[held.rows])))
         names = held.vocabulary.take(pa.array(held.codes)).cast(pa.string())
         once = np.zeros(len(names), dtype=bool)
         once[distinct_rows(codes_of([of.column("seq"), names]))[0]] = True
-        return of.facts(slot, once, names, names)
+        said = names if value is None else value.take(pa.array(rows[held.rows]))
+        return of.facts(slot, once, names, said)
 
     def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:
         """STATE_FACTS of the events of a mask; `origin` is who speaks in the event, unless it is named."""
@@ -139,15 +140,15 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     command, said = of.column("command"), pc.coalesce(of.column("summary"), of.column("text"))
     ran = of.kind("command.finished") & ~of.by("model", "memory")
     failing, passing, unknown = (of.check(outcome) for outcome in ("failed", "passed", "unknown"))
-    # A tool's word ends no failure, and may tell of one.
-    reported = of.kind("verification.finished") & of.has("origin") & of.by("tool")
+    # A tool's word, and what others ran, ends no failure, and may tell of one.
+    own = of.kind("command.finished") & among(of.table["origin"], ("tool",))
+    reported = of.has("check_outcome") & of.has("origin") & of.by("tool") & ~own
     passing, unknown = passing & ~reported, unknown & ~reported
-    check, scope = failing | passing | unknown, of.column("check_scope")
+    check = failing | passing | unknown
     named = pc.coalesce(command.cast(_TEXT), said.cast(_TEXT))
     outcome = pc.replace_substring(of.column("check_outcome"), pattern="unknown", replacement="outcome unknown")
     yield of.facts("command", ran & of.has("command") & of.shown, of.one, command)
-    yield of.facts("failure", failing & of.shown, scope, said)
-    yield of.facts("failure", passing & of.shown, scope, of.none)
+    yield of.each("failure", "check_fails", failing & of.shown, said)
     yield of.each("cleared", "check_clears", passing & of.shown)
     yield of.facts("verification", check & of.shown, of.one, joined(named, ": ", outcome))
     yield of.facts("verification", check & ~of.shown, of.one, of.none)

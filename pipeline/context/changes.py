@@ -1,6 +1,6 @@
 """Files that a command may have changed: those that it names, or any.
 
-Gives: `may_change` and `ANY_FILE`.
+Gives: `may_change`, `changes_of` one program of a command, and `ANY_FILE`.
 
 Note: this is a list of programs that are known to write. What a script, a generator or a program of the
 project's own writes, no command line says.
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import PurePosixPath
 
-from .shell import first_word, segments_of, started
+from .shell import Segment, first_word, segments_of, started
 
-__all__ = ["ANY_FILE", "may_change"]
+__all__ = ["ANY_FILE", "changes_of", "may_change"]
 
 ANY_FILE = "*"
 """A command that may change files that it does not name."""
@@ -26,28 +25,34 @@ _PRODUCED = frozenset(("dist", "build", "target", "node_modules", ".venv", "venv
 """Folders of what tools produce: nobody reads them as sources."""
 _FORMATTERS = frozenset(("black", "isort", "prettier", "gofmt", "rustfmt", "autopep8", "yapf", "clang-format", "shfmt", "autoflake", "pyupgrade",
                          "dos2unix", "goimports", "2to3", "codemod"))  # fmt: skip
+_WRITES = frozenset((">", ">>", ">|", "&>", "&>>", ">&"))
 _ARGUMENTS = frozenset(
     ("mv", "rm", "cp", "tee", "truncate", "unlink", "ln", "install", "rsync", "dd", "rmdir", "shred")
 )
 """Programs that change the files that they name."""
 
 
-def may_change(command: str | None) -> tuple[str, ...]:
-    """The files that a command may have changed: those that it names, from where it stands, or `ANY_FILE`."""
+def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
+    """The files that a command may have changed: those that it names, from where it ran, or `ANY_FILE`."""
     found: dict[str, None] = {}
-    folder = PurePosixPath()
+    place = PurePosixPath(folder)
     for segment in segments_of(command or ""):
         words = started(segment.words)
-        if words[:1] == ("cd",):
-            folder /= words[1] if len(words) > 1 else "~"
-        written = [
-            after
-            for word, after in pairwise(words)
-            if word in (">", ">>", ">|", "&>") and not after.startswith(("/dev/", "&"))
-        ]
-        for path in (*_changed_by(words), *written):
-            found[path if path == ANY_FILE else (folder / path).as_posix()] = None
+        if words[:1] in (("cd",), ("pushd",)):
+            place /= words[1] if len(words) > 1 else "~"
+        for path in changes_of(segment):
+            found[path if path == ANY_FILE else (place / path).as_posix()] = None
     return (ANY_FILE,) if ANY_FILE in found else tuple(found)
+
+
+def changes_of(segment: Segment) -> tuple[str, ...]:
+    """The same of one program of a command, from where it stands."""
+    written = (
+        path
+        for sign, path in segment.redirects
+        if sign in _WRITES and not path.startswith("/dev/") and not path.isdigit()
+    )
+    return (*_changed_by(started(segment.words)), *written)
 
 
 def _changed_by(words: Sequence[str]) -> Iterator[str]:
@@ -55,9 +60,8 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
     if not words:
         return
     program, rest = PurePosixPath(words[0]).name, list(words[1:])
-    redirected = next((place for place, word in enumerate(rest) if word in (">", ">>", "<", "&>", ">|")), len(rest))
     scripts = {place + 1 for place, word in enumerate(rest) if word in ("-e", "-f", "--expression")}
-    named = [word for place, word in enumerate(rest[:redirected]) if not word.startswith("-") and place not in scripts]
+    named = [word for place, word in enumerate(rest) if not word.startswith("-") and place not in scripts]
     options = {word.split("=")[0] for word in rest if word.startswith("-")}
     verb = first_word(rest, ("-C", "-c", "--git-dir", "--work-tree"))
     if program == "git":

@@ -19,6 +19,7 @@ from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
 from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .changes import may_change
+from .checks import place_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcomes import checked
@@ -40,6 +41,8 @@ _CLASS = {
     "file.read": "file_content", "file.modified": "file_diff", "search.result": "search_result", "permission.denied": "permission_denied",
     "external.result": "web_content", "tool.error": "stderr", "verification.finished": "stdout",
 }  # fmt: skip
+_NAMED_ORIGIN = ("user.constraint", "user.goal", "verification.finished", "command.finished")
+"""Kinds whose weight depends on the origin that they name."""
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
 _HALF = 2**31
 _TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
@@ -60,17 +63,20 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         command = f"{command} {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
     code = _exit_code(payload)
     timed_out = given == "timeout" or payload.value("timedOut", "timed_out") is True
-    check = checked(kind, payload, command, text, code=code, timed_out=timed_out)
+    root = one_path(payload.text("root", "workspaceRoot", "workspace_root")) or ""
+    folder = place_of(one_path(payload.text("cwd", "workdir", "workingDirectory", "working_directory")) or "", root)
+    check = checked(kind, payload, command, text, folder=folder, root=root, code=code, timed_out=timed_out)
     failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
     failed |= kind in ("tool.error", "permission.denied")
     origin = _origin(record, payload)
     actor = EVENT_ACTORS[kind] if origin is None else _SPEAKERS.get(origin, "tool")
     class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
     excerpt, suspicious = None, False
-    changed = may_change(command) if kind == "command.finished" else ()
+    changed = may_change(command, folder) if kind == "command.finished" else ()
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
-        seen = observed(text or "", command=command, failed=failed, stream=stream, timed_out=timed_out)
+        passed = check["check_outcome"] == "passed"
+        seen = observed(text or "", command=command, failed=failed, passed=passed, stream=stream, timed_out=timed_out)
         class_, excerpt, suspicious = seen.kind, seen.excerpt, seen.suspicious
         summary = summary or seen.summary
     elif text and EVENT_ACTORS[kind] == "tool":
@@ -138,7 +144,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "path": one_path(payload.text("path", "file", "filePath", "file_path")),
         "version": payload.identifier("version", "hash", "sha256"),
         "subject": subject,
-        "origin": origin if kind in ("user.constraint", "user.goal", "verification.finished") else None,
+        "origin": origin if kind in _NAMED_ORIGIN else None,
         "evidence_ids": payload.strings("evidenceIds", "evidence_ids", "shown"),
         "snapshot_ids": payload.strings(
             "retrievalSnapshotIds",

@@ -27,6 +27,7 @@ from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
 from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
+from .checks import EVERYTHING
 from .event_rows import memory_row
 from .masking import from_folder, is_absolute, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
@@ -273,14 +274,14 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
             for path in record.strings(*names) or []
         ]
     if failure := record.text("latestFailure", "latest_failure"):
-        facts.append(("failure", "test:", failure, "tool"))
+        facts.append(("failure", f"state\n{EVERYTHING}", failure, "tool"))
     if command := record.text("latestCommand", "latest_command"):
         facts.append(("command", "", command, "tool"))
     record.value("latestObservation", "latest_observation", "turnCount", "turn_count")  # events say them
     if unknown := sorted(record.unread()):
         raise InputError.one_of(sorted(name for name in record.used if "_" not in name), unknown[0], at)
     rows = [
-        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "zone": "internal", "event_id": fact if fact == "state-goal" else f"state-{slot}{'-' + fact if fact else ''}",
+        {"session_id": session_id, "slot": slot, "fact": fact, "value": value, "origin": origin, "zone": "internal", "event_id": fact if fact == "state-goal" else "state-failure" if slot == "failure" else f"state-{slot}{'-' + fact if fact else ''}",
          "from_seq": -1}
         for slot, fact, value, origin in facts
     ]  # fmt: skip

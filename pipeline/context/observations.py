@@ -45,6 +45,10 @@ _VERSION = re.compile(r"\A\s*TAP version \d+[^\n]*\n")
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _GO_FAILED = re.compile(r"\s*--- FAIL: (?P<test>\S+)")
 _GO_SAID = re.compile(r"\s+\S+\.go:\d+: ")
+_PANIC = re.compile(
+    r"\s*thread '(?P<test>[^']+)'(?: \(\d+\))? panicked at (?:'(?P<why>.*)', )?(?P<place>\S+:\d+:\d+):?\s*\Z"
+)
+"""The number of the thread differs from run to run."""
 _REPORTS_FAILURE = re.compile(r"\d+ of \d+ tests failed:")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
@@ -66,20 +70,23 @@ def observed(
     *,
     command: str | None = None,
     failed: bool = False,
+    passed: bool = False,
     stream: str = "stdout",
     timed_out: bool = False,
     diff: bool = False,
 ) -> Observation:
-    """An output as an observation. `diff`: it is one, though no line of it may name a file."""
+    """An output as an observation. `passed`: it is that of a check that passed, and no word in it tells of a failure. `diff`: it is
+    one, though no line of it may name a file.
+    """
     plain = _ESCAPES.sub("", text).replace("\r\n", "\n")
     suspicious = addresses_the_model(plain)
     found = _parsed(plain, command)
     if found is None and not failed:
         found = in_short(plain, summary=SUMMARY_CHARACTERS, excerpt=EXCERPT, marked=not diff)
     lines = plain.splitlines()
-    places = [number for number, line in enumerate(lines) if _FAILURE.search(line) and not _NOISE.match(line)]
+    places = [] if passed else [n for n, line in enumerate(lines) if _FAILURE.search(line) and not _NOISE.match(line)]
     if found is None and (failed or places) and places:
-        found = _traceback(lines) or _go_test(lines)
+        found = _traceback(lines) or _go_test(lines) or _panic(lines)
         found = found or (_key_line([lines[n].strip() for n in places]), _around(lines, places))
     summary, excerpt = found or (_first_line(lines), None)
     shape = "dangerous" if suspicious else "small" if len(plain) <= 400 else "large" if places else "noisy"
@@ -215,6 +222,18 @@ def _go_test(lines: list[str]) -> tuple[str, str] | None:
     test = max((n for n in failed if n < said), default=failed[0])
     name = _GO_FAILED.match(lines[test])
     return f"{name['test'] if name else ''} at {lines[said].strip()}", _around(lines, [test, said])
+
+
+def _panic(lines: list[str]) -> tuple[str, str] | None:
+    """Of the first panic of Rust the test, its place, and what it says."""
+    number, found = next(((n, found) for n, line in enumerate(lines) if (found := _PANIC.match(line))), (0, None))
+    if found is None:
+        return None
+    end = next(
+        (n for n in range(number + 1, len(lines)) if not lines[n].strip() or lines[n].startswith("note: ")), len(lines)
+    )
+    why = [found["why"] or "", *map(str.strip, lines[number + 1 : end])]
+    return " ".join(filter(None, (f"{found['test']} at {found['place']}", *why))), _around(lines, [number])
 
 
 def _key_line(lines: list[str]) -> str:

@@ -268,9 +268,8 @@ def _modified(events: Iterable[Row]) -> list[Row]:
 
 
 def _is_check(event: Row) -> bool:
-    reported = event["actor"] in ("model", "memory") or (
-        event["kind"] == "verification.finished" and event["actor"] == "tool" and event["origin"]
-    )
+    own = event["kind"] == "command.finished" and event["origin"] == "tool"
+    reported = event["actor"] in ("model", "memory") or (event["actor"] == "tool" and event["origin"] and not own)
     return event["check_outcome"] in ("passed", "failed") and not reported
 
 

@@ -1,26 +1,34 @@
 """A command line as a shell would run it: the programs that it starts, in their order.
 
-Gives: `segments_of` (each program with its arguments and the sign in front of it) and `started` (the program behind assignments,
-wrappers and `uv run`).
+Gives: `segments_of` (each program with its arguments, redirections and the signs around it) and `started` (the program behind
+assignments, wrappers and `uv run`).
 
-Note: it is not split at spaces. Quotes, `bash -c '...'`, pipes and `&&` are read as a shell reads
-them; a line that no shell takes is read up to the end of its first line.
+Note: it is not split at spaces. Quotes, `bash -c '...'`, here documents, pipes and `&&` are read as a shell reads
+them; a line that no shell takes is read up to the end of its first line. A segment says what it does not tell: `exact`, `nested`.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 __all__ = ["VALUED", "Segment", "behind_options", "first_word", "segments_of", "started"]
 
 LONGEST = 20_000
 """Characters of a command that are read."""
-_BETWEEN = frozenset(("&&", "||", ";", ";;", "|", "|&", "&", "\n", "(", ")"))
+_TOKEN = re.compile(
+    r"(?P<blank>(?:[ \t\r]|\\\n)+)|(?P<redirect>&>>?|(?<![^\s;|&()])\d+(?=[<>])|<<<|<<-?|>>|>\||[<>]&|<>|[<>])|"
+    r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?:[^\"\\]|\\.)*\")|(?P<escaped>\\.)|"
+    r"(?P<substituted>\$\(|`)|(?P<comment>(?<![^\s;|&()])#[^\n]*)|(?P<plain>[^\s;|&()<>'\"\\`$*?\[{~]+)|(?P<expanded>[$*?\[{~])",
+    re.DOTALL,
+)
+_SHELL_WORDS = frozenset((
+    "!", "then", "do", "else", "elif", "if", "while", "until", "for", "case", "function", "{", "}", "fi", "done", "esac", "[[", "select",
+))  # fmt: skip
 _WRAPPERS = frozenset((
     "env", "sudo", "time", "nice", "nohup", "command", "exec", "stdbuf", "xvfb-run", "npx", "bunx", "uvx", "pipx", "timeout", "gtimeout",
     "dotenv", "catchsegv", "ionice", "doas",
@@ -36,58 +44,145 @@ VALUED = frozenset((
     "--junitxml", "--junit-xml", "--format", "--output-format", "--level", "--pythonpath", "--project", "--python", "--group",
     "--extra", "--with", "--max-warnings", "--dist", "--randomly-seed", "--count", "--retries", "--workers", "--loglevel",
 ))  # fmt: skip
-"""Options whose value narrows nothing."""
+"""Options whose value is no program."""
+
+
+class _Token(NamedTuple):
+    text: str
+    kind: str
+    """word, redirect or sign"""
+    exact: bool = True
 
 
 @dataclass(frozen=True)
 class Segment:
     words: tuple[str, ...]
     behind: str
-    """What stands in front of it: `&&`, `|`, ..."""
+    """The sign in front of it: `&&`, `|`, ..."""
+    ahead: str = ""
+    """The sign that follows, none at the end."""
+    redirects: tuple[tuple[str, str], ...] = ()
+    """Its redirections, each with its target."""
+    exact: bool = True
+    """The program gets these very words: no variable, no pattern and no substitution stands in them."""
+    nested: bool = False
+    """It stands in a group, a substitution or behind a keyword, which decide whether it runs."""
 
 
 @lru_cache(maxsize=256)
 def segments_of(command: str) -> tuple[Segment, ...]:
     """The programs of a command line, each with the sign in front of it; those inside of `bash -c '...'` as well."""
-    return tuple(_segments(command))
+    tokens, whole = _tokens(command[:LONGEST])
+    if tokens and tokens[0].text == "(" and tokens[-1].text == ")" and sum(each.text == "(" for each in tokens) == 1:
+        tokens = tokens[1:-1]  # the whole line is one group
+    found = [each if whole else replace(each, nested=True) for each in _segments(tokens)]
+    return tuple(inner for each in found for inner in _inside(each, alone=len(found) == 1))
 
 
-def _segments(command: str) -> Iterator[Segment]:
-    sign, words = "", list[str]()
-    for word in [*_words(command[:LONGEST]), ";"]:
-        if word not in _BETWEEN:
-            words.append(word)
-            continue
-        if words:
-            yield from _inside(Segment(tuple(words), sign))
-            sign, words = word, []
-        elif word not in ("(", ")"):
-            sign = word
+def _segments(tokens: list[_Token]) -> Iterator[Segment]:
+    sign, depth, exact = "", 0, True
+    words, redirects = list[str](), list[tuple[str, str]]()
+    awaited = ""
+    for token in [*tokens, _Token("", "sign")]:
+        if token.kind == "redirect":
+            awaited = token.text
+        elif token.kind == "word":
+            exact &= token.exact
+            if awaited:
+                redirects.append((awaited, token.text))
+                awaited = ""
+            else:
+                words.append(token.text)
+        else:
+            opened = token.text in ("(", "$(", "`")
+            if words:
+                nested = bool(depth) or opened or words[0] in _SHELL_WORDS
+                yield Segment(tuple(words), sign, token.text, tuple(redirects), exact, nested)
+                sign = token.text
+            elif token.text not in ("(", ")", "$(", "`"):
+                sign = token.text
+            depth += opened - (token.text == ")")
+            words, redirects, exact, awaited = [], [], True, ""
 
 
-def _inside(segment: Segment) -> Iterator[Segment]:
+def _inside(segment: Segment, *, alone: bool) -> Iterator[Segment]:
     words = started(segment.words)
     if words and PurePosixPath(words[0]).name in _SHELLS:
         place = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)), None)
         if place is not None and place + 1 < len(words):
-            inner = list(segments_of(words[place + 1]))
-            yield from (
-                Segment(each.words, each.behind if number else segment.behind) for number, each in enumerate(inner)
-            )
+            hidden = not alone or not segment.exact or bool(segment.redirects) or words != segment.words
+            inner = segments_of(words[place + 1])
+            for number, each in enumerate(inner):
+                behind = each.behind if number else segment.behind
+                ahead = each.ahead if number + 1 < len(inner) or each.ahead else segment.ahead
+                yield replace(each, behind=behind, ahead=ahead, nested=each.nested or hidden)
             return
     yield segment
 
 
-def _words(command: str) -> list[str]:
-    """The words and signs of a command line. One that no shell reads (an open quotation mark) is read to the end of its first line."""
-    for text in (command, command.split("\n", 1)[0], command.split("\n", 1)[0].replace("'", " ").replace('"', " ")):
-        lexer = shlex.shlex(re.sub(r"\\\n", " ", text), posix=True, punctuation_chars="();<>|&\n")
-        lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, "#"
+def _tokens(command: str) -> tuple[list[_Token], bool]:
+    """The words and signs of a command line, and whether it was read to its end: one that no shell reads (an open quotation mark) is
+    read to the end of its first line.
+    """
+    first = command.split("\n", 1)[0]
+    for text in (command, first, first.translate(dict.fromkeys(map(ord, "'\"\\"), " "))):
         try:
-            return [sign for word in lexer for sign in ([word] if word.strip("\n") else ["\n"])]
+            return list(_lexed(text)), text is command
         except ValueError:
             continue
-    return []
+    return [], False
+
+
+def _lexed(command: str) -> Iterator[_Token]:
+    """The tokens of a command line.
+
+    Raises:
+        ValueError: a quotation mark is open.
+    """
+    at, word, exact = 0, None, True
+    awaited, documents = "", list[str]()
+    while at < len(command):
+        found = _TOKEN.match(command, at)
+        if found is None:
+            raise ValueError(f"no token at {at}")
+        at, kind, text = found.end(), str(found.lastgroup), found[0]
+        if kind in _PARTS:
+            word = (word or "") + _PARTS[kind](text)
+            exact &= kind != "expanded" and not (kind == "double" and re.search(r"(?<!\\)[$`]", text))
+            continue
+        if word is not None:
+            if awaited in ("<<", "<<-"):
+                documents.append(word)
+            yield _Token(word, "word", exact)
+            word, exact, awaited = None, True, ""
+        if kind == "redirect" and not text.isdigit():
+            awaited = text
+            yield _Token(text, "redirect")
+        elif kind in ("sign", "substituted"):
+            yield _Token(text, "sign")
+            if text == "\n" and documents:
+                at = _behind(command, at, documents)
+                documents = []
+    if word is not None:
+        yield _Token(word, "word", exact)
+
+
+_PARTS = {
+    "plain": str,
+    "expanded": str,
+    "single": lambda text: text[1:-1],
+    "double": lambda text: re.sub(r'\\([\\"$`\n])', lambda found: found[1].strip("\n"), text[1:-1]),
+    "escaped": lambda text: text[1:],
+}
+"""Parts of a word, and what a shell makes of each."""
+
+
+def _behind(command: str, at: int, documents: Sequence[str]) -> int:
+    """Where the command line goes on behind the here documents that begin at a place."""
+    for mark in documents:
+        end = re.compile(rf"^\t*{re.escape(mark)}[ \t]*$\n?", re.MULTILINE).search(command, at)
+        at = end.end() if end else len(command)
+    return at
 
 
 def started(words: Sequence[str]) -> tuple[str, ...]:
@@ -97,6 +192,8 @@ def started(words: Sequence[str]) -> tuple[str, ...]:
         head = PurePosixPath(rest[0]).name
         if re.match(r"[A-Za-z_]\w*=", rest[0]) or rest[0] in ("!", "then", "do", "else", "if", "while", "{"):
             rest = rest[1:]
+        elif head == "command" and rest[1:2] and rest[1] in ("-v", "-V"):
+            return ()  # it says where a program is
         elif head in _WRAPPERS:
             rest = behind_options(rest[1:], ("-u", "-k", "-s", "-n", "-p", "--package", "--from", "-c"))
             if head.endswith("timeout") and rest and re.fullmatch(r"[\d.]+[smhd]?", rest[0]):
@@ -107,9 +204,7 @@ def started(words: Sequence[str]) -> tuple[str, ...]:
             head in _RUNS
             and (verb := first_word(rest[1:], tuple(VALUED | {"--filter", "-F", "-C", "--dir"}))) in _RUNS[head]
         ):
-            rest = behind_options(
-                rest[rest.index(str(verb), 1) + 1 :], tuple(VALUED | {"-p", "--package", "--from", "-m"})
-            )
+            rest = behind_options(rest[rest.index(str(verb), 1) + 1 :], tuple(VALUED | {"-p", "--package", "--from"}))
             if head == "uv" and verb == "tool" and rest[:1] == ["run"]:
                 rest = rest[1:]
         elif head in _SHELLS and len(rest) > 1 and not rest[1].startswith("-"):

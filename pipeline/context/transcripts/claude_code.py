@@ -76,7 +76,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             if message.get("id") != response or response is None:
                 response = message.get("id") or id_
                 made.request(id_)
-            _assistant(made, id_, message, calls)
+            _assistant(made, id_, record, message, calls)
         elif kind == "attachment" and isinstance(record.get("attachment"), Mapping):
             _attachment(made, id_, record["attachment"])
         else:
@@ -191,7 +191,7 @@ def _message(made: Transcript, id_: str, text: str, calls: dict[str, Any], by_us
     return ""
 
 
-def _assistant(made: Transcript, id_: str, message: Mapping[str, Any], calls: dict[str, Any]) -> None:
+def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: dict[str, Any]) -> None:
     content = message.get("content")
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         if not isinstance(block, Mapping):
@@ -201,7 +201,7 @@ def _assistant(made: Transcript, id_: str, message: Mapping[str, Any], calls: di
         elif block.get("type") == "tool_use":
             tool, given = str(block.get("name")), block.get("input")
             given = given if isinstance(given, Mapping) else {}
-            calls[str(block.get("id"))] = (tool, given)
+            calls[str(block.get("id"))] = (tool, {**given, "cwd": record.get("cwd")} if tool == "Bash" else given)
             if tool == "TodoWrite":
                 todos = [each for each in given.get("todos") or [] if isinstance(each, Mapping)]
                 made.add(
@@ -245,8 +245,9 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         streams = {
             name: beside[name] for name in ("stdout", "stderr") if isinstance(beside.get(name), str) and beside[name]
         }
-        made.add("command.finished", id_, command=str(given.get("command", "")) or "Bash", exitCode=code, timedOut=beside.get("interrupted") is True,
-                 **(streams or {"stdout": text}))  # fmt: skip
+        command = str(given.get("command", "")) or "Bash"
+        made.add("command.finished", id_, command=command, exitCode=code, timedOut=beside.get("interrupted") is True,
+                 **(streams or {"stdout": text}), **made.ran_in(given.get("cwd"), command))  # fmt: skip
     elif failed:
         made.add("tool.error", id_, tool=tool, text=text, path=path)
     elif tool == "Read" and path:

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
@@ -29,6 +30,9 @@ _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
 _EXITED = re.compile(r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
+_RUNS = re.compile(r"(?i)\brunning with session (?:id )?(?P<id>\d+)")
+_WRITES_TO = re.compile(r"\bsession_id\W{1,4}(?P<id>\d+)")
+"""A process that still runs, by its number: `write_stdin` reads on what it prints."""
 _OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
 _SEARCHES = re.compile(r"^\s*(?:rg|grep|git grep|fd|find)\b")
 _READS = re.compile(
@@ -44,6 +48,8 @@ class _Call(NamedTuple):
     tool: str
     command: str
     given: str
+    folder: str = ""
+    """Where it ran, where the call says so."""
 
 
 _UNKNOWN = _Call("tool", "", "")
@@ -130,7 +136,10 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         given = _arguments(payload)
         command = _command(given)
         words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        calls[str(payload.get("call_id"))] = _Call(tool, command, words)
+        folder = given.get("workdir") or given.get("working_directory") if isinstance(given, Mapping) else None
+        call = _Call(tool, command, words, str(folder or ""))
+        writes = tool == "write_stdin" or "write_stdin(" in words
+        calls[str(payload.get("call_id"))] = calls.get(_session(_WRITES_TO, words), call) if writes else call
         if tool == "update_plan" and isinstance(given, Mapping):
             steps = [each for each in given.get("plan") or [] if isinstance(each, Mapping)]
             made.add(
@@ -141,7 +150,10 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         else:
             made.add("tool.intent", id_, tool=tool, text=command or tool)
     elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
-        _output(made, id_, calls.get(str(payload.get("call_id")), _UNKNOWN), payload.get("output"), ends)
+        call = calls.get(str(payload.get("call_id")), _UNKNOWN)
+        if session := _session(_RUNS, text_of(payload.get("output"))[:600]):
+            calls[session] = call  # what is written to it later, and how it ends, is this command's
+        _output(made, id_, call, payload.get("output"), ends)
     elif kind == "web_search_call":
         action = payload.get("action")
         query = action.get("query") if isinstance(action, Mapping) else None
@@ -220,7 +232,7 @@ def _unquoted(literal: str) -> str:
 
 
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
-    tool, command, given = call
+    tool, command, given, folder = call
     text, code = _read_output(output)
     code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
     patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
@@ -242,7 +254,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         made.add(
             "file.read",
             id_,
-            path=made.path(read["path"]),
+            path=made.path(str(PurePosixPath(folder) / read["path"])),
             text=text or "(empty)",
             version=version_of(text),
             **_lines(read),
@@ -250,7 +262,14 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
     elif _SEARCHES.match(command) and (found := matches_in(text, made)):
         made.add("search.result", id_, query=command, matches=found, text=text)
     else:
-        made.add("command.finished", id_, command=command or tool, exitCode=code, stdout=text or "(no output)")
+        made.add("command.finished", id_, command=command or tool, exitCode=code, stdout=text or "(no output)",
+                 **made.ran_in(folder, command))  # fmt: skip
+
+
+def _session(where: re.Pattern[str], text: str) -> str:
+    """The process that a text names, as a key of its own among calls."""
+    found = where.search(text)
+    return f"session {found['id']}" if found else ""
 
 
 def _lines(read: re.Match[str]) -> dict[str, int]:

@@ -82,6 +82,11 @@ class Transcript:
         self.user(id_, said.own)
         self.other(id_, said.others)
 
+    def ran_in(self, folder: Any, command: str) -> dict[str, str | None]:
+        """Where a command ran, as its event says it: nothing of the working directory itself."""
+        cwd = self.path(folder) if isinstance(folder, str) and folder else "."
+        return {"cwd": None if cwd == "." else cwd, "root": self.root if self.root and self.root in command else None}
+
     def path(self, path: str) -> str:
         """A path from the working directory."""
         given = PurePosixPath(path.replace("\\", "/"))

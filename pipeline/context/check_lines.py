@@ -1,0 +1,198 @@
+"""The checks of a command line, and what the end and the output of the line say of each.
+
+Gives: `checks_of` and `Ran`.
+
+Note: this is an allow-list. Programs joined by `&&`, `;` and pipes into `tail`, behind `cd` and their like, are read. A line with
+anything else (`||`, `&`, `!`, a group, a loop, a word that a shell keeps for itself) may run a check or not: of such a line a
+failure is told, and no pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from .changes import changes_of
+from .check_programs import INERT_VARIABLES, check_of
+from .checks import Check, place_of
+from .shell import Segment, first_word, segments_of, started
+from .summaries import summary_of
+
+__all__ = ["Ran", "checks_of"]
+
+_MOVES = frozenset(("cd", "pushd"))
+_FILTERS = frozenset(("tail", "cat", "tee"))
+"""Programs that let the end of what they are given through."""
+_IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", *_MOVES))
+"""Programs that change no file and print no summary of tests."""
+_FILES = frozenset(("mkdir", "rm", "cp", "mv", "touch", "ln", "chmod"))
+_LOOKS = frozenset((
+    "cat", "tail", "head", "ls", "grep", "rg", "wc", "find", "which", "du", "stat", "diff", "file", "jq", "cut",
+))  # fmt: skip
+"""Programs that change no files."""
+_GIT_QUIET = frozenset(("add", "commit", "push", "fetch", "status", "rev-parse", "tag", "remote"))
+"""Verbs of Git that change no files of the work tree, and print no file."""
+_GIT_LOOKS = frozenset(("diff", "log", "show", "branch", "blame", "ls-files", "grep"))
+_PREPARES = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset(("ci", "install", "i", "add"))),
+    **dict.fromkeys(("pip", "pip3", "poetry", "bundle", "composer"), frozenset(("install", "sync", "lock"))),
+    "uv": frozenset(("sync", "pip", "lock", "venv")), "cargo": frozenset(("fetch",)), "go": frozenset(("mod", "generate")),
+    "git": _GIT_QUIET | {"checkout", "switch", "restore", "stash", "pull", "reset", "rebase", "merge"},
+}  # fmt: skip
+"""Verbs of programs that prepare, and print no summary of tests."""
+_REPORTS = frozenset(("report", "html", "xml", "json", "combine"))
+"""What `coverage` does that changes no file but its own."""
+_SHELLS_OWN = frozenset((
+    "exit", "return", "exec", "eval", "alias", "unalias", "trap", "break", "continue", "shift", "builtin", "enable", "hash", "declare", "typeset",
+    "local", "readonly", "unset", "popd", "dirs", "wait", "jobs", "fg", "bg", "disown", "kill", "read", "mapfile", "shopt", "logout", "suspend", "let",
+))  # fmt: skip
+"""Commands of the shell itself that may keep a later program from running, or put another one in its place."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A check of a command line."""
+
+    check: Check
+    decides: bool
+    """An exit code of 0 of the line says that it ended with 0, and another one may be its own: no later program hides it."""
+    alone: bool
+    """No other program of the line can have ended it with another code than 0."""
+    shown: bool
+    """A summary at the end of the output is its own."""
+    stands: bool
+    """The line is read, and nothing behind the check changes files: what it says holds when the line has ended."""
+
+
+def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran]:
+    """The checks of a command in their order, each as it is named from the folder in which the command ran."""
+    segments = segments_of(command or "")
+    place, known, pipefail, exits = place_of(folder, root), True, False, False
+    found: list[tuple[int, Check]] = []
+    for number, segment in enumerate(segments):
+        words = segment.words
+        known &= not segment.nested and not {segment.behind, segment.ahead} & {"||", "&"}
+        if words[0] == "set":
+            pipefail |= "pipefail" in words
+            exits |= any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in words)
+            known &= all(re.fullmatch(r"[-+][euxo]+|pipefail", word) for word in words[1:])
+        elif words[0] in _MOVES:
+            known &= _leads(segment)
+            place = place_of(place, root, words[1] if len(words) > 1 else "~")
+        elif (check := check_of(segment, place, root)) is not None:
+            known &= segment.exact or not any(set(word) & set("$`") for word in words)
+            found.append((number, check))
+        else:
+            known &= _does_not_steer(segment)
+    hiding = {"||"} | (set() if exits else {";", "\n"})
+    ran = []
+    for number, check in found:
+        before, segment, later = segments[:number], segments[number], segments[number + 1 :]
+        hidden = segment.ahead in ("|", "|&") and not pipefail
+        hidden |= any(each.behind in hiding for each in later) or any(each.ahead == "&" for each in segments[number:])
+        ran.append(
+            Ran(
+                check,
+                decides=not hidden and segment.words[0] != "!",
+                alone=not any(map(_may_end, (*before, *later))),
+                shown=all(_says_nothing(each, check) for each in before) and _let_through(segment, later, check),
+                stands=known and all(map(_is_log, _written(segment))) and all(map(_leaves_files, later)),
+            )
+        )
+    return ran
+
+
+def _leads(segment: Segment) -> bool:
+    """Whether a `cd` is known to lead where it says, for all that follows."""
+    words, piped = segment.words, {segment.behind, segment.ahead} & {"|", "|&"}
+    return segment.exact and len(words) == 2 and not words[1].startswith("-") and not piped
+
+
+def _does_not_steer(segment: Segment) -> bool:
+    """Whether a program leaves the shell as it is: what runs next, and which program a name starts."""
+    words = segment.words
+    if words[0] in ("source", "."):
+        return len(words) == 2 and words[1].endswith("/activate")
+    if words[0] == "export":
+        return all("=" in word and word.split("=")[0] in INERT_VARIABLES for word in words[1:])
+    return words[0] not in _SHELLS_OWN and bool(started(words))
+
+
+def _program(segment: Segment) -> tuple[str, list[str]]:
+    words = started(segment.words)
+    return (PurePosixPath(words[0]).name, list(words[1:])) if words else ("", [])
+
+
+def _says_nothing(segment: Segment, check: Check) -> bool:
+    """Whether a program prints no summary that could be that of a check."""
+    program, rest = _program(segment)
+    if program in ("echo", "printf"):
+        said = re.sub(r"\$(?:\?|\{PIPESTATUS\[\d\]\})", "", " ".join(rest)).replace("\\n", "\n")
+        return not set(said) & set("$`") and summary_of(f"{said}\n" + "\n".join(rest), check.program) is None
+    if (other := check_of(segment)) is not None:
+        return other.family not in ("test", "all")
+    if program in _PREPARES:
+        return first_word(rest, ("-C",)) in _PREPARES[program]
+    return program in _IDLE | _FILES or (program == "sed" and any(re.match(r"-[a-zA-Z]*i", word) for word in rest))
+
+
+def _let_through(segment: Segment, later: Sequence[Segment], check: Check) -> bool:
+    """Whether the end of what a check printed is the end of what the line printed."""
+    files = {path for sign, path in segment.redirects if sign in (">", "&>")}
+    seen, piped = not files, True
+    for each in later:
+        program, rest = _program(each)
+        named = {word for word in rest if not word.startswith(("-", "+")) and not word.isdigit()}
+        piped &= each.behind in ("|", "|&")
+        if piped and program in _FILTERS and each.exact and not each.redirects:
+            if named and (program != "tee" or "-a" in rest):
+                return False
+            files |= named
+        elif not piped and program in ("tail", "cat") and len(named) == 1 and named <= files and each.exact:
+            seen = True
+        elif not _says_nothing(each, check):
+            return False
+    return seen
+
+
+def _leaves_files(segment: Segment) -> bool:
+    """Whether a program is known to change no file of the work tree."""
+    program, rest = _program(segment)
+    if program == "tee" and segment.behind in ("|", "|&"):
+        return all(map(_is_log, rest))
+    if changes_of(segment):
+        return False
+    if program == "git":
+        return first_word(rest, ("-C",)) in _GIT_QUIET | _GIT_LOOKS
+    if segment.words[0] == "coverage":
+        return segment.words[1:2] != () and segment.words[1] in _REPORTS
+    check = check_of(segment)
+    return program in _LOOKS | _IDLE if check is None else check.family in ("test", "lint", "types")
+
+
+def _written(segment: Segment) -> list[str]:
+    """The files into which a program prints."""
+    return [
+        path
+        for sign, path in segment.redirects
+        if sign in (">", ">>", ">|", "&>", "&>>") or (sign == ">&" and not path.isdigit())
+    ]
+
+
+def _is_log(path: str) -> bool:
+    """Whether what is printed into a file is kept as a log, by its name."""
+    return path.startswith(("/dev/", "/tmp/", "-")) or PurePosixPath(path).suffix in (
+        "",
+        ".log",
+        ".txt",
+        ".out",
+        ".xml",
+        ".json",
+    )
+
+
+def _may_end(segment: Segment) -> bool:
+    """Whether a program can have ended a line with another code than 0."""
+    return _program(segment)[0] not in _IDLE | _FILTERS

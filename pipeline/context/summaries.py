@@ -1,0 +1,166 @@
+"""What a check printed at its end: the summary lines of common runners, linters and builds.
+
+Gives: `summary_of`.
+
+Note: a line is a summary as a whole or not at all. A test that is named "retries 2 failing requests", a warning, and a line of a
+log say nothing. Where nothing ran, nothing has passed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+__all__ = ["LINE", "TAIL", "summary_of"]
+
+TAIL = 8_000
+"""Characters at the end of an output in which a runner sums up."""
+LINE = 240
+"""Characters of the longest line that is a summary."""
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\(B")
+_COUNTS = r"(?:\d+|no) [a-z]+(?: [a-z]+)?(?:(?:,| \||;) (?:\d+|no) [a-z]+(?: [a-z]+)?)*"
+_PAIRS = r"[A-Z][a-z]+(?: run)?:\s{1,20}\d+(?:, [A-Z][a-z]+(?: run)?:\s{1,20}\d+)+"
+_TIME = r"(?: \([\d.:]+ ?\w{1,3}\))?"
+_SUMMARIES: dict[str, str] = {
+    "pytest": rf"(?:=+ )?(?:{_COUNTS}|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?|(?:\d+ (?:failed|skipped), )*\d+ (?:passed|failed)(?:, \d+ [a-z]+)*",
+    "unittest": r"OK(?: \([a-z]+(?: [a-z]+)?=\d+(?:, [a-z]+(?: [a-z]+)?=\d+)*\))?|FAILED \(.+\)|NO TESTS RAN.*|Ran \d+ tests? in .+",
+    "jest": rf"(?:Tests|Test Suites):\s+{_COUNTS}",
+    "vitest": rf"(?:Tests|Test Files)\s+(?:{_COUNTS}|no tests)(?: \(\d+\))?",
+    "mocha": rf"\d+ (?:passing|failing|pending){_TIME}",
+    "playwright": rf"\d+ (?:passed|failed|flaky|skipped|did not run){_TIME}",
+    "ava": r"\d+ tests? (?:passed|failed)",
+    "node": r"(?:#|\u2139) (?:tests|pass|fail|cancelled) \d+",
+    "bun": r"\d+ (?:pass|fail)",
+    "cypress": r"✔ +All specs passed!.*|✖ +\d+ of \d+ failed.*",
+    "karma": r"(?:.*: )?Executed \d+ of \d+ .*(?:SUCCESS|FAILED).*|TOTAL: \d+ (?:SUCCESS|FAILED)",
+    "cargo": r"test result: (?:ok|FAILED)\. .*|error: (?:test failed|could not compile|\d+ targets? failed|aborting due to).*|error\[E\d+\]: .*",
+    "nextest": r"Summary \[.*\] .*\d+ tests? run: .*",
+    "go": r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)(?:\s+coverage: .*)?|FAIL(?:\s.*)?|--- FAIL: .*|DONE \d+ tests.*",
+    "maven": rf"(?:\[\w+\] )?{_PAIRS}|(?:\[\w+\] )?BUILD (?:SUCCESS|FAILURE)",
+    "gradle": r"BUILD (?:SUCCESSFUL|FAILED) in .*|BUILD FAILED|\d+ tests? completed, \d+ failed.*",
+    "ctest": r"\d+% tests passed, \d+ tests failed out of \d+",
+    "rspec": r"\d+ (?:examples?|runs|tests?|doctests?|properties|scenarios)(?:, \d+ [a-z]+)*, \d+ failures?(?:, \d+ [a-z]+)*",
+    "phpunit": rf"OK \(\d+ tests?, \d+ assertions?\)|OK, but .*|(?:FAILURES|ERRORS)!|{_PAIRS}\.?",
+    "dotnet": rf"(?:Passed!|Failed!)\s+-\s+{_PAIRS}.*|Test summary: total: \d+, failed: \d+, succeeded: \d+.*|Test Run (?:Successful|Failed)\.",
+    "deno": r"(?:ok|FAILED) \| \d+ passed.*",
+    "tox": r"congratulations :\).*|evaluation failed :\(.*",
+    "nox": r"nox > (?:Session .* (?:was successful|failed)\b.*|\* .*: (?:success|failed|skipped).*)",
+    "swift": r"Executed \d+ tests?, with .*|. ?Test run with \d+ tests? (?:in .* )?(?:passed|failed) after .*",
+    "zig": r"All \d+ tests passed\.",
+    "dart": r"[\d:]+ [+\-~ \d]+: (?:All tests passed!|Some tests failed\.)",
+    "bazel": r"Executed \d+ out of \d+ tests?: .*",
+    "meson": r"(?:Ok|Fail|Timeout):\s+\d+",
+    "sbt": r"\[(?:info|error)\] (?:Passed|Failed): Total \d+, .*|\[info\] All tests passed\.",
+    "tap": r"not ok \d+(?!.*# ?(?i:todo|skip)).*",
+    "ruff": r"All checks passed!|Found \d+ errors?(?: \(\d+ fixed, \d+ remaining\))?\.?|\d+ files? would be reformatted.*|\d+ files? (?:already formatted|left unchanged)",
+    "mypy": r"Success: no issues found.*|Found \d+ errors? in \d+ files?.*",
+    "pyright": r"\d+ errors?, \d+ warnings?(?:, \d+ \w+)?",
+    "eslint": r"[✖✗] \d+ problems? \(\d+ errors?, \d+ warnings?\)|[✖✗] \d+ problems?",
+    "tsc": r".*\berror TS\d+: .*|Found \d+ errors?(?: in .*)?\.?",
+    "rubocop": r"\d+ files? inspected, (?:no|\d+) offenses? detected.*",
+    "golangci": r"\d+ issues[.:]?",
+    "prettier": r"All matched files use Prettier code style!|\[\w+\] Code style issues found.*",
+    "make": r"g?make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)).*",
+    "scripts": r"npm (?:ERR!|error) (?:code|Test failed|Lifecycle script).*|error Command failed with exit code \d+\.?|.*\bELIFECYCLE\b.*",
+}  # fmt: skip
+"""The lines with which programs sum up, by style."""
+_STYLES = {
+    "pytest": ("pytest",), "unittest": ("unittest",), "manage.py test": ("unittest",), "green": ("unittest",), "trial": ("unittest",), "nose2": ("unittest",),
+    "jest": ("jest",), "vitest": ("vitest",), "mocha": ("mocha",), "ava": ("ava",), "node --test": ("node", "tap"), "bun test": ("bun",), "playwright test": ("playwright",),
+    "cypress run": ("cypress",), "karma start": ("karma",), "cargo test": ("cargo",), "cargo nextest": ("nextest", "cargo"), "go test": ("go",), "gotestsum": ("go",),
+    "ctest": ("ctest",), "rspec": ("rspec",), "mix test": ("rspec",), "rails test": ("rspec",), "phpunit": ("phpunit",), "pest": ("phpunit", "jest"),
+    "dotnet test": ("dotnet",), "deno test": ("deno",), "nox": ("nox", "pytest"), "swift test": ("swift",), "zig test": ("zig",),
+    "dart test": ("dart",), "flutter test": ("dart",), "bazel test": ("bazel",), "meson test": ("meson",), "sbt test": ("sbt",),
+    "ruff check": ("ruff",), "ruff format": ("ruff",), "black": ("ruff",), "mypy": ("mypy",), "dmypy": ("mypy",), "pyright": ("pyright",), "basedpyright": ("pyright",),
+    "eslint": ("eslint",), "tsc": ("tsc",), "vue-tsc": ("tsc",), "rubocop": ("rubocop",), "golangci-lint": ("golangci",), "prettier": ("prettier",),
+    "cargo check": ("cargo",), "cargo clippy": ("cargo",), "cargo build": ("cargo",),
+}  # fmt: skip
+"""The styles of a program. Another one may start any of them."""
+_COUNTED = re.compile(r"\b(?P<count>\d+|no) (?P<word>[a-z]+(?: (?:fixed|remaining|passed|failed|run|detected))?)")
+_PAIRED = re.compile(r"\b(?P<word>[A-Za-z]+(?: run)?)[:=]? {0,20}(?P<count>\d+)")
+_IN_PAIRS = frozenset(("maven", "phpunit", "dotnet", "node", "meson", "sbt", "unittest"))
+"""Styles that name a count in front of it: `Failures: 1`."""
+_BAD = frozenset((
+    "failed", "fail", "fails", "failures", "failure", "failing", "errors", "error", "flaky", "cancelled", "timeout", "tests failed", "test failed", "problems", "problem",
+    "offenses", "offense", "offenses detected", "offense detected", "issues", "unexpected", "timed", "targets", "target",
+))  # fmt: skip
+_GOOD = frozenset((
+    "passed", "pass", "passing", "succeeded", "success", "ok", "tests passed", "test passed", "examples", "example", "runs", "run", "tests run", "test run", "tests",
+    "test", "doctests", "doctest", "ran", "total", "scenarios",
+))  # fmt: skip
+_FAILS = re.compile(
+    r"FAILED\b|FAIL\b|--- FAIL:|FAILURES!|ERRORS!|Failed!|not ok\b|BUILD FAIL|make\b|gmake\b|npm\b|error\b|evaluation failed|Test Run Failed|nox > .*\bfailed\b|"
+    r"\[error\]|.*\bSome tests failed|.*\berror TS\d|.*ELIFECYCLE|.*would be reformatted|.*Code style issues|.*Test run with .* failed"
+)
+_PASSES = re.compile(
+    r"100% tests passed|ok\b|OK\b|congratulations|BUILD SUCCESS|All \d* ?(?:checks|specs|matched|tests)\b|✔ +All|Test Run Successful|nox > .*\bsuccess|Success:|.*All tests passed|Passed!|"
+    r"\d+ files? (?:already|left)|.*Test run with .* passed|Executed .*: .*\bpass"
+)
+_NOTHING = re.compile(
+    r"(?i)\bno tests? (?:files? )?(?:ran|found|were found|to run|executed|is available|matches|files)\b|\[no test files\]|\bcollected 0 items|\bRan 0 tests|\brunning 0 tests|"
+    r"(?<![\w.])0 (?:tests? )?(?:passed|passing|pass|examples|tests|runs)\b|\bTests run: 0\b|^1\.\.0\b|\bNothing to be done for\b|^g?make(?:\[\d+\])?: .* is up to date|\bExecuted 0\b|"
+    r"\b(?:tests|pass) 0$|\bTest run with 0 tests|\bNO-SOURCE\b|^Tests +no tests"
+)
+
+
+def summary_of(text: str, program: str = "") -> str | None:
+    """What an output says of its checks: `passed`, `failed`, `nothing` where it says that none ran, None where it does not say.
+
+    Of `program` its own summaries are read; of one that may start any other, those of all.
+    """
+    styles = _STYLES.get(program, tuple(_SUMMARIES))
+    lines = [_ESCAPES.sub("", line).strip() for line in text[-TAIL:].splitlines()]
+    said = [
+        (style, told)
+        for line in lines
+        if line and len(line) <= LINE
+        for style in styles
+        if _pattern(style).fullmatch(line) and (told := _told(style, line)) is not None
+    ]
+    last = next((n for n in range(len(said) - 1, -1, -1) if said[n][0] == "pytest"), 0)
+    said = [
+        each for n, each in enumerate(said) if each[0] != "pytest" or n == last
+    ]  # of pytest the last one stands for all
+    outcomes = {told for _, told in said}
+    if "failed" in outcomes:
+        return "failed"
+    if "passed" in outcomes and not _skipped(lines):
+        return "passed"
+    return "nothing" if outcomes or any(_NOTHING.search(line[:LINE]) for line in lines) else None
+
+
+@cache
+def _pattern(style: str) -> re.Pattern[str]:
+    return re.compile(_SUMMARIES[style])
+
+
+def _told(style: str, line: str) -> str | None:
+    """What a line of a summary says."""
+    if style == "unittest" and line.startswith("Ran "):
+        return "nothing" if line.startswith("Ran 0 ") else None
+    paired = style in _IN_PAIRS and not line.startswith("OK (")
+    counts = [(found["word"].lower(), found["count"]) for found in (_PAIRED if paired else _COUNTED).finditer(line)]
+    many = {word for word, count in counts if count not in ("0", "no")}
+    named = {word for word, _ in counts}
+    if "remaining" in named or "fixed" in named:
+        return "failed" if "remaining" in many else "passed"
+    if style == "eslint" and "errors" in named | many | {"error"} & named:
+        return "failed" if {"errors", "error"} & many else None
+    if _FAILS.match(line) and not (style == "nox" and "success" in line):
+        return "failed"
+    if many & _BAD:
+        return "failed"
+    if style in ("ruff", "mypy", "pyright", "tsc", "rubocop", "golangci"):
+        return "passed"
+    if many & _GOOD:
+        return "passed"
+    if named & _GOOD or (style == "pytest" and counts):
+        return "nothing"
+    return "passed" if _PASSES.match(line) else None
+
+
+def _skipped(lines: list[str]) -> bool:
+    """Whether a summary of unittest says that it skipped all that it ran."""
+    ran = next((found for line in reversed(lines) if (found := re.match(r"Ran (\d+) tests? in", line))), None)
+    skipped = next((found for line in reversed(lines) if (found := re.match(r"OK \(skipped=(\d+)\)", line))), None)
+    return bool(ran) and (ran[1] == "0" or (skipped is not None and skipped[1] == ran[1]))

@@ -1,0 +1,261 @@
+"""What ends a failure: a command that is known to repeat the check, or to take it in, in the same place, with an outcome that is known.
+
+Everything else is unknown. Each table is a list of commands that all follow a failure, and of each whether it ends that failure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from context_session import Session, projected
+from scoped_retrieval.pipeline.context.outcomes import checked
+from scoped_retrieval.pipeline.sources.jsonl import Record
+
+OK = "3 passed in 0.10s"
+"""How pytest sums up; tables below give other runners their own words."""
+
+
+def came_out(command: str, stdout: str = "", code: int | None = 0, folder: str = "", **payload: Any) -> dict[str, Any]:
+    record = Record("event", 0, 0, 0, "", payload)
+    return checked("command.finished", record, command, stdout, folder=folder, root="/repo", code=code, timed_out=False)
+
+
+def ends(failing: str, passing: str, stdout: str = "", code: int | None = 0, **places: str) -> bool:
+    """Whether a command ends the failure of another one."""
+    failed = came_out(failing, "a.py:3 boom", 1, places.get("failed_in", ""))["check_fails"]
+    assert failed, failing
+    passed = came_out(passing, stdout, code, places.get("passed_in", ""))["check_clears"]
+    return all(set(names.split("\n")) & set(passed or ()) for names in failed)
+
+
+ENDS_NO_FAILURE_OF_PYTEST = (
+    # It may not have run, or its end is another's.
+    "pytest -q &", "nohup pytest &", "! pytest", "pytest || true", "pytest -q || echo failed", "pytest & wait", "pytest; cat old.log", "if pytest; then echo; fi",
+    "exit 0; pytest", "alias pytest=true; pytest", "pytest() { :; }; pytest", "false && pytest || echo ok", "test -f x || pytest", "set -n; pytest", "eval pytest",
+    "PATH=/fake:$PATH; pytest", "trap 'exit 0' EXIT; pytest", "echo pytest", "command -v pytest", "true 'pytest", "echo \"$(pytest)\"", "pytest `cat args`", "pytest $ARGS",
+    "export PYTEST_ADDOPTS=-kx; pytest", "source env.sh; pytest", "for t in a; do pytest; done", "pytest | grep passed", "pytest | head -3", "cat old.log; pytest | tail -3",
+    "pytest; echo '3 passed in 0.10s'", "pytest | tee old.log; cat other.log", "(pytest) && (true)", "pytest > new.log; cat old.log", "pytest a.py | tail; cat old.log",
+    # It runs no test, or not all of them.
+    "pytest --cache-show", "pytest --setup-only", "pytest --collect-only", "pytest -ktest_b", "pytest -k test_b", "pytest -m 'not slow'", "pytest --lf", "pytest --sw",
+    'PYTEST_ADDOPTS="-k x" pytest', "pytest --shard 1/2", "pytest tests/b.py", "pytest tests/b.py::test_x", "pytest --deselect a.py::test_a", "pytest --ignore tests",
+    "pytest -p my_plugin", "pytest -c other.ini", "pytest --rootdir other", "pytest --runslow", "pytest @args.txt", "pytest --pyargs pkg", "pytest tests/*.py", "pytest -o addopts=",
+    "PYTHONPATH=/other pytest", "uv run --with other pytest", "ls tests", "grep pytest x", "python -m pytest_watch", "pytest -qk test_b", "pytest --co -q", "pytest -x -k a",
+    # It changes what it has tested.
+    "pytest && sed -i s/1/2/ src/a.py", "pytest; git checkout other", "pytest && ruff format .", "pytest && echo 1 > src/a.py", "pytest && ./generate.sh", "pytest && patch -p1 < x",
+    "pytest && git stash pop", "pytest && black . && pytest_other", "pytest && python fix.py", "pytest && mv a.py b.py",
+    # It tests something else, or somewhere else.
+    "npm test", "go test ./...", "make test", "tox", "ruff check .", "cd packages/b && pytest", "pushd packages/b && pytest", "cd packages/b; pytest", "cd .. && pytest",
+    "cd ~/other && pytest", "cd $HERE && pytest", "cd - && pytest", "bash -c 'cd packages/b && pytest'", "(cd packages/b && pytest)", "cd a | pytest", "make -C packages/b test",
+    "npx playwright install", "cypress open", "make test-env", "uv run --directory packages/b pytest",
+    # It is another program, or changes what it has tested in another way.
+    "./pytest", "/tmp/fake/pytest", "python pytest", "pytest && tee src/a.py", "pytest | tee src/a.py", "pytest > src/a.py", "pytest && make build", "pytest && sort -o a.py a.py",
+    "pytest && npm run format", "pytest && curl x | sh", "pytest && find . -delete", "pytest && cat > src/a.py <<'EOF'\nx\nEOF", "pytest; exit 0", "coproc pytest", "{ pytest; }",
+    "pytest --splits 3 --group 1", "pytest --testmon", "pytest --noconftest", "python -c 'x' pytest", "xargs pytest", "docker run x pytest", "cd nowhere; pytest", "env -i pytest",
+)  # fmt: skip
+
+
+def test_what_is_not_known_to_run_all_tests_here_ends_no_failure():
+    said = f"{OK}\n"
+    assert not [each for each in ENDS_NO_FAILURE_OF_PYTEST if ends("pytest -q", each, said)]
+
+
+OTHERS = {
+    "mvn test": ("mvn -DskipTests package", "mvn -DskipTests test", "mvn -Dtest=Foo test", "mvn -pl a test", "mvn -Dmaven.test.skip=true verify", "mvn compile"),
+    "./gradlew test": ("gradlew build -x test", "./gradlew test --tests Foo", "./gradlew :app:test", "./gradlew assemble", "./gradlew -m test", "./gradlew test -PonlyFast"),
+    "tox": ("tox -l", "tox -elint", "tox -e py311", "tox list", "tox --notest", "tox -- -k x", "TOXENV=lint tox"),
+    "npx jest": ("jest --clearCache", "jest --testPathPattern foo", "jest --shard 1/2", "jest --shard=1/2", "jest src/a.test.ts", "jest -t name", "jest --onlyChanged",
+                 "jest --findRelatedTests a.ts", "jest --listTests", "jest --selectProjects a", "jest --config other.js"),
+    "ctest": ("ctest -N", "ctest -R foo", "ctest --show-only", "ctest -I 1,2", "ctest --test-dir other", "ctest -C Debug"),
+    "go test ./...": ("go test -list . ./...", "go test -c", "go test", "go test ./pkg", "go test -run X ./...", "go test -short ./...", "go vet ./...", "go test -tags x ./...",
+                      "go test -skip X ./..."),
+    "make test": ("TEST=foo make test", "make test TEST=foo", "make test-env", "make -n test", "make -q test", "make", "make -f other.mk test", "make tests"),
+    "npx playwright test": ("npx playwright install", "npx playwright test --shard 1/2", "npx playwright test a.spec.ts", "npx playwright test --project=x", "playwright test --list"),
+    "npx cypress run": ("cypress open", "cypress verify", "cypress run --spec a.cy.ts"),
+    "cargo test": ("cargo test --lib", "cargo test -p a", "cargo test name", "cargo test --no-run", "cargo test -- --ignored", "cargo build", "cargo test --doc",
+                   "cargo test --features x", "cargo test -- --skip x"),
+    "cargo test --workspace": ("cargo test",),
+    "npm test": ("npm test -- src/a.test.ts", "npm test -- -t name", "npm run test:unit", "npm test --workspace a", "pnpm --filter a test", "npm --prefix web test", "npm ci",
+                 "npm run lint", "npm test --if-present", "pnpm -r test", "yarn workspace a test", "npx jest"),
+    "dotnet test": ("dotnet test --filter X", "dotnet test --list-tests", "dotnet build", "dotnet test A.csproj", "dotnet test --no-build"),
+    "bundle exec rspec": ("rspec spec/a_spec.rb", "rspec -e name", "rspec --dry-run", "rspec --tag fast", "rspec --only-failures"),
+    "mypy --strict": ("mypy", "mypy --strict src/a.py"),
+    "pytest src/a.py": ("pytest tests", "pytest src/b.py", "cd src && pytest a.py", "pytest -k x src"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("failing", OTHERS)
+def test_a_narrower_run_of_any_runner_ends_no_wider_failure(failing: str):
+    said = (
+        "3 passed in 0.10s\nTests: 3 passed, 3 total\nok  \tpkg\t0.1s\nBUILD SUCCESSFUL in 1s\n3 examples, 0 failures\n"
+    )
+    assert not [each for each in OTHERS[failing] if ends(failing, each, said) or ends(failing, each)]
+
+
+ENDS = {
+    "pytest": (
+        "pytest", "pytest -q", "python -m pytest", "python3.11 -m pytest -x", "uv run pytest -n 4", "poetry run pytest", ".venv/bin/pytest", ".venv/bin/python -m pytest -vv",
+        "CI=1 timeout 600 pytest -xvs --tb=short", "bash -lc 'pytest -q'", "cd /repo && pytest -q", "cd . && pytest", "pytest tests", "pytest .", "pytest -n auto --cov=src",
+        "source .venv/bin/activate && pytest", "set -euo pipefail; pytest", "ruff check . && pytest", "pip install -e . && pytest", "sed -i s/1/2/ a.py && pytest",
+        "pytest && git add -A && git commit -m done", "pytest -q && echo ok", "(cd /repo && pytest)", "set -o pipefail; pytest | tail -3", "cd web && cd .. && pytest",
+        "hatch run pytest", "uv run -m pytest", "pytest -p no:cacheprovider", "nice -n 10 pytest", "coverage run -m pytest && coverage report", "pytest && cd packages/b && ls", "pytest -q --durations 5 --color=no", "pdm run pytest --ff",
+        "mkdir -p build && pytest --junitxml=build/out.4711.xml", "pytest > /tmp/out.log 2>&1", "pytest && mypy src", "export CI=1 && pytest", "env CI=1 pytest",
+    ),
+    "npm test": ("npm test", "npm run test", "npm t", "pnpm test", "yarn test", "yarn run test", "bun run test", "CI=true npm test -- --coverage --watch=false", "npm test --silent"),
+    "make test": ("make test", "make -j4 test", "make -s test", "make lint test", "gmake test"),
+    "cargo test": ("cargo test", "cargo test -q", "cargo t", "cargo test -- --nocapture --test-threads=1", "cargo test --workspace"),
+    "cargo test -p a": ("cargo test -p a", "cargo test"),
+    "go test ./...": ("go test ./...", "go test -v -race ./...", "go test -count=1 -timeout 60s ./..."),
+    "go test ./pkg/a": ("go test ./pkg/a", "go test ./pkg/a/", "go test -v ./..."),
+    "mvn test": ("mvn test", "mvn -q -B clean test", "./mvnw test", "mvn verify"),
+    "./gradlew test": ("./gradlew test", "gradle test --info", "./gradlew clean test", "./gradlew check", "./gradlew build", "gradlew cleanTest test"),
+    "./gradlew :app:test": ("./gradlew :app:test", "./gradlew test"),
+    "tox": ("tox", "tox -q", "tox run", "tox -p auto"), "tox -e py311": ("tox -e py311", "tox -epy311", "tox"), "nox": ("nox", "nox -r"),
+    "ctest": ("ctest", "ctest --output-on-failure -j8"), "bundle exec rspec": ("bundle exec rspec", "bin/rspec", "rspec spec", "rspec --format documentation"),
+    "dotnet test": ("dotnet test", "dotnet test --nologo -v q"), "npx jest": ("npx jest", "yarn jest --ci", "node_modules/.bin/jest --coverage", "npx --yes jest"),
+    "npx vitest run": ("npx vitest run", "pnpm vitest --run", "vitest run --reporter=verbose"), "mix test": ("mix test",), "deno test": ("deno test",),
+    "python -m unittest": ("python -m unittest", "python3 -m unittest discover", "python -m unittest -v"), "python manage.py test": ("./manage.py test --keepdb -v 2",),
+    "pytest tests/a.py": ("pytest tests/a.py", "pytest -v ./tests/a.py", "pytest /repo/tests/a.py", "pytest tests/a.py tests/b.py", "pytest tests", "pytest", "cd /repo && pytest tests/"),
+    "pytest tests/a.py::T::test_x": ("pytest tests/a.py::T::test_x", "pytest tests/a.py::T", "pytest tests/a.py", "pytest tests"),
+    "pytest -k x tests/a.py": ("pytest -k x tests/a.py", "pytest tests/a.py -k x", "pytest tests/a.py", "pytest tests", "pytest"),
+    "cd web && pytest a.py": ("cd web && pytest a.py", "cd /repo/web && pytest", "cd web; pytest -q ./a.py"), "npm --prefix web test": ("cd web && npm test", "npm -C web test"),
+    "mypy": ("mypy", "uv run mypy"), "ruff check": ("ruff check", "ruff check .", "ruff check --fix ."), "pre-commit run": ("pre-commit run --all-files",),
+    "./run_tests.sh": ("./run_tests.sh", "bash run_tests.sh"), "pytest --maxfail=1 -p no:randomly": ("pytest -p no:randomly",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("failing", ENDS)
+def test_the_ordinary_ways_to_run_all_tests_end_a_failure(failing: str):
+    assert not [each for each in ENDS[failing] if not ends(failing, each)]
+
+
+@pytest.mark.parametrize(
+    ("command", "stdout", "code", "outcome"),
+    [
+        # The end of the line is another program's: its summary decides.
+        ("pytest tests 2>&1 | tail -20", f"...\n{OK}", 0, "passed"),
+        ("pytest -q | tail -2", "...", 0, "unknown"),
+        ("pytest -q | tail -2", "1 failed, 2 passed in 0.10s", 0, "failed"),
+        ("python -m pytest 2>&1 | tail -5 && echo OK", OK, 0, "passed"),
+        ("pytest -q; echo exit=$?", f"{OK}\nexit=0", 0, "passed"),
+        ("pytest -q 2>&1 | tee out.log | tail -3", OK, 0, "passed"),
+        ("pytest > /tmp/out.log 2>&1; tail -3 /tmp/out.log", OK, 0, "passed"),
+        ("pytest -q > /tmp/out.log; tail -3 /tmp/old.log", OK, 0, "unknown"),
+        ("npm ci && npm test 2>&1 | tail -20", "Tests:       5 passed, 5 total", 0, "passed"),
+        ("cargo test 2>&1 | tail -5", "test result: ok. 3 passed; 0 failed; 0 ignored", 0, "passed"),
+        ("cargo test 2>&1 | tail -2", "error: test failed, to rerun pass `--lib`", 0, "failed"),
+        ("go test ./... | tail -3", "ok  \tx/a\t0.1s\nFAIL", 0, "failed"),
+        ("mypy . && pytest | tail -1", OK, 0, "passed"),
+        ("pytest --runslow | tail -3", OK, 0, "unknown"),
+        # No exit code: the summary decides.
+        ("pytest -q", OK, None, "passed"),
+        ("pytest -q", "collecting", None, "unknown"),
+        ("make test", "ok  \tx/a\t0.1s", None, "passed"),
+        # Nothing ran.
+        ("pytest", "collected 0 items", 0, "unknown"),
+        ("npx jest --passWithNoTests", "No tests found, exiting with code 0", 0, "unknown"),
+        ("go test ./...", "?   \tx/a\t[no test files]", 0, "unknown"),
+        ("go test ./...", "?   \tx/a\t[no test files]\nok  \tx/b\t0.1s", 0, "passed"),
+        ("python -m unittest", "Ran 0 tests in 0.000s\n\nOK", 0, "unknown"),
+        ("npx mocha", "0 passing (1ms)", 0, "unknown"),
+        ("make test", "make: 'test' is up to date.", 0, "unknown"),
+        ("pytest", "3 skipped in 0.1s", 0, "unknown"),
+        # An exit code that is its own.
+        ("pytest -q", "", 1, "failed"),
+        ("! pytest", "", 1, "unknown"),
+        ("pytest && git push", f"{OK}\nrejected", 1, "unknown"),
+        ("pytest --cov-fail-under=90", f"FAIL Required test coverage of 90% not reached.\n{OK}", 1, "failed"),
+        ("pytest -q | tail", "", 1, "unknown"),
+        # A word that is not understood: it runs tests where it says so, and is known to be itself alone.
+        ("pytest --runslow", OK, 0, "passed"),
+        ("pytest --runslow", "", 0, "unknown"),
+        # Words of warnings and logs are no failures.
+        ("ruff check --fix . | cat", "Found 2 errors (2 fixed, 0 remaining).", 0, "passed"),
+        ("npx eslint . | cat", "✖ 3 problems (0 errors, 3 warnings)", 0, "unknown"),
+        ("npx eslint .", "✖ 3 problems (0 errors, 3 warnings)", 0, "passed"),
+        ("npx mocha", "  ✓ retries 2 failing requests\n  ✓ 1 failing\n\n  2 passing (3ms)", 0, "passed"),
+        ("pytest -s", f"ERROR: 3 errors, 1 failed request\n[error] boom\n{OK}", 0, "passed"),
+        ("npm test", "1 error in the log, as expected\nTests: 3 passed, 3 total", 0, "passed"),
+    ],
+)
+def test_a_pass_needs_a_line_that_is_understood_and_an_end_that_is_its_own(
+    command: str, stdout: str, code: int | None, outcome: str
+):
+    assert came_out(command, stdout, code)["check_outcome"] == outcome
+
+
+def test_a_failure_belongs_to_the_folder_in_which_the_command_ran():
+    assert ends("pytest", "pytest", failed_in="/repo", passed_in="")
+    assert ends("pytest", "pytest", failed_in="packages/b", passed_in="/repo/packages/b")
+    assert ends("pytest", "cd packages/b && pytest", failed_in="/repo/packages/b")
+    assert ends("cd packages/b && pytest a.py", "cd .. && cd b && pytest", passed_in="/repo/packages/b")
+    assert not ends("pytest", "pytest", passed_in="packages/b")
+    assert not ends("pytest", "pytest", failed_in="/other")
+    assert not ends("pytest tests/a.py", "pytest a.py", passed_in="tests")
+
+
+def test_of_several_checks_the_one_fails_whose_output_says_so():
+    both = "ruff check . && pytest"
+    assert came_out(both, "1 failed in 0.1s", 1)["check_fails"] == ["pytest:\n*"]
+    assert came_out(both, "Found 1 error.", 1)["check_fails"] == ["ruff check:\n*"]
+    assert came_out(both, "", 1)["check_fails"] == ["ruff check:\n*", "pytest:\n*"]
+
+
+def state(*events: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    session = Session()
+    for number, (kind, payload) in enumerate(events):
+        session.add(kind, turn=number + 1, **payload)
+    return projected(session).state
+
+
+def ran(command: str, stdout: str = "", code: int = 0, **payload: Any) -> tuple[str, dict[str, Any]]:
+    return "command.finished", {"command": command, "stdout": stdout, "exitCode": code, **payload}
+
+
+def test_failures_of_several_folders_end_one_by_one():
+    failed = (ran("pytest", "root.py:1 boom", 1), ran("pytest", "b.py:1 boom", 1, cwd="packages/b"))
+    assert state(*failed)["failure"] == "b.py:1 boom"
+    assert state(*failed, ran("pytest", OK))["failure"] == "b.py:1 boom"
+    assert state(*failed, ran("cd packages/b && pytest", OK))["failure"] == "root.py:1 boom"
+    assert state(*failed, ran("pytest", OK, cwd="packages/b"), ran("pytest", OK))["failure"] is None
+
+
+def test_a_narrower_run_says_that_it_passed_and_leaves_the_failure():
+    seen = state(ran("pytest", "a.py:3 boom", 1), ran("pytest -k other", OK))
+    assert (seen["failure"], seen["verification"]) == ("a.py:3 boom", "pytest -k other: passed")
+
+
+@pytest.mark.parametrize(("origin", "ended"), [("web", False), ("subagent", False), ("model", False), ("tool", True), (None, True), ("system", True)])  # fmt: skip
+def test_what_others_ran_ends_no_failure(origin: str | None, ended: bool):
+    named = {"origin": origin} if origin else {}
+    seen = state(ran("pytest", "a.py:3 boom", 1), ran("pytest", OK, **named))
+    assert (seen["failure"] is None) == ended
+    assert seen["verification"] == f"pytest: {'passed' if ended else 'failed'}"
+
+
+def test_an_edit_behind_a_check_leaves_it_unknown():
+    seen = state(ran("pytest", "a.py:3 boom", 1), ran("pytest && sed -i s/1/2/ src/a.py", OK))
+    assert (seen["failure"], seen["verification"]) == (
+        "a.py:3 boom",
+        "pytest && sed -i s/1/2/ src/a.py: outcome unknown",
+    )
+
+
+def test_the_key_of_a_failure_is_the_same_in_every_run():
+    """The thread's number and the time differ from run to run."""
+    said = (
+        "running 1 test\ntest tests::adds ... FAILED\n\nfailures:\n\n---- tests::adds stdout ----\n\n"
+        "thread 'tests::adds' ({}) panicked at src/lib.rs:10:9:\nassertion `left == right` failed\n  left: 1\n right: 2\n"
+        "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n\n"
+        "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in {}s\n"
+    )
+    key = "tests::adds at src/lib.rs:10:9 assertion `left == right` failed left: 1 right: 2"
+    assert {state(ran("cargo test", said.format(*each), 101))["failure"] for each in ((4711, 0.01), (5, 0.32))} == {key}
+    old = "thread 'tests::adds' panicked at 'boom', src/lib.rs:10:9\nnote: run with `RUST_BACKTRACE=1`"
+    assert state(ran("cargo test", old, 101))["failure"] == "tests::adds at src/lib.rs:10:9 boom"
+
+
+def test_a_passing_check_is_summed_up_by_no_line_of_its_log():
+    session = Session()
+    session.add("command.finished", turn=1, command="pytest -s", exitCode=0, stdout=f"ERROR: a.py:3 retried\n{OK}")
+    assert "a.py:3 retried" not in str(projected(session).state)
