@@ -23,6 +23,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.parametrize("flags", [(), ("--write",), ("--json",)])
+def test_a_corpus_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    code, shown, said = run("connect", "claude-code", "--project", "shop", *flags, capsys=capsys)
+    warned = (
+        f"no corpus that can be opened at {tmp_path / '.scoped-retrieval/corpus'}: the server does not start before"
+    )
+    assert code == 0 and f"warn: {warned}" in said
+    if flags == ("--json",):
+        assert json.loads(shown)["warnings"][0].startswith(warned)
+
+
 def file_of(client: str, shop: Path, home: Path) -> Path:
     return (home if client == "codex" else shop) / FILES[client][0]
 
@@ -36,7 +51,7 @@ def read(file: Path) -> dict:
 def test_a_client_is_told_where_the_server_is_and_what_is_there_stays(shop: Path, home: Path, client: str, capsys):
     file, key = file_of(client, shop, home), FILES[client][1]
     code, shown, said = run("connect", client, "--project", "shop", capsys=capsys)
-    assert code == 0 and not file.exists() and f"not written; --write does: {file}" in said
+    assert code == 0 and not file.exists() and f"not written; --write does: {file}" in said and "warn" not in said
     file.parent.mkdir(parents=True, exist_ok=True)
     other = {"command": "other", "args": ["é"]}
     toml = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "other"\nargs = ["é"]\n'

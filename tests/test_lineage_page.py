@@ -13,7 +13,7 @@ from audited_runs import SAYS, audited
 from command_line import run as command
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.views.drawing import drawn
+from scoped_retrieval.pipeline.views.drawing import FORMATS, drawn
 from scoped_retrieval.pipeline.views.lineage import current_lineage
 from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg
 from scoped_retrieval.pipeline.views.steps import passed, steps_of
@@ -97,8 +97,11 @@ def test_a_step_is_drawn_with_columns_on_its_edges_and_an_unknown_one_is_named()
     assert '"a" -> "b" [label="a_score"];' in dot
     assert "2 rows, 250 ms" in dot
     assert '"d"' not in dot
-    with pytest.raises(InputError, match="third"):
-        drawn(small(), "svg", "fifth", title="t")
+    for form in FORMATS:
+        with pytest.raises(
+            InputError, match="Expected one of steps, all, first, third, second, fourth, got 'fifth' - at --of"
+        ):
+            drawn(small(), form, "fifth", title="t")
 
 
 def test_a_run_is_an_openlineage_event_without_content(tmp_path, monkeypatch, capsys):

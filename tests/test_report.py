@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import copy
 import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from audited_runs import ASKED, SAYS, audited, settings_of
@@ -15,6 +17,7 @@ from command_line import run as command
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.pipeline.asking.service import open_run, report_of
+from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.line.driver import STEPS
 from scoped_retrieval.pipeline.views.report import snapshot_page
 from snapshot_rows import ROWS
@@ -151,7 +154,16 @@ def shown_times(text: str) -> list[tuple[str, float]]:
     return [(name, float(value.replace(",", ""))) for name, value in rows]
 
 
-def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not(world, tmp_path):
+def drawing(settings: Any, name: str, capsys: Any) -> dict[str, Any]:
+    """The lineage as `lineage --format json` prints it."""
+    flags = [f"--{flag}={settings[flag]}" for flag in ("runs", "grants")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", settings.principal)
+        assert main(["lineage", name, *flags]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not(world, tmp_path, capsys):
     runs = tmp_path / "runs"
     settings = settings_of(world.folder, runs=runs)
     with world.story.open(runs=runs) as retriever:
@@ -161,6 +173,11 @@ def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not
         text = report_of(settings, live.run_id)
         assert set(before) == set(names)
         assert all(took.seconds > 0 and took.requests == 1 for took in before.values())
+        pages = [report_of(settings, name) for name in names]
+        assert all("Times are those of the pass that answered this request." in page for page in pages)
+        assert all("the slowest nodes" in page for page in (text, report_of(settings, live.run_id)))
+        drawings = [drawing(settings, name, capsys) for name in (*names, live.run_id)]
+        assert all({"ranked", "blocks"} <= set(one["seconds"]) and one["rows"]["snapshots"] for one in drawings)
         shown = shown_times(text)
         assert [name.rpartition("(")[2].rstrip(")") for name, _ in shown] == sorted(
             names, key=lambda name: (-before[name].seconds, name)
@@ -172,6 +189,9 @@ def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not
         each = retriever.run([row | {"request_id": f"{row['request_id']}-1"} for row in rows]).run_id
     compacted = open_run(settings, live.run_id)
     assert not compacted.live and compacted.request_seconds == before
+    assert [report_of(settings, name) for name in names] == pages
+    assert [drawing(settings, name, capsys) for name in (*names, live.run_id)] == drawings
+    assert drawing(settings_of(world.folder, "bob", runs=runs), world_run_of_bob(world, runs), capsys)["nodes"]
     assert [name for name, _ in shown_times(report_of(settings, live.run_id))] == [name for name, _ in shown]
 
     text = report_of(settings, batch)
@@ -226,3 +246,12 @@ def test_a_report_is_for_who_may_read_it(world):
     for who, name in (("bob", world.ana), ("eve", world.run), ("bob", world.run)):
         with pytest.raises(AccessError, match="that you may read"):
             report_of(settings_of(world.folder, who), name)
+
+
+def test_items_and_the_rows_that_they_are_made_of_are_counted_apart():
+    rows = copy.deepcopy(ROWS)
+    merged = next(one for one in rows["decisions"] if one["outcome"] == "selected")
+    rows["decisions"].append(merged | {"evidence_id": "merged-into-it"})
+    text = snapshot_page(rows)
+    assert "1 item shown, made of 2 of 5 candidates" in text
+    assert '<th scope="row">visible</th><td class="number">2</td>' in text

@@ -183,6 +183,15 @@ def test_an_auditor_names_a_row_by_id_or_line_and_only_in_projects_they_audit(wo
         why(world, "zone.md", who="aud")
 
 
+@pytest.mark.parametrize("who", ["ana", "bob"])
+def test_a_row_is_named_by_the_label_that_the_block_gives_it(world, who):
+    settings, snapshot = settings_of(world, who), getattr(world, who)
+    (cited,) = open_run(settings, snapshot).table("citations", snapshot_id=snapshot).to_pylist()
+    assert why_not(settings, snapshot, cited["label"]) == why_not(settings, snapshot, cited["evidence_id"])
+    with pytest.raises(AccessError, match="a label of the block, an evidence id"):
+        why_not(settings, snapshot, cited["label"] + "1")
+
+
 def test_a_caller_learns_of_rows_they_may_see_and_one_answer_of_every_other(world):
     assert why(world, "shown.md", who="bob") == why(world, "shown.md")
     assert why(world, "shown.md#1", who="bob") == why(world, "shown.md")

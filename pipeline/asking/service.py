@@ -378,12 +378,15 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
     run = open_run(settings, name)
     if name.startswith("retr-snap-"):
         audit = audience_of(settings, run, name) == "audit"
+        took = run.request_seconds_of(name) if audit else None
+        # Times of a whole batch tell of others' requests, too; a session that measured none has none.
+        whole = audit and not run.live and audits_whole(settings, run)
         return snapshot_page(
             snapshot_rows(run, name, TABLES_READ),
             audit=audit,
             lineage=run.lineage if audit else None,
-            took=run.request_seconds_of(name) if audit else None,
-            seconds=run.node_seconds if audit and audits_whole(settings, run) else None,
+            took=took,
+            seconds=run.node_seconds if whole and not (took and took.nodes) else None,
         )
     expect_reader(settings, run)
     snapshots = readable_snapshots(settings, run)

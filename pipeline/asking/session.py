@@ -24,7 +24,7 @@ from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, Verif
 from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
 from ..engines.shards import by_request, with_counters
 from ..line.driver import Line, failed_line, run_line
-from ..line.planned_driver import Timing, timings
+from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..requests.fields import readable_columns
 from ..runs import LiveRun, RunTakenError, Took
 from ..runs.ids import new_run_id, snapshot_id
@@ -253,7 +253,7 @@ class Session:
         """Make the snapshot durable. Where it keeps its number, its request has been asked, whatever is raised."""
         number = live.number
         try:
-            took = Took(passed.seconds, passed.requests) if passed else None
+            took = Took(passed.seconds, passed.requests, seconds_by_node(passed.timings)) if passed else None
             live.write(tables, vectors, self.expect_unerased, took)
         finally:
             if live.number > number:

@@ -68,12 +68,29 @@ def connect(
     if write and text != standing:
         make_folders(path.parent)
         write_atomic(path, text.encode(), private=standing is None and declared.home)
+    missing = _missing(settings)
     if as_json:
-        emit({"path": str(path), "written": write, "text": text}, as_json=True)
+        emit({"path": str(path), "written": write, "text": text, "warnings": missing}, as_json=True)
     else:
         emit(None, as_json=False, text=text)
         note(f"{'written' if write else 'not written; --write does'}: {path}")
+    for warning in missing:
+        note(f"warn: {warning}")
     return EXIT["ok"]
+
+
+def _missing(settings: Any) -> list[str]:
+    """What the client would not find when it starts the server."""
+    from ...nodes.errors import ScopedRetrievalError
+    from ..servers.retriever_pool import expect_healthy
+
+    try:
+        expect_healthy(settings)
+    except ScopedRetrievalError:
+        return [
+            f"no corpus that can be opened at {settings['corpus']}: the server does not start before `index` has made one"
+        ]
+    return []
 
 
 def prompt_hook(

@@ -179,7 +179,8 @@ def why(
     evidence: Annotated[
         str | None,
         typer.Argument(
-            metavar="EVIDENCE", help="An evidence id or path[#line]; without one, list what --capture-withheld kept."
+            metavar="EVIDENCE",
+            help="A label of the block, an evidence id or path[#line]; without one, list what --capture-withheld kept.",
         ),
     ] = None,
     gold: Annotated[

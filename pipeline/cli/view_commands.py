@@ -148,7 +148,8 @@ def report(
 
 def lineage(
     run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="A run, to add rows and times; default: the installed version.")
+        str | None,
+        typer.Argument(metavar="RUN", help="A run or snapshot, to add rows and times; default: the installed version."),
     ] = None,
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
@@ -166,8 +167,7 @@ def lineage(
 ) -> int:
     """Draw the dataflow: steps, or nodes, tables, columns and edges. JSON and HTML contain everything."""
     from ...nodes.errors import InputError
-    from ..asking.service import expect_reader, open_run
-    from ..reading.access import audits_whole
+    from ..reading.measured import measured
     from ..views.drawing import FORMATS, drawn
     from ..views.lineage import current_lineage
 
@@ -178,17 +178,15 @@ def lineage(
         raise InputError.described("a run", "none", "RUN")
     if run:
         settings = settings_of(runs=runs, grants=grants)
-        opened = open_run(settings, run)
-        expect_reader(settings, opened)
-        # Rows of whole tables tell how much was withheld, from others' requests too.
-        counted = opened.rows if audits_whole(settings, opened) else {}
+        opened, counted, seconds = measured(settings, run)
         if format_ == "openlineage":
             from ..views.openlineage import complete_event
 
             event = complete_event(opened.run_id, opened.manifest, opened.lineage, counted or None)
             data = (to_json(event, sort_keys=True) + "\n").encode()
         else:
-            data = drawn(opened.lineage, format_, of, title=f"Run {run}", rows=counted, seconds=opened.node_seconds)
+            title = f"{'Snapshot' if run.startswith(SNAPSHOT_PREFIX) else 'Run'} {run}"
+            data = drawn(opened.lineage, format_, of, title=title, rows=counted, seconds=seconds)
     else:
         data = drawn(current_lineage(), format_, of, title="The dataflow")
     if out:

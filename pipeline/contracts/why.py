@@ -79,7 +79,7 @@ def _as_projected(answer: dict[str, Any], children: Sequence[Any]) -> dict[str, 
 
 
 def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[str, Any]]:
-    """The answers about the rows that `evidence` names: an evidence id, or `path` or `path#line`.
+    """The answers about the rows that `evidence` names: a label of the block, an evidence id, or `path` or `path#line`.
 
     Raises:
         AccessError: the snapshot is not the principal's to read, or no row is meant that they may ask about.
@@ -88,7 +88,10 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     """
     run = open_run(settings, snapshot_id)
     audience = audience_of(settings, run, snapshot_id)
-    decisions = replay(run, snapshot_id).decisions.to_pylist()
+    seen = replay(run, snapshot_id)
+    decisions = seen.decisions.to_pylist()
+    labels = zip(seen.citations["label"].to_pylist(), seen.citations["evidence_id"].to_pylist(), strict=True)
+    evidence = dict(labels).get(evidence, evidence)
     if audience == "caller":
         return _of_caller(settings, run, snapshot_id, decisions, evidence)
     try:
@@ -226,5 +229,6 @@ def _answer(
 def _nothing(evidence: str) -> AccessError:
     return AccessError(
         f"Expected a row that you may ask about, got none - at {evidence}",
-        hint="an evidence id, or path or path#line as citations give it; auditors may name any row of their projects",
+        hint="a label of the block, an evidence id, or path or path#line as citations give it; auditors may name any row of "
+        "their projects",
     )

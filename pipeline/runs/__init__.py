@@ -34,11 +34,11 @@ from .asked import Asked, Unheld
 from .compacting import compact
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, RunTakenError
-from .live_files import Took
 from .replay import Replay, replay
 from .resume import left_open
 from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun
+from .took import Took
 from .verify import Problem, VerifyReport, verify
 
 __all__ = [

@@ -21,6 +21,7 @@ from .live_files import live_files, read_live
 from .parts import PER_REQUEST, PER_RUN, TEXTS
 from .run import FORMAT, INTERACTIVE, Run, joined, starter_of
 from .store import RunStore, run_kind
+from .took import in_manifest
 from .writing import write_manifest, write_stored
 
 _OLDER_LIVE = "scoped-retrieval/run/1 to 5"
@@ -64,8 +65,7 @@ def _write(folder: Place) -> None:
     created = read_live(folder / "live" / files[0])["snapshots"]["created_at"][0].as_py().isoformat()
     plan = {"format": FORMAT, "run_id": folder.name, "created_at": created, "settings": run.settings}
     compacted = [{"file": file, "sha256": sha256_of(folder / "live" / file)} for file in files]
-    took = {name: list(spent) for name, spent in run.request_seconds.items()}
-    more: dict[str, Any] = {"request_seconds": took} if took else {}
+    more = in_manifest(run.request_seconds)
     more |= {"upgraded_from": {"format": run.format or _OLDER_LIVE}} if run.older else {}
     write_manifest(folder, plan, receipts, kind=INTERACTIVE, compacted_from=compacted, **more)
 

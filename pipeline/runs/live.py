@@ -26,11 +26,12 @@ from ..storage.locks import confirm, hold
 from ..storage.places import Place
 from .files import locked, write_json
 from .ids import new_run_id, snapshot_id
-from .live_files import Took, live_file, write_live
+from .live_files import live_file, write_live
 from .log import LineInDoubtError, files_named
 from .parts import PER_REQUEST, PER_RUN, Vectors, check_conservation, stored_tables, texts_of
 from .resume import Left
 from .store import RunStore
+from .took import Took
 
 COMPACTED_WITHIN = 60.0
 """Seconds that a snapshot waits for whoever compacts its run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,6 +20,8 @@ from ..storage.places import Place
 from .files import named, write_bytes
 from .formats import FORMAT, adapted, check_format, inline_texts
 from .parts import TEXTS, stored_schema
+from .took import Took
+from .took import read_took as took_of
 
 SUFFIX = ".arrow.lz4"
 OLDER_SUFFIX = ".arrow"
@@ -27,13 +29,6 @@ OLDER_SUFFIX = ".arrow"
 _SETTINGS = "settings"
 _TOOK = "took"
 _FORMAT = "format"
-
-
-class Took(NamedTuple):
-    """How long the line took: the seconds of a pass, and how many requests it answered together."""
-
-    seconds: float
-    requests: int = 1
 
 
 def live_file(number: int) -> str:
@@ -120,8 +115,7 @@ def read_took(path: Place) -> Took | None:
     try:
         metadata = _opened(path).schema.metadata or {}
         _check_version(metadata, path)
-        said = json.loads(metadata.get(_TOOK.encode(), b"null"))
-        return None if said is None else Took(float(said[0]), int(said[1]))
+        return took_of(json.loads(metadata.get(_TOOK.encode(), b"null")))
     except ScopedRetrievalError:
         raise
     except (pa.ArrowException, OSError, ValueError, TypeError, LookupError):

@@ -20,8 +20,9 @@ from ..storage.places import Place
 from .files import read_json, read_parquet, read_parquet_as_is
 from .formats import FORMAT, adapted, check_format, inline_texts, version_of
 from .ids import SNAPSHOT_ID
-from .live_files import Took, live_file, live_files, live_format, read_live, read_settings, read_took
+from .live_files import live_file, live_files, live_format, read_live, read_settings, read_took
 from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
+from .took import Took, of_manifest, seconds_of_nodes
 
 JOINED = 128
 """Interactive files of a run that are read before they are joined."""
@@ -130,10 +131,12 @@ class Run:
             return {name: entry["rows"] for name, entry in self.manifest["tables"].items()}
         return {table.name: self.stored(table.name).num_rows for table in PERSISTED}
 
-    @property
+    @cached_property
     def node_seconds(self) -> dict[str, float]:
-        """How long each node took, all shards together; empty where that was not measured, as one by one."""
-        return {} if self.live else self.manifest.get("node_seconds", {})
+        """How long each node took, for all requests together; empty where that was not measured."""
+        if not self.live and "node_seconds" in self.manifest:
+            return self.manifest["node_seconds"]
+        return seconds_of_nodes(self.request_seconds.values())
 
     @cached_property
     def request_seconds(self) -> dict[str, Took]:
@@ -143,10 +146,7 @@ class Run:
         measure it, are left out.
         """
         if not self.live:
-            found = {
-                name: Took(float(spent[0]), int(spent[1]))
-                for name, spent in self.manifest.get("request_seconds", {}).items()
-            }
+            found = of_manifest(self.manifest)
             shards = self.shard_seconds
             if shards and all(requests == 1 for _, requests, _ in shards):
                 paths = {path.rpartition("/")[2]: path for path in self._parts("snapshots")}

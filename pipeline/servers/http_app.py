@@ -36,7 +36,7 @@ __all__ = ["application", "expect_reachable", "run_app", "serve"]
 _EXPECTED = {
     "label": "a label of the block",
     "max_tokens": "a whole number from 1",
-    "evidence": "an evidence id or a path",
+    "evidence": "a label of the block, an evidence id or a path",
     "budget": "a whole number from 1",
     "last": "a whole number from 1 to 1000",
     "q": "a question",

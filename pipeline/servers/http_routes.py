@@ -186,7 +186,9 @@ async def snapshot(
 async def why(
     request: Request,
     snapshot_id: str,
-    evidence: Annotated[str, Query(description="an evidence id, a path, or path#line")],
+    evidence: Annotated[
+        str, Query(description="a label of its block such as doc#1, an evidence id, a path, or path#line")
+    ],
 ) -> Response:
     """Where a row was lost, which rule decided, and what would admit it."""
     _expect_parameters(request)

@@ -216,7 +216,9 @@ TOOLS: Mapping[str, Tool] = {
         "Say where a row was lost on its way into a block, which rule decided, and what would admit it.",
         {
             "snapshot_id": _SNAPSHOT,
-            "evidence": _text("an evidence id, a path, or path#line as citations give it"),
+            "evidence": _text(
+                "a label of its block such as doc#1, an evidence id, a path, or path#line as citations give it"
+            ),
             **_SCOPE,
         },
         ("snapshot_id", "evidence"),

@@ -35,16 +35,20 @@ def drawn(
     Args:
         format_: one of `FORMATS`; JSON and HTML have every step and node.
         of: `steps`, the overview; `all`, every node in one picture; or the name of a step. DOT has all by default.
+            JSON and HTML are of everything whatever it names.
 
     Raises:
         InputError: there is no such step, or the extra `viz` that the picture needs is not installed.
     """
+    steps = steps_of(lineage, rows, seconds)
+    named = {step.name: step for step in steps}
+    if of not in (None, STEPS, ALL, *named):
+        raise InputError.one_of((STEPS, ALL, *named), of, "--of")
     if format_ == "json":
         found = {**lineage, **({"rows": dict(rows)} if rows else {}), **({"seconds": dict(seconds)} if seconds else {})}
         return (to_json(found, sort_keys=True) + "\n").encode()
     if format_ == "html":
         return lineage_page(lineage, title=title, rows=rows, seconds=seconds).encode()
-    steps = steps_of(lineage, rows, seconds)
     of = of or (ALL if format_ == "dot" else STEPS)
     if of == STEPS and format_ == "svg":
         return (overview_svg(steps) + "\n").encode()
@@ -53,9 +57,6 @@ def drawn(
     elif of == ALL:
         dot = to_dot(lineage)
     else:
-        named = {step.name: step for step in steps}
-        if of not in named:
-            raise InputError.one_of((STEPS, ALL, *named), of, "--of")
         nodes = {node.name: node for step in steps for node in step.nodes}
         dot = step_dot(named[of], nodes, {node.name: step.name for step in steps for node in step.nodes}, ink="#1c1d1f")
     return dot.encode() if format_ == "dot" else picture(dot, format_)

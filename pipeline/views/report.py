@@ -24,7 +24,7 @@ from .printed import printed
 from .steps import steps_of
 from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
 
-__all__ = ["TABLES_READ", "rendered", "run_page", "snapshot_page"]
+__all__ = ["TABLES_READ", "Took", "rendered", "run_page", "snapshot_page"]
 
 TABLES_READ = ("item_details",)
 """What a report reads beside the tables of an x-ray."""
@@ -34,6 +34,8 @@ _STAGES = (("gate", "let through both walls"), ("merge", "merged"), ("rank", "ra
            ("pack", "packed"), ("trim", "inside the budget"), ("cite", "cited"), ("project", "visible"))  # fmt: skip
 """The stages that lose candidates, in order, and what the rows left after each are."""
 _SCALE = 1.0
+Took = tuple[float, int, Mapping[str, float]]
+"""Seconds of a pass, how many requests it answered together, and the seconds of each node."""
 COLORS = 20
 """Colors of score terms in the style sheet."""
 
@@ -43,7 +45,7 @@ def snapshot_page(
     *,
     audit: bool = True,
     lineage: Mapping[str, Any] | None = None,
-    took: tuple[float, int] | None = None,
+    took: Took | None = None,
     seconds: Mapping[str, float] | None = None,
 ) -> str:
     """The report of one snapshot.
@@ -52,10 +54,13 @@ def snapshot_page(
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
         audit: False leaves out whatever speaks of rows that the caller may not know of.
         lineage: the graph that made the run, for auditors.
-        took: for auditors, the seconds of the line, and how many requests it answered together, where that was measured: a
-            caller's page is the same whatever else the corpus holds.
+        took: for auditors, the seconds of the line and of its nodes, and how many requests it answered together, where that was
+            measured: a caller's page is the same whatever else the corpus holds.
         seconds: of a batch, how long each node took for all requests of the run.
     """
+    timed = "Times are those of all requests of the run together." if seconds else ""
+    if took is not None and took[2]:
+        seconds, timed = took[2], f"Times are those of the pass that answered this request{_beside(took)}."
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())} if audit else {}
     counted = {name: len(table) for name, table in rows.items()}
     rows = rows if audit else caller_rows(rows)
@@ -84,7 +89,7 @@ def snapshot_page(
         ladder=_ladder(rows, audit),
         withheld=_withheld(rows) if audit else [],
         plan=_plan(rows) if audit else [],
-        timed=bool(seconds),
+        timed=timed,
         lineage=_steps(lineage, counted, seconds) if audit and lineage else [],
         overview=_overview(lineage, counted, seconds) if audit and lineage else "",
     )
@@ -95,18 +100,20 @@ def _color(term: str) -> int:
     return (SCORE_TERMS.index(term) if term in SCORE_TERMS else len(SCORE_TERMS)) % COLORS
 
 
-def _took(took: tuple[float, int] | None) -> list[tuple[str, str]]:
-    if took is None:
-        return []
+def _took(took: Took | None) -> list[tuple[str, str]]:
+    return [] if took is None else [("answered in", f"{duration(took[0])}{_beside(took)}")]
+
+
+def _beside(took: Took) -> str:
     others = took[1] - 1
-    beside = f", with {others} other request{'' if others == 1 else 's'}" if others else ""
-    return [("answered in", f"{duration(took[0])}{beside}")]
+    return f", with {others} other request{'' if others == 1 else 's'}" if others else ""
 
 
 def _summary(rows: Rows, items: Sequence[Any]) -> str:
     decisions = rows.get("decisions", ())
     shown = f"{len(items)} item{'' if len(items) == 1 else 's'} shown"
-    return f"{shown} of {len(decisions)} candidates" if decisions else shown
+    selected = sum(decision["outcome"] == "selected" for decision in decisions)
+    return f"{shown}, made of {selected} of {len(decisions)} candidates" if decisions else shown
 
 
 def _head(request: Row, contract: Row, snapshot: Row, block: Row) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .report import run_page
+from .report import Took, run_page
 
 __all__ = ["LISTED", "TABLES_READ", "run_report"]
 
@@ -36,7 +36,7 @@ def run_report(
     audit: bool,
     settings: Mapping[str, Any],
     seconds: Mapping[str, float] | None = None,
-    took: Mapping[str, tuple[float, int]] | None = None,
+    took: Mapping[str, Took] | None = None,
     shards: Sequence[tuple[str, int, float]] = (),
     quality: Any = None,
 ) -> str:
@@ -121,7 +121,7 @@ def run_report(
 
 def _slowest(
     snapshots: Sequence[Mapping[str, Any]],
-    took: Mapping[str, tuple[float, int]],
+    took: Mapping[str, Took],
     shards: Sequence[tuple[str, int, float]],
 ) -> list[dict[str, Any]]:
     """The requests that took longest where each was measured, else the shards whose requests did."""
@@ -151,7 +151,7 @@ def _slowest(
              "counted": "ms per request", "rows": mean}]  # fmt: skip
 
 
-def _milliseconds(took: tuple[float, int] | None) -> str | None:
+def _milliseconds(took: Took | None) -> str | None:
     return None if took is None else f"{1_000 * took[0]:.1f}"
 
 

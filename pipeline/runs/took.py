@@ -1,0 +1,75 @@
+"""How long the line took for a snapshot, stored beside its tables and in no digest: `Took`, and its two stored forms.
+
+An interactive file holds `[seconds, requests, {node: seconds}]`. The manifest of a compacted run names its nodes once and
+holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run. Earlier versions measured
+no nodes, and their forms end before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+__all__ = ["Took", "in_manifest", "of_manifest", "read_took", "seconds_of_nodes"]
+
+TIMED = "timed_nodes"
+SECONDS = "request_seconds"
+"""Keys of the manifest."""
+
+
+class Took(NamedTuple):
+    """The seconds of a pass, how many requests it answered together, and the seconds of each node."""
+
+    seconds: float
+    requests: int = 1
+    nodes: Mapping[str, float] = {}
+
+
+def read_took(said: Any) -> Took | None:
+    """What an interactive file says.
+
+    Raises:
+        LookupError, TypeError, ValueError: it is damaged.
+    """
+    if said is None:
+        return None
+    nodes = dict(said[2]) if len(said) > 2 else {}
+    return Took(float(said[0]), int(said[1]), {str(node): float(spent) for node, spent in nodes.items()})
+
+
+def in_manifest(took: Mapping[str, Took]) -> dict[str, Any]:
+    """What a manifest says of its snapshots by their ids; nothing where none was measured."""
+    names = sorted({node for one in took.values() for node in one.nodes})
+    rows = {
+        name: [one.seconds, one.requests] + ([[_micros(one.nodes.get(node)) for node in names]] if one.nodes else [])
+        for name, one in took.items()
+    }
+    return ({SECONDS: rows} if rows else {}) | ({TIMED: names} if names else {})
+
+
+def of_manifest(manifest: Mapping[str, Any]) -> dict[str, Took]:
+    """What a manifest says, by snapshot."""
+    names = manifest.get(TIMED, ())
+    return {
+        name: Took(
+            float(said[0]),
+            int(said[1]),
+            {node: spent / 1e6 for node, spent in zip(names, said[2], strict=True) if spent is not None}
+            if len(said) > 2
+            else {},
+        )
+        for name, said in manifest.get(SECONDS, {}).items()
+    }
+
+
+def seconds_of_nodes(took: Iterable[Took]) -> dict[str, float]:
+    """The seconds of each node over snapshots; a pass that answered several counts once among them."""
+    total: dict[str, float] = {}
+    for one in took:
+        for node, spent in one.nodes.items():
+            total[node] = total.get(node, 0.0) + spent / one.requests
+    return {node: round(spent, 6) for node, spent in sorted(total.items())}
+
+
+def _micros(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1e6)
