@@ -71,6 +71,12 @@ class InputError(ScopedRetrievalError, ValueError):
         return cls(f"Expected {expected}, got {_quoted(got)} - at {at}", hint=hint)
 
     @classmethod
+    def told(cls, text: str) -> InputError:
+        """The error that a stored text tells: what to do about it stands after a blank line."""
+        message, _, hint = text.partition("\n\nHint: ")
+        return cls(message, hint=hint)
+
+    @classmethod
     def described(cls, expected: str, got: str, at: str, *, hint: str = "") -> InputError:
         """What came in words of ours, which stand without quotes: `none`, `3 characters`."""
         return cls(f"Expected {expected}, got {got} - at {at}", hint=hint)

@@ -12,6 +12,7 @@ from scoped_retrieval.nodes.errors import StoreError, VerificationError
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, compacting, verify
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.states import broken_off
 from written_runs import LINEAGE, NOON, Maker, live, without_last_lines
 
 
@@ -24,6 +25,11 @@ def test_compacting_changes_no_row_and_no_digest(tmp_path: Path, line_tables: Ma
     assert {name: compacted.stored(name) for name in before} == before
     assert verify(store, run.run_id).ok
     assert compact(store, run.run_id).stored("snapshots").equals(before["snapshots"])
+
+
+def states_of(store: RunStore, run_id: str) -> tuple[str, bool]:
+    """What `verify` says of a run, and whether `runs` says that it was broken off."""
+    return verify(store, run_id).status, broken_off(store, store.open(run_id), store.log.named("run"))
 
 
 def test_a_changed_interactive_file_is_not_compacted(tmp_path: Path, line_tables: Maker):
@@ -56,14 +62,16 @@ def test_a_compaction_that_was_cut_off_is_done_by_the_next(
 ):
     store = RunStore(tmp_path)
     run = live(store, line_tables)
+    assert states_of(store, run.run_id) == ("ok", False)
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", lambda *_: (_ for _ in ()).throw(OSError("gone")))
         with pytest.raises(OSError, match="gone"):
             compact(store, run.run_id)
+    assert states_of(store, run.run_id) == ("crashed", True)
     told = verify(store, run.run_id).problems
     assert told and all(problem.detail.endswith("`compact` ends it") for problem in told)
     assert compact(store, run.run_id).snapshots.num_rows == 2
-    assert verify(store, run.run_id).ok
+    assert states_of(store, run.run_id) == ("ok", False)
 
 
 def test_of_a_compaction_that_was_cut_off_at_its_parts_each_is_told_as_left(
@@ -75,11 +83,12 @@ def test_of_a_compaction_that_was_cut_off_at_its_parts_each_is_told_as_left(
         patched.setattr(compacting, "write_manifest", lambda *_, **__: (_ for _ in ()).throw(OSError("gone")))
         with pytest.raises(OSError, match="gone"):
             compact(store, run.run_id)
+    assert states_of(store, run.run_id) == ("crashed", True)
     told = verify(store, run.run_id).problems
     assert {problem.part.partition("/")[0] for problem in told} == {"tables", "texts"}
     assert all(problem.detail.endswith("`compact` ends it") for problem in told)
     compact(store, run.run_id)
-    assert verify(store, run.run_id).ok
+    assert states_of(store, run.run_id) == ("ok", False)
 
 
 def test_a_snapshot_whose_line_was_lost_is_named_and_then_adopted(tmp_path: Path, line_tables: Maker):
@@ -106,7 +115,7 @@ def test_a_session_whose_every_line_was_lost_is_adopted(tmp_path: Path, line_tab
     (tmp_path / "LOG").unlink()
     assert not verify(store, run.run_id).ok
     assert compact(store, run.run_id).snapshots.num_rows == 2
-    assert verify(store, run.run_id).ok
+    assert states_of(store, run.run_id) == ("ok", False)
 
 
 def test_a_file_that_no_loss_of_power_explains_is_not_adopted(tmp_path: Path, line_tables: Maker):
@@ -146,11 +155,12 @@ def test_a_compaction_cut_off_before_its_line_is_not_an_unfinished_run(
         patched.setattr(Log, "append", cut)
         with pytest.raises(KeyboardInterrupt):
             compact(store, run.run_id)
+    assert states_of(store, run.run_id) == ("crashed", True)
     assert (store.unfinished(), store.uncompacted()) == ([], [run.run_id])
     with pytest.raises(StoreError, match="Expected an unfinished batch run, got an interactive one"):
         store.resume(run.run_id)
     compact(store, run.run_id)
-    assert (store.uncompacted(), verify(store, run.run_id).ok) == ([], True)
+    assert (store.uncompacted(), states_of(store, run.run_id)) == ([], ("ok", False))
 
 
 def test_the_settings_of_a_session_outlive_its_compaction(tmp_path: Path, line_tables: Maker):

@@ -229,6 +229,26 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
     desk.close()
 
 
+def test_over_http_there_is_one_message_per_post_and_nothing_else(settings: Settings):
+    desk = RetrieverPool(settings)
+    desk.ready()
+    app = http_of(mcp_server(settings, desk), settings, "127.0.0.1")
+    accepts = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with TestClient(app, base_url="http://127.0.0.1:8765", client=("127.0.0.1", 9), headers=accepts) as client:
+        for method in ("GET", "DELETE", "PUT"):
+            answer = client.request(method, "/mcp")
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+            assert answer.json()["error"]["message"].startswith(f"Expected POST, got {method}")
+        wrong = ("[]", "3", "null", '{"jsonrpc": "2.0"}', json.dumps([listed]))
+        for body, code in (*((body, -32600) for body in wrong), ("{", -32700), ('{"id": 1, "id": 2}', -32700)):
+            answer = client.post("/mcp", content=body)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, code), body
+            assert answer.json()["error"]["message"].startswith("Expected ") and "pydantic" not in answer.text
+        assert client.post("/mcp", json=listed).json()["result"]["tools"]
+    desk.close()
+
+
 def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door(
     asked: Callable[..., Any], settings: Settings, capsys
 ):

@@ -190,7 +190,8 @@ def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not
     compacted = open_run(settings, live.run_id)
     assert not compacted.live and compacted.request_seconds == before
     assert [report_of(settings, name) for name in names] == pages
-    assert [drawing(settings, name, capsys) for name in (*names, live.run_id)] == drawings
+    again = [drawing(settings, name, capsys)["seconds"] for name in (*names, live.run_id)]
+    assert again == [one["seconds"] for one in drawings]
     assert drawing(settings_of(world.folder, "bob", runs=runs), world_run_of_bob(world, runs), capsys)["nodes"]
     assert [name for name, _ in shown_times(report_of(settings, live.run_id))] == [name for name, _ in shown]
 
@@ -249,9 +250,8 @@ def test_a_report_is_for_who_may_read_it(world):
 
 
 def test_items_and_the_rows_that_they_are_made_of_are_counted_apart():
-    rows = copy.deepcopy(ROWS)
-    merged = next(one for one in rows["decisions"] if one["outcome"] == "selected")
-    rows["decisions"].append(merged | {"evidence_id": "merged-into-it"})
-    text = snapshot_page(rows)
-    assert "1 item shown, made of 2 of 5 candidates" in text
+    text = snapshot_page(ROWS)
+    assert sum(decision["outcome"] == "selected" for decision in ROWS["decisions"]) == 2
+    assert len(ROWS["citations"]) == 1
+    assert "1 item shown, made of 2 of 4 candidates" in text
     assert '<th scope="row">visible</th><td class="number">2</td>' in text

@@ -267,7 +267,36 @@ def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monk
 
 def test_a_route_or_method_that_there_is_not(client: TestClient):
     problem(client.get("/v1/nothing"), 404, "no_such_route")
-    problem(client.get("/v1/retrieve"), 405, "method_not_allowed")
+    answer = client.get("/v1/retrieve")
+    assert problem(answer, 405, "method_not_allowed") == "Expected POST, got GET - at /v1/retrieve"
+    assert answer.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize("path", ["/v1/recall/xray?q=%ff", "/v1/recall/xray?q=a&session=%c3%28", "/v1/snapshots/%ff"])
+def test_bytes_that_are_no_text_are_refused(client: TestClient, path: str):
+    assert "Expected UTF-8 in percent escapes, got other bytes" in problem(client.get(path), 400, "invalid_request")
+
+
+@pytest.mark.parametrize("number", ["+500", "%2B500", "%20500", "5_0", "500.0", "\u0665"])
+def test_a_number_is_digits_alone(client: TestClient, number: str):
+    for path in (f"/v1/recall/xray?q=role&budget={number}", f"/v1/snapshots?last={number}"):
+        assert "Expected a whole number from 1" in problem(client.get(path), 400, "invalid_request")
+
+
+def test_what_to_do_about_a_request_stands_apart_from_the_message(client: TestClient):
+    answer = client.post("/v1/retrieve", json={**ASKED, "purpos": "fix-test"})
+    message = problem(answer, 400, "invalid_request")
+    assert (message, answer.json()["hint"]) == (
+        "Expected a field of a request, got 'purpos' - at requests[0].purpos",
+        "did you mean purpose?",
+    )
+
+
+def test_a_token_is_refused_where_none_is_granted(client: TestClient):
+    answer = client.get("/v1/snapshots", headers={"authorization": "Bearer token-of-ana"})
+    assert "Expected a bearer token that the grants file knows" in problem(answer, 401, "unauthorized")
+    assert "no `tokens`" in answer.json()["hint"]
+    assert client.get("/v1/health", headers={"authorization": "Bearer token-of-ana"}).status_code == 200
 
 
 def test_requests_are_counted_without_names(client: TestClient):

@@ -164,7 +164,7 @@ class Session:
             try:
                 requests, failures = self.resolve(asked.row, now)
                 if failures.num_rows:
-                    raise InputError(failures["error"][0].as_py())
+                    raise InputError.told(failures["error"][0].as_py())
                 request = self._unused(requests, taken, named=asked.named is not None)
                 taken.add(request["request_id"][0].as_py())
                 found.append(request)

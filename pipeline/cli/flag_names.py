@@ -62,7 +62,7 @@ def named_by_flags(flags: Mapping[str, str], settings: Any) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        message, _, hint = error.message.partition("\n\nHint: ")
+        message = error.message
         place = _PLACE.search(message)
         field = place["field"] if place else ""
         field = field if field in flags else field.partition(".")[0]
@@ -70,4 +70,4 @@ def named_by_flags(flags: Mapping[str, str], settings: Any) -> Iterator[None]:
             raise
         origin = settings.origin(field) if field in settings.values else "default"
         at = flags[field] if origin == "default" or origin.startswith("flag ") else f"{field}, from the {origin}"
-        raise InputError(f"{message[: place.start()]} - at {at}", hint=hint or error.hint) from error
+        raise InputError(f"{message[: place.start()]} - at {at}", hint=error.hint) from error

@@ -28,10 +28,11 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     from ..asking.service import other_runs, read_each, summaries_for
     from ..runs import RunStore, started_by
     from ..runs.run import INTERACTIVE
+    from ..runs.states import CRASHED, OK, broken_off
 
     settings = settings_of(runs=runs, grants=grants)
     store = RunStore(settings["runs"], create=False)
-    rows = []
+    rows, logged = [], store.log.named("run")
     found, damaged = read_each(settings, store.list(), summaries_for(settings))
     for run, summary in found:
         if summary.statuses:
@@ -42,7 +43,7 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
                     "kind": INTERACTIVE if run.live else run.manifest.get("kind"),
                     "snapshots": sum(summary.statuses.values()),
                     "statuses": summary.statuses,
-                    "state": "ok",
+                    "state": CRASHED if broken_off(store, run, logged) else OK,
                     "format": summary.format,
                 }
             )
@@ -64,6 +65,10 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     note_left_out(len(damaged))
     for run_id in unfinished:
         note(f"unfinished: {run_id}; {_what_resume_does(settings, store, run_id)}")
+    for row in rows:
+        if row["state"] != OK:
+            ends = "`compact`" if row["kind"] == INTERACTIVE else "`run --resume`"
+            note(f"{row['state']}: {row['run_id']}: a crash broke it off as it ended; {ends} ends it")
     for other in others:
         if other["run_id"] not in unfinished:
             note(f"{other['state']}: {other['run_id']}: {other['detail']}")

@@ -119,7 +119,7 @@ class ContractResolver:
             tokenizers=self.tokenizers,
         )  # fmt: skip
         if failures.num_rows:
-            raise InputError(failures["error"][0].as_py())
+            raise InputError.told(failures["error"][0].as_py())
         inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table, "plugins": self.plugins}
         planned = build_driver().execute(list(_RESOLVED), inputs=inputs)
         bounds = planned["contract_bounds"]

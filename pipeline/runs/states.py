@@ -2,7 +2,7 @@
 
 ok               finished or interactive, of a version that is read
 unfinished       a batch that was staged; `run --resume` or `runs discard` ends it; or a session that writes its first snapshot
-crashed          a crash interrupted its first write or its last; nothing in it was changed by anybody
+crashed          a crash interrupted its first write, its last or its compaction; nothing in it was changed by anybody
 unreadable       its manifest is lost or cannot be read
 unknown version  a later version wrote it
 damaged          what it holds is not what was written; only `verify` and reading find that
@@ -18,17 +18,19 @@ from functools import cache
 from ...nodes.errors import ScopedRetrievalError
 from ..storage.durable import stands
 from ..storage.locks import hold
-from ..storage.places import ObjectPlace
-from .files import read_json
+from ..storage.places import ObjectPlace, Place
+from .files import locked, read_json
 from .formats import FORMAT, UnknownVersionError, check_format, version_of
 from .live_files import live_files, live_format, read_settings
 from .run import STAGE, Run
 from .store import RunStore
 
-__all__ = ["OK", "RunState", "compacted_since", "state_of", "states"]
+__all__ = ["CRASHED", "OK", "RunState", "broken_off", "compacted_since", "state_of", "states"]
 
 OK, UNFINISHED, CRASHED, UNREADABLE = "ok", "unfinished", "crashed", "unreadable"
 UNKNOWN_VERSION, DAMAGED = "unknown version", "damaged"
+LOOKS_AGAIN_WITHIN = 10.0
+"""Seconds that a second look waits for whoever writes the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,24 @@ def _written_now(store: RunStore, run_id: str) -> bool:
             return True
         free.release()
     return False
+
+
+def broken_off(store: RunStore, run: Run, logged: Collection[str]) -> bool:
+    """Whether a crash came as a run that can be read was ended or compacted; `logged` are the runs with a last line in LOG.
+
+    What looks so is looked at again when nobody writes the run.
+    """
+    if not _left(run.folder, run.run_id in logged):
+        return False
+    with suppress(OSError), locked(store.lock_of(run.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
+        return _left(run.folder, run.run_id in store.log.named("run"))
+    return _left(run.folder, run.run_id in store.log.named("run"))  # written for long, or nobody can lock it here
+
+
+def _left(folder: Place, logged: bool) -> bool:
+    if not stands(folder / "manifest.json"):
+        return stands(folder / "tables") or stands(folder / "texts")
+    return not logged or stands(folder / "live")
 
 
 def compacted_since(run: Run) -> bool:

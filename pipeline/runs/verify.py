@@ -32,11 +32,9 @@ from .log import files_named, manifest_named
 from .log_lines import Line
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import INTERACTIVE, Run
-from .states import CRASHED, UNFINISHED, UNKNOWN_VERSION, UNREADABLE, state_of
+from .states import CRASHED, LOOKS_AGAIN_WITHIN, UNFINISHED, UNKNOWN_VERSION, UNREADABLE, state_of
 from .store import RunStore
 
-LOOKS_AGAIN_WITHIN = 10.0
-"""Seconds that a second look waits for whoever writes the run."""
 Kind = Literal["changed", "missing", "extra", "left"]
 """What is wrong with a part; `left` is what a crash leaves, and nothing that anybody changed."""
 

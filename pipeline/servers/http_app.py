@@ -20,6 +20,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 
 from ...nodes.errors import InputError
@@ -140,9 +141,9 @@ async def _refused(request: Request, error: Exception) -> Response:
     words, code = {404: ("not found", "no_such_route"), 405: ("method not allowed", "method_not_allowed")}.get(
         error.status_code, ("invalid request", "invalid_request")
     )
-    response = _answer(
-        request,
-        RefusedError(error.status_code, words, code, f"Expected a route of /openapi.json, got {words}"),
-    )
+    said = f"Expected a route of /openapi.json, got {words}"
+    if allowed := Headers(error.headers).get("allow"):
+        said = f"Expected {allowed}, got {request.method} - at {request.url.path}"
+    response = _answer(request, RefusedError(error.status_code, words, code, said))
     response.headers.update(error.headers or {})
     return response

@@ -3,7 +3,7 @@
 Reads: the ASGI scope, the grants file in force. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
 Where the grants file has tokens, every request needs one of them, and asks as its principal. Without tokens, only this
-machine is answered, as the principal of the settings, and only under a name of this machine: a web page that resolves
+machine is answered, as the principal of the settings, never with a token, which nobody would have looked at, and only under a name of this machine: a web page that resolves
 its own name to the loopback address must not read what its visitor may. Tokens are compared by their SHA-256, each one
 in the same time, and are written nowhere.
 """
@@ -20,11 +20,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ...nodes.errors import InputError
 from ..config.grants import WatchedGrants
 from ..config.settings import Settings
 from .metrics import Metrics
@@ -67,6 +69,7 @@ class Guard:
 
         self._metrics.in_work.inc()
         try:
+            _expect_text(scope)
             if scope["path"] not in OPEN:
                 state["principal"] = self._admitted(scope)
             await self._app(scope, await self._read(scope, receive), traced)
@@ -144,6 +147,19 @@ class Guard:
         return again
 
 
+def _expect_text(scope: Scope) -> None:
+    """Refuse a path or query that is not UTF-8: decoded, its bytes would be other text than was sent.
+
+    Raises:
+        InputError: it is not.
+    """
+    for part, data in (("path", scope.get("raw_path") or b""), ("query string", scope.get("query_string") or b"")):
+        try:
+            unquote_to_bytes(data).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"Expected UTF-8 in percent escapes, got other bytes - at the {part}") from error
+
+
 def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) -> str:
     """Who asks.
 
@@ -151,7 +167,7 @@ def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) ->
         RefusedError: no credential, or one that nobody has; or no token is granted and it is another machine.
     """
     headers = Headers(scope=scope)
-    if tokens:
+    if tokens or "authorization" in headers:
         return _holder(headers.get("authorization"), tokens)
     client: Any = scope.get("client")
     if client is not None and not is_loopback(client[0]):
@@ -176,7 +192,8 @@ def _holder(said: str | None, tokens: Mapping[str, str]) -> str:
         message = "Expected a bearer token that the grants file knows, got another" if said else (
             "Expected a bearer token, got none"
         )  # fmt: skip
-        raise RefusedError(401, "unauthorized", "unauthorized", message)
+        hint = None if tokens else "the grants file has no `tokens`: send no token, or grant it; see docs/serve.md"
+        raise RefusedError(401, "unauthorized", "unauthorized", message, hint)
     return found
 
 

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BeforeValidator
 
 from ...nodes.errors import InputError
 from ..parsing.strict_json import strict_json
@@ -69,6 +70,14 @@ _FORMATS: dict[int | str, dict[str, Any]] = {
 }
 
 
+def _digits(value: Any) -> Any:
+    """A number as digits alone: `+5`, ` 5`, `1_0` and `5.0` are other texts."""
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("digits alone")
+    return value
+
+
+DIGITS = BeforeValidator(_digits)
 _ROWS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": ROWS_SCHEMA}}}}
 EXPLAINED = ("json", "text", "markdown")
 """Formats of the last recall (S2.38)."""
@@ -114,7 +123,7 @@ async def recall_xray(
     q: Annotated[str, Query(description="the question")],
     session: Annotated[str | None, Query(description="the session it is asked from")] = None,
     namespace: Annotated[str | None, Query(description="narrows to one namespace")] = None,
-    budget: Annotated[int | None, Query(ge=1, description="characters of the block")] = None,
+    budget: Annotated[int | None, DIGITS, Query(ge=1, description="characters of the block")] = None,
 ) -> Response:
     """Ask, and show why each item surfaced: the x-ray of document 002."""
     _expect_parameters(request)
@@ -162,7 +171,7 @@ async def snapshots(
     request: Request,
     run: Annotated[str | None, Query(description="of this run")] = None,
     status: Annotated[str | None, Query(description="of this status")] = None,
-    last: Annotated[int, Query(ge=1, le=MOST_LISTED, description="so many of the last")] = 100,
+    last: Annotated[int, DIGITS, Query(ge=1, le=MOST_LISTED, description="so many of the last")] = 100,
 ) -> Response:
     """List the snapshots that you may read, oldest first."""
     _expect_parameters(request)
@@ -209,7 +218,7 @@ async def expand(
     request: Request,
     snapshot_id: str,
     label: Annotated[str, Query(description="a label of its block, such as doc#1")],
-    max_tokens: Annotated[int | None, Query(ge=1, description="tokens of the block")] = None,
+    max_tokens: Annotated[int | None, DIGITS, Query(ge=1, description="tokens of the block")] = None,
 ) -> Response:
     """Show more of what a citation names: a snapshot of its own, inside the same contract."""
     _expect_parameters(request)

@@ -207,12 +207,13 @@ def serve_http(settings: Settings, host: str, port: int, *, preset: Path | None 
 def http_of(server: Server[Any], settings: Settings, host: str) -> Any:
     """The ASGI application of a server, each request by itself."""
     from .http_guard import Guard
+    from .mcp_http import OneMessage
     from .metrics import Metrics
 
     app = server.streamable_http_app(
         stateless_http=True, json_response=True, host=host, max_request_body_size=settings["serve_max_bytes"]
     )
-    return Guard(app, settings, WatchedGrants(settings.grants_path), Metrics())
+    return Guard(OneMessage(app), settings, WatchedGrants(settings.grants_path), Metrics())
 
 
 def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Server[Any]]:

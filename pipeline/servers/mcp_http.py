@@ -1,0 +1,75 @@
+"""What reaches the MCP server over HTTP: one JSON-RPC message per POST, and nothing else.
+
+Reads: the ASGI scope and the whole body, which the guard has read. Gives: `OneMessage`, ASGI middleware in front of the
+SDK. Each request stands alone, so there is no stream to open with GET and no session to end with DELETE.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, jsonrpc_message_adapter
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ...nodes.errors import kind_of
+from ..parsing.strict_json import strict_json
+from ..views.printed import json_document
+
+__all__ = ["PATH", "OneMessage"]
+
+PATH = "/mcp"
+
+
+class OneMessage:
+    """Refuses methods and bodies that the transport does not have, as errors of JSON-RPC in words of the package."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != PATH:
+            await self._app(scope, receive, send)
+            return
+        if scope["method"] != "POST":
+            said = (
+                f"Expected POST, got {scope['method']}: each request stands alone, and no stream is opened - at {PATH}"
+            )
+            await _refused(405, INVALID_REQUEST, said, {"allow": "POST"})(scope, receive, send)
+            return
+        body = await Request(scope, receive).body()
+        if (error := _wrong(body)) is not None:
+            await _refused(400, *error, {})(scope, receive, send)
+            return
+        told = False
+
+        async def again() -> Message:
+            nonlocal told
+            if told:
+                return await receive()
+            told = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, again, send)
+
+
+def _wrong(body: bytes) -> tuple[int, str] | None:
+    """Code and message where the body is not one message."""
+    try:
+        value: Any = strict_json(body.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return PARSE_ERROR, "Expected JSON in UTF-8 without duplicate keys, got other bytes - at body"
+    try:
+        jsonrpc_message_adapter.validate_python(value)
+    except ValidationError:
+        got = "another object" if isinstance(value, dict) else kind_of(value)
+        said = "one JSON-RPC 2.0 message, an object with jsonrpc, id, method and params"
+        return INVALID_REQUEST, f"Expected {said}, got {got} - at body"
+    return None
+
+
+def _refused(status: int, code: int, message: str, headers: dict[str, str]) -> Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return Response(json_document(error), status, headers, "application/json")
