@@ -236,7 +236,7 @@ def test_an_xray_asks_nothing_of_one_word_unless_told_so(shop, capsys, id_):
 
 def test_an_xray_that_asks_says_so(shop, capsys):
     code, _, err = run("xray", "--ask", "nope", "--project", "shop", capsys=capsys)
-    assert (code, err.startswith("snapshot: retr-snap-"), err.endswith("of what was asked just now\n")) == (
+    assert (code, err.startswith("snapshot: retr-snap-"), err.endswith("of this question\n")) == (
         0,
         True,
         True,

@@ -205,7 +205,7 @@ def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, 
             pass
         run = staged.finish()
     with pytest.raises(
-        StoreError, match=r"Expected an unfinished run, got one that another process just finished - at run-"
+        StoreError, match=r"Expected an unfinished run, got one that another process has finished - at run-"
     ):
         other.lock().__enter__()
     assert verify(store, run.run_id).status == "ok"

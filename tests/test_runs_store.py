@@ -112,7 +112,7 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
     one, another = store.resume(staged.run_id), store.resume(staged.run_id)
     with one.lock():
         one.finish()
-    with pytest.raises(StoreError, match="got one that another process just finished"), another.lock():
+    with pytest.raises(StoreError, match="got one that another process has finished"), another.lock():
         pass
     assert [line.kind for line in store.log.lines()] == ["run"]
 
@@ -120,7 +120,7 @@ def test_a_run_whose_line_is_missing_is_ended_once(tmp_path: Path, line_tables: 
 def test_a_run_that_somebody_removed_is_not_written_on(tmp_path: Path, line_tables: Maker):
     staged = stage(RunStore(tmp_path), line_tables)
     shutil.rmtree(staged.folder / "stage")
-    with pytest.raises(StoreError, match="got one that another process just finished"), staged.lock():
+    with pytest.raises(StoreError, match="got one that another process has finished"), staged.lock():
         pass
 
 

@@ -1,7 +1,7 @@
 """Calls that many threads make at once, answered together: `Grouped`.
 
-Note: nobody waits for a group to fill. Whoever calls first answers; who calls meanwhile
-stands in line, and the next of them answers for all who stand there. So one caller alone loses no time, and the
+Note: no caller waits for a group to fill. The first caller answers; concurrent callers
+wait, and the next of them answers for all that wait. So a single caller loses no time, and the
 more there are, the larger the groups. Who was answered leaves at once: with a lock that each must take to see its
 answer, who asks again overtakes the others at it, and they wait through its next groups instead of joining them.
 """
@@ -61,7 +61,7 @@ class Grouped(Generic[Asked, Answer]):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While nobody is answered."""
+        """While no group is answered."""
         nobody = object()
         try:
             self._leads(nobody, lambda: False)
@@ -70,11 +70,11 @@ class Grouped(Generic[Asked, Answer]):
             self._pass_on(nobody)
 
     def waiting(self) -> int:
-        """How many stand in line, those who are being answered with them."""
+        """How many callers wait, those being answered included."""
         return len(self._line)
 
     def _leads(self, one: object, done: Callable[[], bool]) -> bool:
-        """Whether it is the turn of this one, once nobody else has it; not if it was done meanwhile."""
+        """Whether it is the turn of this one, once no other has it; not if it was answered in the meantime."""
         with self._changed:
             self._changed.wait_for(lambda: done() or self._leader is None)
             if not done():

@@ -1,6 +1,6 @@
 """Resuming a run: the rest of it at the generation that it pinned, or its end where that generation is gone.
 
-Reads: an unfinished run, the line of whoever resumes it. Gives: `resumed`, the run and the line that answers the rest;
+Reads: an unfinished run, the line of the user who resumes it. Gives: `resumed`, the run and the line that answers the rest;
 `without_generation`, the engine that ends a run; `unanswered`, how many requests an end left without an answer.
 
 Note: nothing is retrieved where a run is ended, or every request of it is answered. So it
@@ -89,7 +89,7 @@ def without_generation(job: ShardJob, shards: Sequence[int], clock: Callable[[],
         requests, failures, captures = job.asked(shard, clock())
         if requests.num_rows:
             tables = failed_line(requests, StoreError(GONE), captures, line)
-        else:  # refused at the door: why, they say themselves
+        else:  # refused on arrival: why, they say themselves
             tables = run_line(requests, failures, captures, line)
         job.staged.write(shard, tables)
         yield shard

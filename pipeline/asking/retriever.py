@@ -1,4 +1,4 @@
-"""`Retriever`: the one service behind every door. Opens a corpus for one principal, answers one request or a table.
+"""`Retriever`: the one service behind every interface. Opens a corpus for one principal, answers one request or a table.
 
     with Retriever.open("corpus", principal="ana", runs="runs") as retriever:
         print(retriever.retrieve("why does the default role fail?").block)

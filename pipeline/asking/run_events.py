@@ -1,4 +1,4 @@
-"""What is told of a run while it goes on, to those who ask: OpenLineage events and an OpenTelemetry span.
+"""What a run emits on request while it is running: OpenLineage events and an OpenTelemetry span.
 
 Reads: a staged run, and the run that it becomes. Gives: `observed`.
 

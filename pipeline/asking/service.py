@@ -1,7 +1,7 @@
-"""What the doors share: a retriever opened under the settings, and what was written, for those who may see it.
+"""What the interfaces share: a retriever opened under the settings, and what was written, for those who may see it.
 
 Reads: settings, a folder of runs. Gives: `open_retriever`, `replayed`, `answer_report`, `answers_of`, `read_each`,
-`snapshot_rows`, `events_of`, and by their names here `access` (who may look) and `verification`. Every door
+`snapshot_rows`, `events_of`, and by their names here `access` (who may look) and `verification`. Every interface
 (command line, and later others) goes through these, so that the same request gives the same bytes everywhere.
 """
 
@@ -102,8 +102,8 @@ def open_retriever(
 ) -> Iterator[Retriever]:
     """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
 
-    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only a door
-    whose user stands in them names `work_trees`, whose `SHO.json` may give a request its mode. `models`, where several
+    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only an interface
+    whose user is in them names `work_trees`, whose `SHO.json` may give a request its mode. `models`, where several
     retrievers share them, are not loaded again.
 
     Raises:
@@ -142,7 +142,7 @@ def open_retriever(
 
 
 def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
-    """Refuse a corpus whose first `index` did not come to its end: nothing is in it, and nobody may ask.
+    """Refuse a corpus whose first `index` did not finish: it is empty and has no grants.
 
     Raises:
         StoreError: it is one.
@@ -325,7 +325,7 @@ def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunStat
 def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[Row], int]:
     """The log of verified answers, of one snapshot or of every one that the principal may read, oldest first.
 
-    Beside it how many runs were left out because they are damaged: somebody else's does not keep a principal from theirs.
+    Beside it how many runs were left out because they are damaged: damage of another user's run does not hide a principal's own.
 
     Raises:
         AccessError: the snapshot is another's.

@@ -132,7 +132,7 @@ class Session:
             self.live = self.begin(now, named)
 
     def _again(self, asked: Asked) -> Iterator[Retrieval | Exception]:
-        """The answer under the id that is next, or the error: those before it have their snapshots, nobody is asked twice."""
+        """The answer under the id that is next, or the error: those before it have their snapshots, no request is answered twice."""
         try:
             yield from self.answers([asked])
         except Exception as error:  # whatever it is, it answers this request alone

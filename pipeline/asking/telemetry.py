@@ -5,7 +5,7 @@
 
 Reads: a `Retrieval` with the times of the nodes that answered it. Gives: `Telemetry`; `telemetry_of` the setting. A retrieval is
 a span `retrieval PROJECT` with one child per step of the line, named by the conventions for generative AI (`gen_ai.*`) and by
-OpenInference (`openinference.span.kind`, `retrieval.documents.*`); what neither has a name for stands below `scoped_retrieval.*`.
+OpenInference (`openinference.span.kind`, `retrieval.documents.*`); what neither has a name for is below `scoped_retrieval.*`.
 A run of a table of requests is one span.
 
 Note: spans hold no content unless it is asked for: no question, no text, no path, no name of a
@@ -51,7 +51,7 @@ class Telemetry:
     def of(cls, provider: Any = None, *, content: bool = False, audit: bool = False) -> Telemetry:
         """Spans by the tracers of a provider, by default the one that this process has set.
 
-        With `content`, questions and texts; with `audit`, counts of rows that were not shown, whoever asks.
+        With `content`, questions and texts; with `audit`, counts of rows that were not shown, whatever the caller may see.
 
         Raises:
             ModelError: the extra `otel` is not installed.
@@ -66,7 +66,7 @@ class Telemetry:
 
     @contextmanager
     def retrieval(self, audited: Collection[str] = ()) -> Iterator[Callable[[Any], None]]:
-        """The span of one retrieval, of whoever audits these projects; what is yielded takes the `Retrieval`.
+        """The span of one retrieval, for an auditor of these projects; what is yielded takes the `Retrieval`.
 
         An error leaves its type and no message.
         """
@@ -256,7 +256,7 @@ _COUNTS = {"recalled": "recalled", "selected": "selected_rows", "hidden": "hidde
 
 
 def audits(tables: Mapping[str, Any], audited: Collection[str]) -> bool:
-    """Whether somebody who audits some projects audits all that these requests could reach."""
+    """Whether a principal who audits some projects audits all that these requests could reach."""
     reached = {*tables["contract_bounds"]["project"].to_pylist(), *tables["contracts"]["project"].to_pylist()}
     return bool(reached) and reached <= {*audited}
 

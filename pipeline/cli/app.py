@@ -42,7 +42,7 @@ USAGE = 2
 
 def application(args: Sequence[str]) -> typer.Typer:
     """The application as far as these arguments need it: with one module where they begin with a command of it, else
-    with all. Typer works out every flag of every command that it has, which takes longer than the imports of `--help`.
+    with all. Typer builds every flag of every command that it has, which takes longer than the imports of `--help`.
     """
     app = typer.Typer(
         name="scoped-retrieval",

@@ -14,7 +14,7 @@ from .output import EXIT, emit, note
 __all__ = ["register"]
 
 TOKENS = 1_200
-"""Tokens of the block that stands before a prompt."""
+"""Tokens of the block before a prompt."""
 
 
 def register(app: typer.Typer) -> None:
@@ -144,7 +144,7 @@ def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
 
 
 def _command() -> list[str]:
-    """The program that stands beside this Python, else the module."""
+    """The program beside this Python, else the module."""
     beside = Path(sys.executable).with_name("scoped-retrieval")
     return [str(beside)] if beside.is_file() else [sys.executable, "-m", "scoped_retrieval.pipeline.cli"]
 

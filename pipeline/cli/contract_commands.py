@@ -256,7 +256,7 @@ def _told_of_trail(trail: dict[str, Any]) -> str:
 
 
 def _desk(settings: Any) -> Any:
-    """Where contracts are looked at, for whoever asks from the folder that the command stands in."""
+    """The resolver of contracts for the principal of the settings, with the current folder as work tree."""
     from ..contracts.scope import resolver_of
     from ..requests.handoff import trees_around
 

@@ -40,7 +40,7 @@ WeightsFlag = Annotated[
     str | None, typer.Option("--weights", metavar="FILE", help="Weights that `tune` fitted, or document-000.")
 ]
 PROFILE: ContextVar[str | None] = ContextVar("profile", default=None)
-"""The flag `--profile`, which stands before the command and so is passed on by none."""
+"""The flag `--profile`, which comes before the command, so no command passes it on."""
 _WRITER = {"corpus": "index", "runs": "run"}
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -49,7 +49,7 @@ EXIT = {
 
 
 class InterruptedCommandError(ScopedRetrievalError):
-    """Somebody pressed Ctrl-C, and the command says what it leaves behind."""
+    """The user pressed Ctrl-C, and the command says what it leaves behind."""
 
     exit_code = EXIT["interrupted"]
 

@@ -156,7 +156,7 @@ def _first(row: tuple[Any, ...]) -> str:
 
 
 def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
-    """What `run --resume` will do, as far as that can be told with the corpus of the settings."""
+    """What `run --resume` will do, as far as the corpus of the settings shows."""
     from ...nodes.errors import ScopedRetrievalError
     from ..config.opening import head_file, trust_of
     from ..corpus.pinned import pinned_at

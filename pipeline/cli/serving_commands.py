@@ -1,4 +1,4 @@
-"""`serve` and `mcp`: the doors for other programs."""
+"""`serve` and `mcp`: servers for other programs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def mcp(
 
 
 def _expect_extra(*modules: str) -> None:
-    """Stop where what a door needs is not installed.
+    """Refuse to start a server whose packages are not installed.
 
     Raises:
         EngineError: a module of the extra is missing.

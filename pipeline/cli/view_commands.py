@@ -90,7 +90,7 @@ def xray(
             reason = next(c["message"] for c in found.conditions if c["condition"] == "snapshot_missing")
             raise StoreError(f"Expected a stored snapshot to look at, got none ({reason}) - at {settings['runs']}")
         subject = found.snapshot_id
-        note(f"snapshot: {subject} ({found.status}), of what was asked just now")
+        note(f"snapshot: {subject} ({found.status}), of this question")
     shown = rendered(settings, subject, format_)
     deliver(shown.text, out)
     return EXIT["ok"]

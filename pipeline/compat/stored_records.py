@@ -4,7 +4,7 @@ Reads: records as they are inserted. Gives: `StoredRecords`, which the stages of
 imports take of a chunk.
 
 Note: a chunk inserted again replaces the one before, in the index too: the corpus is made
-anew from the records after each change.
+again from the records after each change.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ SETTINGS: Mapping[str, Setting] = {
             "profile",
             "text",
             None,
-            "the profile in use: the settings under [profiles.NAME] in the files beat those that stand outside of it",
+            "the profile in use: the settings under [profiles.NAME] in the files override those outside of it",
             project_file=False,
         ),
         Setting("project", "text", None, "project that commands speak of"),

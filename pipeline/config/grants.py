@@ -197,7 +197,7 @@ def write_starter_grants(
     keeps every entry and its mode, though not its comments; a new one is its owner's alone. Writers wait for each other.
 
     Raises:
-        PolicyError: the file that stands is not what was expected; it is left alone.
+        PolicyError: the existing file is not what was expected; it is left alone.
         StoreError: nobody can say now whether one stands, or what is in it.
     """
     path = place_of(path).resolve()

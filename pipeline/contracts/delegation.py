@@ -39,7 +39,7 @@ def delegated(desk: ContractResolver, parent: Fields, child: Fields, at: str = "
     """The fields of the child, and what parent and child could see.
 
     Raises:
-        InputError: the child stands elsewhere than its parent.
+        InputError: the child is elsewhere than its parent.
         VerificationError: a row of the child is not its parent's.
     """
     above = desk.scope(parent)

@@ -90,7 +90,7 @@ def _before_data(case: _Case) -> Iterator[Finding]:
 
 
 def _matches_nothing(case: _Case) -> Iterator[Finding]:
-    """A pattern of the request matches no row that could be seen without the list it stands in."""
+    """A pattern of the request matches no row that could be seen without the list it is in."""
     for name in _LISTS:
         if patterns := case.fields.given.get(name):
             yield from _idle(case.without(name), patterns, f"request.{name}", sources=name.endswith("sources"))

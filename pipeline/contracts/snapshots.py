@@ -21,7 +21,7 @@ def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
 
     Raises:
         AccessError: the principal may not read the snapshot.
-        InputError: its row was refused at the door and asks nothing.
+        InputError: its row was refused on arrival and asks nothing.
     """
     run = open_run(settings, snapshot_id)
     audience_of(settings, run, snapshot_id)

@@ -2,7 +2,7 @@
 
 - `store`: a corpus as a whole; `memory`: one that stands nowhere; `writing`: its one lock
 - which generation is current: `manifest`, `heads`; who vouches for it: `trust`
-- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `deltas` (both): rows told anew
+- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `deltas` (both): rows told again
 - published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `compaction`
 - of rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding_checkpoints` (vectors not published yet)
 - beside rows: `commits`, `source_states` (what sources were last read as)

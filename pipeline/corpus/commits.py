@@ -4,7 +4,7 @@
                                 other; the manifest names the pack per project
 
 Gives: `COMMITS`, `commits_of`, `commits_after`, `in_packs` and `commit_hash`. A commit that changed no text that is
-stored, such as a merge, stands here and nowhere else. Note: a source that is read again
+stored, such as a merge, is here and nowhere else. Note: a source that is read again
 brings all of its commits, so its table is replaced; those of other sources stay.
 """
 

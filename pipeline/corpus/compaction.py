@@ -54,7 +54,7 @@ def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapp
 def gathered(
     folder: Place, packs: Mapping[str, Pack], segments: Sequence[Segment]
 ) -> tuple[str, Files, Sequence[Segment]]:
-    """Write segments of some packs as one pack, in their order: its id, its files and the segments as they stand there."""
+    """Write segments of some packs as one pack, in their order: its id, its files and the segments as they are there."""
     lists = [packs[segment.pack].postings(segment) for segment in segments]
     spans = [slice(each.starts[0], each.starts[-1]) for each in lists]
     joined = PostingLists(

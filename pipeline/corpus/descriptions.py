@@ -1,7 +1,7 @@
-"""Stored rows that an import describes anew, without writing their segment again: the descriptions of a generation.
+"""Stored rows that an import describes again, without writing their segment again: the descriptions of a generation.
 
 An edited file is a case in point: each of its chunks happened when the file was modified, so that all of them are described
-anew, and few have another text. Where neither postings nor a vector follow from what changed, DESCRIPTIONS holds the
+again, and few have another text. Where neither postings nor a vector follow from what changed, DESCRIPTIONS holds the
 columns as they are now; they take the place of the stored ones when a frame is opened, beside the changes of placements.
 Writing a segment again folds its descriptions in.
 """
@@ -38,7 +38,7 @@ def indexed_alike(new: pa.Table, stored: pa.Table, rows: NDArray[np.int64]) -> N
 
 
 def described(evidence: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> pa.Table:
-    """Evidence with these rows, each once, described anew; columns that nothing changes stay as they are, zero-copy."""
+    """Evidence with these rows, each once, described again; columns that nothing changes stay as they are, zero-copy."""
     if not len(rows):
         return evidence
     place = np.arange(evidence.num_rows)

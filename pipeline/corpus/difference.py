@@ -1,4 +1,4 @@
-"""What an import changes about what is stored: rows that are new, rows described anew, placements that ended or came back.
+"""What an import changes about what is stored: rows that are new, rows described again, placements that ended or came back.
 
 The place of a row is its version, lines and bytes. An open placement whose place stands open already is left alone, with
 the time it was first recorded. A closed one is found by place and time, and may end an open one. In a source that was

@@ -46,7 +46,7 @@ class Selection:
 
     @property
     def named(self) -> dict[str, object]:
-        """What was asked for, as it stands in a receipt."""
+        """What was asked for, as it is in a receipt."""
         chosen = {"source": self.source, "user": self.user, "project": self.project, "evidence": list(self.evidence)}
         return {name: value for name, value in chosen.items() if value}
 

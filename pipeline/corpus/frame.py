@@ -25,7 +25,7 @@ from .packs import Pack, Segment
 from .parts import STORED_EVIDENCE, shifted, with_rows
 
 FEWEST_KEPT, MOST_KEPT, ROWS_KEPT = 8, 256, 1 << 18
-"""Frames that stay at hand whatever their size; and as many as do while they have no more than these rows together: opening
+"""Frames that stay cached whatever their size; and as many as do while they have no more than these rows together: opening
 one takes as long as a tenth of an answer in it."""
 
 
@@ -64,7 +64,7 @@ class KeptFrames:
         self._held: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
 
     def get(self, segments: tuple[str, ...], opened: Callable[[Kept[Any]], CorpusFrame]) -> CorpusFrame:
-        """The frame of these segments, as it is at hand or as it is `opened` with the place for its lists.
+        """The frame of these segments, as it is available or as it is `opened` with the place for its lists.
 
         Nobody waits while a frame is opened: two threads may open the same one, and both get that of the first.
         """

@@ -50,7 +50,7 @@ _WINDOW = 1 << 13
 _ATTEMPTS = 50
 """How often a reader starts again because writers published while it read."""
 _CHANGED = (
-    "if you did not restore an older copy yourself, somebody changed the corpus: compare it with a backup. Put back a "
+    "if you did not restore an older copy yourself, the corpus was changed: compare it with a backup. Put back a "
     "whole copy of the corpus, or index the sources into a new one."
 )
 

@@ -86,10 +86,10 @@ class Next:
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and pointer; `base` if there is nothing to write.
 
-        `fresh` are the rows that are written anew, `added` how many placements there are more than before.
+        `fresh` are the rows that are written again, `added` how many placements there are more than before.
 
         Raises:
-            StoreError: a pack of which something is written anew is damaged; nothing is written.
+            StoreError: a pack of which something is written again is damaged; nothing is written.
         """
         base, manifest = self.base, self.base.manifest
         if not fresh.evidence.num_rows and self.revision.empty and not self.commits:
@@ -138,7 +138,7 @@ class Next:
         )
 
     def _expect_whole(self) -> None:
-        """Nothing damaged is written anew, with a SHA-256 that would be right: not what moves or is written again, not
+        """Nothing damaged is written again, with a SHA-256 that would be right: not what moves or is written again, not
         the placements of rows that are amended, not what the digest of the generation is made of.
         """
         base, manifest, gathered = self.base, self.base.manifest, self.revision.gathered
@@ -254,7 +254,7 @@ class Next:
                 yield part if keep[start:end].all() else part.kept(keep[start:end]), MultisetHash.of()
 
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
-        """The vectors of new rows: all of them with an encoder; those described anew keep theirs without."""
+        """The vectors of new rows: all of them with an encoder; those described again keep theirs without."""
         if self.encoder is not None:
             return self._encoded(evidence, self.encoder)
         owners = set(zip(*(evidence[name].to_pylist() for name in ("owner_project", "owner_user")), strict=True))

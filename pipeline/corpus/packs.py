@@ -5,7 +5,7 @@
                postings.arrow     a line per segment and key, by hash and text: hash, key, list of (row, freq)
                vectors.arrow      with an encoder: digest of the encoded text and int16 unit vector, null if not encoded
                changes.arrow      if placements of other packs' rows ended or came back, see `changes.py`
-               descriptions.arrow if other packs' rows are described anew, see `descriptions.py`
+               descriptions.arrow if other packs' rows are described again, see `descriptions.py`
                commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
 Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication share
@@ -104,7 +104,7 @@ class Pack:
     def expect_whole(self, *names: str) -> None:
         """Verify these files, by default all, against the SHA-256 that they were written with, each once.
 
-        Who only reads leaves it at the checksums of blocks; rows that are written anew get a SHA-256 that says nothing
+        Who only reads leaves it at the checksums of blocks; rows that are written again get a SHA-256 that says nothing
         of how they were.
 
         Raises:

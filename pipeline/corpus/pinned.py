@@ -1,6 +1,6 @@
 """The generation that a run pinned when it began: where it stands, if it still does.
 
-Note: a generation that one corpus lacks may stand in another, and in the folder that had
+Note: a generation that one corpus lacks may be in another, and in the folder that had
 it may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and
 how far on: only that corpus, further on, can have lost the generation.
 """
@@ -42,7 +42,7 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -
 
 
 def _lost_by(corpus: Place, pin: Mapping[str, Any], trust: Trust) -> bool:
-    """Whether the corpus that a run began over stands here, further on than then.
+    """Whether the corpus that a run began over is here, further on than then.
 
     Where it is as far on as it was then, it is a copy that went its own way.
     """

@@ -60,7 +60,7 @@ class Import:
 
     `new` are its rows, `complete_sources` of `projects` those that it has all of, but for the paths of `standing`, by
     source, which were not read because their rows stand as they are. `commits` are the commit tables that changed, by
-    project; `users` are those whose rows of complete sources end, None for rows of nobody. `encoder` encodes rows that have no vector yet, and keeps `embedding_checkpoints` meanwhile.
+    project; `users` are those whose rows of complete sources end, None for rows of nobody. `encoder` encodes rows that have no vector yet, and keeps `embedding_checkpoints` in the meantime.
     """
 
     new: Incoming

@@ -3,7 +3,7 @@
     readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
     readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
 
-A reading holds no text: digests, sizes, times and counts of files, whose rows stand in the corpus. Digests are of bytes
+A reading holds no text: digests, sizes, times and counts of files, whose rows are in the corpus. Digests are of bytes
 that no mask has touched, so they are keyed with a salt that goes when the reading goes: equal files of two corpora, or
 from before and after an erasure, cannot be told, and no table of digests names one. It is worth something only beside
 the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
@@ -183,7 +183,7 @@ def _name_of(source: Source, data: bytes | memoryview) -> str:
 
 
 def _state(corpus: Place, generation: str) -> dict[Source, str]:
-    """The files of the readings that stand beside this generation; none where STATE is of another one, or damaged."""
+    """The files of the readings that are beside this generation; none where STATE is of another one, or damaged."""
     try:
         document = json.loads((corpus / FOLDER / _STATE).read_bytes())
         if document["generation"] != generation:

@@ -57,7 +57,7 @@ class Stored:
     def in_sources(
         self, projects: Collection[str], users: Collection[str | None], sources: Collection[str]
     ) -> NDArray[np.bool_]:
-        """Which rows stand in one of these sources of these projects and users; None stands for rows of nobody."""
+        """Which rows are in one of these sources of these projects and users; None stands for rows of nobody."""
         named = {"owner_project": projects, "owner_user": users, "source_id": sources}
         found = np.ones(self.evidence.num_rows, dtype=bool)
         for name, values in named.items():
@@ -65,7 +65,7 @@ class Stored:
         return found
 
     def among_paths(self, paths: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
-        """Which rows stand at one of these paths of a source, by its id; rows of work trees with uncommitted files do not."""
+        """Which rows are at one of these paths of a source, by its id; rows of work trees with uncommitted files do not."""
         found = np.zeros(self.evidence.num_rows, dtype=bool)
         for source, values in paths.items():
             at_path = pc.is_in(self.evidence["path"], value_set=pa.array(list(values), pa.string()))

@@ -145,7 +145,7 @@ _BEGINNING = Lock()
 
 @contextmanager
 def _as_workers_begin() -> Iterator[None]:
-    """What a worker that starts meanwhile inherits: numerical libraries of one thread each, and no ear for Ctrl-C."""
+    """What a worker that starts in the meantime inherits: numerical libraries of one thread each, and no ear for Ctrl-C."""
     with _BEGINNING:
         before = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = "1"

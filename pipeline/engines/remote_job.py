@@ -138,7 +138,7 @@ def in_memory(job: ShardJob) -> str | None:
 
 @lru_cache(maxsize=1)
 def _corpus(place: str, generation: str) -> Corpus:
-    """The corpus that this worker has open: what it worked out of it serves the next run, too."""
+    """The corpus that this worker has open: what it computed of it serves the next run, too."""
     return Corpus.open(place, generation)
 
 

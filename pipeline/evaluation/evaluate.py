@@ -47,7 +47,7 @@ OTHER_LANES = ("file", "recent", "exact", "expansion")
 """Lanes that are on and of which no ranking is measured; `graph` is one more where the effort is `graph`."""
 GRAPH = "graph"
 INDEXED = "indexed.json"
-"""What stands in which corpus, in the work folder."""
+"""What is in which corpus, in the work folder."""
 NO_ENCODER = "none"
 DEEP = {"lane_k": 100, "pool_k": 400, "max_items": 20}
 """Budgets of an evaluation run: deep enough for R@20 over documents of several rows."""
@@ -56,7 +56,7 @@ DEEP = {"lane_k": 100, "pool_k": 400, "max_items": 20}
 def index_collections(
     collections: Sequence[Collection], work: Path, *, semantic: bool, encoder_name: EncoderChoice | str = NAME
 ) -> Corpus:
-    """The collections as one corpus below `work`; those that stand there as they are now are not read again.
+    """The collections as one corpus below `work`; those that are there as they are now are not read again.
 
     `indexed.json` in `work` names, for every encoder, its corpus and the digest of each collection in it. Where a digest
     is another, all the collections go into a fresh corpus; the old one stays, for the runs that rest on it.
@@ -101,7 +101,7 @@ def _corpus_of(work: Path, named: str | None) -> Corpus | None:
 def _stale(
     collections: Sequence[Collection], digests: Mapping[str, str], known: Mapping[str, str], corpus: Corpus
 ) -> bool:
-    """Whether a collection stands in the corpus as it no longer is, or without a record."""
+    """Whether a collection is in the corpus as it no longer is, or without a record."""
     projects = set(corpus.projects())
     return any(
         known[one.name] != digests[one.name] if one.name in known else not projects.isdisjoint(one.projects())
@@ -150,7 +150,7 @@ def ask(
     Args:
         effort: `recall_effort` of every request; default: that of its purpose.
         blocks: budgets in tokens of which the block is measured, beside that of the purpose; None = no block at all.
-        run_id: a run of `work` whose tables are taken, in place of asking anew.
+        run_id: a run of `work` whose tables are taken, in place of asking again.
     """
     work.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
@@ -249,7 +249,7 @@ def evaluate(
         blocks: budgets in tokens of which the block is measured, beside that of the purpose.
         without: score terms; the line without each of them is a system of its own. `each` is every term with a weight.
         against: the system that the others are compared with.
-        run_id: a run of `work` that is measured again, in place of asking anew.
+        run_id: a run of `work` that is measured again, in place of asking again.
         policies: in force while asking; default: the bundled ones.
         progress: told what is being done.
 

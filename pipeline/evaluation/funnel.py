@@ -10,7 +10,7 @@ from .lost_gold import STAGES, LostGold
 
 FORMATS = (".svg", ".png")
 _WORDS = {
-    "request": "request denied or failed", "corpus": "not in the corpus", "unseen": "not yours to be told",
+    "request": "request denied or failed", "corpus": "not in the corpus", "unseen": "not disclosed to you",
     "gate": "stopped by a gate", "recall": "recalled by no lane", "merge": "cut when lanes were merged",
     "select": "outranked", "pack": "dropped while packing", "trim": "trimmed", "cite": "without a citation", "shown": "shown",
 }  # fmt: skip

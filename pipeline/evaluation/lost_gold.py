@@ -82,7 +82,7 @@ def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str 
 
     Args:
         id_: a run or a snapshot.
-        qrels: query_id, doc_id, relevance; a query is a request id, or what stands behind its last `/`. A document is a
+        qrels: query_id, doc_id, relevance; a query is a request id, or what is behind its last `/`. A document is a
             row's entity, path or evidence id.
         system: of a run of `eval`, under which budget: `full`, `block` or `block@2000`.
 

@@ -4,7 +4,7 @@ Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a 
 
 Note: everything is read, checked and redacted before the first byte of the corpus is
 written, so malformed input leaves the corpus as it was. With `git`, a checkout is read as its history plus its
-uncommitted files, in place of its work tree: the same text never stands under two sources.
+uncommitted files, in place of its work tree: the same text is never under two sources.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class _Import:
             )
 
     def _read(self) -> pa.Table:
-        """Every row of every source, normalised and redacted, but for what stands in the corpus already."""
+        """Every row of every source, normalised and redacted, but for what is in the corpus already."""
         report, tables = self.report, list[pa.Table]()
         ids: dict[str, list[pa.Array]] = defaultdict(list)
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:

@@ -21,7 +21,7 @@ SHOWN = 3
 class IndexReport:
     """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
 
-    `rows` are rows of evidence, `places` how often they stand somewhere: a history has one text in many versions.
+    `rows` are rows of evidence, `places` how often they are somewhere: a history has one text in many versions.
     `unread` counts by kind the files, or paths of a history, that stand as they were read before; what they gave counts.
     `granted` is the grants file that has let the principal ask in the project since, if it did not before.
     """
@@ -87,7 +87,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _found(kind: str, rows: int, places: int) -> str:
-    """How many rows a source gave; in how many places, where one stands in several."""
+    """How many rows a source gave; in how many places, where one is in several."""
     if not rows and kind != "uncommitted":
         return "0 rows, nothing was read"
     return _counted(rows, "row") + (f" in {_counted(places, 'place')}" if places != rows else "")

@@ -283,7 +283,7 @@ class _Batch:
                 self._look(found, f"{unit.case.name}/doors", told)
 
     def _look(self, found: _Answers, request_id: str, surfaces: Mapping[str, str]) -> None:
-        """Keep digests of the surfaces, and what stands on them that must not."""
+        """Keep digests of the surfaces, and what is on them that must not."""
         found.digests[request_id] = {name: _digest(text) for name, text in surfaces.items()}
         probe = self.probes.get(request_id)
         for surface, text in surfaces.items():
@@ -360,7 +360,7 @@ def _digest(text: str) -> bytes:
 
 
 def _strings(text: str) -> Iterator[str]:
-    """Whatever stands in a text and could be a word, id or digest of a canary."""
+    """Whatever is in a text and could be a word, id or digest of a canary."""
     for run in _RUNS.findall(text):
         if len(run) in _LENGTHS:
             yield run

@@ -5,7 +5,7 @@ rows outside it, and canaries, each shut out for exactly one reason and otherwis
 state of the test: what a canary could change is the answer about them.
 
 Note: identity holds owner, source, path, section and text. A canary with all of these from
-a row inside the scope *is* that row, described anew.
+a row inside the scope *is* that row, described again.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _exists(role: str, reason: str) -> bool:
 
 @dataclass
 class Planting:
-    """The rows to publish in each state, and what may stand on no surface: string to case, and role and reason."""
+    """The rows to publish in each state, and what may be on no surface: string to case, and role and reason."""
 
     hooks: list[pa.Table] = field(default_factory=list)
     planted: list[pa.Table] = field(default_factory=list)
@@ -252,7 +252,7 @@ def _as(role: str, token: str, case: Case) -> Row:
 
 
 def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
-    """Rows inside the scope that point to canaries (role, reason, token, row, id); the first also stands beside them."""
+    """Rows inside the scope that point to canaries (role, reason, token, row, id); the first is also beside them."""
     words, folder = case.words, folder_of(case.seen)
     plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
     plain |= {"section": "hook", "title": "hook"}

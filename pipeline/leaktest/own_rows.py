@@ -60,7 +60,7 @@ def own_rows(bench: Bench, tenant: Tenant, case: Case, report: LeakReport) -> It
     if f"{_MARK}act" not in (block or ""):
         report.skipped.append(f"{tenant.name}: the planted control characters were not shown")
     if escape(block or "") != (block or ""):
-        yield leak("block", "a control character", "a character that acts on a terminal or hides stands in a block")
+        yield leak("block", "a control character", "a character that acts on a terminal or hides is in a block")
     for what in _accepted(at, pointer):
         yield leak("heads", "an accepted change", what)
 
@@ -107,7 +107,7 @@ def _token() -> str:
 
 
 def _key() -> list[str]:
-    """Lines of what begins as an RSA key does and goes on with digests."""
+    """Lines of what begins as an RSA key does and continues with digests."""
     noise = b"".join(hashlib.sha256(f"{LEAK_TEST}{n}".encode()).digest() for n in range(2 * _LINES))
     encoded = base64.b64encode(bytes.fromhex("3082092802010002820201") + noise).decode()
     return [encoded[at : at + 64] for at in range(0, 64 * _LINES, 64)]

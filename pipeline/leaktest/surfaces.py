@@ -138,7 +138,7 @@ def audit_keys(surface: str, text: str) -> list[str]:
 
 @contextmanager
 def recorded_logs() -> Iterator[io.StringIO]:
-    """All that is logged, warned or printed meanwhile, at every level and by every logger."""
+    """All that is logged, warned or printed in the meantime, at every level and by every logger."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     root = logging.getLogger()

@@ -1,4 +1,4 @@
-"""What a tenant gets through the doors: HTTP and MCP (extra `serve`), as programs ask them, in this process.
+"""What a tenant gets through the interfaces: HTTP and MCP (extra `serve`), as programs ask them, in this process.
 
 Reads: the settings of a tenant on one state of the corpus, a request of theirs and its stored snapshot. Gives `door_surfaces`:
 what each route and tool shows, as text by name; nothing where the extra is not installed.

@@ -66,7 +66,7 @@ POOL = "cross_encoder_pool"
 texts are scored. All of them passed both walls."""
 
 ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
-"""Inputs that are worked out between nodes; their times are told beside those of nodes."""
+"""Inputs that are computed between nodes; their times are told beside those of nodes."""
 
 DIGESTS = "request_digests"
 """No run stores this table; the digests of its parts follow from it."""
@@ -98,7 +98,7 @@ class Line:
     bm25: Bm25 = field(default_factory=Bm25)
     vectors: QueryVectors = field(default_factory=lambda: QueryVectors(None))
     lanes_off: Mapping[str, str] = field(default_factory=dict)
-    """Lanes that are not available, and why; it stands in digests, and `provenance` says with which encoder."""
+    """Lanes that are not available, and why; it is in digests, and `provenance` says with which encoder."""
     counters: Counters = field(default_factory=Counters)
     pairs: PairScores = field(default_factory=lambda: PairScores(None))
     """Scores of the cross-encoder, if one is set; `provenance` says which."""
@@ -122,7 +122,7 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
     """The tables of the line for one shard: every node that a run stores, `requests` and `failures` themselves, and which
     sub-queries took a vector (QUERY_VECTORS).
 
-    `failures` are requests refused at the door; each gets a failed snapshot. A request that breaks the line becomes
+    `failures` are requests refused on arrival; each gets a failed snapshot. A request that breaks the line becomes
     one, too; one that breaks a lane goes on without it, with status partial. What the corpus raises is nobody's: it
     leaves here.
     """

@@ -1,6 +1,6 @@
 """Lanes that were asked for and cannot run: what the record says of each, and what the user can do about it.
 
-Gives: `lanes_off` and `lane_states`, messages that stand in conditions and therefore in digests; a fault of a model is told by
+Gives: `lanes_off` and `lane_states`, messages that are in conditions and therefore in digests; a fault of a model is told by
 what came and what to do, without the folder or address, which a caller need not know. `advice` depends on what is
 installed here and goes to standard error, never into a snapshot.
 

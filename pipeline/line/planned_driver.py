@@ -1,4 +1,4 @@
-"""Hamilton's driver with plans: which nodes run, and in which order, is worked out once for each set of outputs.
+"""Hamilton's driver with plans: which nodes run, and in which order, is computed once for each set of outputs.
 
 Reads Hamilton's graph. Gives the outputs, each checked against the table that its node declares; the wiring as text, and edges
 whose ends disagree. `driver_of` makes the driver of a line of step modules.
@@ -47,7 +47,7 @@ _TIMINGS: ContextVar[list[Timing] | None] = ContextVar("timings", default=None)
 
 @contextmanager
 def timings() -> Iterator[list[Timing]]:
-    """Every node that runs meanwhile in this thread, with its times."""
+    """Every node that runs in the meantime in this thread, with its times."""
     found: list[Timing] = []
     token = _TIMINGS.set(found)
     try:
@@ -108,7 +108,7 @@ class PlannedDriver(hamilton_driver.Driver):
             try:
                 made = call.function(**{name: known[name] for name in call.needs})
                 known[call.name] = made if call.table is None else call.table.check(made)
-            except Exception as error:  # whatever a node raises goes on with the node's name
+            except Exception as error:  # whatever a node raises carries the node's name
                 error.add_note(f"{NODE_NOTE}{call.name}")
                 raise
             if timed is not None:

@@ -26,7 +26,7 @@ _PROBE = "a"
 
 @dataclass
 class QueryVectors:
-    """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay at hand.
+    """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay cached.
 
     A text that comes again later is encoded again, to the same vector: no encoder looks at a text's neighbors.
     """
@@ -57,7 +57,7 @@ class QueryVectors:
         return None
 
     def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
-        """The vectors that the line took for the requests of these tables, by text, whatever else is at hand."""
+        """The vectors that the line took for the requests of these tables, by text, whatever else is available."""
         taken = tables["query_vectors"]
         if not taken.num_rows:
             return {}

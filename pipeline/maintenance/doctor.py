@@ -5,7 +5,7 @@ fail, what was found, and for anything but ok what to do. It changes nothing and
 asks that an object be created twice, and removes it. It reads every file of the
 corpus, which opening one does not: a changed byte shows here.
 
-Note: files are held against their SHA-256 before a row is read. Arrow takes offsets in a file
+Note: files are compared with their SHA-256 before a row is read. Arrow takes offsets in a file
 for what they say, and damaged ones may end the process.
 """
 

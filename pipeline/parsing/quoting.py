@@ -1,6 +1,6 @@
 """What a message may show of a file that somebody wrote: its keys, and values that are words or numbers.
 
-Gives `shown`, a value as it may stand in `got Y`, `canonical`, a word of a closed list under an error that says so,
+Gives `shown`, a value as it may be in `got Y`, `canonical`, a word of a closed list under an error that says so,
 `shown_key` for places, `shown_keys` for what came, `shown_problem` for what a parser says, and `shown_row`, an object
 with all of it replaced at once. A file may be another than was meant, and a key may stand where a secret is: texts are
 named by their length, and what the rules of redaction know is named as a secret.

@@ -12,14 +12,14 @@ __all__ = ["RepeatedKeyError", "strict_json"]
 
 
 class RepeatedKeyError(ValueError):
-    """A key stands twice in an object; `args[0]` is the key."""
+    """A key is twice in an object; `args[0]` is the key."""
 
 
 def strict_json(text: str) -> Any:
     """The value of a JSON text.
 
     Raises:
-        RepeatedKeyError: a key stands twice in an object.
+        RepeatedKeyError: a key is twice in an object.
         ValueError: it is no JSON.
     """
     return json.loads(text, object_pairs_hook=_object)

@@ -59,7 +59,7 @@ def open_run(settings: Settings, id_: str) -> Run:
     """The run of this id, or the run that holds this snapshot. Who may read which part of it is asked apart.
 
     Raises:
-        AccessError: there is none, or an unfinished one of somebody else's; the message is the one for foreign runs.
+        AccessError: there is none, or an unfinished one of another user's; the message is the one for foreign runs.
         InputError: it is no id.
         StoreError: there is no folder of runs, the run is damaged and the principal started it or audits a project, or
             it is the principal's and unfinished.
@@ -105,7 +105,7 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
     """Whether the principal may learn that a run exists, by its id. Grants and LOG are read once, however many are asked.
 
     They started it, or may read one of its snapshots, or audit every project that there are grants for. Of a finished
-    one that is damaged or gone, those who hear of damage; of an unfinished one nobody but who started it.
+    one that is damaged or gone, those who hear of damage; of an unfinished one only the user who started it.
     """
     from ..runs import started_by
 
@@ -217,7 +217,7 @@ def audited_projects(settings: Settings, run: Run) -> frozenset[str]:
 
 
 def grants_now(settings: Settings) -> pa.Table:
-    """The grants of everybody as they are now; none where there is no grants file."""
+    """The grants of all users as they are now; none where there is no grants file."""
     found = _in_force(settings)
     return GRANTS.empty() if found is None else found
 
@@ -284,7 +284,7 @@ def grants_in_force(grants: pa.Table, principal: str) -> pa.Table:
 def corpus_facts(settings: Settings) -> dict[str, Any]:
     """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project.
 
-    Not even the generation is everybody's: it moves with rows that a caller may not know of.
+    Not even the generation is shown to all users: it moves with rows that a caller may not know of.
     """
     from ..config.opening import corpus_of
 
@@ -298,7 +298,7 @@ def corpus_facts(settings: Settings) -> dict[str, Any]:
 
 
 def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
-    """Whether the principal audits every project of a corpus; without a grants file nobody does but of an empty one."""
+    """Whether the principal audits every project of a corpus; without a grants file no user does, except of an empty one."""
     return set(projects) <= _audited(settings, _in_force(settings))
 
 
@@ -316,7 +316,7 @@ def readable_snapshots(
 ) -> list[dict[str, Any]]:
     """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
 
-    Of a row that was refused at the door, what of it could be read. `status` and `session` keep those of it, `last` so many
+    Of a row that was refused on arrival, what of it could be read. `status` and `session` keep those of it, `last` so many
     of the last.
 
     Raises:
@@ -434,7 +434,7 @@ class _Viewer:
         """An auditor of the project asked in and of every project reached sees all; those asked by and for see their part.
 
         Their part as long as the grants in force still open, to whom it was asked for, every project that the answer
-        reached, and still let whoever asked act for them.
+        reached, and still let the user who asked act for them.
         """
         project, subject = asked.get("project"), asked.get("principal")
         if project in self.audited and self.audited.issuperset(reached):
@@ -452,7 +452,7 @@ class _Viewer:
 
 
 def _refused_at_the_door(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Stands for a request that never became one: it belongs to whoever started the run."""
+    """In place of a request that was refused: it belongs to the user who started the run."""
     return {**failure, "principal": _starter(run)}
 
 
@@ -461,9 +461,9 @@ def _starter(run: Any) -> str | None:
 
 
 def hears_of_damage(settings: Settings, run_id: str) -> bool:
-    """Whether damage may be told: to auditors, and to whoever started the run, as it says itself or else LOG.
+    """Whether damage may be told: to auditors, and to the user who started the run, as it says itself or else LOG.
 
-    Where neither can tell whose a run is, it is everybody else's: that it exists is not said.
+    Where neither can tell whose a run is, it counts as another user's: its existence is not disclosed.
     """
     from ..runs import RunStore, started_by
 

@@ -5,7 +5,7 @@ report.ok, report.findings, report.facts
 store_report(store, report, answer, principal="ana", at=now)
 
 Note: `facts` says what records say of every value, right or wrong, where the contract
-looked records up; `findings` only what an answer must not say. Nothing is corrected: the record's value stands beside.
+looked records up; `findings` only what an answer must not say. Nothing is corrected: the record's value is beside.
 """
 
 from __future__ import annotations

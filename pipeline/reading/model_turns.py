@@ -4,7 +4,7 @@
      "contextHash": "sha256:..."}
 
 Nothing is retrieved: every snapshot is replayed, and the model's input is read and hashed. `modelInputRef` is a file,
-relative to the event's; what stands elsewhere is given beside it. The input itself is never copied anywhere.
+relative to the event's; what is elsewhere is given beside it. The input itself is never copied anywhere.
 
 Note: that the hash of the input matches says nothing of the retrievals. Whether a block
 reached the model is answered by looking for its bytes in the input.
@@ -45,7 +45,7 @@ class ModelRequestEvent:
 
 @dataclass(frozen=True)
 class TurnSnapshot:
-    """One snapshot of the turn. `in_input`: whether its block stands in the model's input, None where there is no block or no input."""
+    """One snapshot of the turn. `in_input`: whether its block is in the model's input, None where there is no block or no input."""
 
     replay: Replay
     in_input: bool | None
@@ -132,7 +132,7 @@ def replay_turn(
     Args:
         event: what the harness wrote.
         replayed: gives the replay of a snapshot, or raises for one that the reader may not see.
-        model_input: the model's input, where it stands somewhere else than the event says.
+        model_input: the model's input, where it is somewhere else than the event says.
 
     Raises:
         InputError: the model's input cannot be read.

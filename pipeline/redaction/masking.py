@@ -272,7 +272,7 @@ def _finders_by_place() -> tuple[_Finder, ...]:
 
 @cache
 def _finders_of_keys() -> tuple[_Finder, ...]:
-    """Those of secrets of many lines, and of members that are secret only in the document that they stand in."""
+    """Those of secrets of many lines, and of members that are secret only in the document that they are in."""
     return (
         _Finder(_re2(KEY_FENCE), lambda text: ((*span, "private-key") for span in fenced_keys(text))),
         _Finder(_re2(BARE_KEY), lambda text: ((*span, "private-key") for span in bare_keys(text))),

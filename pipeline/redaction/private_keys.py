@@ -1,6 +1,6 @@
 """Private keys in a text: PEM and OpenPGP blocks, key material without a fence, and base64 words that hold a key.
 
-A block is found from its fences, `-----BEGIN … PRIVATE KEY-----` and `-----END …`, whatever stands before its lines
+A block is found from its fences, `-----BEGIN … PRIVATE KEY-----` and `-----END …`, whatever is before its lines
 (quotes, `+`, a log's time). Where one fence is missing, the lines of key material beside the other one belong to it, also
 if they are double-spaced. Material without any fence is found by the ASN.1 or OpenSSH header that it begins with. A fence
 without key material is prose about keys; an encrypted key is left as it is.
@@ -21,7 +21,7 @@ __all__ = ["bare_keys", "begins_key", "fenced_keys", "wrapped_keys"]
 
 _MATERIAL = re.compile(r"[A-Za-z0-9+/]{32,}")
 _LAST_LINE = re.compile(r"(?:^|[\s\"'|>+])[A-Za-z0-9+/]{1,76}(?:=[A-Za-z0-9+/]{4}|={0,2})(?:\\n)?[\"',]{0,2}\s*$")
-"""The short line that may stand before a fence that ends a block: the rest of the key, or the checksum of OpenPGP."""
+"""The short line that may be before a fence that ends a block: the rest of the key, or the checksum of OpenPGP."""
 _REST = re.compile(r"[A-Za-z0-9+/]{1,76}={0,2}(?:\\n)?[\"',]{0,2}\s*")
 """The rest of a key after what stood before its other lines."""
 _NUMBER = re.compile(r"[0-9]+")

@@ -274,7 +274,7 @@ PASSWORDS = (
 """What people choose as a password, where a name says that it is one; those that `is_chosen` accepts count."""
 
 STATED = (
-    (  # password = …, pwd: …, with nothing after it: in code a name stands there
+    (  # password = …, pwd: …, with nothing after it: in code a name is there
         "jumbled",
         Rule("password", re.compile(rf"{_PASSWORD}[ \t]{{0,3}}[=:][ \t]{{1,3}}(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=[ \t]*[\r\n]|[ \t]*$)")),
     ),
@@ -319,7 +319,7 @@ _TELLING = re.compile(rf"(?i){_NAME}")
 
 
 def is_telling(name: str) -> bool:
-    """Whether what stands under a name may be a secret."""
+    """Whether what is under a name may be a secret."""
     return bool(_TELLING.search(name))
 
 

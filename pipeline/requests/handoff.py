@@ -1,7 +1,7 @@
 """The Session Handoff Object: `SHO.json` in the root of a work tree, from which a request takes its mode (S1.33).
 
 Gives: `handoff`, the `mode` and `variables` of the file, and `trees_around`, the work trees that a folder lies in. It is
-read at the door, so what it said is part of the request that a run stores; no node opens it. What else it holds is no
+read on arrival, so what it said is part of the request that a run stores; no node opens it. What else it holds is no
 business of retrieval.
 
 Note: a request is written by anybody, a model among them, and must not choose a file that

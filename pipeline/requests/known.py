@@ -1,7 +1,7 @@
 """What a request may name of what is installed: modes, roles that have an overlay, tokenizers.
 
 Reads: columns of a request, all of them or those that a what-if changes. Gives: `Known`, whose `expect` refuses a name
-that means nothing here. Requests at the door and the changes of a what-if go through it, so both are refused alike.
+that means nothing here. Requests on arrival and the changes of a what-if go through it, so both are refused alike.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
      "workspace_root": null}
 
 A field that the file gives is the request's unless it gives its own, and then both bind. `null` settles a place as
-none. A list inside a list of allowances names patterns that must all match. A preset narrows whoever asks under it; what
+none. A list inside a list of allowances names patterns that must all match. A preset narrows the caller under it; what
 nobody may leave out are grants.
 """
 

@@ -1,4 +1,4 @@
-"""Adopting: interactive files whose line in LOG a crash took get a new one, from `compact` or from whoever asks next.
+"""Adopting: interactive files whose line in LOG a crash took get a new one, from `compact` or from the next caller.
 
 runs/.open/<run_id> stands for as long as a session may write into a run. One that nobody holds was left by a crash.
 """

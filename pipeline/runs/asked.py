@@ -4,7 +4,7 @@
 
 Reads: the stored tables of a run. Gives: hashes of texts. Note: a run stores each text once, so a
 text that somebody else's request or a row of evidence has, too, stays; and a request that was refused names no principal, so
-it counts as one of whoever started the run.
+it counts as one of the user who started the run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Unheld:
-    """Rows that were shown to requests of `asked` and that the corpus does not hold, as after it was built anew.
+    """Rows that were shown to requests of `asked` and that the corpus does not hold, as after it was built again.
 
     Whose they were, no table says any more: they go with the requests of a project, by their source or by their id.
     """

@@ -2,7 +2,7 @@
 
 Note: a file is the promise, not its line. Files that lost their line get a new one before
 anything is written, and files go when the manifest stands. A crash in between leaves both readable, and the next `compact`
-does the rest.
+completes it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they
 The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
 LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
 again. What crashes left of other writers goes, too, where no table says what it holds. Note: an
-unfinished run has no manifest that a receipt could stand beside. So it loses the shards that show any of it, and `resume`
+unfinished run has no manifest that a receipt could be beside. So it loses the shards that show any of it, and `resume`
 ends it: its generation is gone.
 """
 
@@ -44,7 +44,7 @@ RECEIPTS = "receipts"
 
 @dataclass(frozen=True)
 class Erased:
-    """What was erased from a run: hashes of texts, and the SHA-256 of each part that was written anew."""
+    """What was erased from a run: hashes of texts, and the SHA-256 of each part that was written again."""
 
     texts: frozenset[str] = frozenset()
     parts: dict[str, str] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def erase_evidence(
         forget_listings(store.path)
         store.remove_abandoned()
     ids = pa.array(sorted(evidence_ids), pa.string())
-    # First: one that is finished meanwhile is among the others, or told below.
+    # First: one that is finished in the meantime is among the others, or told below.
     begun = store.folders()
     whole = store.run_ids()
     for run_id in whole:
@@ -137,7 +137,7 @@ def erase_evidence(
             else:
                 _remove_remains(store, run_id, logged, done, dry_run=dry_run)
     if not dry_run:
-        forget_listings(store.path)  # whoever listed meanwhile may have kept what is gone now
+        forget_listings(store.path)  # whoever listed in the meantime may have kept what is gone now
     return done
 
 
@@ -168,7 +168,7 @@ def _gone_from(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | No
 def _gone(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | None) -> tuple[Run, _Gone]:
     """What goes from a run, and the run that it was found in.
 
-    Where it is compacted meanwhile, its files go while they are read: whatever they said is asked of its parts again.
+    Where it is compacted in the meantime, its files go while they are read: whatever they said is asked of its parts again.
     """
     try:
         gone = _gone_from(run, ids, asked, unheld)
@@ -285,7 +285,7 @@ def erased_from(store: RunStore, run: Run, lines: Iterable[Line]) -> Erased:
     A receipt accounts for texts and the parts that held them. It cannot stand in for any other file of a run.
 
     Raises:
-        VerificationError: a receipt is missing, not the one that LOG names, or names what no erasure writes anew.
+        VerificationError: a receipt is missing, not the one that LOG names, or names what no erasure writes again.
     """
     texts: set[str] = set()
     parts: dict[str, str] = {}
@@ -294,7 +294,7 @@ def erased_from(store: RunStore, run: Run, lines: Iterable[Line]) -> Erased:
     for line in lines:
         if line.kind == "erase":
             found = _read_receipt(store, line)
-            replaced = line.sequence < upgraded  # the upgrade wrote every part anew, and left out the erased texts
+            replaced = line.sequence < upgraded  # the upgrade wrote every part again, and left out the erased texts
             _check_receipt(found, run, line, parts=not replaced)
             texts.update(found["texts"])
             parts |= {} if replaced else found["parts"]

@@ -1,8 +1,8 @@
 """What of a run shows something of some rows of evidence: the texts that go when these rows are erased.
 
 Note: a block holds the text of every item in it, so the block of a request goes with any of its
-items; the citation of an item may name the section of any of its merged rows; what a record says may stand beside an item
-that is no record; what a session observed stands in anchors and queries of requests that show none of it; and a path is
+items; the citation of an item may name the section of any of its merged rows; what a record says may be beside an item
+that is no record; what a session observed is in anchors and queries of requests that show none of it; and a path is
 that of other rows, too, as long as one of them stays.
 """
 

@@ -1,7 +1,7 @@
 """Ids of runs and snapshots: unique, and in order of time when sorted as text.
 
 A snapshot id carries its run's token and its number in the run (`retr-snap-<token>-0007`), so it leads to its run.
-Ids are envelope: they stand in no block and in no digest.
+Ids are envelope: they are in no block and in no digest.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class LiveRun:
         confirmed: Callable[[], None] = lambda: None,
         took: Took | None = None,
     ) -> None:
-        """Make one snapshot durable. How long its line `took` stands beside its tables, and in no digest.
+        """Make one snapshot durable. How long its line `took` is beside its tables, and in no digest.
 
         `confirmed` is called when the run is held and its folder stands, and no word of the snapshot does: where that
         raises, none is left behind.

@@ -81,7 +81,7 @@ class RunLog(ABC):
 
     def __init__(self) -> None:
         self._read: tuple[bytes, list[Line]] = b"", []
-        """What `lines` read last: a log grows at its end, so that whoever asks per run checks each line once."""
+        """What `lines` read last: a log grows at its end, so that a caller that asks per run checks each line once."""
 
     @abstractmethod
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:

@@ -25,7 +25,7 @@ class Line:
 
     @property
     def text(self) -> str:
-        """Its JSON as it stands in LOG, which `hash` is of."""
+        """Its JSON as it is in LOG, which `hash` is of."""
         return canonical({"kind": self.kind, "run_id": self.run_id, "sequence": self.sequence, **self.body})
 
 

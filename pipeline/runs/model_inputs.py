@@ -37,7 +37,7 @@ def records_in(contexts: Place) -> Iterator[Place]:
 def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
     """Take the texts of rows of evidence out of every record; returns how many texts. Ledgers and digests stay.
 
-    One that is killed at any step leaves records that can be read; asked again, it does the rest. What a killed writer left behind
+    One that is killed at any step leaves records that can be read; asked again, it completes it. What a killed writer left behind
     goes as a whole; one that is writing fails, as its texts may be those that are erased.
 
     Raises:

@@ -1,6 +1,6 @@
 """Tables as a run stores them, and back.
 
-Free text stands in no table: a column that holds it is stored under its own name as SHA-256 hex digits (type string,
+Free text is in no table: a column that holds it is stored under its own name as SHA-256 hex digits (type string,
 or a list of them), and the texts go to `texts/` once each, with the query vector where one was computed. Erasing a text
 leaves every table as it was.
 """
@@ -106,7 +106,7 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
 
 
 def logical_digest(name: str, table: pa.Table, known: Mapping[str, bytes] | None = None) -> str:
-    """The logical digest of a stored part; `known` are the digests of its requests, if they are at hand.
+    """The logical digest of a stored part; `known` are the digests of its requests, if they are available.
 
     Texts enter by their hashes, as everywhere: whether each is the one that was hashed, `changed_texts` says.
     """

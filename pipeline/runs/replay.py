@@ -42,7 +42,7 @@ class Replay:
 
     @property
     def request(self) -> dict[str, Any]:
-        """The resolved request; empty for one that was refused at the door."""
+        """The resolved request; empty for one that was refused on arrival."""
         return _first(self.tables["requests"])
 
     @property
@@ -74,7 +74,7 @@ class Replay:
         return answer_html(self.snapshot_id, self.status, self.block or "", *listed)
 
     def for_caller(self) -> Replay:
-        """What whoever asked may see of it: declared caller columns of what reached them, as `retrieve` gave it."""
+        """What the caller may see of it: declared caller columns of what reached them, as `retrieve` gave it."""
         shown = {}
         for name, table in self.tables.items():
             seen = TABLES[name].for_callers(table)

@@ -1,6 +1,6 @@
 """Going on with a run: what a principal asks one by one gathers in few runs, so that `compact` makes few files of it.
 
-A session writes into one run, and holds it for as long as it lasts. The next session of the same principal goes on with the
+A session writes into one run, and holds it for as long as it lasts. The next session of the same principal resumes the
 last run that nobody holds, if all that it rests on is the same: the tables of the run, its settings, its graph.
 
 Note: the files of a run have their lines in LOG in their order, and every id of a request stands
@@ -28,7 +28,7 @@ from .parts import PER_RUN, stored_tables
 from .store import RunStore
 
 GATHERED = 100
-"""Snapshots from which nobody goes on with a run."""
+"""Snapshots from which nobody resumes a run."""
 LOOKED_INTO = 8
 """Runs that are read to find one: where each question meets another generation, none is the same."""
 

@@ -1,6 +1,6 @@
 """Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot.
 
-Whoever asks about one snapshot reads the file or the parts that it stands in, and of other shards the ids of their
+A caller that asks about one snapshot reads the file or the parts that it is in, and of other shards the ids of their
 snapshots at most: an answer takes little longer in a large run, and damage elsewhere does not keep it back.
 """
 
@@ -80,7 +80,7 @@ class Run:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """The manifest; of an interactive run, what will stand in it."""
+        """The manifest; of an interactive run, what will be in it."""
         if self.live:
             statuses = self.snapshots["status"].value_counts().to_pylist()
             return {

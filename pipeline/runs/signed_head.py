@@ -1,4 +1,4 @@
-"""The signed head of LOG: with a signing key, nobody without it can add a line, take one away or write the log anew.
+"""The signed head of LOG: with a signing key, nobody without it can add a line, take one away or write the log again.
 
     LOG.signed      "<sequence> <hash of the line before> <hash> <signature>", replaced before each line is appended; once
                     the line is on disk, "written" follows, and is signed, too

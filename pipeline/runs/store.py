@@ -281,7 +281,7 @@ class StagedRun:
                 ended = written or not stands(self.folder / STAGE / "run.json")
             if ended:
                 raise StoreError(
-                    f"Expected an unfinished run, got one that another process just finished - at {self.run_id}"
+                    f"Expected an unfinished run, got one that another process has finished - at {self.run_id}"
                 )
             yield
 
@@ -314,7 +314,7 @@ class StagedRun:
         return {request_id: number for number, request_id in enumerate(self.request_ids, start=1)}
 
     def pending(self) -> list[int]:
-        """Shards still to run. Requests that failed at the door are the last shard."""
+        """Shards still to run. Requests that failed on arrival are the last shard."""
         if self._finished:
             return []
         shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)

@@ -1,4 +1,4 @@
-"""Upgrade: a finished run of an earlier version is written anew in the present one; no text, id or digest of a snapshot changes.
+"""Upgrade: a finished run of an earlier version is written again in the present one; no text, id or digest of a snapshot changes.
 
 runs/<run_id>/v7/                 the parts as this version writes them
 

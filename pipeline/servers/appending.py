@@ -1,4 +1,4 @@
-"""Rows that a program adds through a door: the caller's own, in a project where a grant lets them append.
+"""Rows that a program adds through an interface: the caller's own, in a project where a grant lets them append.
 
 Reads: rows as JSON, the grants in force. Gives: `appended`, and `ROW_FIELDS`, what a row may say.
 

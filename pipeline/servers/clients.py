@@ -1,9 +1,9 @@
-"""The configuration of coding agents that start the MCP server: where it stands, and what it is with the server in it.
+"""The configuration of coding agents that start the MCP server: where it is, and its text with the server added.
 
-Reads: the file of a client, if it stands. Gives: `CLIENTS` and `changed`, the file with the server added. Everything else in a
+Reads: the file of a client, if there is one. Gives: `CLIENTS` and `changed`, the file with the server added. Everything else in a
 file is kept; of one that is not understood nothing is changed.
 
-Note: TOML is added as text, as no writer of the standard library keeps comments; JSON is written anew, keys in their order.
+Note: TOML is added as text, as no writer of the standard library keeps comments; JSON is written again, keys in their order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def changed(client: str, server: Server, standing: str | None, path: Path) -> st
     """The text of a client's file with the server in it.
 
     Raises:
-        InputError: the file that stands is not what was expected, or has another server of this name in TOML.
+        InputError: the existing file is not what was expected, or has another server of this name in TOML.
     """
     declared = CLIENTS[client]
     if path.suffix == ".toml":
@@ -74,10 +74,10 @@ def changed(client: str, server: Server, standing: str | None, path: Path) -> st
 
 
 def prompt_hook(command: str, standing: str | None, path: Path) -> str:
-    """The text of Claude Code's settings with a hook that runs before each prompt; one that stands already is replaced.
+    """The text of Claude Code's settings with a hook that runs before each prompt; an existing one is replaced.
 
     Raises:
-        InputError: the file that stands is not what was expected.
+        InputError: the existing file is not what was expected.
     """
     content = _json(standing, path)
     hooks = content.setdefault("hooks", {})

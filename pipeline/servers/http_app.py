@@ -1,8 +1,8 @@
-"""The HTTP application: `routes` behind the `guard`, over one desk.
+"""The HTTP application: `routes` behind the `guard`, over one retriever pool.
 
 Gives: `application`, `serve`, which runs it with uvicorn until it is stopped, and `run_app`, which does so with any.
 
-Note: a stop takes no new requests, waits for those in work and closes the desk. Every snapshot is stored before its
+Note: a stop takes no new requests, waits for those in work and closes the pool. Every snapshot is stored before its
 answer leaves, so a killed server loses none of those that were answered.
 """
 
@@ -91,7 +91,7 @@ def serve(settings: Settings, host: str, port: int, *, preset: Path | None = Non
 
 
 def expect_reachable(settings: Settings, host: str) -> None:
-    """Stop a server that others could reach where nobody needs a token.
+    """Refuse a server that other machines could reach without a token.
 
     Raises:
         InputError: the address is not of this machine alone, and no token is granted.

@@ -36,7 +36,7 @@ __all__ = ["Guard", "Rate", "is_loopback", "principal_of"]
 
 LOG = logging.getLogger("scoped_retrieval.serve")
 OPEN = frozenset({"/v1/health", "/openapi.json"})
-"""What is told to everybody: that the server answers, and its interface."""
+"""Served without a credential: that the server answers, and its interface."""
 
 
 class Guard:
@@ -94,7 +94,7 @@ class Guard:
         """Who asks, if not too often.
 
         Raises:
-            RefusedError: nobody that may ask, or one whose requests came too fast.
+            RefusedError: no principal that may ask, or one whose requests came too fast.
         """
         refused, principal = None, None
         try:
@@ -115,7 +115,7 @@ class Guard:
         return str(principal)
 
     async def _read(self, scope: Scope, receive: Receive) -> Receive:
-        """The whole body, which a slow client may not spin out and nobody may blow up, as one message."""
+        """The whole body, bounded in time and size, as one message."""
         most, seconds = self._settings["serve_max_bytes"], self._settings["serve_timeout_seconds"]
         said = Headers(scope=scope).get("content-length", "")
         if said.isdecimal() and int(said) > most:
@@ -164,7 +164,7 @@ def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) ->
     """Who asks.
 
     Raises:
-        RefusedError: no credential, or one that nobody has; or no token is granted and it is another machine.
+        RefusedError: no credential, or an unknown one; or no token is granted and it is another machine.
     """
     headers = Headers(scope=scope)
     if tokens or "authorization" in headers:

@@ -1,4 +1,4 @@
-"""The routes of the HTTP door: parameters in, one call of the desk, the values it gives as JSON.
+"""The HTTP routes: parameters in, one call of the retriever pool, its result as JSON.
 
 Work is done by threads, of which there are a few; a call that takes longer than its time is answered with 504, and what
 it does is done all the same. Every answer carries the same bytes as the command line prints.

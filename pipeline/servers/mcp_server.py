@@ -1,7 +1,7 @@
 """The MCP server: the tools and stored snapshots, over stdio or stateless HTTP, on the official SDK.
 
-Reads: settings, the desk. Gives: `mcp_server`, `serve_stdio`, `serve_http`. Nothing hangs on a connection: snapshots are named
-by their ids, and each request stands alone, on the revision 2026-07-28 and on those before it.
+Reads: settings, the retriever pool. Gives: `mcp_server`, `serve_stdio`, `serve_http`. Nothing hangs on a connection: snapshots are named
+by their ids, and each request is independent, on the revision 2026-07-28 and on those before it.
 
 Note: the project is the server's. Where the settings name none, it is the principal's only
 one; a principal of several must say which, before the server starts.

@@ -1,4 +1,4 @@
-"""The tools of the MCP door: what each takes, what it gives, and the call of the desk that answers it.
+"""The MCP tools: what each takes, what it returns, and the call of the retriever pool that answers it.
 
 Gives: `TOOLS` by name, and `arguments_of`, which checks arguments against a tool and the scope of the server.
 

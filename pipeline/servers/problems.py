@@ -1,4 +1,4 @@
-"""Errors in the one shape that every door answers with: `error`, `code`, `message`, beside them a hint and a trace id.
+"""Errors in the one shape that every interface answers with: `error`, `code`, `message`, beside them a hint and a trace id.
 
 Gives: `problem_of` an exception, with the status of HTTP that goes with it.
 
@@ -27,7 +27,7 @@ __all__ = ["RefusedError", "body_of", "last_frame", "problem_of"]
 
 
 class RefusedError(Exception):
-    """The door itself does not take a request: its credential, rate, size, time or method."""
+    """The server itself does not take a request: its credential, rate, size, time or method."""
 
     def __init__(
         self,

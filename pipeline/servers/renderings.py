@@ -1,4 +1,4 @@
-"""Renderings: one stored snapshot in every format, the same bytes at every door.
+"""Renderings: one stored snapshot in every format, the same bytes over every interface.
 
 Reads: a snapshot that the principal may see. Gives: `rendered`, `answer_values` of a retrieval and
 `replay_values` of a replay.
@@ -59,7 +59,7 @@ class Rendering:
     format: str
     value: Any
     text: str
-    """Sanitized: what every door gives, and what a file of it holds."""
+    """Sanitized: what every interface gives, and what a file of it holds."""
 
     @property
     def media_type(self) -> str:
@@ -89,7 +89,7 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
 def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
     """The last recall that the principal may see, of a session or of all, in a format (`/recall/explain`, S2.38 and S2.39).
 
-    Nothing is asked anew. Where the session has none, JSON says `{"snapshotFound": false}`, and text says so.
+    Nothing is asked again. Where the session has none, JSON says `{"snapshotFound": false}`, and text says so.
 
     Raises:
         InputError: the format is none of `FORMATS`.

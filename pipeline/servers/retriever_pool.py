@@ -1,10 +1,10 @@
-"""The desk: what the doors may ask, for each principal with a retriever of their own that threads share.
+"""The retriever pool: what the interfaces may ask, for each principal with a retriever of their own that threads share.
 
-Reads: settings. Gives: `RetrieverPool`, and its `Counter` for one principal. A door turns what came in into one call here, and
-what comes back into its own form; nothing is decided in a door.
+Reads: settings. Gives: `RetrieverPool`, and its `Counter` for one principal. An interface turns what came in into one call here, and
+what comes back into its own form; nothing is decided in an interface.
 
 Note: a retriever stays at one generation. When the head of the corpus moves on, or
-evidence was erased, the desk opens new ones; those that still answer are closed once they are done.
+evidence was erased, the pool opens new ones; those that still answer are closed once they are done.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Open:
 
 
 class RetrieverPool:
-    """Retrievers by principal. Threads share it; `close` waits for nobody, so stop asking first."""
+    """Retrievers by principal. Threads share it; `close` does not wait, so stop asking first."""
 
     def __init__(self, settings: Settings, *, preset: Path | None = None) -> None:
         self.settings = settings

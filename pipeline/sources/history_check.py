@@ -22,7 +22,7 @@ __all__ = ["alive_at", "differences", "readable_files", "reassemble"]
 
 
 def alive_at(rows: pa.Table, time: datetime) -> pa.Table:
-    """The placements that stand at `time`: recorded at or before it, ended after it or not at all."""
+    """The placements that are at `time`: recorded at or before it, ended after it or not at all."""
     at = pa.scalar(time, TIMESTAMP)
     alive = pc.less_equal(rows["recorded_time"], at)
     for column in ("superseded_at", "deleted_at"):

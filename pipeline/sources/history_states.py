@@ -63,7 +63,7 @@ class Live:
     recorded: int
 
     def stands_at(self, chunk: Chunk) -> bool:
-        """The other chunk, of the same text, stands in the same place."""
+        """The other chunk, of the same text, is in the same place."""
         return (self.chunk.line_start, self.chunk.byte_start) == (chunk.line_start, chunk.byte_start)
 
 
@@ -108,7 +108,7 @@ def _words(value: str | list[str] | None) -> list[str]:
 
 
 def _state(rows: list[dict[str, Any]]) -> PathState | None:
-    """The state that these placements of one path say; None where a chunk stands in two places at once."""
+    """The state that these placements of one path say; None where a chunk is in two places at once."""
     state = PathState(ids=frozenset(row["evidence_id"] for row in rows))
     for row in rows:
         key = (row["section"], row["text"], row["occurrence"])

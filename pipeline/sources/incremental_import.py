@@ -1,4 +1,4 @@
-"""What of a source an import need not read: files and paths whose rows stand in the corpus as they would be read now.
+"""What of a source an import need not read: files and paths whose rows are in the corpus as they would be read now.
 
 Gives: `IncrementalImport`, one import, which has a `Known` for each source; readers ask them what stands and say what they read. An
 import without them reads everything and gives the same corpus.

@@ -138,7 +138,7 @@ def read_lines(path: Path) -> list[Record]:
 
 
 def records_of(data: bytes, path: Path) -> list[Record]:
-    """Every line that is not blank of what stands in a file.
+    """Every line that is not blank of what is in a file.
 
     Raises:
         InputError: it is not UTF-8, or a line is not a JSON object.

@@ -3,7 +3,7 @@
 Gives: `Lines`, `Segment`, `Outline` (what every splitter gives to `chunking`), `tidy` and `cut`. Lines end at `\\n` only;
 a `\\r` before it stays in the line, so byte offsets are those of the file.
 
-Note: a cut is chosen by what stands at it (a block's start, then a blank line before, then
+Note: a cut is chosen by what is at it (a block's start, then a blank line before, then
 the least indentation, then a checksum of the line), not by counting from the start. After an insertion the cuts below
 stay where they were, so later chunks keep their text and with it their identity.
 """
@@ -104,7 +104,7 @@ class Segment:
 
 @dataclass(slots=True)
 class Outline:
-    """What a splitter found: segments in order, and names, references and links by the line they stand on."""
+    """What a splitter found: segments in order, and names, references and links by the line they are on."""
 
     segments: list[Segment]
     symbols: list[tuple[int, str]] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Outline:
     content_types: Sequence[str] | None = None
     title: str | None = None
     start: int = 0
-    """The first line of text: front matter stands above it."""
+    """The first line of text: front matter is above it."""
 
 
 def tidy(lines: Lines, outline: Outline) -> list[Segment]:
@@ -201,7 +201,7 @@ def _pieces(lines: Lines, start: int, end: int) -> list[tuple[int, int]]:
         first += 1
     if size <= HARD_BYTES and (first < last or lines.size(first, last + 1) <= MAX_BYTES):
         return [(start, end)]
-    count = -(-size // (MAX_BYTES - 4))  # a bound moves back by up to 3 bytes to stand between characters
+    count = -(-size // (MAX_BYTES - 4))  # a bound moves back by up to 3 bytes to be between characters
     bounds = [start]
     for number in range(1, count):
         at = start + size * number // count

@@ -1,4 +1,4 @@
-"""Defaults of imported rows: what stands in a column where a row has no value, the least privileged where it is about trust.
+"""Defaults of imported rows: what is in a column where a row has no value, the least privileged where it is about trust.
 
 Gives: `Filler`, which counts in the report what it fills, and one function per group of columns.
 

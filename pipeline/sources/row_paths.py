@@ -3,7 +3,7 @@
 Reads the `path` column of an import. Gives it relative to the root of its source: `/` between parts, Unicode NFC, and no
 part that is empty, `.` or `..`. Case is kept: `Docs/a.md` and `docs/a.md` are two paths, and globs tell them apart.
 
-Note: a backslash is a separator here, as it is to readers on Windows. On POSIX it may stand in a file name; such a name
+Note: a backslash is a separator here, as it is to readers on Windows. On POSIX it may be in a file name; such a name
 is stored with `/` in its place.
 """
 

@@ -4,8 +4,8 @@ Gives: `read_sessions`. An event has `createdAt` and a `payload` (or `text`), an
 `kind`, `role`, `speaker`, `user`, `testSuite` and the fields every record may have; snake_case names work as well.
 
 A line of a chat has no id: it gets one by its place in the file and what it says, secrets masked, so that a log that grows
-keeps the ids of what it had. Who spoke stands in its section and before its words. Of an event with an id the text and the
-section are what its evidence id rests on, and stay as they are: there the speaker stands in title and tags.
+keeps the ids of what it had. Who spoke is in its section and before its words. Of an event with an id the text and the
+section are what its evidence id rests on, and stay as they are: there the speaker is in title and tags.
 
 Note: an event log only grows, so no source is named complete: an event that a later file
 lacks has not ended.

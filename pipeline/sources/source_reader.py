@@ -52,7 +52,7 @@ _LANGUAGES: ContextVar[dict[str, SourceReader] | None] = ContextVar("languages",
 
 @contextmanager
 def languages(readers: Iterable[SourceReader]) -> Iterator[None]:
-    """Files of these readers' extensions are cut by them meanwhile; a kind of file that the package knows stays its own."""
+    """Files of these readers' extensions are cut by them in the meantime; a kind of file that the package knows stays its own."""
     token = _LANGUAGES.set({extension: one for one in readers for extension in one.extensions} or None)
     try:
         yield

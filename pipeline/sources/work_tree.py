@@ -133,7 +133,7 @@ def add_file(
     modified: int,
     recorded: int,
 ) -> None:
-    """Add the chunks of a file as it stands in a work tree; it happened when it was modified, never after `recorded`."""
+    """Add the chunks of a file as it is in a work tree; it happened when it was modified, never after `recorded`."""
     generated = is_generated(kind, content)
     metadata = metadata_of(path, kind, document.title, content, report)
     report.read += len(document.chunks)

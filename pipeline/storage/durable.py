@@ -5,7 +5,7 @@ grants, captures. Temporary names start with `TEMPORARY`; what a crash left unde
 
 Note: a rename is not on disk before the folder that holds the name is synced, and that
 folder's own name lies in the one above. Whatever names a thing is written after the whole chain of folders was synced.
-And a read that fails says nothing of what stands there: who removes or replaces something for what it reads takes
+And a read that fails says nothing of what is there: who removes or replaces something for what it reads takes
 `read_whole`, `read_table`, `entries` and `stands`, which tell what is absent or damaged from what cannot be read now.
 On an object store a put is all of that: there, what is staged is staged on this machine, and there is nothing to sync.
 Who may read what is written: see `file_access`.
@@ -69,7 +69,7 @@ def write_table(
 ) -> dict[str, Any]:
     """Write a new Arrow IPC file of one record batch and sync it, or leave that to `sync_all`; the caller publishes its folder.
 
-    Gives the file's `bytes` and `sha256`, counted on the way: what lies on the disk later is held against them.
+    Gives the file's `bytes` and `sha256`, counted on the way: what lies on the disk later is compared with them.
     `observed` gets every piece that is written, in order.
     """
     with open_new(path) as file:
@@ -246,7 +246,7 @@ def staging_folder(parent: Place, prefix: str = TEMPORARY) -> Iterator[Path]:
 def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
     """Give a finished folder its final name, durably; its files are synced already, see `sync_all`.
 
-    A folder that stands under that name stays: names say the content, or are given once. On an object store, its files
+    A folder that is under that name stays: names say the content, or are given once. On an object store, its files
     are put one by one, `last` after all others: by it others know that the folder is whole.
     """
     if isinstance(path, ObjectPlace):

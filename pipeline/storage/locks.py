@@ -159,7 +159,7 @@ class Lease:
     def renew(self) -> None:
         """Move the end of the lease on; one that has expired already is left alone.
 
-        It counts when the store has taken it: by what stands there others know when they may write.
+        It counts when the store has taken it: by what is there others know when they may write.
         """
         if self.confirmed():
             expires = self.clock() + self.ttl
@@ -171,7 +171,7 @@ class Lease:
         return self.clock() < self.expires and self._newest() == self.number
 
     def release(self) -> None:
-        """Give the lock up; nothing happens if somebody else took it meanwhile."""
+        """Give the lock up; nothing happens if somebody else took it in the meantime."""
         if self._newest() == self.number:
             self.expires = 0.0
             self._object(self.number).write_bytes(self._lease_bytes(self.expires))

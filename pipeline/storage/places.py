@@ -317,7 +317,7 @@ def _why(codes: set[str]) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it, each once: an error that is raised again may stand in its own chain."""
+    """The error and what caused it, each once: an error that is raised again may be in its own chain."""
     each: BaseException | None = error
     seen: set[int] = set()
     while each is not None and id(each) not in seen:

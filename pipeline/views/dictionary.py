@@ -9,7 +9,7 @@ from ...nodes.tables import TABLES
 INTRODUCTION = """# Data dictionary
 
 Made from `nodes/tables/` and `nodes/context_tables/` by `make golden`; do not edit by hand. Times are UTC microseconds, intervals half-open, ranks
-start at 1. *Caller* columns may reach whoever asked; all others are for auditors. *Text* columns are stored apart, by
+start at 1. *Caller* columns may reach the caller; all others are for auditors. *Text* columns are stored apart, by
 SHA-256, under `texts/`. Columns outside digests are the envelope of a capture: ids, wall times, positions.
 """
 

@@ -127,7 +127,7 @@ def picture(dot: str, format_: str = "svg") -> bytes:
 
 @contextmanager
 def _without_font_warnings() -> Iterator[None]:
-    """Nothing on standard error meanwhile: fontconfig writes there what it thinks of the system's font settings.
+    """Nothing on standard error in the meantime: fontconfig writes there what it thinks of the system's font settings.
 
     Graphviz runs in this process, so only the file descriptor itself can be turned away. Its errors are exceptions.
     """

@@ -1,8 +1,8 @@
-"""What every door gives: JSON in one form, and one sanitizer, so that text of evidence and requests cannot act on a terminal.
+"""What every interface gives: JSON in one form, and one sanitizer, so that text of evidence and requests cannot act on a terminal.
 
 Gives `to_json` and `json_document` for values, `printed` for text and pages, `html_text` for a piece of a page, `visible`
 and `visible_json`, which sanitize. A control character, a bidirectional control or another character that hides or reorders
-what stands beside it is given as its escape. Line ends and tabs stay.
+what is beside it is given as its escape. Line ends and tabs stay.
 
 Note: files, pages and what goes to a pipe are sanitized, too, because somebody looks at them later. What a
 program reads, it reads with `--json`, where the escapes are those of JSON and nothing is lost. A block alone stays as the
@@ -39,7 +39,7 @@ def visible_json(document: str) -> str:
 
 
 def printed(text: str) -> str:
-    """Text as every door gives it: sanitized, and ended by a line feed."""
+    """Text as every interface gives it: sanitized, and ended by a line feed."""
     shown = visible(text)
     return shown if not shown or shown.endswith("\n") else shown + "\n"
 
@@ -50,7 +50,7 @@ def html_text(value: Any) -> str:
 
 
 def json_document(value: Any) -> str:
-    """A value as every door gives it: JSON, sanitized, ended by a line feed."""
+    """A value as every interface gives it: JSON, sanitized, ended by a line feed."""
     return visible_json(to_json(value)) + "\n"
 
 

@@ -61,7 +61,7 @@ class Passed:
     target: str
     nodes: tuple[str, ...]
     back: bool
-    """Whether the target stands before the source."""
+    """Whether the target is before the source."""
 
 
 def steps_of(

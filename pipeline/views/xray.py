@@ -92,7 +92,7 @@ def render_text(rows: Rows, *, audit: bool = True) -> str:
 
 def _header(rows: Rows) -> list[str]:
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
-    failure = one_of(rows, "failures")  # a row refused at the door has neither request nor contract
+    failure = one_of(rows, "failures")  # a row refused on arrival has neither request nor contract
     request, contract = request or failure, contract or failure
     return [
         "=== Recall X-ray ===",

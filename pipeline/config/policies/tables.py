@@ -105,7 +105,7 @@ class Policies:
     roles: Roles
     digest: str
     any_role: bool = False
-    """Whether requests may name a role that has no overlay; else that is an error at the door."""
+    """Whether requests may name a role that has no overlay; else that is an error on arrival."""
 
     def inputs(self) -> dict[str, pa.Table]:
         """The tables by the names that nodes know them by."""

@@ -3,7 +3,7 @@
 Gives: `EncoderChoice`, `Prompts`, `Served` (`URL#MODEL`) and the prefixes of the names. Nothing is loaded or asked here.
 
 Note: the profile of a corpus never says where a text is sent. A corpus may come from
-elsewhere; the server that sees a question is named by the settings of whoever asks, or there is none.
+elsewhere; the server that sees a question is named by the settings of the caller, or there is none.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Prompts:
 
     @property
     def mark(self) -> str:
-        """What of them stands in a profile: nothing where both are left to the model."""
+        """What of them is in a profile: nothing where both are left to the model."""
         if self == NO_PROMPTS:
             return ""
         told = "\0".join("-" if prompt is None else f"={prompt}" for prompt in (self.query, self.passage))
@@ -73,7 +73,7 @@ class Served:
 
     @classmethod
     def of(cls, given: str, at: str, prefix: str = OPENAI) -> Served:
-        """The two parts of what stands behind a prefix, `openai:` or `rerank:`.
+        """The two parts of what is behind a prefix, `openai:` or `rerank:`.
 
         Raises:
             InputError: a part is missing, or the address is none that may be asked.

@@ -180,7 +180,7 @@ class CrossEncoder:
 
 @dataclass
 class PairScores:
-    """Scores of pairs, made in the driving process; the last `PAIRS_KEPT` of them stay at hand."""
+    """Scores of pairs, made in the driving process; the last `PAIRS_KEPT` of them stay cached."""
 
     model: PairReader | None
     known: dict[Pair, float] = field(default_factory=dict)
@@ -209,7 +209,7 @@ def score_table(pool: pa.Table, requests: pa.Table, evidence: pa.Table, pairs: P
     texts = gathered(evidence["text"], pool["row"]).to_pylist()
     try:
         score = pairs.of(list(zip(questions, texts, strict=True)))
-    except Exception as error:  # whatever a model raises goes on with the node's name
+    except Exception as error:  # whatever a model raises carries the node's name
         error.add_note(f"node: {CROSS_ENCODER}")
         raise
     ids = {name: pool[name] for name in ("request_id", "evidence_id")}

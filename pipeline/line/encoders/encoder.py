@@ -191,7 +191,7 @@ def _tokenizer(file: Path) -> Any:
 
 
 def _on_cpu(weights: Path) -> tuple[Any, str]:
-    """The model, and what of it stands in the profile."""
+    """The model, and what of it is in the profile."""
     from .minilm import MiniLM, products_are_exact
 
     if not products_are_exact():

@@ -1,7 +1,7 @@
 """MiniLM of sentence-transformers in float32, for a CUDA device: every batch has one of a few shapes.
 
 Reads the pinned weights. Gives `FloatMiniLM.vectors` and `device_class`. The fixed shape decides which kernels run, and
-none of them adds rows of two texts; what texts stand beside one, and at which place, is held against each other on the
+none of them adds rows of two texts; what texts are beside one, and at which place, is compared with each other on the
 device itself before a vector is given, and a device where they matter is refused.
 
 Note: products in TF32 have ten bits of a fraction, and torch takes them where it is asked to

@@ -3,7 +3,7 @@
 Gives: `WEIGHTS_SUFFIX`, `weights_of`, `files_about`, `digest_of`, `loading`. No file is fetched, and no code of a folder is run.
 
 Note: a digest over several files names them, relative to the folder, so that a file that was moved or
-renamed counts. What stands beside the weights and tells a reader about them (`README.md`, pictures) does not count.
+renamed counts. What is beside the weights and tells a reader about them (`README.md`, pictures) does not count.
 """
 
 from __future__ import annotations

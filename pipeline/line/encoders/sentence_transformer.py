@@ -157,7 +157,7 @@ def _cached(name: str, download: bool) -> Path:
 
 
 def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Weights, and what stands beside them, of a folder that is a model."""
+    """Weights, and what is beside them, of a folder that is a model."""
     try:
         modules = json.loads((folder / _MODULES).read_bytes())
         kinds = [str(module["type"]) for module in modules]
@@ -243,7 +243,7 @@ def _vectors(
 
 
 def _expect_all_weights(model: Any, folder: Path) -> None:
-    """Refuse files with fewer numbers than the model has: the rest would be drawn at random in every process anew.
+    """Refuse files with fewer numbers than the model has: the rest would be drawn at random in every process again.
 
     Numbers are counted, and not names, which libraries change; a layer behind the pooling of BERT is often left out.
     """

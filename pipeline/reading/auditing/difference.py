@@ -1,7 +1,7 @@
 """`diff`: what two snapshots, or two runs, show differently: which items entered, left or moved, and why.
 
 Reads: tables of two sides in stored form, the pairs of requests that are compared. Gives: `item_changes`, one row per
-item that either side shows, and `compared`, which reads two snapshots or runs for somebody who may see both.
+item that either side shows, and `compared`, which reads two snapshots or runs for a user who may see both.
 
 Note: a caller learns of rows that passed every gate, as `why` tells them; of any other row it says `not_recalled`.
 """

@@ -5,7 +5,7 @@ Reads: a stored snapshot, its run's manifest and lineage, the log. Gives: a DSSE
 block and the snapshot; the predicate holds the tables in stored form (Arrow IPC, base64), the texts by SHA-256, the
 provenance, the lineage, and the lines of the log from the snapshot's own to the head.
 
-Note: free text stands among the texts alone, so a text that was erased is absent from the file and every digest still
+Note: free text is among the texts alone, so a text that was erased is absent from the file and every digest still
 follows. Erasing it later does not reach files that were handed out.
 """
 

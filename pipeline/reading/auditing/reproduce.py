@@ -135,7 +135,7 @@ def _table_difference(
     if was.equals(now):
         return None
     row = min(_first_other(was[name], now[name]) for name in keys)
-    if row < max(was.num_rows, now.num_rows):  # keys differ: a row stands on one side alone
+    if row < max(was.num_rows, now.num_rows):  # keys differ: a row is on one side alone
         ours, theirs = (_key(side, keys, row) for side in (was, now))
         if theirs is None or (ours is not None and _spelled(ours) < _spelled(theirs)):
             assert ours is not None

@@ -168,5 +168,5 @@ def policies_now(settings: Settings) -> Any:
 
 
 def request_ids(recorded: Recorded) -> Sequence[str]:
-    """The ids of the requests, those that were refused at the door included."""
+    """The ids of the requests, those that were refused on arrival included."""
     return pc.unique(recorded.captures["request_id"]).to_pylist()

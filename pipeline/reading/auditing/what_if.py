@@ -5,7 +5,7 @@ Reads: the frozen tables of a run (hits, score terms, candidates), the generatio
 
 Note: an answer from frozen tables equals a fresh run, because the plan is made again and compared first. Where a change
 reaches recall (a role adds words, `lane_k` asks for other hits, a larger pool holds rows that were not scored), the lanes
-run again over the pinned generation, for the requests that it reaches, and `recalled` says why. Hits and scores are never found anew otherwise; the words of
+run again over the pinned generation, for the requests that it reaches, and `recalled` says why. Hits and scores are never found again otherwise; the words of
 the question are looked up, because they choose the passages of what is cut. A wider scope is no what-if: it is a new request.
 """
 
