@@ -113,7 +113,7 @@ def summary_of(text: str, program: str = "") -> str | None:
     said = [
         (style, told)
         for line in lines
-        if line and len(line) <= LINE
+        if line and len(line) <= LINE and _any_of(styles).fullmatch(line)
         for style in styles
         if _pattern(style).fullmatch(line) and (told := _told(style, line)) is not None
     ]
@@ -127,6 +127,12 @@ def summary_of(text: str, program: str = "") -> str | None:
     if "passed" in outcomes and not _skipped(lines):
         return "passed"
     return "nothing" if outcomes or any(_NOTHING.search(line[:LINE]) for line in lines) else None
+
+
+@cache
+def _any_of(styles: tuple[str, ...]) -> re.Pattern[str]:
+    """One pattern for all of them: few lines are a summary of any style."""
+    return re.compile("|".join(f"(?:{_SUMMARIES[style]})" for style in styles))
 
 
 @cache
