@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.keys import among, codes_of, constants, flags_at, flat, integers, pair_positions, take_or
-from .columns.ragged import Ragged
+from .columns.ragged import Ragged, spread
 from .context_tables import (
     SELECTION,
     ContextSources,
@@ -33,7 +33,7 @@ from .context_tables import (
 )
 from .frames import micros
 from .scope.selectors import matching_paths
-from .turns.asof import HORIZON, before, last_by
+from .turns.asof import FOREVER, HORIZON, before, last_by
 from .turns.judging import known
 from .turns.scopes import (
     ALWAYS,
@@ -121,6 +121,7 @@ class _Work(Worth):
         on_topic = every_task[row] | (wanted[row] & about[turn]).any(axis=1)
         self.refuse_some("relevance", mine, ~(touched & on_topic), "out_of_task_scope")
         self.refuse_some("trust", mine, ~self._named(turn, self.path.take(pa.array(mine))), "unnamed_instructions")
+        self.judge_given(np.flatnonzero(self.of("system_rules", "repository_instructions")), rules)
 
     def judge_constraints(self) -> None:
         """What the state keeps of the user's words and of earlier rounds: in zones of the turn, and in the same words once."""
@@ -202,16 +203,40 @@ class _Work(Worth):
         for (owner, fact, seq), reason, judged in (
             (self.held("modified"), "stale_version", dated),
             (changed, "stale_version", dated),
-            (self.held("read"), "superseded", dated & reading),
         ):
             last = value_at((turn, path), (owner, fact), seq)
             self.refuse_some("currency", index, (last > shown) & judged, reason)
+        self._judge_reads(index[reading & known(path)], events)
         doubtful = (self._any_changed(*changed)[turn] > shown) & dated & ~here
         self.reason[index[doubtful & self.passed()[index]]] = "may_have_changed"
+        self.judge_given(index[item], items)
         missing = self.of("retrieval_result") & (self.row < 0)
         self.refuse("trust", missing, "snapshot_missing")
         empty = np.asarray(take_or(items["label"], row[item]).is_null()).astype(bool)
         self.refuse_some("worth", index[item], empty, "snapshot_empty")
+
+    def _judge_reads(self, index: Int, events: pa.Table) -> None:
+        """What was read of a file, and read again later: the same lines or more of them, or in another version."""
+        at = pa.array(self.row[index])
+        lines = pc.extract_regex(flat(events["subject"]).take(at), pattern=r"^(?P<first>\d+)-(?P<last>\d+)$")
+        first, last = (
+            integers(pc.struct_field(lines, name).cast(pa.int64()).fill_null(whole))
+            for name, whole in (("first", 1), ("last", FOREVER))
+        )
+        version, versioned = flat(events["version"]).take(at), known(flat(events["version"]).take(at))
+        code = codes_of([version.fill_null("")])
+        told = among(flat(events["visibility"]).take(at), ("model-visible",)) & self.zone(index, events)
+        group = codes_of([pa.array(self.turn[index]), self.path.take(pa.array(index))])
+        order = np.lexsort((self.seq[index], group))
+        place = np.arange(len(index))
+        which, behind = spread(place + 1, group[order].searchsorted(group[order], side="right") - place - 1)
+        older, newer = order[which], order[behind]
+        other = versioned[older] & versioned[newer] & (code[older] != code[newer])
+        again = (first[newer] <= first[older]) & (last[newer] >= last[older])
+        for reason, mask in (("stale_version", other), ("superseded", again)):
+            refused = np.zeros(len(index), dtype=bool)
+            refused[older[mask & told[newer]]] = True
+            self.refuse_some("currency", index, refused, reason)
 
     def _any_changed(self, owner: Int, fact: pa.Array, seq: Int) -> Int:
         """The last event of each turn that may have changed files that it does not name, -1 for none."""
@@ -253,23 +278,25 @@ class _Work(Worth):
         self.refuse("permission", among(content, ("audit_only",)), "audit_only")
         self.refuse_some("permission", of_event, ~self.zone(of_event, events), "zone_denied")
         found = np.flatnonzero(self.of("search_match"))
-        self._as_its_event(found, matches["session_id"], matches["seq"], events)
+        self._as_its_event(found, *self._places(found, matches, "seq"), events)
+        item = np.flatnonzero(self.of("retrieval_result") & (self.seq >= 0))
+        session = flat(self.turns["session_id"]).take(pa.array(self.turn[item]))
+        self._as_its_event(item, session, pa.array(self.seq[item]), events)
 
-    def _as_its_event(self, index: Int, session: pa.ChunkedArray, seq: pa.ChunkedArray, events: pa.Table) -> None:
-        """What an event brought, by the row of each source, is shown where the event itself may be."""
-        at, row = pa.array(self.row[index]), np.full(len(index), -1, dtype=np.int64)
-        asked = (flat(session).take(at), flat(seq).take(at).cast(pa.string()))
-        given = np.flatnonzero(known(asked[0]))
-        row[given] = pair_positions(
-            tuple(each.take(pa.array(given)) for each in asked), (events["session_id"], events["seq"].cast(pa.string()))
-        )
+    def _places(self, index: Int, table: pa.Table, seq: str) -> tuple[pa.Array, pa.Array]:
+        """The session and the event that the row of each source comes from."""
+        at = pa.array(self.row[index])
+        return flat(table["session_id"]).take(at), flat(table[seq]).take(at)
+
+    def _as_its_event(self, index: Int, session: pa.Array, seq: pa.Array, events: pa.Table) -> None:
+        """What an event brought, by the session and place of the event, is shown where the event itself may be."""
+        row, given = np.full(len(index), -1, dtype=np.int64), np.flatnonzero(known(session))
+        asked = (session.take(pa.array(given)), seq.cast(pa.string()).take(pa.array(given)))
+        row[given] = pair_positions(asked, (events["session_id"], events["seq"].cast(pa.string())))
         index, row = index[row >= 0], row[row >= 0]
         at = pa.array(row)
-        sight = flat(events["visibility"]).take(at)
         zone = permitted(self.turn[index], flat(events["zone"]).take(at), self.turns["zones"])
-        self.refuse_some("permission", index, among(sight, ("user-only",)), "ui_only")
-        self.refuse_some("permission", index, among(sight, ("runtime-only", "denied")), "audit_only")
-        self.refuse_some("permission", index, ~zone, "zone_denied")
+        self.judge_sight(index, zone, flat(events["visibility"]).take(at))
 
     # --- memories ---------------------------------------------------------------------------------------------------
 
@@ -306,7 +333,7 @@ class _Work(Worth):
         self.refuse_some("trust", mine, guess & ~among(state, ("verified",)), "model_guess")
         self.refuse_some("trust", mine, ~governed, "ungoverned_memory")
         self.refuse_some("permission", mine, ~self.zone(mine, memories), "zone_denied")
-        self._as_its_event(mine, memories["session_id"], memories["from_seq"], events)
+        self._as_its_event(mine, *self._places(mine, memories, "from_seq"), events)
         confidence = flat(memories["confidence"]).take(at).fill_null(0.0).to_numpy(zero_copy_only=False)
         self.refuse_some("worth", mine, confidence < self.allowed("memory_confidence")[mine], "low_confidence")
         order = np.lexsort((row, -micros(checked, 0), -confidence, turn))

@@ -28,7 +28,7 @@ from .context_tables import (
     TurnStates,
 )
 from .turns.asof import FOREVER, Sessions, before, holding, last_per
-from .turns.asserting import assertions
+from .turns.asserting import ABOUT, assertions
 from .turns.joining import joined
 from .turns.scopes import paths_named, permitted
 
@@ -90,24 +90,28 @@ def _replaced(which: Int, seq: Int, after: int) -> Int:
 
 
 def _cleared(made: pa.Table, seq: Int) -> Int:
-    """The event at which a failure ended: the first behind it in which a check passed that the failure names, its own or a wider one."""
+    """The event at which a fact was ended by name: a failure by the first check behind it that passed and that it names, its own or a
+    wider one; a denial by the first grant behind it that names what it is about, and no action.
+    """
     until = np.full(made.num_rows, FOREVER, dtype=np.int64)
-    failing, clearing = (np.flatnonzero(among(made["slot"], (slot,))) for slot in ("failure", "cleared"))
-    if not len(failing) or not len(clearing):
-        return until
     fact, session = flat(made["fact"]), flat(made["session_id"])
-    named = Ragged.of(pc.split_pattern(fact.take(pa.array(failing)), "\n"))
-    names = named.vocabulary.take(pa.array(named.codes)).cast(pa.string())
-    rows = np.concatenate([failing[named.rows], clearing])
-    passed = fact.take(pa.array(clearing)).cast(pa.string())
-    code = codes_of([session.take(pa.array(rows)), pa.concat_arrays([names, passed])])
-    key = code * (int(seq.max()) + 3) + seq[rows] + 1
-    first = len(named.rows)
-    order = np.argsort(key[first:], kind="stable") + first
-    place = key[order].searchsorted(key[:first], side="right")
-    found = np.flatnonzero(place < len(order))
-    found = found[code[order[place[found]]] == code[found]]
-    np.minimum.at(until, failing[named.rows[found]], seq[rows[order[place[found]]]])
+    for slot, ending, between, most in (("failure", "cleared", "\n", None), ("approval", "lifted", ABOUT, 1)):
+        held, ended = (np.flatnonzero(among(made["slot"], (each,))) for each in (slot, ending))
+        if not len(held) or not len(ended):
+            continue
+        named = Ragged.of(pc.list_slice(pc.split_pattern(fact.take(pa.array(held)), between), 0, most))
+        names = named.vocabulary.take(pa.array(named.codes)).cast(pa.string())
+        rows = np.concatenate([held[named.rows], ended])
+        code = codes_of(
+            [session.take(pa.array(rows)), pa.concat_arrays([names, fact.take(pa.array(ended)).cast(pa.string())])]
+        )
+        key = code * (int(seq.max()) + 3) + seq[rows] + 1
+        first = len(named.rows)
+        order = np.argsort(key[first:], kind="stable") + first
+        place = key[order].searchsorted(key[:first], side="right")
+        found = np.flatnonzero(place < len(order))
+        found = found[code[order[place[found]]] == code[found]]
+        np.minimum.at(until, held[named.rows[found]], seq[rows[order[place[found]]]])
     return until
 
 

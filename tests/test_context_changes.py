@@ -12,10 +12,22 @@ CHANGES = {
     "cat <<'EOF' > a.py\nx\nEOF": ("a.py",), "git checkout -- a.ts": ("a.ts",), "git checkout other": ("*",), "git stash pop": ("*",),
     "git pull --rebase": ("*",), "git reset --hard": ("*",), "git -C web merge x": ("*",), "patch -p1 < x.diff": ("*",), "black .": ("*",),
     "ruff format .": ("*",), "npx prettier --write src": ("*",), "eslint --fix src": ("*",), "rm -rf src": ("*",), "rm *.ts": ("*",),
+    "curl -o a.ts https://x/b": ("a.ts",), "curl -sSLo a.ts https://x/b": ("a.ts",), "curl -oa.ts https://x/b": ("a.ts",), "curl --output=a.ts x": ("a.ts",),
+    "curl -sO https://x.org/src/a.ts?raw=1": ("a.ts",), "wget -O a.ts https://x/b": ("a.ts",), "wget -qO a.ts https://x/b": ("a.ts",),
+    "wget https://x.org/a.ts": ("a.ts",), "wget --output-document=a.ts x": ("a.ts",), "dd if=b.ts of=a.ts bs=1": ("a.ts",),
+    "sort -o a.txt a.txt": ("a.txt",), "sort -u -oa.txt b.txt": ("a.txt",), "sort --output=a.txt b.txt": ("a.txt",),
+    "awk -i inplace '{print}' a.txt b.txt": ("a.txt", "b.txt"), "gawk -i inplace -f x.awk a.txt": ("a.txt",), "echo 1 | tee -a a.ts b.ts": ("a.ts", "b.ts"),
+    "cp b.ts a.ts": ("a.ts",), "cp new/a.ts src/": ("src/a.ts",), "cp a.ts b.ts src": ("src/a.ts", "src/b.ts"), "cp a.ts src": ("src", "src/a.ts"),
+    "cp -t src a.ts b.ts": ("*",), "mv new/a.ts src/": ("new/a.ts", "src/a.ts"), "cd web && cp x/a.ts .": ("web", "web/a.ts"), "install -m 644 a.ts src/a.ts": ("src/a.ts",),
+    "make 2> a.log": ("a.log",), "make &>> a.log": ("a.log",), "make >& a.log": ("a.log",), "cat b > a.ts 2>&1": ("a.ts",),
+    "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/a.ts\n-1\n+2\n*** Move to: src/b.ts\n*** End Patch\nEOF": ("src/a.ts", "src/b.ts"),
+    "apply_patch < x.patch": ("*",), "sort a | sponge a": ("a",), "git diff --output=a.diff": ("a.diff",), "bash -lc 'curl -o a.ts https://x'": ("a.ts",),
 }  # fmt: skip
 CHANGES_NOTHING = (
     "git status", "git stash list", "git checkout -b fix", "git reset HEAD a.ts", "git restore --staged a.ts", "git commit -am x", "sed -n 1p a.ts",
     "black --check .", "ruff format --check .", "ls 2>/dev/null", "grep -w format a.ts", "pytest", "tar -tf a.tar", "echo 'a > b'",
+    "curl https://x/a.ts", "wget -qO- https://x/a.ts", "dd if=a.ts of=/dev/null", "sort a.txt", "awk '{print}' a.txt", "make 2>&1", "grep -o x a.ts", "curl -o - https://x",
+    "ssh -o A=b host",
 )  # fmt: skip
 
 

@@ -77,15 +77,15 @@ def test_a_line_that_was_torn_at_any_byte_is_left_out_and_told_and_removed_by_th
     file = folder / "events.jsonl"
     whole = file.read_bytes()
     before = whole.rfind(b"\n", 0, -1) + 1
-    for size in range(before, len(whole), 11):
+    for size in range(before + 1, len(whole), 11):
         file.write_bytes(whole[:size])
         view = SessionLog.open(folder).view()
         assert view.tables.events["event_id"].to_pylist()[-1] == WRITTEN[-2]
-        note = f"events.jsonl ends with {size - before} bytes" if size > before else "the last event is missing"
+        note = f"events.jsonl ends with {size - before} bytes"
         assert [each.startswith(note) for each in view.notes] == [True]
         log = SessionLog.open(folder)
         assert log.append(EVENTS) == 1
-        assert log.told == [f"{size - before} bytes of an append that was interrupted were removed"] * (size > before)
+        assert log.told == [f"{size - before} bytes of an append that was interrupted were removed"]
         assert SessionLog.open(folder).view().notes == []
         assert file.read_bytes() == whole and log.count() == len(EVENTS)
 
@@ -126,7 +126,31 @@ def test_an_event_that_was_rewritten_is_noticed(folder: Path, place: int):
     ), "the log as it now is; no checkpoint of other lines was used"
 
 
-@pytest.mark.parametrize("place", [0, 1, 70, len(EVENTS) - 2])
+def test_a_torn_line_that_was_removed_is_no_lost_event_where_the_append_stopped_behind_it(
+    folder: Path, monkeypatch: Any
+):
+    file = folder / "events.jsonl"
+    file.write_bytes(file.read_bytes()[:-7])
+    log = SessionLog.open(folder)
+    monkeypatch.setattr(type(log._lines), "append", _stopped)
+    with pytest.raises(KeyboardInterrupt):
+        log.append(EVENTS)
+    monkeypatch.undo()
+    assert SessionLog.open(folder).view().notes == [] and SessionLog.open(folder).append(EVENTS) == 1
+
+
+def _stopped(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_log_whose_head_is_gone_is_what_its_lines_say(folder: Path):
+    file = folder / "events.jsonl"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    (folder / "head.json").unlink()
+    assert SessionLog.open(folder).count() == len(EVENTS) - 1
+
+
+@pytest.mark.parametrize("place", [0, 1, 70, len(EVENTS) - 2, len(EVENTS) - 1])
 def test_one_line_that_is_gone_is_noticed_wherever_it_stood(folder: Path, place: int):
     file = folder / "events.jsonl"
     lines = file.read_text().splitlines(keepends=True)

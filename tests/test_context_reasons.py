@@ -278,3 +278,11 @@ def test_a_record_has_one_row_for_every_event_alone_or_in_the_reference_to_the_l
         ]
         early = [number for low, high in together for number in range(int(low), int(high) + 1)]
         assert sorted([*alone, *early]) == list(range(end))
+
+
+def test_words_of_a_command_are_found():
+    session = Session()
+    session.add("command.finished", turn=1, command="pnpm run migrate --step 7", exitCode=0, stdout="done")
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="src")
+    found = why(projected(session), "migrate --step 7", events=rows(session))
+    assert [each["source_id"] for each in found["sources"]] == ["event:e1"]

@@ -37,9 +37,13 @@ LOG_EVENTS = table(
     summary=text("its key fragment in one line", nullable=True),
     excerpt=text("the lines around what failed", nullable=True),
     ref=string("artifact that has the full text", nullable=True),
-    command=text("the command that ran, or the name and argument of the tool", nullable=True),
+    command=text(
+        "the command that ran, or the name and argument of the tool; of a permission the tool, the action and the command",
+        nullable=True,
+    ),
     exit_code=int32("how the command ended", nullable=True),
     failed=boolean("the command failed, was denied or timed out"),
+    grants=boolean("it gives a permission: a grant that does not say no, a confirmation that says yes"),
     check_scope=string(
         "of tests, lints, type checks and builds their names: program, place, and what they are narrowed to, `pytest in web:tests/a.py`",
         nullable=True,
@@ -149,6 +153,8 @@ RULE_TEXTS = table(
     line=int32("line in that file", nullable=True),
     folder=string("folder whose files it is for, `` = the repository"),
     topics=strings("topics that it is about; none = every task"),
+    zone=string("public, internal, private or restricted; null = every turn may see it", nullable=True),
+    visibility=string("model-visible, user-only or runtime-only; null = model-visible", nullable=True),
     text=text("the rule, a whole section"),
 )
 
@@ -194,6 +200,8 @@ RETRIEVED_ITEMS = table(
     standing=string("how its text may speak"),
     generated=boolean("the file is made by a tool"),
     public_api=boolean("the file exports an interface"),
+    zone=string("public, internal, private or restricted; null = its contract let it through", nullable=True),
+    visibility=string("model-visible, user-only or runtime-only; null = model-visible", nullable=True),
     text=text("the text that the block shows", nullable=True),
 )
 

@@ -20,7 +20,7 @@ from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
 
-__all__ = ["RING", "assertions"]
+__all__ = ["ABOUT", "RING", "assertions"]
 
 Bool = NDArray[np.bool_]
 
@@ -30,6 +30,8 @@ OTHERS = ("system", "global", "repository", "model", "memory", "tool")
 """Standings besides the user's: what one of them says replaces its own facts alone. Whoever is not named is a tool."""
 SHARED = ("public", "internal")
 """Zones whose words a state keeps; those of others stand in their event alone."""
+ABOUT = "\x1f"
+"""Between what a denial is about and the action that it denies."""
 _DENIED_CHARACTERS = 80
 """Of a command that was denied, the characters that the state keeps."""
 _TEXT = pa.large_string()
@@ -162,18 +164,23 @@ def _files(of: _Events) -> Iterator[pa.Table]:
     modified = of.kind("file.modified")
     yield of.facts("modified", modified & on_file & of.shown, path, version)
     yield of.facts("changed", modified & on_file & ~of.shown, path, of.id)
-    whole = of.kind("file.read") & ~of.has("subject")  # lines 101 to 200 take the place of no others
-    yield of.facts("read", whole & on_file & of.shown, path, version)
     yield of.each("changed", "may_change", of.has("may_change"))
     yield of.facts("verification", modified | (of.has("may_change") & ~of.has("check_scope")), of.one, of.none)
 
 
 def _permissions(of: _Events) -> Iterator[pa.Table]:
-    granted = of.kind("permission.granted") & of.by_harness | of.kind("user.confirmation") & of.by_user
+    """What is denied, by what it is about and the action. A grant that names an action ends the denial of that action alone, one that
+    names none those of all actions.
+    """
+    granted = np.asarray(of.column("grants")).astype(bool) & (
+        of.kind("permission.granted") & of.by_harness | of.kind("user.confirmation") & of.by_user
+    )
     command = joined(" (", pc.utf8_slice_codeunits(of.column("command"), 0, _DENIED_CHARACTERS), ")")
     denied = joined(of.named, command, skip_nulls=True)
-    yield of.facts("approval", of.kind("permission.denied") & of.shown, of.named, denied)
-    yield of.facts("approval", granted, of.named, of.none)
+    about = joined(of.named, ABOUT, pc.fill_null(of.column("command"), ""))
+    yield of.facts("approval", of.kind("permission.denied") & of.shown, about, denied)
+    yield of.facts("approval", granted & of.has("command"), about, of.none)
+    yield of.facts("lifted", granted & ~of.has("command"), of.named, of.named)
 
 
 def _told(of: _Events) -> Iterator[pa.Table]:

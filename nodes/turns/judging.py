@@ -95,6 +95,18 @@ class Judgment:
         """Whether the turn may see the zone of each source."""
         return permitted(self.turn[index], flat(table["zone"]).take(pa.array(self.row[index])), self.turns["zones"])
 
+    def judge_sight(self, index: Int, turn_sees: Bool, visibility: pa.Array) -> None:
+        """Refuse what its zone or its visibility keeps from the model; a null visibility keeps nothing."""
+        self.refuse_some("permission", index, among(visibility, ("user-only",)), "ui_only")
+        self.refuse_some("permission", index, among(visibility, ("runtime-only", "denied")), "audit_only")
+        self.refuse_some("permission", index, ~turn_sees, "zone_denied")
+
+    def judge_given(self, index: Int, table: pa.Table) -> None:
+        """Refuse what a caller gave with a zone or a visibility that keeps it from the turn."""
+        at = pa.array(self.row[index])
+        sees = self.zone(index, table) | ~known(flat(table["zone"]).take(at))
+        self.judge_sight(index, sees, flat(table["visibility"]).take(at))
+
     def passed(self) -> Bool:
         return self.gate == len(GATES.values)
 

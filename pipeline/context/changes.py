@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from .shell import Segment, first_word, segments_of, started
@@ -25,11 +26,36 @@ _PRODUCED = frozenset(("dist", "build", "target", "node_modules", ".venv", "venv
 """Folders of what tools produce: nobody reads them as sources."""
 _FORMATTERS = frozenset(("black", "isort", "prettier", "gofmt", "rustfmt", "autopep8", "yapf", "clang-format", "shfmt", "autoflake", "pyupgrade",
                          "dos2unix", "goimports", "2to3", "codemod"))  # fmt: skip
-_WRITES = frozenset((">", ">>", ">|", "&>", "&>>", ">&"))
-_ARGUMENTS = frozenset(
-    ("mv", "rm", "cp", "tee", "truncate", "unlink", "ln", "install", "rsync", "dd", "rmdir", "shred")
-)
+_WRITES = frozenset((">", ">>", ">|", "&>", "&>>", ">&", "<>"))
+_ARGUMENTS = frozenset(("rm", "tee", "truncate", "unlink", "rmdir", "shred", "sponge"))
 """Programs that change the files that they name."""
+_COPIES = frozenset(("mv", "cp", "ln", "install", "rsync", "scp"))
+"""Programs that write what they name last."""
+_DOWNLOADS = {"curl": "o", "wget": "O"}
+_OUTPUTS = {
+    **_DOWNLOADS,
+    "sort": "o",
+    "pandoc": "o",
+    "gcc": "o",
+    "g++": "o",
+    "cc": "o",
+    "clang": "o",
+    "rustc": "o",
+    "iconv": "o",
+    "tsc": "",
+}
+"""Programs with the letter of the option that names the file that they write."""
+_OUTPUT = (
+    "--output",
+    "--output-document",
+    "--output-file",
+    "--outfile",
+    "--out-file",
+    "--outFile",
+    "--target-directory",
+)
+"""Options that name a file that is written, whatever the program."""
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+?)\s*$", re.MULTILINE)
 
 
 def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
@@ -40,19 +66,21 @@ def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
         words = started(segment.words)
         if words[:1] in (("cd",), ("pushd",)):
             place /= words[1] if len(words) > 1 else "~"
-        for path in changes_of(segment):
+        by_patch = [each["path"] for each in _PATCHED.finditer(command or "")] if words[:1] == ("apply_patch",) else []
+        for path in by_patch or changes_of(segment):
             found[path if path == ANY_FILE else (place / path).as_posix()] = None
     return (ANY_FILE,) if ANY_FILE in found else tuple(found)
 
 
 def changes_of(segment: Segment) -> tuple[str, ...]:
     """The same of one program of a command, from where it stands."""
-    written = (
-        path
-        for sign, path in segment.redirects
-        if sign in _WRITES and not path.startswith("/dev/") and not path.isdigit()
-    )
+    written = (path for sign, path in segment.redirects if sign in _WRITES and not _stream(path))
     return (*_changed_by(started(segment.words)), *written)
+
+
+def _stream(word: str) -> bool:
+    """Whether output goes to a stream, which is no file."""
+    return word.startswith(("/dev/", "&")) or word.isdigit() or word == "-"
 
 
 def _changed_by(words: Sequence[str]) -> Iterator[str]:
@@ -64,6 +92,7 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
     named = [word for place, word in enumerate(rest) if not word.startswith("-") and place not in scripts]
     options = {word.split("=")[0] for word in rest if word.startswith("-")}
     verb = first_word(rest, ("-C", "-c", "--git-dir", "--work-tree"))
+    yield from _outputs(program, rest, named)
     if program == "git":
         yield from _changed_by_git(str(verb), rest, options)
     elif program in ("sed", "gsed", "perl", "ruby") and any(
@@ -72,11 +101,52 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
         yield from named[0 if scripts or any(o[1:2] != "-" and o.endswith("e") for o in options) else 1 :] or (
             ANY_FILE,
         )
-    elif program in _ARGUMENTS:
-        whole = bool(options & _RECURSIVE) and not all(set(PurePosixPath(word).parts) & _PRODUCED for word in named)
-        yield from (ANY_FILE,) if whole or any(set(word) & set("*?[$") for word in named) else named
+    elif program in ("awk", "gawk") and "inplace" in rest:
+        files = [word for word in named if word != "inplace"]
+        yield from files[0 if scripts else 1 :] or (ANY_FILE,)
+    elif program == "dd":
+        yield from (word.removeprefix("of=") for word in rest if word.startswith("of=") and not _stream(word[3:]))
+    elif program in _ARGUMENTS or program in _COPIES:
+        many = options & (_SPREAD if program in _COPIES else _RECURSIVE - {"-a"})
+        whole = bool(many) and not all(set(PurePosixPath(word).parts) & _PRODUCED for word in named)
+        valued = {place + 1 for place, word in enumerate(rest) if word in ("-m", "-o", "-g", "-e", "-P", "-i", "-S")}
+        if whole or any(set(word) & set("*?[$") for word in named):
+            yield ANY_FILE
+        elif program in _COPIES and not many:
+            words = [word for place, word in enumerate(rest) if word[:1] != "-" and place not in valued]
+            yield from _copied(words, moved=program == "mv")
+        else:
+            yield from named
     elif _formats(program, verb, options) or _rewrites(program, rest, options):
         yield ANY_FILE
+
+
+def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
+    """The files that a copy changes: its target, which may be a folder, and those that it moves away."""
+    sources, target = named[:-1], PurePosixPath(*named[-1:])
+    if moved:
+        yield from sources
+    if len(sources) < 2 and not (named and named[-1].endswith("/")):
+        yield from named[-1:]
+    if len(sources) > 1 or not target.suffix:
+        yield from ((target / PurePosixPath(source).name).as_posix() for source in sources)
+
+
+def _outputs(program: str, rest: Sequence[str], named: Sequence[str]) -> Iterator[str]:
+    """The files that options name for what a program writes; of a download without one, the file that its address names."""
+    letter = _OUTPUTS.get(program)
+    found = [
+        after
+        for word, after in pairwise([*rest, ""])
+        if word in _OUTPUT or (letter and re.fullmatch(f"-[a-zA-Z]*{letter}", word))
+    ]
+    found += [word.split("=", 1)[1] for word in rest if word.split("=", 1)[0] in _OUTPUT and "=" in word]
+    attached = re.compile(rf"-[a-zA-Z]*?{letter}(?P<file>[^a-zA-Z].*|\w*[./].*)") if letter else None
+    found += [each["file"] for word in rest if attached and (each := attached.fullmatch(word))]
+    kept = program == "wget" or any(re.fullmatch("-[a-zA-Z]*O[a-zA-Z]*|--remote-name", word) for word in rest)
+    if program in _DOWNLOADS and kept and not found:
+        found = [PurePosixPath(word.split("?")[0]).name for word in named if "/" in word]
+    yield from (path for path in found if path and not _stream(path))
 
 
 def _formats(program: str, verb: str | None, options: set[str]) -> bool:
@@ -92,7 +162,7 @@ def _rewrites(program: str, rest: Sequence[str], options: set[str]) -> bool:
     """Whether a program writes files that only its input names."""
     if program in ("tar", "unzip", "7z", "gunzip"):
         return not options & {"-t", "-tf", "-tzf", "--list", "-l"}
-    return program == "patch" or (program in ("xargs", "find") and bool(_WRITERS & set(rest)))
+    return program in ("patch", "apply_patch") or (program in ("xargs", "find") and bool(_WRITERS & set(rest)))
 
 
 _WRITERS = frozenset(("sed", "rm", "mv", "perl", "-delete", "-exec"))
@@ -117,6 +187,8 @@ _FORMATTING = frozenset(
 )
 _FORMAT_VERBS = ("format", "fmt", "fix")
 _RECURSIVE = frozenset(("-r", "-R", "-rf", "-fr", "-Rf", "-a", "-av", "--recursive"))
+_SPREAD = _RECURSIVE | {"-t", "--target-directory"}
+"""Options by which a copy writes more files than it names last."""
 _FIXES = frozenset(("--fix", "--write", "--autofix", "--apply", "--autocorrect", "--auto-correct"))
 
 

@@ -1,6 +1,7 @@
 """One session event as rows: what it says, who speaks, how it came out, and the matches and the memory that it carries.
 
-Gives `event_row`, `match_rows`, `memory_row` and `recalled_row`, and of an event `payload_of` and `long_text`.
+Gives `event_row`, `match_rows`, `recalled_row` and `given_memory`, of an event `payload_of` and `long_text`, and of any
+record `sight_of`.
 
 Note: who speaks is what the event names as its origin, else what its kind implies; of the event and its payload the one that is not the
 user. What the user says is never cut; another long text is cut, and all of it is an artifact.
@@ -9,7 +10,7 @@ user. What the user says is never cut; another long text is cut, and all of it i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...nodes.errors import InputError
@@ -23,15 +24,15 @@ from .checks import place_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcomes import checked
+from .permissions import ABOUT_PERMISSIONS, action_of, grants
 
-__all__ = ["event_row", "long_text", "match_rows", "memory_row", "payload_of", "recalled_row"]
+__all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "recalled_row", "sight_of"]
 
 LONG = 6_000
 """Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
 _MASK = "[REDACTED:"
-_SPEAKERS = {"user": "user", "model": "model", "system": "system", "repository": "system", "global": "system",
-             "memory": "memory"}  # fmt: skip
-"""Who speaks by the name of an origin; whoever else it names is a tool."""
+_SPEAKERS = {"user": "user", "model": "model", "system": "system", "memory": "memory"}
+"""Who speaks by the name of an origin; whoever else it names is a tool. Rule files are no speakers: they grant nothing."""
 KEY_KINDS = frozenset(EVENT_ACTORS) - {
     "rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
     "phase.changed", "constraint.ended",
@@ -61,6 +62,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     arguments = payload.value("arguments", "input")
     if arguments is not None and command:
         command = f"{command} {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+    if kind in ABOUT_PERMISSIONS:
+        command = action_of(payload, command)
     code = _exit_code(payload)
     timed_out = given == "timeout" or payload.value("timedOut", "timed_out") is True
     root = one_path(payload.text("root", "workspaceRoot", "workspace_root")) or ""
@@ -69,7 +72,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
     failed |= kind in ("tool.error", "permission.denied")
     origin = _origin(record, payload)
-    actor = EVENT_ACTORS[kind] if origin is None else _SPEAKERS.get(origin, "tool")
+    actor = EVENT_ACTORS[kind] if origin is None else _speaker(origin)
     class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
     excerpt, suspicious = None, False
     changed = may_change(command, folder) if kind == "command.finished" else ()
@@ -125,8 +128,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "actor": actor,
         "key_event": key if isinstance(key, bool) else kind in KEY_KINDS,
         "observation_class": class_,
-        "visibility": _narrowest(VISIBILITIES, record, payload, "visibility") or "model-visible",
-        "zone": _narrowest(ZONES, record, payload, "zone", "sensitivity") or "internal",
+        **{"visibility": "model-visible", "zone": "internal", **sight_of(record, payload)},
         "text": text,
         "characters": whole,
         "cut": whole > LONG and actor != "user",
@@ -139,6 +141,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "command": command,
         "exit_code": code,
         "failed": failed,
+        "grants": grants(kind, payload, text),
         **check,
         "may_change": list(map(one_path, changed)) or None,
         "path": one_path(payload.text("path", "file", "filePath", "file_path")),
@@ -214,10 +217,19 @@ def _origin(record: Record, payload: Record) -> str | None:
     return next((each for each in said if _SPEAKERS.get(each) != "user"), said[0] if said else None)
 
 
-def _narrowest(words: Vocabulary, record: Record, payload: Record, *names: str) -> str | None:
-    """The last word of a list from open to closed that an event or its payload says."""
-    said = [word for each in (record, payload) if (word := each.word(words, *names))]
+def _narrowest(words: Vocabulary, records: Iterable[Record], *names: str) -> str | None:
+    """The last word of a list from open to closed that one of some records says."""
+    said = [word for each in records if (word := each.word(words, *names))]
     return max(said, key=words.values.index, default=None)
+
+
+def sight_of(*records: Record) -> dict[str, str]:
+    """The zone and the visibility that records say, the narrowest of each; of a record and what it lies in, both count."""
+    zone, visibility = (
+        _narrowest(ZONES, records, "zone", "sensitivity"),
+        _narrowest(VISIBILITIES, records, "visibility"),
+    )
+    return {name: said for name, said in (("zone", zone), ("visibility", visibility)) if said is not None}
 
 
 def _cut(text: str, most: int = LONG) -> str:
@@ -278,7 +290,7 @@ def _found(payload: Record) -> str | None:
     return f"{len(paths)} matches: {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "") if named else None
 
 
-def memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> dict[str, Any]:
+def _memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> dict[str, Any]:
     """A memory record from its fields (S3.52)."""
     id_ = payload.identifier("memoryId", "memory_id", "id")
     if id_ is None:
@@ -307,7 +319,20 @@ def _confidence(payload: Record) -> float | None:
 
 
 def recalled_row(payload: Record, row: dict[str, Any]) -> dict[str, Any]:
-    """A memory that the session recalled. What a tool, the model or the web calls a memory, no governance let through."""
-    governed = row["actor"] in ("memory", "system", "user")
-    made = memory_row(payload, session_id=row["session_id"], from_seq=row["seq"])
-    return made if governed else {**made, "lifecycle": "candidate"}
+    """A memory that the session recalled."""
+    return _governed(_memory_row(payload, session_id=row["session_id"], from_seq=row["seq"]), row["actor"])
+
+
+def given_memory(record: Record) -> dict[str, Any]:
+    """A memory that a caller gives for every session."""
+    origin = _origin(record, record)
+    return _governed(_memory_row(record, session_id=None, from_seq=0), "memory" if origin is None else _speaker(origin))
+
+
+def _governed(memory: dict[str, Any], speaker: str) -> dict[str, Any]:
+    """A memory by who gives it. What a tool, the model or the web calls a memory, no governance let through."""
+    return memory if speaker in ("memory", "system", "user") else {**memory, "lifecycle": "candidate"}
+
+
+def _speaker(origin: str) -> str:
+    return _SPEAKERS.get(origin, "tool")

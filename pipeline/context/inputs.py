@@ -28,13 +28,14 @@ from ...nodes.vocabulary import STANDINGS, ZONES
 from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .checks import EVERYTHING
-from .event_rows import memory_row
+from .event_rows import given_memory, sight_of
 from .masking import from_folder, is_absolute, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
 
 __all__ = [
     "INSTRUCTION_FILES",
     "budget_fields",
+    "default_fields",
     "items_of_replay",
     "read_memories",
     "read_rules",
@@ -61,7 +62,7 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
         InputError: a record is not what was expected, or there are more than a projection reads.
     """
     rows = [
-        memory_row(_record(value, f"{at}[{number}]"), session_id=None, from_seq=0)
+        given_memory(_record(value, f"{at}[{number}]"))
         for number, value in enumerate(masked_values(listed(values, "memories", at), lambda n: f"{at}[{n}]"))
     ]
     if len(rows) > MOST_MEMORIES:
@@ -128,6 +129,7 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
                     "standing": "evidence",
                     "generated": False,
                     "public_api": False,
+                    **sight_of(record),
                 }
             )
         for place, each in enumerate(given):
@@ -147,7 +149,7 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
                     "evidence_kind": item.text("evidence_kind", "kind") or "doc", "path": path, "locator": locator,
                     "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
                     "generated": _flag(item, "generated", _GENERATED, path), "public_api": _flag(item, "public_api", _PUBLIC, path),
-                    "text": item.text("text", "content", "excerpt"),
+                    "text": item.text("text", "content", "excerpt"), **{"zone": "internal", **sight_of(record, item)},
                 }
             )  # fmt: skip
         names.append(name)
@@ -198,7 +200,7 @@ def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
     """The columns of CONTEXT_TURNS that a budget sets (S3.34)."""
-    record = _record(value or {}, at)
+    record = _record({} if value is None else value, at)
     known = {"maxTokens", "max_tokens", "reserved", "parts", "reservedOutputTokens", "reserved_output_tokens", "tokenizer", "trimOrder", "trim_order",
              "tailLimit", "tail_limit", "disclosure", "fences"}  # fmt: skip
     if unknown := sorted(set(record.fields) - known):
@@ -255,7 +257,7 @@ def _trim_order(value: Any, at: str) -> list[str]:
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
     """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first event at hand."""
-    record = _record(masked_values([state or {}], lambda _: at)[0], at)
+    record = _record(masked_values([{} if state is None else state], lambda _: at)[0], at)
     facts: list[tuple[str, str, str, str]] = []
     if goal := record.text("userGoal", "user_goal"):
         facts.append(("goal", "", goal, "user"))
@@ -322,6 +324,25 @@ def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> 
         ],
         "snapshot_ids": named if named is not None else defaults.get("snapshot_ids"),
     }
+
+
+def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
+    """The fields of every turn that a policy sets.
+
+    Raises:
+        InputError: one of them is unknown, or not what was expected.
+    """
+    record = _record(given, at)
+    lists = ("task_paths", "zones", "instruction_sources", "snapshot_ids")
+    found: dict[str, Any] = {
+        name: record.strings(name) if name in lists else record.text(name)
+        for name in ("run_id", "project", "working_directory", "task_paths", "package_root", *lists[1:])
+    }
+    if unknown := sorted(set(record.fields) - set(found)):
+        raise InputError.one_of(found, unknown[0], at)
+    for zone in found["zones"] or []:
+        canonical(ZONES, zone, record.place("zones"))
+    return {"run_id": "run", **{name: value for name, value in found.items() if value is not None}}
 
 
 def _said(*lists: Sequence[str] | None) -> Sequence[str]:

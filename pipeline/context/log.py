@@ -169,7 +169,7 @@ class SessionLog:
         """How many events there are; what is amiss at the end is in `told`."""
         with self._lines.opened() as lines:
             checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            self.told += unfinished(lines, checked)
+            self.told += unfinished(lines)
             return checked.events
 
     def open_ref(self, reference: str) -> str:
@@ -202,7 +202,7 @@ class SessionLog:
         tables = self._rows(reader, lines.read(mark.seq, until, offset=_offset(mark, lines)))
         if mark.seq:
             tables = replace(tables, before=partial(self._before, mark.seq))
-        told = [*unfinished(lines, checked), *passed]
+        told = [*unfinished(lines), *passed]
         return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(told))
 
     def _before(self, seq: int) -> LogTables:
@@ -288,6 +288,10 @@ class SessionLog:
 
     def _at_end(self) -> _End:
         """What the next append needs, from memory where nobody has written since; the caller holds the lock."""
+        with self._lines.opened() as lines:
+            if lines.torn:  # what stands is known before what was cut is removed
+                with suppress(OSError):
+                    self._lines.record(self._lines.checked(lines, known=self._checkpoints.chains))
         if torn := self._lines.heal():
             self.told.append(f"{torn} bytes of an append that was interrupted were removed")
         with self._lines.opened() as lines:

@@ -59,8 +59,6 @@ class Checked:
     size: int
     marks: Mapping[int, bytes] = field(default_factory=dict)
     trusted: bool = False
-    lost: bool = False
-    """The last event that was written is not there, or not whole; all before it are those that were written."""
     before: bytes = START
     """The chain without the last event."""
 
@@ -122,6 +120,9 @@ class LogLines:
         Where no file has changed since `head.json` was written, its word is taken; else, and with `whole`, every line is read.
         `known` gives digests at some events, which narrow down where lines have changed.
 
+        Where of the last line that was written the beginning is left, without its newline, the lines before it are the log. A line
+        that is gone as a whole was not torn by a crash: `head.json` is written behind the lines that it names.
+
         Raises:
             StoreError: lines that were written are gone or changed; the message names the file and where.
         """
@@ -138,13 +139,13 @@ class LogLines:
                 marks[count] = chain
             if count == wanted:
                 at_head = chain
-        lost = head is not None and count == wanted - 1 and chain.hex() == head["before"]
-        if lost:  # only the last event is gone: that is told, and is no reason to stop
+        cut = head is not None and count == wanted - 1 and chain.hex() == head["before"] and bool(lines.torn)
+        if cut:  # of the last event a part is left: it is as an append that was interrupted
             if error := damaged(lines):
                 raise error
         elif head is not None and (at_head is None or at_head.hex() != head["chain"]):
             raise _changed(lines, wanted, count, marks, known())
-        return Checked(count, chain, lines.base, lines.size, marks, lost=lost, before=before)
+        return Checked(count, chain, lines.base, lines.size, marks, before=before)
 
     def _head(self) -> dict[str, Any] | None:
         """What `head.json` says; None where there is none, or one that is damaged: it is a copy."""
@@ -252,12 +253,12 @@ class LogLines:
         return len(found)
 
 
-def unfinished(lines: Lines, checked: Checked) -> list[str]:
+def unfinished(lines: Lines) -> list[str]:
     """What to tell about the end of a log."""
-    if lines.torn:
-        end = f"{lines.path.name} ends with {lines.torn} bytes of an append that is under way or was interrupted"
-        return [f"{end}: they are left out, and the next append removes them"]
-    return ["the last event is missing: append it again"] if checked.lost else []
+    if not lines.torn:
+        return []
+    end = f"{lines.path.name} ends with {lines.torn} bytes of an append that is under way or was interrupted"
+    return [f"{end}: they are left out, and the next append removes them"]
 
 
 def _whole(file: BinaryIO) -> tuple[int, int]:

@@ -31,6 +31,8 @@ def load_phases(file: str | Path | None = None) -> tuple[pa.Table, str]:
     """
     if file is None:
         return _bundled()
+    if not isinstance(file, (str, Path)):
+        raise InputError.of_kind("the path of a file", file, "phases")
     try:
         data = Path(file).read_bytes()
     except OSError as error:

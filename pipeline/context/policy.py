@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
     budget_fields,
+    default_fields,
     items_of_replay,
     items_table,
     read_memories,
@@ -76,7 +76,7 @@ class ContextPolicy:
     ) -> None:
         self.rules, self.tools = read_rules(rules), read_tools(tools)
         self.phases, self.phases_digest = load_phases(phases)
-        self.defaults = _defaults(defaults or {})
+        self.defaults = default_fields({} if defaults is None else defaults)
 
     def project(
         self,
@@ -106,7 +106,7 @@ class ContextPolicy:
             InputError: something is not what was expected.
         """
         return self.project_turns(
-            turns=[turn or {}], events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
+            turns=[{} if turn is None else turn], events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
             session_id=session_id,
         )[0]  # fmt: skip
 
@@ -124,6 +124,8 @@ class ContextPolicy:
         facts: pa.Table | None = None,
     ) -> Projections:
         """The inputs of many turns of a session, one row each. `facts` are those of a checkpoint, where the events begin behind one."""
+        if not isinstance(session_id, str):
+            raise InputError.of_kind("text", session_id, "session_id")
         if isinstance(events, LogView):
             events, facts = events.tables, events.facts if facts is None else facts
         log = events if isinstance(events, LogTables) else read_events(events, session_id)
@@ -268,24 +270,3 @@ def _texts(inputs: ContextInputs) -> dict[str, str]:
     for row in inputs.matches.select(["seq", "place", "text"]).to_pylist():
         found[f"match:{names.get(row['seq'])}:{row['place']}"] = row["text"]
     return {source: text for source, text in found.items() if text}
-
-
-def _defaults(given: Mapping[str, Any]) -> dict[str, Any]:
-    known = (
-        "run_id",
-        "project",
-        "working_directory",
-        "task_paths",
-        "package_root",
-        "zones",
-        "instruction_sources",
-        "snapshot_ids",
-    )
-    if unknown := sorted(set(given) - set(known)):
-        raise InputError.one_of(known, unknown[0], "defaults")
-    return {"run_id": "run", **given}
-
-
-def last_time(events: pa.Table) -> datetime:
-    """When the last event was recorded."""
-    return events["created_at"][-1].as_py() if events.num_rows else EPOCH

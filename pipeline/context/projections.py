@@ -53,10 +53,10 @@ def project_log(
     session_id, view = _session(log, at, every)
     if told is not None:
         told += view.notes
-    turn: dict[str, Any] = dict(given.get("turn") or {})
+    turn = _object(given, "turn")
     if phase is not None:
         turn["phase"] = canonical(PHASES, phase, "--phase")
-    budget = dict(given.get("budget") or {})
+    budget = _object(given, "budget")
     if max_tokens is not None:
         budget = {**{k: v for k, v in budget.items() if k not in ("maxTokens", "max_tokens")}, "maxTokens": max_tokens}
     turns = [turn | ({"asOfSeq": at} if at is not None else {})]
@@ -83,6 +83,14 @@ def policy_of(given: Mapping[str, Any], rules: Path | None = None) -> ContextPol
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
     found = [*_given(given, "rules"), *(rule_files(rules) if rules else [])]
     return ContextPolicy(rules=found, tools=_given(given, "tools"), phases=given.get("phases"), defaults=defaults)
+
+
+def _object(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An object of an input file; a name with nothing behind it is an empty one."""
+    value = given.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise InputError.of_kind("an object", value, name)
+    return dict(value or {})
 
 
 def _given(given: Mapping[str, Any], name: str) -> list[Any]:

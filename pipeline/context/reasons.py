@@ -76,7 +76,7 @@ def why(
 
     Args:
         seen: the projection.
-        expected: a path or the end of one, an id of a source or of evidence, or words that it says.
+        expected: a path or the end of one, an id of a source or of evidence, or words that it says or runs.
         events: rows of the session log (LOG_EVENTS), to find words, and what the model did afterwards.
         snapshots: decisions of the turn's retrieval snapshots, by snapshot id.
         sent: the input as it was sent, where another program made it.
@@ -181,6 +181,8 @@ def _meant(seen: Projection, expected: str, events: Sequence[Row], early: Sequen
         for event in events:
             if expected in (event["text"] or ""):
                 said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
+            elif expected in (event["command"] or ""):
+                said.add(f"event:{event['event_id']}")
         if expected in (seen.state["user_goal"] or ""):
             said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
         said |= {source for source, text in seen.texts.items() if expected in text}

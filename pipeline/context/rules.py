@@ -25,6 +25,7 @@ from ...nodes.turns.scopes import TOPICS, topics_in
 from ..sources.jsonl import Record
 from ..sources.report import SourceReport
 from ..sources.work_tree import list_files, through_link
+from .event_rows import sight_of
 from .masking import listed, masked_values, one_path
 
 __all__ = ["INSTRUCTION_FILES", "read_rules", "rule_files"]
@@ -43,7 +44,7 @@ _HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
 
 def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
     """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (sections become rules), `origin`,
-    `topics`, `folder`.
+    `topics`, `folder`, `zone`, `visibility`.
     """
     rows: list[dict[str, Any]] = []
     for number, value in enumerate(masked_values(listed(values, "rules", at), lambda n: f"{at}[{n}]")):
@@ -57,7 +58,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
         origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
         if origin not in ("system", "global", "repository"):
             raise InputError.one_of(("system", "global", "repository"), origin, record.place("origin"))
-        named = record.strings("topics")
+        named, sight = record.strings("topics"), sight_of(record)
         if unknown := set(named or ()) - set(TOPICS):
             raise InputError.one_of(TOPICS, sorted(unknown)[0], record.place("topics"))
         if path is None:
@@ -68,13 +69,15 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
                     "folder": "",
                     "topics": named or [],
                     "text": text,
+                    **sight,
                 }
             )
             continue
         folder = record.value("folder")
         if not isinstance(folder, str | None):
             raise InputError.of_kind("text", folder, record.place("folder"))
-        rows += _sections(path, text, origin, _folder(path) if folder is None else _in_tree(folder) or "", named)
+        sections = _sections(path, text, origin, _folder(path) if folder is None else _in_tree(folder) or "", named)
+        rows += [section | sight for section in sections]
     for place_, row in enumerate(rows):
         row["place"] = place_
     ids = [row["rule_id"] for row in rows]
@@ -125,7 +128,7 @@ def _in_tree(path: str | None) -> str | None:
 
 def _folder(path: str) -> str:
     parent = PurePosixPath(path).parent.as_posix()
-    return "" if parent == "." or parent.startswith(".github") else parent
+    return "" if parent in (".", ".github") or parent.startswith(".github/") else parent
 
 
 def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] | None) -> list[dict[str, Any]]:

@@ -33,8 +33,9 @@ _SHELL = re.compile(r"\A\s*<bash-std(?:out|err)>")
 _PRINTED = re.compile(r"<bash-(?P<stream>stdout|stderr)>(?P<text>.*?)</bash-(?P=stream)>", re.DOTALL)
 _NUMBERED = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
 _DENIED = re.compile(
-    r"(?i)\A\s*(?:<tool_use_error>)?(?:error: )?(?:[^\n]{0,80}user (?:doesn't|does not|didn't) want|permission to use\b|"
-    r"claude requested permissions?\b|[^\n]{0,200}(?:requires approval|was rejected))"
+    r"(?i)\A\s*(?:<tool_use_error>)?(?:error: )?(?:the user (?:doesn't|does not|didn't) want to (?:proceed with this tool use|take this action)\b|"
+    r"permission (?:to use \S|for this (?:action|tool use))[^\n]*\bdenied\b|claude requested permissions? to \S|this command requires approval\b|"
+    r"this \w+ command contains [^\n]* requires? approval\b|the agent proposed a plan that was rejected by the user\b)"
 )
 """What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
 _BACKGROUND = re.compile(r"\ACommand running in background")
@@ -108,7 +109,7 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
     elif kind == "file" and isinstance(content, Mapping) and isinstance(content.get("file"), Mapping):
         words = content["file"].get("content")
         if isinstance(words, str) and isinstance(path, str):
-            made.add("file.read", id_, path=made.path(path), text=words or "(empty)", version=version_of(words))
+            made.read(id_, made.path(path), words)
     elif kind == "queued_command" and given.get("commandMode") == "prompt" and given.get("isMeta") is not True:
         _message(made, id_, text_of(given.get("prompt")), {}, _writer(given))
     else:
@@ -234,7 +235,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     path = given.get("file_path") or given.get("notebook_path") or beside.get("filePath")
     path = made.path(path) if isinstance(path, str) else None
     exited = _EXITED.match(text)
-    if failed and not exited and _DENIED.search(text):
+    if _denied(record, tool, text, failed=failed and not exited):
         made.add("permission.denied", id_, tool=tool, text=text, requestId=str(block.get("tool_use_id")))
     elif tool == "Bash":
         code = beside.get("exitCode") if isinstance(beside.get("exitCode"), int) else int(failed)
@@ -254,7 +255,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         file = beside.get("file")
         file = file if isinstance(file, Mapping) else {}
         words = file["content"] if isinstance(file.get("content"), str) else _NUMBERED.sub("", text)
-        made.add("file.read", id_, path=path, text=words or "(empty)", version=version_of(words), **_lines(file, given))
+        made.read(id_, path, words, _lines(file, given))
     elif tool in _EDITS and path:
         diff = "\n".join(
             line for old, new in _edits(beside, given) for line in [*_marked("- ", old), *_marked("+ ", new)]
@@ -276,6 +277,18 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         )
     else:
         made.add("command.finished", id_, command=tool, exitCode=0, stdout=text or "(no output)")
+
+
+def _denied(record: Record, tool: str, text: str, *, failed: bool) -> bool:
+    """Whether the user or a rule of the harness refused a call: by a field of the record, else by the words of the harness. What a
+    server of MCP prints as its error are its own words.
+    """
+    kind = record.get("toolDenialKind")
+    if isinstance(kind, str):
+        return kind not in ("interrupted", "cancelled")
+    if record.get("toolUseResult") == "User rejected tool use":
+        return True
+    return failed and not tool.startswith("mcp__") and bool(_DENIED.match(text))
 
 
 def _lines(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:

@@ -26,6 +26,8 @@ _TAGS = re.compile(
     r"apps_instructions|plugins\w*|subagent_notification|context_window|hook_prompt|goal_context|codex_internal_context|user_instructions|INSTRUCTIONS"
 )
 """Names of the tags that the harness writes under the user's role."""
+_DENIED = ("exec command rejected by user", "patch rejected by user")
+"""All of the output of a call that the user refused."""
 _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
@@ -234,6 +236,9 @@ def _unquoted(literal: str) -> str:
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
     tool, command, given, folder = call
     text, code = _read_output(output)
+    if text.strip() in _DENIED and code is None and not tool.startswith("mcp"):
+        made.add("permission.denied", id_, tool=tool, command=command or None, text=text)
+        return
     code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
     patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
     if patched and not code:
@@ -251,14 +256,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
     if tool in ("update_plan",):
         made.left_out["outputs of update_plan"] += 1
     elif not code and (read := _READS.match(command)):
-        made.add(
-            "file.read",
-            id_,
-            path=made.path(str(PurePosixPath(folder) / read["path"])),
-            text=text or "(empty)",
-            version=version_of(text),
-            **_lines(read),
-        )
+        made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, _lines(read))
     elif _SEARCHES.match(command) and (found := matches_in(text, made)):
         made.add("search.result", id_, query=command, matches=found, text=text)
     else:

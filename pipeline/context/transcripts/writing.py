@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from .speaking import OTHERS, Told
@@ -67,6 +68,11 @@ class Transcript:
         if text.strip():
             self.add("user.message" if self.spoken else "user.goal", id_, text=text)
             self.spoken = True
+
+    def read(self, id_: str, path: str, text: str, lines: Mapping[str, int] = MappingProxyType({})) -> None:
+        """A file that was read, or lines of it. The version of a file is told by the whole of it alone."""
+        version = None if lines else version_of(text)
+        self.add("file.read", id_, path=path, text=text or "(empty)", version=version, **lines)
 
     def other(self, id_: str, text: str) -> None:
         """What somebody else says under the user's role."""

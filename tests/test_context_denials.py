@@ -1,0 +1,146 @@
+"""What is denied stays denied until somebody who may says yes, and says it of the same thing (S3.19, S3.30)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from context_session import Session, projected
+from scoped_retrieval.pipeline.context.transcripts import claude_code, codex
+
+
+def denied(*grants: tuple[str, dict[str, Any]], **about: Any) -> list[str]:
+    session = Session("Fix it.")
+    session.add("permission.denied", turn=1, text="no", **{"subject": "push", **about})
+    for kind, payload in grants:
+        session.add(kind, turn=2, **payload)
+    return projected(session).state["approvals"]
+
+
+NOT_GIVEN: list[dict[str, Any]] = [
+    *({"text": text} for text in ("no", "No.", "don't", "Don\u2019t!", "never", "Yes, but not to main.", "yes?", "What would it push?", "hm", "stop", "wait",
+                                  "ok, only if the tests pass", "不", "不可以", "可以\uff0c但是不要推到主分支", "I deny it", "not yet")),
+    {"approved": False}, {"granted": False}, {"decision": "denied"}, {"decision": "rejected"}, {"status": "pending"}, {"answer": "no"},
+    {"approved": "false"}, {"approved": 1}, {"approved": False, "text": "yes"}, {"approved": True, "text": "no"}, {"decision": "deny", "text": "yes"},
+]  # fmt: skip
+GIVEN: list[dict[str, Any]] = [
+    *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "`yes`", "Sure, do it!", "同意", "可以")),
+    {}, {"approved": True}, {"granted": True}, {"decision": "approved"}, {"decision": "allow"}, {"answer": "yes", "text": "for this session"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("payload", NOT_GIVEN, ids=str)
+def test_a_confirmation_that_says_no_or_nothing_clear_lifts_no_denial(payload: dict[str, Any]):
+    assert denied(("user.confirmation", {"subject": "push", **payload})) == ["push"]
+
+
+@pytest.mark.parametrize("payload", GIVEN, ids=str)
+def test_a_confirmation_that_says_yes_lifts_it(payload: dict[str, Any]):
+    assert denied(("user.confirmation", {"subject": "push", **payload})) == []
+
+
+def test_a_grant_that_says_no_is_none():
+    for payload in ({"granted": False}, {"decision": "rejected"}, {"text": "no"}):
+        assert denied(("permission.granted", {"subject": "push", **payload})) == ["push"]
+    assert denied(("permission.granted", {"subject": "push", "text": "The user allowed it once."})) == []
+
+
+@pytest.mark.parametrize("origin", ["repository", "global"])
+def test_a_rule_file_grants_nothing_and_changes_no_phase(origin: str):
+    assert denied(("permission.granted", {"subject": "push", "origin": origin})) == ["push"]
+    session = Session("Fix it.")
+    session.add("phase.changed", turn=1, phase="editing", origin=origin)
+    assert projected(session).state["phase"] == "diagnosing"
+
+
+def test_denials_of_two_actions_on_one_subject_are_two():
+    session = Session("Fix it.")
+    session.add("permission.denied", turn=1, subject="src/a.ts", tool="Edit", text="no")
+    session.add("permission.denied", turn=1, subject="src/a.ts", tool="Delete", text="no")
+    session.add("permission.denied", turn=1, subject="src/a.ts", tool="Delete", text="no, again")
+    assert projected(session).state["approvals"] == ["src/a.ts (Delete)", "src/a.ts (Edit)"]
+    session.add("permission.granted", turn=2, subject="src/a.ts", tool="Edit")
+    assert projected(session).state["approvals"] == ["src/a.ts (Delete)"], "one that names an action lifts that one"
+    session.add("permission.denied", turn=2, subject="src/a.ts", tool="Bash", command="rm src/a.ts", text="no")
+    session.add("permission.granted", turn=2, subject="src/a.ts", tool="Bash", command="cat src/a.ts")
+    assert projected(session).state["approvals"] == ["src/a.ts (Bash rm src/a.ts)", "src/a.ts (Delete)"]
+    session.add("user.confirmation", turn=3, subject="src/a.ts", text="yes")
+    assert projected(session).state["approvals"] == [], "one that names none lifts all of its subject"
+    session.add("permission.denied", turn=4, subject="src/a.ts", tool="Edit", text="no")
+    assert projected(session).state["approvals"] == ["src/a.ts (Edit)"], "what is denied later is denied"
+
+
+# --- whose denial it is, in transcripts -------------------------------------------------------------------------------
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+def of_claude(tool: str, text: str, **record: Any) -> str:
+    call = {
+        "type": "assistant",
+        "message": {"id": "m", "content": [{"type": "tool_use", "id": "t", "name": tool, "input": {"command": "x"}}]},
+    }
+    block = {"type": "tool_result", "tool_use_id": "t", "content": text, "is_error": True}
+    result = {"type": "user", "message": {"role": "user", "content": [block]}, **record}
+    return claude_code.events_of([call, result], "t").events[-1]["kind"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "record"),
+    [
+        ("Bash", REFUSED, {}),
+        ("Bash", "This Bash command contains multiple operations. The following part requires approval: rm x", {}),
+        ("Write", "Permission for this action was denied by the Claude Code auto mode classifier.", {}),
+        ("ExitPlanMode", "The agent proposed a plan that was rejected by the user.", {}),
+        ("mcp__pay__send", REFUSED, {"toolUseResult": "User rejected tool use"}),
+        ("mcp__pay__send", "no", {"toolDenialKind": "user-rejected"}),
+        ("Bash", "no", {"toolDenialKind": "permission-rule"}),
+    ],
+)
+def test_a_denial_of_the_harness_is_one(tool: str, text: str, record: dict[str, Any]):
+    assert of_claude(tool, text, **record) == "permission.denied"
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "record"),
+    [
+        ("mcp__pay__send", "The payment was rejected", {}),
+        ("mcp__pay__send", REFUSED, {"toolUseResult": f"Error: {REFUSED}"}),
+        ("WebFetch", "The request was rejected by the server", {}),
+        ("Read", "The change requires approval of the owner", {}),
+        ("Task", "Somebody noted that the user does not want this", {}),
+        ("Read", REFUSED, {"toolDenialKind": "interrupted"}),
+    ],
+)
+def test_what_a_tool_says_is_no_denial_of_the_user(tool: str, text: str, record: dict[str, Any]):
+    assert of_claude(tool, text, **record) != "permission.denied"
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        ("exec command rejected by user", "permission.denied"),
+        ('{"output": "exec command rejected by user", "metadata": {"exit_code": 0}}', "command.finished"),
+        ("The push was rejected by user rules", "command.finished"),
+    ],
+)
+def test_a_denial_in_a_rollout_is_all_of_an_output(output: str, kind: str):
+    items = [
+        {"type": "function_call", "name": "shell", "call_id": "1", "arguments": '{"command": ["git", "push"]}'},
+        {"type": "function_call_output", "call_id": "1", "output": output},
+    ]
+    made = codex.events_of([{"type": "response_item", "payload": each} for each in items], "t")
+    assert made.events[-1]["kind"] == kind
+
+
+def test_a_patch_that_the_user_refused_changed_no_file():
+    patch = "*** Begin Patch\n*** Update File: a.ts\n-1\n+2\n*** End Patch"
+    items = [
+        {"type": "custom_tool_call", "name": "apply_patch", "call_id": "1", "input": patch},
+        {"type": "custom_tool_call_output", "call_id": "1", "output": "patch rejected by user"},
+    ]
+    made = codex.events_of([{"type": "response_item", "payload": each} for each in items], "t")
+    assert [each["kind"] for each in made.events if each["kind"] != "model.request"] == [
+        "tool.intent",
+        "permission.denied",
+    ]
