@@ -116,3 +116,41 @@ def test_a_number_in_the_place_of_something_is_told_in_python_as_well(given: dic
 def test_defaults_are_read_as_strictly(defaults: Any):
     with pytest.raises(InputError, match=r"Expected .* - at defaults"):
         ContextPolicy(defaults=defaults)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('{"type": "user", "sessionId": "s", "message": {"content": "Fix it."}}', "claude-code"),
+        ('{"type": "session_meta", "payload": {}}', "codex"),
+    ],
+)
+def test_a_transcript_in_the_place_of_a_log_is_told_as_one(line: str, kind: str, tmp_path: Path, capsys: Any):
+    (tmp_path / "t.jsonl").write_text(f"{line}\n")
+    code, _, err = run("context", "project", str(tmp_path / "t.jsonl"), "--no-record", capsys=capsys)
+    assert code == 2 and f"this is a transcript of {kind}: `context import t.jsonl --out LOG`" in err
+    (tmp_path / "t.jsonl").write_text('{"type": "soup"}\n')
+    assert "context import" not in run("context", "project", str(tmp_path / "t.jsonl"), "--no-record", capsys=capsys)[2]
+
+
+def test_a_secret_that_lies_in_two_fields_is_masked():
+    key = ["-----BEGIN RSA PRIVATE KEY-----", *["MIIEowIBAAKCAQEAx" + "Qz7" * 12] * 6, "-----END RSA PRIVATE KEY-----"]
+    session = Session()
+    session.add(
+        "command.finished",
+        turn=1,
+        command="cat id_rsa",
+        exitCode=0,
+        stdout="\n".join(key[:4]),
+        stderr="\n".join(key[4:]),
+    )
+    assert "Qz7Qz7" not in projected(session).text()
+    session.add(
+        "command.finished",
+        turn=2,
+        command="tool\n" + "\n".join(key[:4]),
+        arguments="\n".join(key[4:]),
+        exitCode=0,
+        stdout="x",
+    )
+    assert "Qz7Qz7" not in projected(session).text()

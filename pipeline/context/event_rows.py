@@ -18,6 +18,7 @@ from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
 from ...nodes.turns.words import EVENT_ACTORS, PHASES
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
 from ..parsing.quoting import canonical
+from ..redaction.masking import redact_text
 from ..sources.jsonl import Record
 from .changes import may_change
 from .checks import place_of
@@ -58,10 +59,13 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     """
     payload = payload_of(record)
     text, stdout, stderr = _text_of(record, payload)
+    if text and stdout and stderr:  # likewise
+        text = redact_text(text)
     command = payload.text("command", "tool", "toolName", "query", "url")
     arguments = payload.value("arguments", "input")
     if arguments is not None and command:
-        command = f"{command} {arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)}"
+        words = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)
+        command = redact_text(f"{command} {words}")  # a secret may lie in both, half in each
     if kind in ABOUT_PERMISSIONS:
         command = action_of(payload, command)
     code = _exit_code(payload)

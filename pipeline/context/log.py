@@ -34,7 +34,17 @@ from ..storage.locks import held
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
 from .events import LogReader, LogTables
-from .log_files import DAMAGED, LogView, event_line, file_lines, once_more, take_up, text_behind, values_of
+from .log_files import (
+    DAMAGED,
+    LogView,
+    event_line,
+    file_lines,
+    of_transcript,
+    once_more,
+    take_up,
+    text_behind,
+    values_of,
+)
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 from .masking import masked_reference
 
@@ -59,7 +69,10 @@ def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, 
         log = SessionLog.open(place)
         return log.session_id, log.read()
     reader, places, told = LogReader(session_id or place.stem), list[str](), list[str]()
-    tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
+    try:
+        tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
+    except InputError as error:
+        raise of_transcript(error, place) from error
     return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards, tuple(told))
 
 

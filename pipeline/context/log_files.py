@@ -1,7 +1,7 @@
 """Events as lines of JSON: those of a file that is only read, those that a log takes, and what references lead to.
 
 Gives `file_lines`, the lines of a file with where each stands, `event_line`, an event as the line that a log stores, `values_of`,
-lines as objects, and `text_behind`, the text behind a reference.
+lines as objects, `text_behind`, the text behind a reference, and `of_transcript`, the error of a file that is a transcript.
 
 Note: a file of lines may be growing. Of a last line without a newline that is no JSON, nobody can
 say more than that it is unfinished: it is left out and told. Anywhere else, such a line is an error.
@@ -32,6 +32,7 @@ __all__ = [
     "event_line",
     "file_lines",
     "is_json",
+    "of_transcript",
     "once_more",
     "take_up",
     "text_behind",
@@ -84,6 +85,19 @@ def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
                 yield where, text.rstrip(b"\n")
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
+
+
+def of_transcript(error: InputError, file: Path) -> InputError:
+    """The error of a file that is no log, with what to do where it is the transcript of an agent."""
+    from .transcripts import kind_of
+
+    head = (line for line, _ in zip(file_lines(file, []), range(50), strict=False))
+    found = kind_of([value for _, line in head if is_json(line) and isinstance(value := json.loads(line), dict)])
+    if found is None:
+        return error
+    return InputError(
+        error.message, hint=f"this is a transcript of {found}: `context import {file.name} --out LOG` makes a log of it"
+    )
 
 
 def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Transcripts of agents as session logs.
 
-Gives `import_transcript`, and `read_transcript`, which gives the events alone.
+Gives `import_transcript`, `read_transcript`, which gives the events alone, and `kind_of`, whose transcript some records are of.
 
 - `claude_code`: sessions of Claude Code (`~/.claude/projects/*/*.jsonl`)
 - `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), of today and before records had a payload
@@ -15,6 +15,7 @@ nothing is known is no transcript.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ..log import SessionLog
 from ..log_files import is_json
 from . import claude_code, codex
 
-__all__ = ["KINDS", "import_transcript", "read_transcript"]
+__all__ = ["KINDS", "import_transcript", "kind_of", "read_transcript"]
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _STREAMED = ("thread.started", "turn.started", "item.completed")
@@ -41,7 +42,7 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
     records, unfinished = _records(file)
     if kind is not None and kind not in KINDS:
         raise InputError.one_of(KINDS, kind, "--kind")
-    kind = kind or _kind(records)
+    kind = kind or kind_of(records)
     if kind is None:
         hint = "set `--kind`; other logs are read as one event per line, see docs/context.md"
         streamed = next((each for each in records[:5] if each.get("type") in _STREAMED or "session_id" in each), None)
@@ -98,7 +99,8 @@ def _unpacked(file: Path) -> bytes:
         return stream.read()
 
 
-def _kind(records: list[dict[str, Any]]) -> str | None:
+def kind_of(records: Sequence[dict[str, Any]]) -> str | None:
+    """Whose transcript some records are of; None for other records."""
     for record in records[:50]:
         if "sessionId" in record or "parentUuid" in record:
             return "claude-code"
