@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.errors import InputError, ModelError
 from scoped_retrieval.pipeline.line.encoders import encoder as encoder_module
 from scoped_retrieval.pipeline.line.encoders.encoder import (
     LONGEST,
-    Encoder,
+    MiniLmEncoder,
     encoder_available,
     encoder_of,
     load_encoder,
@@ -31,7 +31,7 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def encoder() -> Encoder:
+def encoder() -> MiniLmEncoder:
     available, why = encoder_available()
     if not available:
         pytest.skip(why)
@@ -41,7 +41,7 @@ def encoder() -> Encoder:
 
 
 @pytest.fixture(scope="module")
-def alone(encoder: Encoder) -> np.ndarray:
+def alone(encoder: MiniLmEncoder) -> np.ndarray:
     """Every text encoded by itself."""
     return np.vstack([encoder.encode([text]) for text in TEXTS])
 
@@ -55,7 +55,7 @@ def test_vectors_are_unit_vectors_in_multiples_of_two_to_minus_15(alone: np.ndar
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chosen=st.lists(st.integers(0, len(TEXTS) - 2), min_size=1, max_size=10), threads=st.integers(1, 2))
 def test_a_vector_does_not_depend_on_neighbors_order_or_threads(
-    encoder: Encoder, alone: np.ndarray, chosen: list[int], threads: int
+    encoder: MiniLmEncoder, alone: np.ndarray, chosen: list[int], threads: int
 ) -> None:
     before = pa.cpu_count()
     pa.set_cpu_count(threads)
@@ -65,7 +65,7 @@ def test_a_vector_does_not_depend_on_neighbors_order_or_threads(
         pa.set_cpu_count(before)
 
 
-def test_threads_that_start_later_have_the_torch_threads_of_before(encoder: Encoder) -> None:
+def test_threads_that_start_later_have_the_torch_threads_of_before(encoder: MiniLmEncoder) -> None:
     import torch
 
     seen: list[int] = []
@@ -81,7 +81,7 @@ def test_threads_that_start_later_have_the_torch_threads_of_before(encoder: Enco
         torch.set_num_threads(before)
 
 
-def test_tokens_are_those_of_sentence_transformers(encoder: Encoder) -> None:
+def test_tokens_are_those_of_sentence_transformers(encoder: MiniLmEncoder) -> None:
     from sentence_transformers import SentenceTransformer
 
     weights = encoder_module._weights()
@@ -102,20 +102,20 @@ def test_vectors_agree_with_the_plain_model_but_for_what_bytes_leave_out(alone: 
     assert np.all(np.sum(alone[1:5] / 2**15 * plain, axis=1) > 0.99)
 
 
-def test_similar_texts_are_closer_than_others(encoder: Encoder) -> None:
+def test_similar_texts_are_closer_than_others(encoder: MiniLmEncoder) -> None:
     cat, kitten, tax = encoder.encode(["a cat sleeps", "a kitten is asleep", "corporate tax law"]).astype(np.int64)
     assert cat @ kitten > cat @ tax
 
 
-def test_no_texts_have_no_vectors(encoder: Encoder) -> None:
+def test_no_texts_have_no_vectors(encoder: MiniLmEncoder) -> None:
     assert encoder.encode([]).shape == (0, 384)
 
 
-def test_the_profile_names_model_weights_type_and_length(encoder: Encoder) -> None:
+def test_the_profile_names_model_weights_type_and_length(encoder: MiniLmEncoder) -> None:
     assert encoder.profile == "minilm/1+53aa51172d142c89+int8+256+cpu"
 
 
-def test_the_bundled_encoder_stays_loaded_beside_others(encoder: Encoder) -> None:
+def test_the_bundled_encoder_stays_loaded_beside_others(encoder: MiniLmEncoder) -> None:
     assert load_encoder("ollama:nomic-embed-text") is not load_encoder("ollama:nomic-embed-text")
     assert load_encoder() is encoder
 
@@ -147,7 +147,7 @@ def test_a_missing_file_of_an_installed_model_is_an_error(
 def test_a_tokenizer_that_does_not_load_is_an_error_of_the_model(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ModelError, match=r"Expected a tokenizer to load, got .* - at tokenizer.json"):
-        Encoder(tmp_path)
+        MiniLmEncoder(tmp_path)
 
 
 def test_an_unknown_encoder_is_named() -> None:

@@ -136,4 +136,4 @@ def test_torch_that_loses_products_is_refused(model: MiniLM, monkeypatch: pytest
     assert weights is not None
     monkeypatch.setattr("scoped_retrieval.pipeline.line.encoders.minilm.products_are_exact", lambda: False)
     with pytest.raises(ModelError, match="Expected exact products of bytes, got others - at torch"):
-        encoder_module.Encoder(weights.parent)
+        encoder_module.MiniLmEncoder(weights.parent)

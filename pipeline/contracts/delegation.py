@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...nodes.errors import VerificationError
 from ..requests.narrowing import Fields, narrowed
 from .difference import difference
-from .scope import ContractResolver, Scope
+from .scope import ContractResolver, ContractScope
 
 __all__ = ["delegated", "written_out"]
 
@@ -35,7 +35,9 @@ _ALLOWANCES = ("allowed_sources", "allowed_paths", "accepted_authority")
 _AS_GIVEN = ("as_of", "role", "include_after", "exclude_after", "window_days", "required_evidence")
 
 
-def delegated(desk: ContractResolver, parent: Fields, child: Fields, at: str = "child") -> tuple[Fields, Scope, Scope]:
+def delegated(
+    desk: ContractResolver, parent: Fields, child: Fields, at: str = "child"
+) -> tuple[Fields, ContractScope, ContractScope]:
     """The fields of the child, and what parent and child could see.
 
     Raises:
@@ -50,7 +52,7 @@ def delegated(desk: ContractResolver, parent: Fields, child: Fields, at: str = "
     return fields, above, below
 
 
-def written_out(scope: Scope) -> Fields:
+def written_out(scope: ContractScope) -> Fields:
     """The fields of a request with everything that binds it: asked again, they resolve to the same bounds."""
     contract = scope.contract
     given = {name: contract[name] for name in (*_PLACES, *_BOUNDS) if contract[name] is not None}

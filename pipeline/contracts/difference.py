@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.tables import CONTRACTS
-from .scope import Scope
+from .scope import ContractScope
 
 __all__ = ["difference"]
 
@@ -18,7 +18,7 @@ IDS_SHOWN = 20
 """Evidence ids of one side that an auditor is shown."""
 
 
-def difference(one: Scope, other: Scope, *, ids: bool = False) -> dict[str, Any]:
+def difference(one: ContractScope, other: ContractScope, *, ids: bool = False) -> dict[str, Any]:
     """Fields whose values differ, and rows in one, in the other and in both; with `ids`, the first ids of each side."""
     names = [name for name in CONTRACTS.names(audience="caller") if name not in _APART]
     fields = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...nodes.walls.gates.gate import always
-from .scope import Scope
+from .scope import ContractScope
 
 __all__ = ["explain", "refusal_of"]
 
@@ -19,7 +19,7 @@ REFUSALS = {
 """Why a contract is denied, in words."""
 
 
-def explain(scope: Scope) -> dict[str, Any]:
+def explain(scope: ContractScope) -> dict[str, Any]:
     """The contract in plain language: who asks, as of when, and per gate the deciding rule and what it lets through."""
     contract, bounds = scope.contract, scope.bounds
     asked_by = f", asked by {contract['asked_by']}" if contract["asked_by"] else ""

@@ -23,7 +23,7 @@ from ...nodes.vocabulary import EVIDENCE_NEEDS
 from ..parsing.patterns import pattern_parts
 from ..requests.narrowing import PLACES, Fields
 from .explain import refusal_of
-from .scope import ContractResolver, Scope
+from .scope import ContractResolver, ContractScope
 
 __all__ = ["Finding", "lint"]
 
@@ -64,16 +64,16 @@ class _Case:
     fields: Fields
 
     @cached_property
-    def scope(self) -> Scope:
+    def scope(self) -> ContractScope:
         return self.desk.scope(self.fields)
 
     @cached_property
-    def open(self) -> Scope:
+    def open(self) -> ContractScope:
         """The same principal in the same project, now, with nothing narrowed: the most that such a request may see."""
         given = {name: value for name, value in self.fields.given.items() if name in _KEPT}
         return self.desk.scope(Fields(given))
 
-    def without(self, name: str) -> Scope:
+    def without(self, name: str) -> ContractScope:
         given = {other: value for other, value in self.fields.given.items() if other != name}
         return self.desk.scope(replace(self.fields, given=given))
 
@@ -103,14 +103,14 @@ def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
             yield from _idle(case.open, bound[name] or (), f"{bound['rule_id']}.{name}", sources=name == "sources")
 
 
-def _idle(scope: Scope, patterns: Sequence[str], at: str, *, sources: bool) -> Iterator[Finding]:
+def _idle(scope: ContractScope, patterns: Sequence[str], at: str, *, sources: bool) -> Iterator[Finding]:
     for pattern in patterns:
         if not np.any(_matched(scope, [pattern], sources=sources)):
             said = " and ".join(pattern_parts(pattern))
             yield Finding("warning", "matches_nothing", at, f"{said} matches nothing that could be seen.")
 
 
-def _matched(scope: Scope, patterns: Sequence[str], *, sources: bool) -> NDArray[np.bool_]:
+def _matched(scope: ContractScope, patterns: Sequence[str], *, sources: bool) -> NDArray[np.bool_]:
     if sources:
         return selected(patterns, scope.column("origin_class"), scope.column("source_id"))
     return glob_mask(scope.column("path"), patterns, pathless=allows_pathless(patterns))
@@ -140,7 +140,7 @@ def _unserved(
     yield Finding(level, "denies_needed", at, f"{what} is needed, and {why}.")
 
 
-def _serves(scope: Scope, kinds: Sequence[str], sources: Sequence[str], state: str | None) -> Any:
+def _serves(scope: ContractScope, kinds: Sequence[str], sources: Sequence[str], state: str | None) -> Any:
     served = np.ones(len(scope.rows), dtype=bool)
     if kinds:
         served &= np.asarray(pc.is_in(scope.column("evidence_kind"), value_set=pa.array(list(kinds), pa.string())))

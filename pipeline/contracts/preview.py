@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.keys import gathered
-from .scope import Scope
+from .scope import ContractScope
 
 __all__ = ["preview"]
 
@@ -22,7 +22,7 @@ _COUNTED = {
 }
 
 
-def preview(scope: Scope) -> dict[str, Any]:
+def preview(scope: ContractScope) -> dict[str, Any]:
     """What a contract could see: the number of rows, and of each value of some columns, the most frequent first.
 
     `month` is when the rows happened: their event, else when they were recorded, in UTC.

@@ -1,6 +1,6 @@
 """What a contract could see: a request resolved and gated without being asked.
 
-Reads: request fields, grants, policies, a corpus, the time of asking. Gives: `Scope`, the contract with its bounds,
+Reads: request fields, grants, policies, a corpus, the time of asking. Gives: `ContractScope`, the contract with its bounds,
 layers and ladder, and the admissible rows with the placement each is judged by. The gates are the line's own nodes.
 Everything here follows from request, contract and admissible rows, so its caller may see it.
 """
@@ -37,14 +37,14 @@ from ..requests.narrowing import Fields
 from ..requests.presets import plain_fields
 from ..requests.resolve import resolve_requests
 
-__all__ = ["ContractResolver", "Scope", "resolver_of"]
+__all__ = ["ContractResolver", "ContractScope", "resolver_of"]
 
 _RESOLVED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
 _GATED = ("reachable", "scope_times", "admissible", "filter_ladder")
 
 
 @dataclass(frozen=True)
-class Scope:
+class ContractScope:
     """One request's contract and the rows it could see."""
 
     fields: Fields
@@ -103,7 +103,7 @@ class ContractResolver:
     tokenizers: Collection[str] = ()
     plugins: Plugins = NO_PLUGINS
 
-    def scope(self, fields: Fields) -> Scope:
+    def scope(self, fields: Fields) -> ContractScope:
         """What a request with these fields could see.
 
         Raises:
@@ -128,7 +128,7 @@ class ContractResolver:
         gated = build_driver().execute(list(_GATED), inputs=inputs | frame.inputs(), overrides=planned)
         reachable = gated["reachable"].filter(pc.equal(gated["reachable"]["withheld_by"], 0))
         rows, placement = _alive(frame, reachable["row"].to_numpy(), planned["contracts"])
-        return Scope(
+        return ContractScope(
             fields, {**planned, **gated, "requests": requests}, frame, rows, placement, self.plugins.order.gates
         )
 

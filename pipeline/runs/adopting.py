@@ -19,7 +19,7 @@ from .ids import RUN_ID
 from .live import log_fields
 from .live_files import live_files, read_live, unlogged
 from .log import files_named
-from .log_lines import Line
+from .log_lines import LogEntry
 from .run import starter_of
 from .store import RunStore
 
@@ -48,7 +48,7 @@ def heal(store: RunStore) -> list[str]:
     return looked
 
 
-def adopt(store: RunStore, folder: Place, lines: list[Line]) -> None:
+def adopt(store: RunStore, folder: Place, lines: list[LogEntry]) -> None:
     """Give the files of a run that lost their line a new one; `lines` are those of the run.
 
     Raises:

@@ -20,7 +20,7 @@ from ...nodes.tables import STRUCTURED_FACTS
 from ..storage.durable import file_sha256, make_folders
 from ..storage.places import Place
 from .files import read_json, write_bytes
-from .log_lines import Line
+from .log_lines import LogEntry
 from .store import RunStore
 
 __all__ = ["FOLDER", "KIND", "check_answers", "log_answer", "logged_answers", "sha256_of_text"]
@@ -84,7 +84,7 @@ def _readable(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict
     return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | said
 
 
-def check_answers(store: RunStore, lines: Iterable[Line]) -> list[tuple[str, bool]]:
+def check_answers(store: RunStore, lines: Iterable[LogEntry]) -> list[tuple[str, bool]]:
     """The entries that these lines of LOG name and that are missing (True) or changed (False), by file."""
     wrong = []
     for line in lines:
@@ -95,7 +95,7 @@ def check_answers(store: RunStore, lines: Iterable[Line]) -> list[tuple[str, boo
     return wrong
 
 
-def _entry(store: RunStore, line: Line) -> dict[str, Any]:
+def _entry(store: RunStore, line: LogEntry) -> dict[str, Any]:
     wrong = check_answers(store, [line])
     if wrong:
         name, missing = wrong[0]
@@ -105,5 +105,5 @@ def _entry(store: RunStore, line: Line) -> dict[str, Any]:
     return read_json(_file(store, line))
 
 
-def _file(store: RunStore, line: Line) -> Place:
+def _file(store: RunStore, line: LogEntry) -> Place:
     return store.path / FOLDER / f"{line.body['entry']}.json"

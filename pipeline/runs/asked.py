@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.columns.keys import flat
-from .erasing_texts import Stored, requests_showing
+from .erasing_texts import StoredTables, requests_showing
 from .parts import PERSISTED, values_of
 
 __all__ = ["Asked", "Unheld", "chosen_among", "requests_of", "words_of"]
@@ -59,7 +59,7 @@ class Unheld:
     source: str | None = None
     evidence: tuple[str, ...] = ()
 
-    def of(self, run: Stored, starter: str | None) -> pa.Array:
+    def of(self, run: StoredTables, starter: str | None) -> pa.Array:
         """The ids of such rows in a run."""
         requests = chosen_among(self.asked, run.stored("requests"), run.stored("failures"), starter)
         cited = run.stored("citations")
@@ -73,7 +73,7 @@ class Unheld:
         return shown.filter(pc.invert(pc.is_in(shown, value_set=self.held)))
 
 
-def requests_of(run: Stored, asked: Asked, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
+def requests_of(run: StoredTables, asked: Asked, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
     """The ids of the requests of a run that are meant, those that were refused among them."""
     ids = chosen_among(asked, run.stored("requests"), run.stored("failures"), starter)
     return ids.filter(pc.is_in(ids, value_set=requests_showing(run, evidence_ids))) if asked.shown else ids
@@ -87,7 +87,7 @@ def chosen_among(asked: Asked, requests: pa.Table, failures: pa.Table, starter: 
     return pa.concat_arrays([flat(requests["request_id"]).filter(chosen), flat(failures["request_id"]).filter(refused)])
 
 
-def words_of(run: Stored, requests: pa.Array) -> tuple[set[str], int]:
+def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
     """The hashes of the stored texts that only these requests said, and how many of their texts others have, too."""
     said, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
     for declared in PERSISTED:

@@ -33,7 +33,7 @@ from .erasing_unfinished import drop_shards
 from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .listing import forget_listings
 from .live_files import live_files
-from .log_lines import Line
+from .log_lines import LogEntry
 from .parts import TEXTS
 from .run import BATCH, INTERACTIVE, Run
 from .store import RunStore, run_kind
@@ -279,7 +279,7 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
     return len(removed)
 
 
-def erased_from(store: RunStore, run: Run, lines: Iterable[Line]) -> Erased:
+def erased_from(store: RunStore, run: Run, lines: Iterable[LogEntry]) -> Erased:
     """What the receipts say that these lines of LOG name; lines of other kinds say nothing.
 
     A receipt accounts for texts and the parts that held them. It cannot stand in for any other file of a run.
@@ -301,7 +301,7 @@ def erased_from(store: RunStore, run: Run, lines: Iterable[Line]) -> Erased:
     return Erased(frozenset(texts), parts)
 
 
-def _check_receipt(receipt: dict[str, Any], run: Run, line: Line, *, parts: bool) -> None:
+def _check_receipt(receipt: dict[str, Any], run: Run, line: LogEntry, *, parts: bool) -> None:
     at = f"{RECEIPTS}/{line.body['receipt']}.json"
     if receipt["run_id"] != run.run_id:
         raise VerificationError(f"Expected a receipt of {run.run_id}, got one of another run - at {at}")
@@ -321,7 +321,7 @@ def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
     return write_bytes(folder / f"{sha256}.json", data, sync=True)
 
 
-def _read_receipt(store: RunStore, line: Line) -> dict[str, Any]:
+def _read_receipt(store: RunStore, line: LogEntry) -> dict[str, Any]:
     name = f"{RECEIPTS}/{line.body['receipt']}.json"
     path = store.path / name
     if not stands(path):

@@ -19,14 +19,14 @@ from ...nodes.columns.list_columns import flattened, holds
 from ...nodes.facts.fact_conflicts import DISAGREE
 from .parts import PERSISTED, values_of
 
-__all__ = ["Stored", "requests_showing", "texts_showing"]
+__all__ = ["StoredTables", "requests_showing", "texts_showing"]
 
 _SHOWN = ("trimmed", "citations")
 """Tables whose rows say that something of a row of evidence reached a block."""
 _PATH = "path"
 
 
-class Stored(Protocol):
+class StoredTables(Protocol):
     """Tables in stored form with their texts: a run, or one shard of it."""
 
     @property
@@ -35,7 +35,7 @@ class Stored(Protocol):
     def stored(self, name: str) -> pa.Table: ...
 
 
-def texts_showing(run: Stored, evidence_ids: pa.Array) -> set[str]:
+def texts_showing(run: StoredTables, evidence_ids: pa.Array) -> set[str]:
     """The hashes of the stored texts of a run that show something of these rows, blocks included."""
     found: list[pa.Array] = []
     requests: list[pa.Array] = []
@@ -76,13 +76,13 @@ def texts_showing(run: Stored, evidence_ids: pa.Array) -> set[str]:
     return set(wanted.filter(pc.is_in(wanted, value_set=flat(run.texts["sha256"]))).to_pylist())
 
 
-def requests_showing(run: Stored, evidence_ids: pa.Array) -> pa.Array:
+def requests_showing(run: StoredTables, evidence_ids: pa.Array) -> pa.Array:
     """The ids of the requests whose block showed something of these rows."""
     shown = [table.filter(_hit(table, evidence_ids))["request_id"] for table in map(run.stored, _SHOWN)]
     return pc.unique(pa.concat_arrays([flat(ids) for ids in shown]))
 
 
-def _naming_fields(run: Stored, conditions: pa.Table, evidence_ids: pa.Array) -> pa.Array:
+def _naming_fields(run: StoredTables, conditions: pa.Table, evidence_ids: pa.Array) -> pa.Array:
     """Messages that name fields of rivals, of the requests that these rows were candidates of: a rival need not be shown."""
     candidates = run.stored("candidates")
     asked = candidates["request_id"].filter(pc.is_in(candidates["evidence_id"], value_set=evidence_ids))
@@ -94,7 +94,7 @@ def _naming_fields(run: Stored, conditions: pa.Table, evidence_ids: pa.Array) ->
     return messages.filter(pc.is_in(messages, value_set=flat(naming)))
 
 
-def _observed(run: Stored, evidence_ids: pa.Array) -> list[pa.Array]:
+def _observed(run: StoredTables, evidence_ids: pa.Array) -> list[pa.Array]:
     """Hashes of what requests took from these rows as events of their session: what it names, and queries that say it.
 
     Which of a request's events named what is not kept, so all of it goes with any of them.

@@ -24,7 +24,7 @@ from ..storage.durable import read_whole, stands, sync_path
 from ..storage.file_access import open_new
 from ..storage.places import ObjectPlace, Place
 from .files import locked
-from .log_lines import START, Line, canonical
+from .log_lines import START, LogEntry, canonical
 from .signed_head import Signer, sign_next, sign_written
 
 LOG = "LOG"
@@ -37,7 +37,7 @@ class LineInDoubtError(StoreError):
     """A store said neither that it took a line nor that it did not: the log may hold it."""
 
 
-def manifest_named(lines: Collection[Line]) -> str | None:
+def manifest_named(lines: Collection[LogEntry]) -> str | None:
     """SHA-256 of the manifest that the lines of one run name; None where none does.
 
     Raises:
@@ -56,7 +56,7 @@ def manifest_named(lines: Collection[Line]) -> str | None:
     return named
 
 
-def files_named(lines: Iterable[Line]) -> dict[str, str]:
+def files_named(lines: Iterable[LogEntry]) -> dict[str, str]:
     """SHA-256 by name of the interactive files that the lines of one run name.
 
     Raises:
@@ -65,7 +65,7 @@ def files_named(lines: Iterable[Line]) -> dict[str, str]:
     return _once((line, line.body["file"], line.body["sha256"]) for line in lines if line.kind == "live")
 
 
-def _once(named: Iterable[tuple[Line, str, str]]) -> dict[str, str]:
+def _once(named: Iterable[tuple[LogEntry, str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for line, name, sha256 in named:
         if name in found:
@@ -80,7 +80,7 @@ class RunLog(ABC):
     """The log of one runs folder, wherever it lies."""
 
     def __init__(self) -> None:
-        self._read: tuple[bytes, list[Line]] = b"", []
+        self._read: tuple[bytes, list[LogEntry]] = b"", []
         """What `lines` read last: a log grows at its end, so that a caller that asks per run checks each line once."""
 
     @abstractmethod
@@ -99,7 +99,7 @@ class RunLog(ABC):
     def _data(self) -> bytes:
         """The whole log."""
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LogEntry]:
         """Every line, the chain checked. Bytes that are those of the last call are not checked again.
 
         Raises:
@@ -187,7 +187,7 @@ class Log(RunLog):
                 hash_, sequence = self._tail()
                 sign_written(self.path.parent, self._signer, sequence, hash_)
 
-    def recent(self) -> list[Line]:
+    def recent(self) -> list[LogEntry]:
         """The last whole lines within `WINDOW` bytes, each held against its own hash alone."""
         try:
             with self.path.open("rb") as file:
@@ -309,7 +309,7 @@ def _line(kind: str, run_id: str, body: dict[str, Any], previous: str, sequence:
     return digest, f"{digest} {text}\n".encode()
 
 
-def _parse(raw: bytes, number: int) -> Line:
+def _parse(raw: bytes, number: int) -> LogEntry:
     digest, _, text = raw.partition(b" ")
     try:
         body = json.loads(text)
@@ -320,7 +320,7 @@ def _parse(raw: bytes, number: int) -> Line:
         )
         if sound:
             kept = {intern(name): value for name, value in body.items() if name not in ("kind", "run_id", "sequence")}
-            return Line(body["sequence"], intern(body["kind"]), intern(body["run_id"]), kept, digest.decode())
+            return LogEntry(body["sequence"], intern(body["kind"]), intern(body["run_id"]), kept, digest.decode())
     except (ValueError, KeyError, TypeError):
         pass
     raise VerificationError(

@@ -1,4 +1,4 @@
-"""A line of LOG, as it was read."""
+"""An entry of LOG, a line each, as it was read."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["START", "Line", "canonical"]
+__all__ = ["START", "LogEntry", "canonical"]
 
 START = "0" * 64
 """What stands for the line before the first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line: `kind` is run (a manifest), upgrade (the manifest of a later format), live (one interactive snapshot), erase (the receipt of an erasure)
+class LogEntry:
+    """One entry: `kind` is run (a manifest), upgrade (the manifest of a later format), live (one interactive snapshot), erase (the receipt of an erasure)
     or answer (an answer that was verified)."""
 
     sequence: int

@@ -23,7 +23,7 @@ from ..storage.locks import Hold, hold
 from .files import sha256_of
 from .live_files import live_file, live_files, read_live, read_settings
 from .log import Log
-from .log_lines import Line
+from .log_lines import LogEntry
 from .parts import PER_RUN, stored_tables
 from .store import RunStore
 
@@ -68,9 +68,9 @@ def left_open(
     return None
 
 
-def _interactive_runs(lines: Collection[Line], principal: str | None) -> list[tuple[str, list[Line]]]:
+def _interactive_runs(lines: Collection[LogEntry], principal: str | None) -> list[tuple[str, list[LogEntry]]]:
     """The interactive runs of a principal that these lines tell of from their first snapshot on, the last one first."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[LogEntry]] = {}
     for line in lines:
         if line.kind != "answer":
             found[line.run_id] = [*found.pop(line.run_id, ()), line]
@@ -88,7 +88,7 @@ def _interactive_runs(lines: Collection[Line], principal: str | None) -> list[tu
 
 
 def _same(
-    store: RunStore, run_id: str, lines: Sequence[Line], wanted: Mapping[str, pa.Table], settings: Mapping[str, Any]
+    store: RunStore, run_id: str, lines: Sequence[LogEntry], wanted: Mapping[str, pa.Table], settings: Mapping[str, Any]
 ) -> bool:
     """Whether a run is open, is what these lines say of it and no more, and rests on what this session does."""
     folder = store.path / run_id

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 from ..storage.durable import read_whole, stands, write_atomic
 from ..storage.places import Place
-from .log_lines import START, Line
+from .log_lines import START, LogEntry
 
 __all__ = ["FILE", "Signer", "head_problem", "sign", "sign_next", "sign_written"]
 
@@ -88,13 +88,13 @@ def sign_written(folder: Path, signer: Signer, sequence: int, hash_: str) -> Non
         _write(folder, signer, sequence, known.previous, hash_, _WRITTEN)
 
 
-def sign(folder: Path, signer: Signer, lines: Sequence[Line]) -> bool:
+def sign(folder: Path, signer: Signer, lines: Sequence[LogEntry]) -> bool:
     """Sign the log as it is, whatever was signed before; False if it has no line, or the folder does not take the file."""
     previous = lines[-2].hash if len(lines) > 1 else START
     return bool(lines) and _write(folder, signer, len(lines), previous, lines[-1].hash, _WRITTEN)
 
 
-def head_problem(folder: Place, signer: Signer, lines: Sequence[Line]) -> str | None:
+def head_problem(folder: Place, signer: Signer, lines: Sequence[LogEntry]) -> str | None:
     """What is wrong with the head of a log whose chain holds; None if the trusted key signed it."""
     if not isinstance(folder, Path):
         return None

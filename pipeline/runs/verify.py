@@ -29,7 +29,7 @@ from .formats import UPGRADED
 from .ids import run_of, snapshot_id
 from .live_files import live_files, number_of, unlogged
 from .log import files_named, manifest_named
-from .log_lines import Line
+from .log_lines import LogEntry
 from .parts import changed_texts, check_conservation, logical_digest, references
 from .run import INTERACTIVE, Run
 from .states import CRASHED, LOOKS_AGAIN_WITHIN, UNFINISHED, UNKNOWN_VERSION, UNREADABLE, state_of
@@ -89,7 +89,9 @@ class _Found:
         self.problems.append(Problem(kind, part, detail))
 
 
-def verify(store: RunStore, run_id: str, *, anchor: str | None = None, log: list[Line] | None = None) -> VerifyReport:
+def verify(
+    store: RunStore, run_id: str, *, anchor: str | None = None, log: list[LogEntry] | None = None
+) -> VerifyReport:
     """Check one run (or the run of a snapshot id) against the log and itself.
 
     `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it. `log` is every line
@@ -131,9 +133,9 @@ def _state(store: RunStore, run_id: str) -> VerifyReport | None:
     return None
 
 
-def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] | None) -> VerifyReport:
+def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[LogEntry] | None) -> VerifyReport:
     found = _Found()
-    lines: list[Line] = []
+    lines: list[LogEntry] = []
     try:
         lines = store.log.lines() if log is None else log
     except VerificationError as error:
@@ -175,7 +177,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[Line] 
     return VerifyReport(folder.name, problems, found.parts, snapshots, tuple(sorted(receipts.texts)), head, state)
 
 
-def _left_by_upgrade(folder: Place, lines: list[Line], problem: Problem) -> bool:
+def _left_by_upgrade(folder: Place, lines: list[LogEntry], problem: Problem) -> bool:
     """Whether a crash during an upgrade leaves this: new parts beside the old, or a manifest that waits to replace the old."""
     if problem.kind == "extra":
         return (
@@ -192,7 +194,7 @@ def _left_by_upgrade(folder: Place, lines: list[Line], problem: Problem) -> bool
     )
 
 
-def _unreadable(store: RunStore, run_id: str, lines: list[Line], found: _Found) -> Run | None:
+def _unreadable(store: RunStore, run_id: str, lines: list[LogEntry], found: _Found) -> Run | None:
     """A run that LOG or its folder knows and that cannot be opened; any other id is the caller's mistake."""
     folder, logged = store.path / run_id, bool(lines)
     if logged and not folder.is_dir():
@@ -211,7 +213,7 @@ def _unreadable(store: RunStore, run_id: str, lines: list[Line], found: _Found) 
     return None
 
 
-def _check_lines(lines: list[Line], found: _Found) -> None:
+def _check_lines(lines: list[LogEntry], found: _Found) -> None:
     """LOG names each manifest and each interactive file once: a second line would let an old anchor vouch for both."""
     try:
         manifest_named(lines)
@@ -220,7 +222,7 @@ def _check_lines(lines: list[Line], found: _Found) -> None:
         found.add("changed", "LOG", error.message)
 
 
-def _check_files(run: Run, lines: list[Line], rewritten: Mapping[str, str], found: _Found) -> None:
+def _check_files(run: Run, lines: list[LogEntry], rewritten: Mapping[str, str], found: _Found) -> None:
     """Manifest against LOG, then every file against the manifest."""
     logged = manifest_named(lines)
     if logged is None:
@@ -274,7 +276,7 @@ def _unnamed(path: str, why: str, below: tuple[str, ...]) -> tuple[Kind, str, st
     return "extra", path, why
 
 
-def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
+def _check_compacted(run: Run, lines: list[LogEntry], found: _Found) -> None:
     """What a session was compacted into is what LOG said of each snapshot when it was given out."""
     ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
     held = dict(zip(ids, digests, strict=True))
@@ -285,7 +287,7 @@ def _check_compacted(run: Run, lines: list[Line], found: _Found) -> None:
                 found.add("changed", f"snapshots/{name}", "its digest is not the one in LOG")
 
 
-def _check_live(run: Run, lines: list[Line], found: _Found) -> None:
+def _check_live(run: Run, lines: list[LogEntry], found: _Found) -> None:
     """Every interactive file against its line in LOG."""
     if manifest_named(lines) is not None:
         return found.add("missing", "manifest.json", "LOG names it")

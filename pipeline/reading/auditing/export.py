@@ -25,7 +25,7 @@ from ....nodes.errors import AccessError, VerificationError
 from ...config.opening import runs_of, trust_of
 from ...config.settings import Settings
 from ...runs import replay
-from ...runs.log_lines import Line
+from ...runs.log_lines import LogEntry
 from ...runs.parts import references
 from ...storage.durable import read_whole
 from ..access import audience_of, open_run
@@ -120,7 +120,7 @@ def _packed(table: pa.Table) -> str:
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def _log(lines: Sequence[Line], run: Any, digest: str) -> dict[str, Any]:
+def _log(lines: Sequence[LogEntry], run: Any, digest: str) -> dict[str, Any]:
     """The lines of the log from the snapshot's own to the head."""
     own = own_line(lines, run, digest)
     if own is None:
@@ -130,7 +130,7 @@ def _log(lines: Sequence[Line], run: Any, digest: str) -> dict[str, Any]:
     return {"lines": [f"{line.hash} {line.text}" for line in kept], "head": lines[-1].hash}
 
 
-def own_line(lines: Sequence[Line], run: Any, digest: str) -> Line | None:
+def own_line(lines: Sequence[LogEntry], run: Any, digest: str) -> LogEntry | None:
     """The line that made a snapshot durable: the one that names its digest, else the first that names its run's manifest."""
     mine = [line for line in lines if line.run_id == run.run_id]
     live = (line for line in mine if line.kind == "live" and line.body.get("snapshot_digest") == digest)
