@@ -72,7 +72,7 @@ class InputError(ScopedRetrievalError, ValueError):
 
     @classmethod
     def told(cls, text: str) -> InputError:
-        """The error that a stored text tells: what to do about it stands after a blank line."""
+        """The error that a stored text tells: the hint follows a blank line."""
         message, _, hint = text.partition("\n\nHint: ")
         return cls(message, hint=hint)
 

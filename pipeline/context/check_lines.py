@@ -4,7 +4,7 @@ Gives: `checks_of` and `Ran`.
 
 Note: this is an allow-list. Programs joined by `&&`, `;` and pipes into `tail`, behind `cd` and their like, are read. A line with
 anything else (`||`, `&`, `!`, a group, a loop, a word that a shell keeps for itself) may run a check or not: of such a line a
-failure is told, and no pass.
+failure is reported, and no pass.
 """
 
 from __future__ import annotations

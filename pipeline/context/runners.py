@@ -33,7 +33,7 @@ class Options(NamedTuple):
     folder: frozenset[str] = frozenset()
     """Options whose value is the folder in which it runs."""
     letters: str = ""
-    """Inert options of one letter, which may stand together: `-xvs`."""
+    """Inert options of one letter, which may be combined: `-xvs`."""
     whole: frozenset[str] = frozenset()
     """Arguments that name all that there is from its folder on."""
     usual: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class Options(NamedTuple):
     wide: frozenset[str] = frozenset()
     """Of `other` those that take in all that the program does without them."""
     bare: str = ""
-    """The argument that a program without one stands for, where that is not all there is."""
+    """The argument that a program without one means, where that is not everything."""
 
     def valued_of(self, name: str) -> bool:
         """Whether an option takes a value."""
@@ -188,7 +188,7 @@ class Read:
     strange: list[str] = field(default_factory=list)
     """Words that are not understood."""
     folder: str = ""
-    """The folder that it is told to run in."""
+    """The folder that its options name to run in."""
 
     @classmethod
     def of(cls, words: Sequence[str], options: Options) -> Read:

@@ -64,9 +64,9 @@ class Segment:
     redirects: tuple[tuple[str, str], ...] = ()
     """Its redirections, each with its target."""
     exact: bool = True
-    """The program gets these very words: no variable, no pattern and no substitution stands in them."""
+    """The program gets these very words: no variable, no pattern and no substitution is in them."""
     nested: bool = False
-    """It stands in a group, a substitution or behind a keyword, which decide whether it runs."""
+    """It is in a group, a substitution or behind a keyword, which decide whether it runs."""
 
 
 @lru_cache(maxsize=256)

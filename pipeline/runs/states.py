@@ -30,7 +30,7 @@ __all__ = ["CRASHED", "OK", "RunState", "broken_off", "compacted_since", "state_
 OK, UNFINISHED, CRASHED, UNREADABLE = "ok", "unfinished", "crashed", "unreadable"
 UNKNOWN_VERSION, DAMAGED = "unknown version", "damaged"
 LOOKS_AGAIN_WITHIN = 10.0
-"""Seconds that a second look waits for whoever writes the run."""
+"""Seconds that a second look waits for the process that writes the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _written_now(store: RunStore, run_id: str) -> bool:
 def broken_off(store: RunStore, run: Run, logged: Collection[str]) -> bool:
     """Whether a crash came as a run that can be read was ended or compacted; `logged` are the runs with a last line in LOG.
 
-    What looks so is looked at again when nobody writes the run.
+    What looks so is looked at again when no process writes the run.
     """
     if not _left(run.folder, run.run_id in logged):
         return False

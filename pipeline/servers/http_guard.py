@@ -3,7 +3,7 @@
 Reads: the ASGI scope, the grants file in force. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
 Where the grants file has tokens, every request needs one of them, and asks as its principal. Without tokens, only this
-machine is answered, as the principal of the settings, never with a token, which nobody would have looked at, and only under a name of this machine: a web page that resolves
+machine is answered, as the principal of the settings, never with a token, which could not have been checked, and only under a name of this machine: a web page that resolves
 its own name to the loopback address must not read what its visitor may. Tokens are compared by their SHA-256, each one
 in the same time, and are written nowhere.
 """

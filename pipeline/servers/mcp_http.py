@@ -1,7 +1,7 @@
 """What reaches the MCP server over HTTP: one JSON-RPC message per POST, and nothing else.
 
 Reads: the ASGI scope and the whole body, which the guard has read. Gives: `OneMessage`, ASGI middleware in front of the
-SDK. Each request stands alone, so there is no stream to open with GET and no session to end with DELETE.
+SDK. Each request is independent, so there is no stream to open with GET and no session to end with DELETE.
 """
 
 from __future__ import annotations
