@@ -70,7 +70,7 @@ class Transcript:
             self.spoken = True
 
     def read(self, id_: str, path: str, text: str, lines: Mapping[str, int] = MappingProxyType({})) -> None:
-        """A file that was read, or lines of it. The version of a file is told by the whole of it alone."""
+        """A file that was read, or lines of it. The version of a file follows from its whole content alone."""
         version = None if lines else version_of(text)
         self.add("file.read", id_, path=path, text=text or "(empty)", version=version, **lines)
 
