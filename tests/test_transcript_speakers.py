@@ -175,6 +175,13 @@ def test_an_item_that_says_it_is_not_the_users_binds_nothing_alone_as_well():
     assert own(of_codex(FORBIDS, **about)) == []
 
 
+@pytest.mark.parametrize("role", ["tool", "", None])
+def test_a_message_under_another_role_is_not_the_users(role: str | None):
+    item = {"type": "message", "role": role, "content": [{"type": "input_text", "text": FORBIDS}]}
+    events = of_codex("Fix it.", item)
+    assert own(events) == ["Fix it."] and "push" not in bound(events)
+
+
 def test_what_an_editor_puts_before_the_request_is_not_the_users():
     text = f"# Context from my IDE setup:\n\n## Active selection of the file:\n{FORBIDS}\n\n## My request for Codex:\nFix it."
     assert own(of_codex(text)) == ["Fix it."]

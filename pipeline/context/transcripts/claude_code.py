@@ -143,15 +143,12 @@ def _not_said(record: Record) -> bool:
 
 def _writer(record: Record) -> bool | None:
     """Whether the user wrote what a record has under the user's role; None where the record does not say."""
-    origin = record.get("origin")
+    origin, message = record.get("origin"), record.get("message")
     kind = origin.get("kind") if isinstance(origin, Mapping) else None
-    return (
-        kind in ("human", "user")
-        if isinstance(kind, str)
-        else False
-        if record.get("promptSource") == "system"
-        else None
-    )
+    role = message.get("role") if isinstance(message, Mapping) else None
+    if role not in (None, "user") or record.get("promptSource") == "system":
+        return False
+    return kind in ("human", "user") if isinstance(kind, str) else None
 
 
 def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: dict[str, Any]) -> str:

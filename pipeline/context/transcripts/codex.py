@@ -174,6 +174,8 @@ def _message(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
         made.add("model.message", id_, text=text)
     elif role in ("developer", "system"):
         made.add("rules.system", id_, text=text)
+    elif role != "user":
+        made.other(id_, text)
     else:
         _of_user(made, id_, payload, content if isinstance(content, list) else [text])
 
