@@ -88,7 +88,9 @@ def test_what_is_written_starts_the_server(shop: Path, capsys):
         ("vscode", '{// mine\n"servers": {}}', "Expected JSON without comments"),
         ("cursor", "[]", "Expected an object, got a list"),
         ("claude-code", '{"mcpServers": []}', "Expected an object, got a list"),
+        ("cursor", "[" * 100_000, "Expected JSON without comments"),
         ("codex", "[a", "Expected TOML, got another text"),
+        ("codex", "a = " + "[" * 100_000, "Expected TOML, got another text"),
         (
             "codex",
             '[mcp_servers.scoped-retrieval]\ncommand = "x"\n',
@@ -151,7 +153,9 @@ def test_a_hook_is_added_once_beside_those_that_are_there(shop: Path, capsys):
     assert code == 0 and json.loads(out)["snapshot"]["query"] == "default role"
 
 
-@pytest.mark.parametrize("given", ["", "{", "[]", '{"prompt": 1}', '{"prompt": "a", "session_id": "\\u0000"}'])
+@pytest.mark.parametrize(
+    "given", ["", "{", "[]", "[" * 100_000, '{"prompt": 1}', '{"prompt": "a", "session_id": "\\u0000"}']
+)
 def test_whatever_goes_wrong_the_prompt_goes_on(shop: Path, given: str, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO(given))
     code, out, err = run("prompt-hook", "--project", "shop", capsys=capsys)

@@ -89,6 +89,28 @@ def test_every_change_is_named(world, tmp_path, change):
     assert all(problem.startswith("Expected ") for problem in found.problems)
 
 
+@pytest.mark.parametrize("place", ["name", "head", "lines", "erased", "signatures", "signature", "twice"])
+def test_a_value_of_another_kind_makes_it_another_file(world, tmp_path, place):
+    envelope = exported(settings_of(world.folder), world.ana)
+    statement = statement_of(envelope)
+    predicate = statement["predicate"]
+    {
+        "name": lambda: predicate.update(snapshot_id=5),
+        "head": lambda: predicate["log"].update(head=None),
+        "lines": lambda: predicate["log"].update(lines=[5]),
+        "erased": lambda: predicate.update(erased=5),
+        "signatures": lambda: envelope.update(signatures=None),
+        "signature": lambda: envelope.update(signatures=[{"sig": 5}]),
+        "twice": lambda: None,
+    }[place]()
+    path = written(tmp_path, with_statement(envelope, statement))
+    if place == "twice":
+        path.write_text(path.read_text(encoding="utf-8").replace("{", '{"payload": "e30=", ', 1), encoding="utf-8")
+    _, public = keys(tmp_path, "own")
+    with pytest.raises(InputError, match="Expected an exported snapshot, got another file"):
+        check_file(path, Trust(trusted_key=public), anchor="0" * 64)
+
+
 def test_another_manifest_or_part_is_named(world, tmp_path):
     envelope = exported(settings_of(world.folder), batch_snapshot(world))
     for name in ("manifest", "snapshots_part"):
@@ -143,7 +165,9 @@ def test_only_auditors_export(world):
 
 
 def test_another_file_is_refused(tmp_path):
-    for text in ("", "[]", '{"payload": "!"}', '{"payload": "e30=", "payloadType": "x"}'):
+    deep = "[" * 100_000
+    in_payload = json.dumps({"payload": base64.b64encode(deep.encode()).decode(), "payloadType": "x"})
+    for text in ("", "[]", '{"payload": "!"}', '{"payload": "e30=", "payloadType": "x"}', deep, in_payload):
         (tmp_path / "file.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="Expected an exported snapshot, got another file"):
             check_file(tmp_path / "file.json", UNSIGNED)

@@ -1,6 +1,6 @@
 """JSON in which no object says a thing twice: of two values for one key, every reader would take another.
 
-Gives `strict_json`, for whatever people and harnesses write.
+Gives `strict_json`, for JSON of any author: requests, events, configurations, exported files.
 """
 
 from __future__ import annotations
@@ -8,21 +8,29 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["RepeatedKeyError", "strict_json"]
+__all__ = ["RepeatedKeyError", "TooDeepError", "strict_json"]
 
 
 class RepeatedKeyError(ValueError):
     """A key is twice in an object; `args[0]` is the key."""
 
 
-def strict_json(text: str) -> Any:
+class TooDeepError(ValueError):
+    """The values nest deeper than they can be read."""
+
+
+def strict_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
         RepeatedKeyError: a key is twice in an object.
+        TooDeepError: it nests too deep.
         ValueError: it is no JSON.
     """
-    return json.loads(text, object_pairs_hook=_object)
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError as error:
+        raise TooDeepError("too deep nesting") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _object(line: str, file: str, number: int) -> Row:
         value = strict_json(line)
     except RepeatedKeyError as error:
         return Unreadable(f"Expected every field once, got {_again(error)} - at {at}", number, "line")
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         column = error.colno if isinstance(error, json.JSONDecodeError) else 1
         reason = f"Expected one JSON object a line, got text that is no JSON at column {column} - at {at}"
         return Unreadable(reason, number, "line")
@@ -154,7 +154,7 @@ def _json(text: str, file: str) -> list[Row]:
         value = strict_json(text)
     except RepeatedKeyError as error:
         raise InputError.described("every field once", _again(error), file) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         raise InputError(f"Expected JSON, got text that is no JSON - at {file}:{line}") from None
     if isinstance(value, dict):
@@ -275,5 +275,5 @@ def cell(path: str, text: str) -> Any:
 def _json_or(cell: str) -> Any:
     try:
         return strict_json(cell)
-    except (ValueError, RecursionError):
+    except ValueError:
         return cell

@@ -122,7 +122,7 @@ def _dumped(content: Mapping[str, Any]) -> str:
 def _toml(key: str, server: Server, standing: str, path: Path) -> str:
     try:
         content = tomllib.loads(standing)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError.described("TOML", "another text", str(path)) from error
     known = content.get(key, {}).get(NAME) if isinstance(content.get(key, {}), dict) else None
     if known == server.as_dict():

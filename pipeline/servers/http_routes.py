@@ -289,7 +289,7 @@ def _json(request: Request, value: Any) -> Response:
 def _body(data: bytes) -> dict[str, Any] | list[Any]:
     try:
         value = strict_json(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError("Expected JSON in UTF-8 without duplicate keys, got other bytes - at body") from error
     if not isinstance(value, dict | list):
         raise InputError.of_kind("a request or a list of requests", value, "body")

@@ -59,7 +59,7 @@ def _wrong(body: bytes) -> tuple[int, str] | None:
     """Code and message where the body is not one message."""
     try:
         value: Any = strict_json(body.decode("utf-8"))
-    except (ValueError, RecursionError):
+    except ValueError:
         return PARSE_ERROR, "Expected JSON in UTF-8 without duplicate keys, got other bytes - at body"
     try:
         jsonrpc_message_adapter.validate_python(value)

@@ -22,7 +22,7 @@ from typing import Any
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
 from ..parsing.quoting import canonical, shown_key
-from ..parsing.strict_json import RepeatedKeyError, strict_json
+from ..parsing.strict_json import RepeatedKeyError, TooDeepError, strict_json
 from .column_types import instant
 from .report import SourceReport
 
@@ -167,8 +167,8 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
         value = strict_json(text)
     except RepeatedKeyError as error:
         raise InputError.described("every field once", f"{shown_key(error.args[0])!r} again", at) from None
-    except (ValueError, RecursionError) as error:
-        detail = "too deep nesting" if isinstance(error, RecursionError) else "a number of too many digits"
+    except ValueError as error:
+        detail = "too deep nesting" if isinstance(error, TooDeepError) else "a number of too many digits"
         if isinstance(error, json.JSONDecodeError):
             row = f"line {error.lineno}, " if error.lineno > 1 else ""
             detail = f"{error.msg} at {row}column {error.colno}"

@@ -11,7 +11,6 @@ import base64
 import binascii
 import hashlib
 import io
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from ....nodes.columns.digests import text_sha256
 from ....nodes.errors import InputError, VerificationError
 from ....nodes.schema import Table
 from ...corpus.trust import Trust
+from ...parsing.strict_json import strict_json
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
 
@@ -71,12 +71,16 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         InputError: it cannot be read, or is no such file.
     """
     try:
-        envelope = json.loads(path.read_bytes())
+        envelope = strict_json(path.read_bytes())
         payload = base64.b64decode(envelope["payload"], validate=True).decode()
-        statement = json.loads(payload)
+        statement = strict_json(payload)
         predicate = statement["predicate"]
         kinds = envelope["payloadType"], statement["_type"], statement["predicateType"]
         name, head = predicate["snapshot_id"], predicate["log"]["head"]
+        lines, erased = predicate["log"]["lines"] or (), predicate["erased"] or ()
+        signatures = [one["sig"] for one in envelope["signatures"]]
+        if not all(isinstance(one, str) for one in (name, head, *lines, *erased, *signatures)):
+            raise TypeError("another kind of value")
     except OSError as error:
         raise InputError(f"Expected an exported snapshot, got {error.strerror} - at {path}") from error
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
@@ -88,10 +92,9 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
     problems: list[str] = []
     signed = False
     if trust.trusted_key is not None:
-        found = [one.get("sig", "") for one in envelope.get("signatures", [])]
-        signed = any(trust.is_signature(pre_authentication(payload), one) for one in found)
+        signed = any(trust.is_signature(pre_authentication(payload), one) for one in signatures)
         if not signed:
-            problems.append(f"Expected a signature of {trust.trusted_key}, got {'another' if found else 'none'}")
+            problems.append(f"Expected a signature of {trust.trusted_key}, got {'another' if signatures else 'none'}")
     for check in (_tables, _log, _manifest):
         try:
             problems += check(statement)
@@ -106,10 +109,9 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         ) as error:
             said = error.message if isinstance(error, VerificationError) else type(error).__name__
             problems.append(f"Expected {check.__name__.strip('_')} as `export` writes them, got {said}")
-    lines = predicate["log"].get("lines") or []
     if anchor is not None and not any(line.startswith(anchor) for line in lines):
         problems.append(f"Expected the anchor {anchor} on the way to the head, got another way")
-    return Checked(name, tuple(problems), signed, head, bool(lines), len(predicate.get("erased") or ()))
+    return Checked(name, tuple(problems), signed, head, bool(lines), len(erased))
 
 
 def _tables(statement: Mapping[str, Any]) -> Iterator[str]:
@@ -165,7 +167,7 @@ def _log(statement: Mapping[str, Any]) -> Iterator[str]:
     bodies = []
     for raw in predicate["log"]["lines"]:
         hash_, _, text = raw.partition(" ")
-        body = json.loads(text)
+        body = strict_json(text)
         bodies.append(body)
         if hashlib.sha256(text.encode()).hexdigest() != hash_ or (previous and body["previous"] != previous):
             yield f"Expected lines of the log that chain, got another - at line {body.get('sequence')}"
@@ -189,7 +191,7 @@ def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
         return
     data = base64.b64decode(predicate["manifest"])
     part = base64.b64decode(predicate["snapshots_part"]["parquet"])
-    bodies = [json.loads(raw.partition(" ")[2]) for raw in predicate["log"]["lines"]]
+    bodies = [strict_json(raw.partition(" ")[2]) for raw in predicate["log"]["lines"]]
     named = [
         body["manifest_sha256"]
         for body in bodies
@@ -197,7 +199,7 @@ def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
     ]
     if named and hashlib.sha256(data).hexdigest() not in named:
         yield "Expected the manifest that the log names, got another"
-    hashes = {one["path"]: one["sha256"] for one in json.loads(data)["tables"]["snapshots"]["parts"]}
+    hashes = {one["path"]: one["sha256"] for one in strict_json(data)["tables"]["snapshots"]["parts"]}
     if hashes.get(predicate["snapshots_part"]["path"]) != hashlib.sha256(part).hexdigest():
         yield "Expected the part that the manifest names, got another"
     rows = pq.read_table(io.BytesIO(part)).select(["snapshot_id", "snapshot_digest"]).to_pylist()
