@@ -75,8 +75,15 @@ def test_a_query_reads_no_table_that_it_does_not_name():
 
 def test_only_auditors_ask(world):
     assert queried(settings_of(world.folder, "bob"), "select 1 as one")["one"].to_pylist() == [1]
-    with pytest.raises(InputError, match="snapshots does not exist"):
+    with pytest.raises(InputError, match="snapshots does not exist") as refused:
         queried(settings_of(world.folder, "bob"), "select * from snapshots")
+    assert "no finished run whose every snapshot you audit" in str(refused.value.hint)
+    with pytest.raises(InputError, match="items does not exist") as refused:
+        queried(settings_of(world.folder, "bob"), "select * from items")
+    assert "auditors need a grant" in str(refused.value.hint)
+    with pytest.raises(InputError) as refused:
+        queried(settings_of(world.folder, "bob"), "selec")
+    assert "tables are those of the data dictionary" in str(refused.value.hint)
     for who, name in (("bob", world.run), ("eve", world.run)):
         with pytest.raises(AccessError):
             tables_of(settings_of(world.folder, who), ["snapshots"], [name])

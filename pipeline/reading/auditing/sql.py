@@ -107,7 +107,8 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
         import duckdb
     except ImportError as error:
         raise ModelError("Expected duckdb, got none - at sql", hint="install scoped-retrieval[sql]") from error
-    tables = tables_of(settings, named_in(query), runs)
+    named = named_in(query)
+    tables = tables_of(settings, named, runs)
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -127,7 +128,10 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
             return pa.table({"done": [True]}) if found is None else found.to_arrow_table()
         except duckdb.Error as error:
             said = str(error).split("\n\n")[0].replace("\n", " ")
-            raise InputError(f"Expected a query over tables of runs, got {said} - at QUERY", hint=_hint()) from error
+            raise InputError(
+                f"Expected a query over tables of runs, got {said} - at QUERY",
+                hint=_hint(any_run=bool(tables) or not named),
+            ) from error
 
 
 def named_in(query: str) -> list[str]:
@@ -172,5 +176,7 @@ def _all_audited(settings: Settings) -> list[Any]:
     return [run for run in store.list() if not run.older and known(run.run_id) and audits_whole(settings, run)]
 
 
-def _hint() -> str:
+def _hint(*, any_run: bool) -> str:
+    if not any_run:
+        return "there is no finished run whose every snapshot you audit; auditors need a grant with `audit: true`"
     return f"tables are those of the data dictionary; views: {', '.join(VIEWS)}"
