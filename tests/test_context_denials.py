@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from context_session import Session, projected
+from scoped_retrieval.pipeline.context.policy import ContextPolicy
 from scoped_retrieval.pipeline.context.transcripts import claude_code, codex
 
 
@@ -75,14 +76,17 @@ def test_denials_of_two_actions_on_one_subject_are_two():
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
 
 
-def of_claude(tool: str, text: str, **record: Any) -> str:
+def of_claude(tool: str, text: str, given: dict[str, str] | None = None, **record: Any) -> dict[str, Any]:
     call = {
         "type": "assistant",
-        "message": {"id": "m", "content": [{"type": "tool_use", "id": "t", "name": tool, "input": {"command": "x"}}]},
+        "message": {
+            "id": "m",
+            "content": [{"type": "tool_use", "id": "t", "name": tool, "input": given or {"command": "x"}}],
+        },
     }
     block = {"type": "tool_result", "tool_use_id": "t", "content": text, "is_error": True}
     result = {"type": "user", "message": {"role": "user", "content": [block]}, **record}
-    return claude_code.events_of([call, result], "t").events[-1]["kind"]
+    return claude_code.events_of([call, result], "t").events[-1]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,16 @@ def of_claude(tool: str, text: str, **record: Any) -> str:
     ],
 )
 def test_a_denial_of_the_harness_is_one(tool: str, text: str, record: dict[str, Any]):
-    assert of_claude(tool, text, **record) == "permission.denied"
+    assert of_claude(tool, text, **record)["kind"] == "permission.denied"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [("Bash", {"command": "pip install moneyed"}), ("Write", {"file_path": "src/a.py"}), ("WebFetch", {"url": "https://a.example"})],
+)  # fmt: skip
+def test_the_state_names_what_the_user_refused(tool: str, given: dict[str, str]):
+    seen = ContextPolicy().project(events=[of_claude(tool, REFUSED, given)])
+    assert f"({tool} {next(iter(given.values()))})" in seen.text()
 
 
 @pytest.mark.parametrize(
@@ -113,7 +126,11 @@ def test_a_denial_of_the_harness_is_one(tool: str, text: str, record: dict[str, 
     ],
 )
 def test_what_a_tool_says_is_no_denial_of_the_user(tool: str, text: str, record: dict[str, Any]):
-    assert of_claude(tool, text, **record) != "permission.denied"
+    assert of_claude(tool, text, **record)["kind"] != "permission.denied"
+
+
+STARTS = "exec_command failed for `/bin/bash -lc 'git push'`"
+NOT_ASKED = "approval required by policy, but AskForApproval is set to Never"
 
 
 @pytest.mark.parametrize(
@@ -122,11 +139,32 @@ def test_what_a_tool_says_is_no_denial_of_the_user(tool: str, text: str, record:
         ("exec command rejected by user", "permission.denied"),
         ('{"output": "exec command rejected by user", "metadata": {"exit_code": 0}}', "command.finished"),
         ("The push was rejected by user rules", "command.finished"),
+        (f"{STARTS}: CreateProcess {{ message: \"Rejected(\\\"rejected by user\\\")\" }}", "permission.denied"),
+        ('exec_command failed: Rejected("rejected by user")', "permission.denied"),
+        (f'{STARTS}: CreateProcess {{ message: "Rejected(\\"{NOT_ASKED}\\")" }}', "permission.denied"),
+        ("`git push` rejected: blocked by policy", "permission.denied"),
+        (f'{STARTS}: CreateProcess {{ message: "Rejected(\\"Failed to create unified exec process: os error 2\\")" }}', "command.finished"),
+        (f'{STARTS}: SandboxDenied {{ message: "fatal: Rejected(no)" }}', "command.finished"),
+        ("$ cat log\nexec_command failed: Rejected(no)", "command.finished"),
     ],
-)
+)  # fmt: skip
 def test_a_denial_in_a_rollout_is_all_of_an_output(output: str, kind: str):
     items = [
         {"type": "function_call", "name": "shell", "call_id": "1", "arguments": '{"command": ["git", "push"]}'},
+        {"type": "function_call_output", "call_id": "1", "output": output},
+    ]
+    made = codex.events_of([{"type": "response_item", "payload": each} for each in items], "t")
+    assert made.events[-1]["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [("user rejected MCP tool call", "permission.denied"), ('err: "user rejected MCP tool call"', "permission.denied"),
+     ("exec command rejected by user", "command.finished")],
+)  # fmt: skip
+def test_a_call_of_a_server_that_the_user_refused_in_a_rollout_is_a_denial(output: str, kind: str):
+    items = [
+        {"type": "function_call", "name": "mcp__pay__send", "call_id": "1", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "1", "output": output},
     ]
     made = codex.events_of([{"type": "response_item", "payload": each} for each in items], "t")

@@ -233,7 +233,8 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     path = made.path(path) if isinstance(path, str) else None
     exited = _EXITED.match(text)
     if _denied(record, tool, text, failed=failed and not exited):
-        made.add("permission.denied", id_, tool=tool, text=text, requestId=str(block.get("tool_use_id")))
+        asked = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
+        made.add("permission.denied", id_, tool=tool, action=asked, text=text, requestId=str(block.get("tool_use_id")))
     elif tool == "Bash":
         code = beside.get("exitCode") if isinstance(beside.get("exitCode"), int) else int(failed)
         if given.get("run_in_background") is True or _BACKGROUND.match(text):

@@ -26,8 +26,15 @@ _TAGS = re.compile(
     r"apps_instructions|plugins\w*|subagent_notification|context_window|hook_prompt|goal_context|codex_internal_context|user_instructions|INSTRUCTIONS"
 )
 """Names of the tags that the harness writes under the user's role."""
-_DENIED = ("exec command rejected by user", "patch rejected by user")
-"""All of the output of a call that the user refused."""
+_DENIED = re.compile(
+    r"(?:exec command|patch) rejected by user|`.*` rejected: .*|patch rejected: .*rejected by user approval settings.*|"
+    r"exec_command failed(?: for `.*`)?: (?:CreateProcess \{ message: \"?)?Rejected\((?!\W*failed to create\b).*|"
+    r"This action was rejected due to unacceptable risk\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""All of the output of a call that the user refused, or the policy of the harness. A process that could not start was not refused."""
+_DENIED_OF_SERVER = re.compile(r"(?:err: )?\"?user (?:rejected|cancelled) MCP tool call\"?")
+"""The same of a call to a server of MCP, in the words of the harness."""
 _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
@@ -238,7 +245,7 @@ def _unquoted(literal: str) -> str:
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
     tool, command, given, folder = call
     text, code = _read_output(output)
-    if text.strip() in _DENIED and code is None and not tool.startswith("mcp"):
+    if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
         made.add("permission.denied", id_, tool=tool, command=command or None, text=text)
         return
     code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
