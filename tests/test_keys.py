@@ -43,6 +43,15 @@ def test_texts_are_found_at_their_first_place_nulls_too(wanted: list, among: lis
     assert places.tolist() == [among.index(one) if one in among else -1 for one in wanted]
 
 
+NUMBERS = st.lists(st.sampled_from([-(1 << 63), -3, 0, 1, 2, 40, 1 << 62, None]), max_size=9)
+
+
+@given(NUMBERS, NUMBERS)
+def test_numbers_are_found_at_their_first_place_however_far_apart(wanted: list[int | None], among: list[int | None]):
+    places = positions(pa.array(wanted, pa.int64()), pa.array(among, pa.int64()))
+    assert places.tolist() == [among.index(one) if one in among else -1 for one in wanted]
+
+
 words = st.lists(st.sampled_from(["a", "b", "c"]) | st.none(), min_size=1, max_size=9)
 
 

@@ -22,9 +22,12 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 NOWHERE = np.empty(0, dtype=np.int64)
 """No positions."""
 _STRING = pa.string().id
+_NUMBERS = {pa.int32().id, pa.int64().id}
 _TEXTS = {_STRING, pa.large_string().id}
 A_HANDFUL = 64
 """Texts up to which a dictionary of Python finds them in half the time that Arrow takes to set out."""
+CLOSE = 16
+"""Numbers lie close together where their range is at most so many times as wide as there are numbers."""
 FEW_ROWS = 1024
 """Rows up to which what saves work on many rows costs more calls than it saves: an interactive request has so few."""
 
@@ -176,8 +179,24 @@ def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
     if len(values) + len(among) <= A_HANDFUL and values.type.id in _TEXTS and among.type.id in _TEXTS:
         places = {value: place for place, value in reversed(list(enumerate(among.to_pylist())))}
         return np.array([places.get(value, -1) for value in values.to_pylist()], dtype=np.int64)
+    if {values.type.id, among.type.id} <= _NUMBERS and not values.null_count + among.null_count and len(among):
+        found = _found_number(integers(values), integers(among))
+        if found is not None:
+            return found
     found = pc.index_in(values, value_set=flat(among))
     return (found.fill_null(-1) if found.null_count else found).to_numpy().astype(np.int64)
+
+
+def _found_number(values: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """`_found` of numbers by a table of places, a tenth of the time that hashing takes; None where `among` lies too far apart."""
+    low, high = int(among.min()), int(among.max())
+    size = high - low + 1
+    if size > CLOSE * (len(values) + len(among)):
+        return None
+    places = np.full(size + 1, -1)
+    places[among[::-1] - low] = np.arange(len(among))[::-1]
+    at = values - low
+    return places[np.where((at >= 0) & (at < size), at, size)]
 
 
 def distinct(values: Column) -> pa.Array:
