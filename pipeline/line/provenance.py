@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import metadata
 
 import pyarrow as pa
@@ -19,9 +20,13 @@ PACKAGES = ("apache-hamilton", "numpy", "pandas", "pyarrow", "PyStemmer")
 """Packages whose versions may move a result; a manifest names them, a digest does not cover them."""
 
 
+_version = lru_cache(metadata.version)
+"""Read once: a process keeps the packages that it has loaded."""
+
+
 def package_versions() -> dict[str, str]:
     """Versions of the packages that results depend on."""
-    return {name: metadata.version(name) for name in PACKAGES}
+    return {name: _version(name) for name in PACKAGES}
 
 
 def provenance(
