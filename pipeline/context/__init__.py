@@ -4,11 +4,12 @@
 - `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
 - `events`: session events as tables, over `event_rows` (one event as rows); `masking`: masks and spellings of what comes in; `artifacts`: long texts by reference; `observations`: outputs
   of tools, normalized and summarized; `diffs`: changed lines in short
-- `checks` and `outcomes`: which commands check, and how that came out; `changes`: files that a command may change; both over `shell`
+- `checks` and `outcomes`: which commands check, over `check_lines`, `check_programs` and `runners`, and how that came out, over `summaries`; `changes`: files that a command may change; `shell`: command lines as words
+- `permissions`: what a denial or a grant is about, and whether an event says yes
 - `beyond`: rows of the ledger for what a turn does not look at
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
 - `log`: session logs on disk, over their `log_lines`, `log_parts` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, and what differs; `projections`: what commands ask
-- `transcripts`: sessions of Claude Code and Codex CLI as session logs
+- `transcripts`: sessions of Claude Code and Codex CLI as session logs; `transcript_kinds`: whose transcript a file is
 
 `ContextPolicy` is imported from here; it is loaded when it is first used.
 """

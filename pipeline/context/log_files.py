@@ -24,6 +24,7 @@ from ..sources.jsonl import parse_json
 from .artifacts import artifact
 from .event_rows import long_text
 from .events import LogTables, identity_of
+from .transcript_kinds import kind_of
 
 __all__ = [
     "DAMAGED",
@@ -89,8 +90,6 @@ def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
 
 def of_transcript(error: InputError, file: Path) -> InputError:
     """The error of a file that is no log, with what to do where it is the transcript of an agent."""
-    from .transcripts import kind_of
-
     head = (line for line, _ in zip(file_lines(file, []), range(50), strict=False))
     found = kind_of([value for _, line in head if is_json(line) and isinstance(value := json.loads(line), dict)])
     if found is None:

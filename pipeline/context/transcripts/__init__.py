@@ -1,6 +1,6 @@
 """Transcripts of agents as session logs.
 
-Gives `import_transcript`, `read_transcript`, which gives the events alone, and `kind_of`, whose transcript some records are of.
+Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 
 - `claude_code`: sessions of Claude Code (`~/.claude/projects/*/*.jsonl`)
 - `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), of today and before records had a payload
@@ -15,7 +15,6 @@ nothing is known is no transcript.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,10 @@ from ....nodes.errors import InputError
 from ...sources.jsonl import records_of
 from ..log import SessionLog
 from ..log_files import is_json
+from ..transcript_kinds import kind_of
 from . import claude_code, codex
 
-__all__ = ["KINDS", "import_transcript", "kind_of", "read_transcript"]
+__all__ = ["KINDS", "import_transcript", "read_transcript"]
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _STREAMED = ("thread.started", "turn.started", "item.completed")
@@ -97,17 +97,3 @@ def _unpacked(file: Path) -> bytes:
 
     with pa.input_stream(str(file), compression="zstd") as stream:
         return stream.read()
-
-
-def kind_of(records: Sequence[dict[str, Any]]) -> str | None:
-    """Whose transcript some records are of; None for other records."""
-    for record in records[:50]:
-        if "sessionId" in record or "parentUuid" in record:
-            return "claude-code"
-        if record.get("type") in ("session_meta", "response_item", "event_msg", "turn_context"):
-            return "codex"
-        if record.get("type") in ("function_call", "local_shell_call", "reasoning") and "message" not in record:
-            return "codex"
-        if record.get("type") == "message" and isinstance(record.get("content"), list):
-            return "codex"
-    return None
