@@ -53,7 +53,7 @@ _NO_FEEDBACK = "0 = it is not worked out"
 TERMS = (
     ScoreTerm(
         "semantic",
-        "cosine, clipped at 0",
+        "cosine, clipped at 0; of source code no less than its `outlines` term",
         group="semantic",
         share=(1.0, "semantic"),
         contribution="contribution: weight times term, a multiple of 2**-30",
@@ -144,7 +144,7 @@ TERMS = (
     ),
     ScoreTerm(
         "outlines",
-        f"how near the three nearest candidates of its file are; {_NO_CODE}",
+        f"how near the three nearest candidates of its file are, in the mean; {_NO_CODE}",
         "file",
         "semantic",
         contribution=_OF_FILE,

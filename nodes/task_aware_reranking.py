@@ -108,7 +108,8 @@ def plain_terms(
     """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
     `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a
-    candidate (Bruch et al. 2023 on convex combination).
+    candidate (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but a row of source is no farther than its file:
+    a file's best words often stand beside its nearest definition, or in a row that defines nothing and has no outline.
     `recency` is measured against `as_of` (S0.96).
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
@@ -137,7 +138,7 @@ def plain_terms(
             "evidence_id": bounded_candidates["evidence_id"],
             "pool_rank": bounded_candidates["pool_rank"],
             "evidence_kind": rows["evidence_kind"],
-            "semantic": quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0)),
+            "semantic": np.maximum(_cosine(lane_scores), floats(file_scores["outlines"])),
             "lexical": share_of(floats(lane_scores["bm25"]), reach),
             "lexical_feedback": feedback_scores["lexical"],
             "semantic_feedback": feedback_scores["semantic"],
@@ -220,7 +221,7 @@ def file_scores(
     keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     lexical = share_of(floats(lane_scores["bm25"]), floats(lane_scores["bm25_reach"]))
-    semantic = quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
+    semantic = _cosine(lane_scores)
     best = file_recall.request, file_recall.row, file_recall.share
     terms = file_terms(owner, bounded_candidates["row"].to_numpy(), lexical, semantic, best, evidence)
     return FILE_SCORES.build({**keys, **terms._asdict()})
@@ -332,6 +333,11 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
         }
     ).take(pa.array(order))
     return table.set_column(2, RANKED.schema.field("rank"), pa.array(rank, pa.int32()))
+
+
+def _cosine(lane_scores: pa.Table) -> Float:
+    """The cosine of every candidate, clipped at 0."""
+    return quantise(np.clip(floats(lane_scores["cosine"]), 0.0, 1.0))
 
 
 def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:

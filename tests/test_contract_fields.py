@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Parts, Parts]] = {
         for term in ("file", "passages")
     },
     "weight_outlines": (
-        ask(question="the source is drained by payments", weights={"actionability": 0}),
+        ask(question="the source is drained by payments", weights={"actionability": 0, "outlines": 0}),
         ask(question="the source is drained by payments", weights={"actionability": 0, "outlines": 50}),
     ),
 }

@@ -44,16 +44,23 @@ def test_every_row_of_a_file_has_its_score_and_a_third_of_its_three_best() -> No
 def test_a_row_that_is_no_source_or_of_another_file_has_none(columns: dict[str, Any]) -> None:
     found = terms([{}, columns], [0.5, 0.5], [(0, 0, 0.5)], semantic=[0.5, 0.25])
     assert (found.file[1], found.passages[1]) == (0.0, 0.0)
-    assert found.passages[0] == found.outlines[0] == pytest.approx(1 / 6, abs=2**-30)
+    assert found.passages[0] == pytest.approx(1 / 6, abs=2**-30)
+    assert found.outlines[0] == 0.5
 
 
-def test_outlines_are_a_third_of_the_three_nearest_rows_of_any_file() -> None:
+def test_outlines_are_the_mean_of_the_three_nearest_rows_of_any_file() -> None:
     near = [0.5, 0.25, 0.125, 0.25, 0.75]
     found = terms([{}, {}, {}, {}, {"path": "b.py"}], [0.5] * 5, [(0, 0, 0.5)], semantic=near)
-    assert found.outlines.tolist() == pytest.approx([1 / 3] * 4 + [0.25], abs=2**-30)
-    assert terms([{}], [0.5], [], semantic=[0.75]).outlines.tolist() == [0.25]
+    assert found.outlines.tolist() == pytest.approx([1 / 3] * 4 + [0.75], abs=2**-30)
+    assert terms([{}], [0.5], [], semantic=[0.75]).outlines.tolist() == [0.75]
     apart = terms([{}, {}], [0.0, 0.0], [], owner=[0, 1], semantic=[0.75, 0.375])
-    assert apart.outlines.tolist() == [0.25, 0.125]
+    assert apart.outlines.tolist() == [0.75, 0.375]
+
+
+def test_a_row_without_a_vector_takes_nothing_from_its_file_and_is_as_near() -> None:
+    found = terms([{}, {}, {}], [0.5] * 3, [(0, 0, 0.5)], semantic=[0.75, 0.0, 0.25])
+    assert found.outlines.tolist() == [0.5] * 3
+    assert terms([{}, {}], [0.5, 0.0], [(0, 0, 0.5)], semantic=[0.0, 0.0]).outlines.tolist() == [0.0, 0.0]
 
 
 def test_a_file_is_scored_for_the_request_that_asked() -> None:
@@ -81,3 +88,14 @@ def test_a_file_of_near_outlines_is_close_in_meaning() -> None:
     asked = line([{"text": "x", "outlines": 0.5}], weights={"outlines": 2.0})
     (best,) = asked.run()["ranked"].to_pylist()
     assert best["selected_reason"] == "close in meaning"
+
+
+def test_a_row_of_source_is_no_farther_than_its_file() -> None:
+    rows = [
+        {"text": "defines nothing", "outlines": 0.5},
+        {"text": "defines what is near", "outlines": 0.5, "semantic_raw": 0.75},
+        {"text": "a document", "evidence_kind": "doc", "semantic_raw": 0.25},
+    ]
+    ranked = line(rows, weights={"semantic": 2.0}).run("ranked")["ranked"].to_pylist()
+    assert [row["semantic"] for row in ranked] == [1.5, 1.0, 0.5]
+    assert [row["final"] for row in ranked] == [1.5, 1.0, 0.5]

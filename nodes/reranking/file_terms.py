@@ -5,7 +5,8 @@ Reads candidates, their lexical and semantic terms, and the best files of each r
 Note: every row of a file has the same terms, so files come in the order of all, and the lexical term
 says which of its rows leads. A long file that says a little everywhere has a good whole and poor passages; one long
 definition has the reverse. Vectors of code are those of outlines (of one row each, see the corpus), so what is near the question
-are definitions; of their file only candidates count, which the request may see.
+are definitions; of their file only candidates count, which the request may see. Rows without a vector say nothing of how near
+a file is, so a file of one outline is as near as that one.
 """
 
 from __future__ import annotations
@@ -64,15 +65,19 @@ def file_terms(
     np.maximum.at(of_pair, pair[len(source) :], score)
     pair = pair[: len(source)]
     terms.file[source] = of_pair[pair]
-    terms.passages[source] = np.where(of_pair[pair] > 0, _of_best(pair, lexical[source]), 0.0)
-    terms.outlines[source] = _of_best(pair, semantic[source])
+    together, _ = _of_best(pair, lexical[source])
+    terms.passages[source] = np.where(of_pair[pair] > 0, quantise(together / PASSAGES), 0.0)
+    together, rows = _of_best(pair, semantic[source])
+    terms.outlines[source] = quantise(together / np.maximum(rows, 1))
     return terms
 
 
-def _of_best(file: Int, term: Float) -> Float:
-    """Of each row the terms of the `PASSAGES` best rows of its file, added up, over as many."""
+def _of_best(file: Int, term: Float) -> tuple[Float, Int]:
+    """Of each row the terms of the `PASSAGES` best rows of its file, added up, and how many of these are above 0."""
     if not term.any():
-        return np.zeros(len(term))
+        return np.zeros(len(term)), np.zeros(len(term), dtype=np.int64)
     order = order_by(file, -term)
-    order = order[rank_within(file[order]) < PASSAGES]
-    return quantise(np.bincount(file[order], weights=term[order]) / PASSAGES)[file]
+    order = order[(rank_within(file[order]) < PASSAGES) & (term[order] > 0)]
+    files = int(file.max()) + 1
+    together = np.bincount(file[order], weights=term[order], minlength=files).astype(np.float64)
+    return together[file], np.bincount(file[order], minlength=files)[file]

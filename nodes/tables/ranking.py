@@ -30,7 +30,7 @@ FILE_SCORES = table(
     pool_rank=int32("its place among the candidates"),
     file=float64("BM25 of the whole file as a share of the most that the request's terms could give"),
     passages=float64("lexical term of the file's three best candidates, added up, over three"),
-    outlines=float64("semantic term of the file's three best candidates, added up, over three"),
+    outlines=float64("mean cosine of the file's three nearest candidates, or of the fewer that are near at all"),
 )
 
 TURN_SCORES = table(

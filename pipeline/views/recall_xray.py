@@ -59,7 +59,7 @@ class FilterTrace(_Part):
 class ScoreDecomposition(_Part):
     """Terms of the score as each tier reports them (S2.28), `final` always there.
 
-    `vector` is the cosine, `bm25` BM25 as a share of its reach, `importance` how far the item's kind supports what the purpose does
+    `vector` is the `semantic` term, `bm25` BM25 as a share of its reach, `importance` how far the item's kind supports what the purpose does
     next, `tierPrior` its authority. `mmrPenalty` is what the score lacks because a better item is of the same kind: the weight of
     diversity, which the best item of a kind gets. `reinforcementBoost` is there for memories that were confirmed, where the setting
     `plugins` names `reinforcement`.
