@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from audited_runs import ASKED, audited, settings_of
 from scoped_retrieval.nodes.errors import AccessError, InputError
+from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.reading.auditing.difference import compared
 from scoped_retrieval.pipeline.reading.auditing.ranking import reranked
 from scoped_retrieval.pipeline.reading.auditing.what_if import what_if
@@ -100,7 +101,7 @@ def test_it_is_plain_json(world):
     assert sorted(item["position_before"] for item in told["items"]) == list(range(1, 8))
 
 
-def test_sides_that_show_nothing_are_compared(tmp_path):
+def test_sides_that_show_nothing_are_compared(tmp_path, monkeypatch, capsys):
     world = audited(tmp_path)
     settings = settings_of(tmp_path)
     nothing = [
@@ -122,4 +123,11 @@ def test_sides_that_show_nothing_are_compared(tmp_path):
     assert compared(settings, *runs).same
     apart = compared(settings, *refused)
     assert (apart.only_before, apart.only_after, len(apart.pairs)) == (1, 1, 0)
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", settings["principal"])
+    flags = ["--runs", str(settings["runs"]), "--grants", str(settings["grants"])]
+    assert main(["diff", *refused, *flags]) == 0
+    assert capsys.readouterr().out.endswith("0 same\n\nno request is on both sides\n")
+    for pair in (runs, names):
+        assert main(["diff", *pair, *flags]) == 0
+        assert capsys.readouterr().out.endswith("every item is where it was\n")
     assert not len(reranked(settings, empty.snapshot_id, {"weights": {"lexical": 0.9}}).requests)

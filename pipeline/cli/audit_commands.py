@@ -243,7 +243,8 @@ def _changes_text(pairs: Any, items: Any, *, everything: bool) -> str:
         "evidence",
         "why",
     ]
-    return "\n".join(lines) + "\n\n" + (write_table("", titles, rows) if rows else "every item is where it was\n")
+    nothing = "every item is where it was\n" if len(pairs) else "no request is on both sides\n"
+    return "\n".join(lines) + "\n\n" + (write_table("", titles, rows) if rows else nothing)
 
 
 def _place(value: float) -> str:
