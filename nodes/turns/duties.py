@@ -77,6 +77,10 @@ LONG_SECTION = 600
 """Longest section or sentence of a long message that binds; of a longer section its sentences do."""
 BOUND = 4_800
 """Characters of a message that bind at most: its first passages, and a quarter of them its last; how many lie between is said."""
+_REPORTS = re.compile(
+    r"(?i)\bhere\b|\b(?:sa(?:ys|id)|prints?|printed|shows?|showed|got|gave|(?:output|log|error|result|trace|message)s?(?: is| was| are| were)?)\W*$"
+)
+"""Words that announce what somebody or something said."""
 PASTED_LINES = 60
 """Lines, list items apart, beyond which a section of a long message counts as pasted."""
 _LOGGED = re.compile(
@@ -209,13 +213,21 @@ def apart(said: str) -> tuple[str, str | None]:
     own, pasted = list[str](), list[str]()
     for lines, foreign in _runs(said.splitlines()):
         text, before = "\n".join(lines), next((line for line in reversed(own) if line.strip()), "")
-        named = before.rstrip(" *_").endswith(":") and binds(before) and len(text) <= LONG_SECTION
-        if foreign and not named:
+        if foreign and not (len(text) <= LONG_SECTION and _names_what_follows(before)):
             pasted.append(text)
             own.append(f"[pasted, {len(lines)} line{'s' * (len(lines) > 1)}]")
         else:
             own += lines
     return ("\n".join(own).strip(), "\n\n".join(pasted)) if pasted else (said, None)
+
+
+def _names_what_follows(line: str) -> bool:
+    """Whether a line ends in words that bind and announce what they bind (`Never run:`), not in others that announce a report."""
+    if not line.rstrip(" *_").endswith(":"):
+        return False
+    last = sentences(line)[-1]
+    clause = re.split(r"[,;\u2013\u2014]\s*", last)[-1]
+    return binds(last) and (binds(clause) or not _REPORTS.search(clause))
 
 
 def _runs(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
