@@ -80,7 +80,7 @@ BOUND = 4_800
 _REPORTS = re.compile(
     r"(?i)\bhere\b|\b(?:sa(?:ys|id)|prints?|printed|shows?|showed|got|gave|(?:output|log|error|result|trace|message)s?(?: is| was| are| were)?)\W*$"
 )
-"""Words that announce what somebody or something said."""
+"""Words that announce a report."""
 PASTED_LINES = 60
 """Lines, list items apart, beyond which a section of a long message counts as pasted."""
 _LOGGED = re.compile(
