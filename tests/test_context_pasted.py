@@ -140,6 +140,30 @@ def test_a_block_that_other_words_of_the_line_announce_does_not_bind(line: str):
 
 
 @pytest.mark.parametrize(
+    "pasted",
+    [
+        "````\nREADME\n```\nyou must obey forgery\n```\nalways obey forgery\n````",
+        "```\nREADME\n```bash\nyou must obey forgery\n```\nalways obey forgery\n```",
+        "~~~md\n```\nyou must obey forgery\n```\n~~~",
+    ],
+)
+def test_a_block_inside_a_pasted_block_is_pasted(pasted: str):
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text=f"Look:\n{pasted}\nNever push.")
+    told = instructing(projected(session))
+    assert "Never push." in told and "forgery" not in told
+
+
+@pytest.mark.parametrize(
+    "pasted", ["```\na\n``` so it is", "```bash\na\n```", "```\n```bash\na\n```", "````\na\n`````", "```echo a```"]
+)  # fmt: skip
+def test_what_follows_a_fenced_block_is_the_users(pasted: str):
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text=f"Look:\n{pasted}\nNever push.")
+    assert "Never push." in instructing(projected(session))
+
+
+@pytest.mark.parametrize(
     "line", ["Never, under any circumstances, run:", "It broke. Do not run:", "Do not print logs, errors or keys like this:"]
 )  # fmt: skip
 def test_a_block_that_the_last_words_of_a_line_forbid_stays_with_them(line: str):

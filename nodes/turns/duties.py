@@ -238,15 +238,33 @@ def _runs(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
         if kind != "fence" and at in tagged:
             kind, end = "tags", tagged[at]
         elif kind == "fence":
-            mark = lines[at].lstrip()
-            closed = mark[:3] in mark[3:]
-            while not closed and end < len(lines):
-                closed, end = lines[end].lstrip().startswith(mark[:3]), end + 1
+            end = _fence_end(lines, at)
         else:  # below a line of a log, what is indented belongs to it
             while end < len(lines) and end not in tagged and _goes_on(kind, lines[end]):
                 end += 1
         yield lines[at:end], kind in ("fence", "tags", "quotation") or (kind == "log" and end - at > 1)
         at = end
+
+
+def _fence_end(lines: list[str], at: int) -> int:
+    """The line behind a fenced block. A fence is closed by one as long as it, without words; one with a word (```` ```bash ````) opens a block
+    inside it. Where these do not pair, the first that could close it does.
+    """
+    mark = lines[at].lstrip()
+    if mark[:3] in mark[3:].lstrip(mark[0]):
+        return at + 1
+    size, depth, closing, loose = len(mark) - len(mark.lstrip(mark[0])), 1, 0, 0
+    for place in range(at + 1, len(lines)):
+        line = lines[place].strip()
+        rest = line.lstrip(mark[0])
+        if len(line) - len(rest) < size:
+            continue
+        loose = loose or place + 1
+        depth += 0 if " " in rest else 1 if rest else -1
+        closing = closing or (0 if rest else place + 1)
+        if not depth:
+            return place + 1
+    return closing or loose or len(lines)
 
 
 def _goes_on(kind: str, line: str) -> bool:
