@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
-.PHONY: help demo test test-full check bench bench-context bench-page docs golden mutants prose release-check surfaces adapters format clean
+.PHONY: help demo test test-full check bench bench-context bench-page docs golden mutants notebooks prose release-check surfaces adapters format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ docs: $(STAMP)-dev ## the documentation site, built into site/; broken links are
 
 golden: $(STAMP)-dev ## write the golden files anew; read the diff before you commit it
 	UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --dist loadgroup tests -m golden
+
+notebooks: $(STAMP)-dev ## execute the notebooks twice, and keep the outputs that both agree on
+	$(BIN)/python tests/notebooks/run.py
 
 release-check: $(STAMP)-dev ## wheel and sdist, installed and used on every supported Python; RELEASE_ARGS="--present"
 	$(BIN)/python tests/release/run.py $(RELEASE_ARGS)
