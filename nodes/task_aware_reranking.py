@@ -109,7 +109,7 @@ def plain_terms(
 
     `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a
     candidate (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but a row of source is no farther than its file:
-    a file's best words often stand beside its nearest definition, or in a row that defines nothing and has no outline.
+    a file's best words are often beside its nearest definition, or in a row that defines nothing and has no outline.
     `recency` is measured against `as_of` (S0.96).
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
