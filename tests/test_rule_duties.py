@@ -19,7 +19,7 @@ PROHIBITED = (
     "The vendor folder is read-only.", "Nobody commits without a ticket.", "It is forbidden to skip hooks.", "Stop before the release branch is touched.",
     "Keep out of vendor/.", "Hands off the lexer.", "Stay within packages/parser.", "Skipping hooks is not allowed.", "Force pushes are prohibited.",
     "The schema is frozen.", "Fix the parser, not the lexer.", "Comments stay as they are unless they are wrong.", "I don\u2019t want you to rewrite it.",
-    "不要修改生成的文件。", "🚫 force pushes",
+    "Leave config.py as it is.", "I'd rather you left the schema alone.", "不要修改生成的文件。", "🚫 force pushes",
 )  # fmt: skip
 APPROVED = (
     "Ask before adding a dependency.", "A maintainer approves every schema change.", "Get permission from the owner of the module.",

@@ -29,7 +29,7 @@ _NEGATED = (
 )
 _FORBIDDEN = (
     r"\b(?:avoid\w*|forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
-    r"(?:keep|stay)\s+(?:out|away|off|clear|within|inside|to)|leave\b[^.\n]{1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
+    r"(?:keep|stay)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
     r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside)|nobody|no\s+one|nowhere|"
     r"none\s+of|instead\s+of|rather\s+than|restrict\w*|limited?\s+to|confine\w*|preserve\w*|ignore|exclude\w*|reserve[ds]?|reject\w*|"
     r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
