@@ -27,7 +27,7 @@ from .angles import LEAK_TEST
 __all__ = ["door_surfaces"]
 
 _NEEDED = ("fastapi", "prometheus_client", "mcp", "anyio")
-_TRACE = re.compile(r"(?<=\"trace_id\":\")[0-9a-f]{32}|(?<=trace id )[0-9a-f]{32}")
+_TRACE = re.compile(r"(?<=\"trace_id\": \")[0-9a-f]{32}|(?<=\"trace_id\":\")[0-9a-f]{32}|(?<=trace id )[0-9a-f]{32}")
 _ANSWER = ("status", "action", "conditions", "citations", "block")
 """Of a fresh answer what a caller reads; the rest names the instant and the snapshot."""
 
