@@ -25,7 +25,7 @@ INTRODUCTION = """\
 - Other machines: every row was measured on one, named below with its cores and its load. Ratios of one run carry over
   better than figures.
 - Your texts: the large corpora are synthetic words under a Zipf law, so that their size can be chosen. They have no
-  topics, few long texts, and questions nobody asked. Vectors of the dense rows are synthetic, too. Only quality and
+  topics, few long texts, and questions that no user asked. Vectors of the dense rows are synthetic, too. Only quality and
   embedding use texts that people wrote.
 - Peers at their best elsewhere: they run as their documentation says, in one process of this machine, with the settings
   below. An approximate index, a server, an accelerator or a tuned cluster is another comparison.
@@ -36,10 +36,10 @@ INTRODUCTION = """\
 
 ## How it was measured
 
-All systems of a row take turns, in rounds whose order moves on by one, each with queries that nobody has seen before;
+All systems of a row take turns, in rounds whose order moves on by one, each with queries that no system has seen before;
 the median of the rounds counts. "Asked" says how many rounds of how many queries: a slow peer answers fewer of the
-same ones. Both cores for everybody who can use them, the batch call where there is one, the same terms, the same top
-k. Filters are built off the clock. So is what we work out once per scope; it stands in a column of its own. Where a
+same ones. Both cores for every system that can use them, the batch call where there is one, the same terms, the same top
+k. Filters are built off the clock. So is what we compute once per scope; it is in a column of its own. Where a
 peer computes the same thing, results are compared before anything is timed, up to ties; a difference fails the part.
 "At most 50 ms" and its like refer to this machine.
 

@@ -48,7 +48,7 @@ PARTS = {
         ),
         Part("embedding", "embedding_part", "embedding_rows", "embedding against sentence-transformers"),
         Part("quality", "quality_part", "quality_rows", "retrieval quality of words, on judged collections"),
-        Part("answers", "answers_part", "answer_rows", "one answer everywhere, whoever runs the requests"),
+        Part("answers", "answers_part", "answer_rows", "the same answer from every engine"),
         Part("scaling", "scaling_part", "scaling_rows", "curves: scope share, batch size, workers"),
         Part(
             "quality-semantic",

@@ -1,4 +1,4 @@
-"""Interleaved rounds: every contestant runs once per round on queries that nobody has seen before, and medians count.
+"""Interleaved rounds: every contestant runs once per round on queries that no system has seen before, and medians count.
 
 Note: a machine that others use is slow for seconds at a time. Contestants that take turns
 meet the same slow seconds; one after the other, the first would pay for all of them. The order turns by one each round.
