@@ -1,6 +1,6 @@
 """Files that a command may have changed: those that it names, or any.
 
-Gives: `may_change`, `changes_of` one program of a command, and `ANY_FILE`.
+Gives: `may_change`, `changes_of` one program of a command, the files that it is `printed_into`, and `ANY_FILE`.
 
 Note: this is a list of programs that are known to write. What a script, a generator or a program of the
 project's own writes, no command line says.
@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from .shell import Segment, first_word, segments_of, started
 
-__all__ = ["ANY_FILE", "changes_of", "may_change"]
+__all__ = ["ANY_FILE", "changes_of", "may_change", "printed_into"]
 
 ANY_FILE = "*"
 """A command that may change files that it does not name."""
@@ -32,28 +32,11 @@ _ARGUMENTS = frozenset(("rm", "tee", "truncate", "unlink", "rmdir", "shred", "sp
 _COPIES = frozenset(("mv", "cp", "ln", "install", "rsync", "scp"))
 """Programs that write what they name last."""
 _DOWNLOADS = {"curl": "o", "wget": "O"}
-_OUTPUTS = {
-    **_DOWNLOADS,
-    "sort": "o",
-    "pandoc": "o",
-    "gcc": "o",
-    "g++": "o",
-    "cc": "o",
-    "clang": "o",
-    "rustc": "o",
-    "iconv": "o",
-    "tsc": "",
-}
+_OUTPUTS = {**_DOWNLOADS, **dict.fromkeys(("sort", "pandoc", "gcc", "g++", "cc", "clang", "rustc", "iconv"), "o")}
 """Programs with the letter of the option that names the file that they write."""
-_OUTPUT = (
-    "--output",
-    "--output-document",
-    "--output-file",
-    "--outfile",
-    "--out-file",
-    "--outFile",
-    "--target-directory",
-)
+_OUTPUT = frozenset((
+    "--output", "--output-document", "--output-file", "--outfile", "--out-file", "--outFile", "--target-directory",
+))  # fmt: skip
 """Options that name a file that is written, whatever the program."""
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+?)\s*$", re.MULTILINE)
 
@@ -74,8 +57,12 @@ def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
 
 def changes_of(segment: Segment) -> tuple[str, ...]:
     """The same of one program of a command, from where it stands."""
-    written = (path for sign, path in segment.redirects if sign in _WRITES and not _stream(path))
-    return (*_changed_by(started(segment.words)), *written)
+    return (*_changed_by(started(segment.words)), *printed_into(segment))
+
+
+def printed_into(segment: Segment) -> list[str]:
+    """The files into which a program prints."""
+    return [path for sign, path in segment.redirects if sign in _WRITES and not _stream(path)]
 
 
 def _stream(word: str) -> bool:

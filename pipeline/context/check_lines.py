@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from .changes import changes_of
+from .changes import changes_of, printed_into
 from .check_programs import INERT_VARIABLES, check_of
 from .checks import Check, place_of
 from .shell import Segment, first_word, segments_of, started
@@ -42,6 +42,8 @@ _PREPARES = {
     "git": _GIT_QUIET | {"checkout", "switch", "restore", "stash", "pull", "reset", "rebase", "merge"},
 }  # fmt: skip
 """Verbs of programs that prepare, and print no summary of tests."""
+_LOGS = ("", ".log", ".txt", ".out", ".xml", ".json")
+"""Endings of files of logs and reports."""
 _REPORTS = frozenset(("report", "html", "xml", "json", "combine"))
 """What `coverage` does that changes no file but its own."""
 _SHELLS_OWN = frozenset((
@@ -98,7 +100,7 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
                 decides=not hidden and segment.words[0] != "!",
                 alone=not any(map(_may_end, (*before, *later))),
                 shown=all(_says_nothing(each, check) for each in before) and _let_through(segment, later, check),
-                stands=known and all(map(_is_log, _written(segment))) and all(map(_leaves_files, later)),
+                stands=known and all(map(_is_log, printed_into(segment))) and all(map(_leaves_files, later)),
             )
         )
     return ran
@@ -172,25 +174,9 @@ def _leaves_files(segment: Segment) -> bool:
     return program in _LOOKS | _IDLE if check is None else check.family in ("test", "lint", "types")
 
 
-def _written(segment: Segment) -> list[str]:
-    """The files into which a program prints."""
-    return [
-        path
-        for sign, path in segment.redirects
-        if sign in (">", ">>", ">|", "&>", "&>>") or (sign == ">&" and not path.isdigit())
-    ]
-
-
 def _is_log(path: str) -> bool:
     """Whether what is printed into a file is kept as a log, by its name."""
-    return path.startswith(("/dev/", "/tmp/", "-")) or PurePosixPath(path).suffix in (
-        "",
-        ".log",
-        ".txt",
-        ".out",
-        ".xml",
-        ".json",
-    )
+    return path.startswith(("/dev/", "/tmp/", "-")) or PurePosixPath(path).suffix in _LOGS
 
 
 def _may_end(segment: Segment) -> bool:

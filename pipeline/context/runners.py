@@ -48,9 +48,9 @@ class Options(NamedTuple):
         return any(name in each for each in (self.valued, self.narrow_valued, self.other_valued, self.folder))
 
 
-def _options(**words: str) -> Options:
-    sets = {name: frozenset(value.split()) for name, value in words.items() if name not in ("letters", "bare")}
-    return Options(**sets, letters=words.get("letters", ""), bare=words.get("bare", ""))  # type: ignore[arg-type]
+def _options(*, letters: str = "", bare: str = "", **words: str) -> Options:
+    sets = {name: frozenset(value.split()) for name, value in words.items()}
+    return Options(**sets, letters=letters, bare=bare)
 
 
 _PYTEST = _options(
