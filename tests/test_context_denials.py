@@ -133,6 +133,16 @@ STARTS = "exec_command failed for `/bin/bash -lc 'git push'`"
 NOT_ASKED = "approval required by policy, but AskForApproval is set to Never"
 
 
+def kind_in_rollout(tool: str, arguments: str, output: str) -> str:
+    """The kind of event that the output of a call in a rollout becomes."""
+    items = [
+        {"type": "function_call", "name": tool, "call_id": "1", "arguments": arguments},
+        {"type": "function_call_output", "call_id": "1", "output": output},
+    ]
+    made = codex.events_of([{"type": "response_item", "payload": each} for each in items], "t")
+    return made.events[-1]["kind"]
+
+
 @pytest.mark.parametrize(
     ("output", "kind"),
     [
@@ -149,12 +159,7 @@ NOT_ASKED = "approval required by policy, but AskForApproval is set to Never"
     ],
 )  # fmt: skip
 def test_a_denial_in_a_rollout_is_all_of_an_output(output: str, kind: str):
-    items = [
-        {"type": "function_call", "name": "shell", "call_id": "1", "arguments": '{"command": ["git", "push"]}'},
-        {"type": "function_call_output", "call_id": "1", "output": output},
-    ]
-    made = codex.events_of([{"type": "response_item", "payload": each} for each in items], "t")
-    assert made.events[-1]["kind"] == kind
+    assert kind_in_rollout("shell", '{"command": ["git", "push"]}', output) == kind
 
 
 @pytest.mark.parametrize(
@@ -163,12 +168,7 @@ def test_a_denial_in_a_rollout_is_all_of_an_output(output: str, kind: str):
      ("exec command rejected by user", "command.finished")],
 )  # fmt: skip
 def test_a_call_of_a_server_that_the_user_refused_in_a_rollout_is_a_denial(output: str, kind: str):
-    items = [
-        {"type": "function_call", "name": "mcp__pay__send", "call_id": "1", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "1", "output": output},
-    ]
-    made = codex.events_of([{"type": "response_item", "payload": each} for each in items], "t")
-    assert made.events[-1]["kind"] == kind
+    assert kind_in_rollout("mcp__pay__send", "{}", output) == kind
 
 
 def test_a_patch_that_the_user_refused_changed_no_file():
