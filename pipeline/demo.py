@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from ..nodes.errors import InputError
-from .asking.service import open_retriever, report_of, snapshot_rows
+from .asking.opening import open_retriever
 from .config.grants import write_starter_grants
 from .config.opening import corpus_of
 from .config.settings import PROJECT_FILE, Settings, Value, load_settings
 from .indexing.importing import IndexReport, IndexRequest, index_into
+from .reading.replaying import snapshot_rows
+from .reading.reports import report_of
 from .runs import RunStore, replay
 from .storage.places import at_home
 from .views.demonstration import Demonstration

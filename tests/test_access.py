@@ -253,7 +253,7 @@ def test_what_a_grants_file_took_back_stays_so_where_it_cannot_be_looked_at(runs
 def test_an_auditor_of_everything_knows_of_runs_without_a_look_at_their_requests(runs_of_ana, shop, monkeypatch):
     path = shop / ".scoped-retrieval" / "corpus" / "grants.yaml"
     path.write_text(path.read_text() + "  eve: {projects: [shop], audit: true}\n")
-    monkeypatch.setattr(access, "_readable", lambda *_, **__: pytest.fail("every request of every run"))
+    monkeypatch.setattr(access, "readable_under", lambda *_, **__: pytest.fail("every request of every run"))
     store = RunStore(shop / ".scoped-retrieval/runs")
     asked = {"corpus": shop / ".scoped-retrieval/corpus", "runs": store.path, "principal": "eve"}
     known = known_runs(load_settings(asked, environ={}, user=shop / "none.toml"), store)

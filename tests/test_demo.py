@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.blocks.token_counting import BASE, Counters
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.asking.service import open_retriever
+from scoped_retrieval.pipeline.asking.opening import open_retriever
 from scoped_retrieval.pipeline.demo import ASKS, _settings, run_demo
 
 SECRET = b"AKIAIOSFODNN7EXAMPLE"

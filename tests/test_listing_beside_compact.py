@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from kept_runs import runs_of
-from scoped_retrieval.pipeline.asking.service import read_each, readable_snapshots
 from scoped_retrieval.pipeline.config.settings import load_settings
+from scoped_retrieval.pipeline.reading.across_runs import read_each
+from scoped_retrieval.pipeline.reading.snapshots import readable_snapshots
 from scoped_retrieval.pipeline.runs import Run, RunStore
 from scoped_retrieval.pipeline.runs.compacting import compact
 

@@ -135,7 +135,7 @@ def test_a_request_that_was_denied_lost_everything(world):
 def test_each_answer_is_that_of_why(world):
     settings = settings_of(world.folder, "ana")
     found = lost_gold(settings, world.run_id, qrels("wide")).records()
-    from scoped_retrieval.pipeline.asking.service import open_run
+    from scoped_retrieval.pipeline.reading.access import open_run
 
     snapshots = open_run(settings, world.run_id).snapshots.to_pylist()
     (snapshot,) = (row["snapshot_id"] for row in snapshots if row["request_id"] == "wide")

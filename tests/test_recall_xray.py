@@ -11,7 +11,8 @@ from audited_runs import ASKED, SAYS, audited, settings_of
 from command_line import run as command
 from golden_file import expect_golden
 from pydantic import ValidationError
-from scoped_retrieval.pipeline.asking.service import open_run, snapshot_rows
+from scoped_retrieval.pipeline.reading.access import open_run
+from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
 from scoped_retrieval.pipeline.servers.renderings import FORMATS
 from scoped_retrieval.pipeline.views.recall_text import render_recall
 from scoped_retrieval.pipeline.views.recall_xray import (

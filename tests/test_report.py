@@ -16,9 +16,10 @@ from audited_runs import ASKED, SAYS, audited, settings_of
 from command_line import run as command
 from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import AccessError
-from scoped_retrieval.pipeline.asking.service import open_run, report_of
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.line.driver import STEPS
+from scoped_retrieval.pipeline.reading.access import open_run
+from scoped_retrieval.pipeline.reading.reports import report_of
 from scoped_retrieval.pipeline.views.report import snapshot_page
 from snapshot_rows import ROWS
 

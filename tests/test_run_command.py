@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes.audit import condition_rules
-from scoped_retrieval.pipeline.asking import service
+from scoped_retrieval.pipeline.asking import opening
 from scoped_retrieval.pipeline.engines.shards import in_this_process
 
 ROW = {"question": "default role", "purpose": "answer-question"}
@@ -95,7 +95,7 @@ def test_a_run_that_an_interrupt_found_finished_is_named(shop, capsys, monkeypat
         yield in_this_process
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(service, "engine_of", slow_to_end)
+    monkeypatch.setattr(opening, "engine_of", slow_to_end)
     code, out, err = run("run", "r.jsonl", "--project", "shop", capsys=capsys)
     named = re.search(r"error: Interrupted\n\nHint: (run-\S+) was finished before; `verify \1` checks it.\n$", err)
     assert (code, out) == (130, ""), err

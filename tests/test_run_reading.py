@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from scoped_retrieval.nodes.errors import StoreError, VerificationError
-from scoped_retrieval.pipeline.asking.service import snapshot_rows
+from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
 from scoped_retrieval.pipeline.runs import Run, RunStore, replay, verify
 from scoped_retrieval.pipeline.runs.files import read_parquet
 from scoped_retrieval.pipeline.runs.live_files import read_live, read_settings, write_live

@@ -32,7 +32,7 @@ def reproduce(
     as_json: JsonFlag = False,
 ) -> int:
     """Execute a run again at its pinned generation; report the first table, row and column that differs, and why."""
-    from ..asking.service import snapshot_named
+    from ..reading.across_runs import snapshot_named
     from ..reading.auditing.reproduce import reproduced
 
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
@@ -56,7 +56,7 @@ def diff(
     as_json: JsonFlag = False,
 ) -> int:
     """Compare two snapshots or two runs: which items entered, left or moved, and why."""
-    from ..asking.service import snapshot_named
+    from ..reading.across_runs import snapshot_named
     from ..reading.auditing.difference import compared
 
     settings = settings_of(runs=runs, grants=grants)
@@ -91,7 +91,7 @@ def what_if(
     as_json: JsonFlag = False,
 ) -> int:
     """Show what a snapshot or run would contain under other weights, budgets, merge policy or role; nothing is written."""
-    from ..asking.service import snapshot_named
+    from ..reading.across_runs import snapshot_named
     from ..reading.auditing import what_if as questions
 
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
@@ -188,7 +188,7 @@ def export(
     as_json: JsonFlag = False,
 ) -> int:
     """Export a snapshot as one file that `verify --file` checks on its own: an in-toto statement in a DSSE envelope, signed if a key is set."""
-    from ..asking.service import snapshot_named
+    from ..reading.across_runs import snapshot_named
     from ..reading.auditing.export import exported
     from ..storage.durable import write_atomic
 

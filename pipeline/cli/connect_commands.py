@@ -107,7 +107,7 @@ def prompt_hook(
     A failed retrieval never blocks the prompt: the exit code is 0 or 1.
     """
     from ...nodes.errors import ScopedRetrievalError
-    from ..asking.service import open_retriever
+    from ..asking.opening import open_retriever
     from ..parsing.strict_json import strict_json
 
     try:

@@ -116,8 +116,8 @@ def diff(
     as_json: JsonFlag = False,
 ) -> int:
     """Compare two contracts: fields that differ, and how many rows only one of them admits."""
-    from ..asking.service import audits
     from ..contracts.difference import difference
+    from ..reading.grants import audits
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
     desk = _desk(settings)
@@ -202,9 +202,9 @@ def why(
 ) -> int:
     """Show where a row was lost, which rule decided, and what would admit it. Callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
-    from ..asking.service import snapshot_named
     from ..contracts.trail import audit_trail, is_audit_entry
     from ..contracts.why import captured, why_not
+    from ..reading.across_runs import snapshot_named
 
     settings = settings_of(corpus=corpus, runs=runs, grants=grants)
     if gold is not None:

@@ -118,7 +118,7 @@ def index(
 @corpus_app.command("info")
 def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
     """Show the generation of a corpus and the projects you may query; auditors of all projects also see sizes."""
-    from ..asking.service import corpus_facts
+    from ..reading.grants import corpus_facts
 
     found = corpus_facts(settings_of(corpus=corpus, grants=grants))
     emit(found, as_json=as_json, text=_facts(found))
@@ -133,8 +133,8 @@ def gc(
     as_json: JsonFlag = False,
 ) -> int:
     """Remove old generations and the segments that only they use; auditors of all projects also see sizes."""
-    from ..asking.service import audits_corpus
     from ..config.opening import corpus_of
+    from ..reading.grants import audits_corpus
 
     settings = settings_of(corpus=corpus, grants=grants)
     opened = corpus_of(settings)

@@ -76,7 +76,7 @@ def run(
 ) -> int:
     """Execute a table of requests as a run. Rows are named by line or row from 1: `requests.jsonl:2.purpose`."""
     from ...nodes.errors import InputError
-    from ..asking.service import engine_of, open_retriever
+    from ..asking.opening import engine_of, open_retriever
     from ..progress import quiet
     from ..requests.files import read_requests
     from ..requests.handoff import trees_around
@@ -259,7 +259,7 @@ def ask(
 ) -> int:
     """Ask one question; the block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
-    from ..asking.service import open_retriever
+    from ..asking.opening import open_retriever
     from ..corpus.embedding_checkpoints import has_pieces
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values

@@ -86,7 +86,7 @@ def show(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the RetrievalBundle of a snapshot as JSON; auditors also see withheld items."""
-    from ..asking.service import bundle_of
+    from ..reading.replaying import bundle_of
 
     emit(bundle_of(settings_of(runs=runs, grants=grants), snapshot), as_json=True)
     return EXIT["ok"]

@@ -52,7 +52,9 @@ def snapshots(
 ) -> int:
     """List the snapshots that you may read."""
     from ...nodes.vocabulary import STATUSES
-    from ..asking.service import events_of, expect_reader, open_run, readable_snapshots
+    from ..reading.access import expect_reader, open_run
+    from ..reading.reports import events_of
+    from ..reading.snapshots import readable_snapshots
     from ..runs import RunStore
 
     if status is not None:
@@ -110,7 +112,8 @@ def replay(
 ) -> int:
     """Print the block of a snapshot from the run alone; auditors get every column of `--json`."""
     from ...nodes.errors import InputError
-    from ..asking.service import replayed, snapshot_named
+    from ..reading.across_runs import snapshot_named
+    from ..reading.replaying import replayed
     from ..servers.renderings import rendered, replay_values
     from ..views.block_forms import BLOCK_FORMS
 
@@ -138,7 +141,7 @@ def replay_turn(
     as_json: JsonFlag = False,
 ) -> int:
     """Show what one model request contained: the snapshots that its event names, and whether the input matches its hash."""
-    from ..asking.service import replayed_turn
+    from ..reading.model_turns import replayed_turn
 
     turn = replayed_turn(settings_of(runs=runs, grants=grants), event, model_input)
     said = {True: "yes", False: "NO", None: "-"}
@@ -170,7 +173,7 @@ def verify(
     """Verify the runs that you may read; report the first part that differs from its record."""
     if file is not None:
         return _verify_file(file, run, anchor, as_json)
-    from ..asking.service import verified
+    from ..reading.verification import verified
 
     report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor, witness=witness)
     told = Counter(problem for one in report["runs"] for problem in _problems(one))
@@ -212,7 +215,7 @@ def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool)
 
 def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
     """Each run and what is read of it; every run that is left out is named on standard error with its state."""
-    from ..asking.service import other_runs, read_each
+    from ..reading.across_runs import other_runs, read_each
 
     found, damaged = read_each(settings, runs, read)
     note_left_out(len(damaged))

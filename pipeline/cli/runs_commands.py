@@ -25,7 +25,8 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     """List runs with their state and the number of snapshots that you may read."""
     if context.invoked_subcommand:
         return EXIT["ok"]
-    from ..asking.service import other_runs, read_each, summaries_for
+    from ..reading.across_runs import other_runs, read_each
+    from ..reading.snapshots import summaries_for
     from ..runs import RunStore, started_by
     from ..runs.run import INTERACTIVE
     from ..runs.states import CRASHED, OK, broken_off
@@ -85,8 +86,8 @@ def upgrade(
 ) -> int:
     """Verify runs of an older format and migrate them to the current one; sign the log if there is a key."""
     from ...nodes.errors import StoreError, VerificationError
-    from ..asking.service import hears_of_damage, known_runs, unknown
     from ..config.opening import runs_of
+    from ..reading.access import hears_of_damage, known_runs, unknown
     from ..runs.upgrading import upgrade as upgrade_run
 
     settings = settings_of(runs=runs, grants=grants)
@@ -130,7 +131,7 @@ def discard(
 ) -> int:
     """Remove an unfinished run and all of its answers."""
     from ...nodes.errors import InputError
-    from ..asking.service import known_runs, unknown
+    from ..reading.access import known_runs, unknown
     from ..runs import RunStore
     from ..runs.discarding import discard as discard_run
 

@@ -34,7 +34,7 @@ def verify_answer(
     as_json: JsonFlag = False,
 ) -> int:
     """Verify an answer against its snapshot: citations, quotes, values, records, actions; log the findings."""
-    from ..asking.service import answer_report
+    from ..reading.answers import answer_report
 
     report, entry, not_logged = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
     emit({**report.as_dict(), "logged": entry}, as_json=as_json, text=report.text())
@@ -52,7 +52,7 @@ def answers(
     as_json: JsonFlag = False,
 ) -> int:
     """List verified answers and findings for snapshots that you may read."""
-    from ..asking.service import answers_of
+    from ..reading.answers import answers_of
 
     found, damaged = answers_of(settings_of(runs=runs, grants=grants), snapshot)
     columns = ("verified_at", "snapshot_id", "principal", "ok")

@@ -60,7 +60,8 @@ def xray(
 ) -> int:
     """Show why each item of a snapshot was selected, and what was not shown."""
     from ...nodes.errors import InputError, StoreError
-    from ..asking.service import open_retriever, snapshot_named
+    from ..asking.opening import open_retriever
+    from ..reading.across_runs import snapshot_named
     from ..servers.renderings import FORMATS, rendered
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
@@ -126,7 +127,8 @@ def report(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
     """Write an HTML report of a run or snapshot: one file without scripts or network access."""
-    from ..asking.service import report_of, snapshot_named
+    from ..reading.across_runs import snapshot_named
+    from ..reading.reports import report_of
 
     settings = settings_of(runs=runs, grants=grants)
     quality = None
@@ -167,7 +169,7 @@ def lineage(
 ) -> int:
     """Draw the dataflow: steps, or nodes, tables, columns and edges. JSON and HTML contain everything."""
     from ...nodes.errors import InputError
-    from ..reading.measured import measured
+    from ..reading.reports import measured
     from ..views.drawing import FORMATS, drawn
     from ..views.lineage import current_lineage
 
@@ -205,8 +207,8 @@ def compact(
 ) -> int:
     """Compact interactive snapshots into Parquet; digests do not change."""
     from ...nodes.errors import StoreError, VerificationError
-    from ..asking.service import known_runs, open_run, unknown
     from ..config.opening import runs_of
+    from ..reading.access import known_runs, open_run, unknown
     from ..runs import compact as compact_run
     from ..runs.ids import run_of
 
@@ -251,7 +253,8 @@ def context_actions(
     as_json: JsonFlag = False,
 ) -> int:
     """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
-    from ..asking.service import read_each, readable_snapshots
+    from ..reading.across_runs import read_each
+    from ..reading.snapshots import readable_snapshots
     from ..runs import RunStore
     from ..views.context_actions import actions_of, as_csv
 

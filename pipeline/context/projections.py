@@ -120,7 +120,7 @@ def _session(log: Path, at: int | None, every: bool) -> tuple[str, LogView]:
 
 def _own_snapshots(settings: Settings, tables: LogTables, turns: list[dict[str, Any]]) -> list[Any]:
     """The snapshots of this project's runs that turns or events name, as far as the principal may read them."""
-    from ..asking.service import replayed
+    from ..reading.replaying import replayed
 
     named: set[str] = set()
     for turn in turns:
@@ -141,7 +141,7 @@ def _own_snapshots(settings: Settings, tables: LogTables, turns: list[dict[str, 
 
 def snapshots_of(settings: Settings, seen: Projection) -> list[dict[str, Any]]:
     """The retrieval snapshots of an input, replayed (S0.52)."""
-    from ..asking.service import replayed
+    from ..reading.replaying import replayed
 
     found = []
     for name in seen.model_input["snapshot_ids"]:
@@ -162,7 +162,7 @@ def snapshots_of(settings: Settings, seen: Projection) -> list[dict[str, Any]]:
 
 def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, list[dict[str, Any]]]:
     """What the retrieval snapshots of an input decided, as far as the principal may read it."""
-    from ..asking.service import replayed
+    from ..reading.replaying import replayed
 
     found = {}
     for name in seen.model_input["snapshot_ids"]:

@@ -32,7 +32,7 @@ from ...nodes.errors import AccessError, InputError, StoreError, VerificationErr
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import texts_of
 from ..config.settings import Settings
-from ..reading.access import audits
+from ..reading.grants import audits
 from ..runs.files import read_json, read_parquet, sha256_of, write_json, write_parquet
 from ..runs.model_inputs import CONTEXTS, TEXTS, erase_from_inputs, records_in
 from ..storage.durable import make_folders, stands

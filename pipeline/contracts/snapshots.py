@@ -6,8 +6,8 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.tables import REQUESTS
-from ..asking.service import audience_of, open_run
 from ..config.settings import Settings
+from ..reading.access import audience_of, open_run
 from ..requests.fields import FIELDS
 from ..requests.narrowing import Fields
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...nodes.errors import InputError
-from ..asking.service import audience_of, open_run
 from ..config.opening import runs_of
 from ..config.settings import Settings
+from ..reading.access import audience_of, open_run
 from ..reading.auditing.export import own_line
 from ..runs import replay
 from .why import why_not

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, StoreError
-from ..asking.service import audience_of, audited_projects, open_run, pinned_corpus
 from ..config.settings import Settings
 from ..plugins import plugins_of
+from ..reading.access import audience_of, open_run, pinned_corpus
+from ..reading.snapshots import audited_projects
 from ..runs import replay
 from ..views.masked_places import masked_places
 from ..views.refusal import refusals

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError
 from ...nodes.vocabulary import SCORE_TERMS
-from ..asking.service import audited_projects, open_run, pinned_corpus
 from ..config.settings import Settings
 from ..plugins import plugins_of
-from ..reading.access import audiences, unknown
+from ..reading.access import open_run, pinned_corpus, unknown
+from ..reading.snapshots import audiences, audited_projects
 from ..views.refusal import refused_pairs
 from .rankings import FULL
 

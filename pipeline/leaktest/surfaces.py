@@ -27,13 +27,14 @@ from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError
 from ...nodes.tables import TABLES
 from ..asking.retrieval import Retrieval, retrieval_of
-from ..asking.service import audited_projects, corpus_facts, readable_snapshots
 from ..config.settings import Settings
 from ..contracts.preview import preview
 from ..contracts.scope import ContractResolver
 from ..contracts.why import why_not
 from ..evaluation.lost_gold import lost_gold
 from ..line.driver import outputs
+from ..reading.grants import corpus_facts
+from ..reading.snapshots import audited_projects, readable_snapshots
 from ..requests.fields import columns_of
 from ..requests.narrowing import Fields
 from ..runs.ids import SNAPSHOT_ID

@@ -99,7 +99,7 @@ def _stores(subject: Subject) -> Iterator[Check]:
 
 
 def _corpus(subject: Subject) -> Iterator[Check]:
-    from ..asking.service import corpus_facts
+    from ..reading.grants import corpus_facts
     from ..redaction.masking import REDACTOR
 
     folder = subject.settings["corpus"]
@@ -152,7 +152,7 @@ def _times(subject: Subject) -> Iterator[Check]:
 
     Counted are rows of projects that the principal may ask in, of the project or the principal's own.
     """
-    from ..asking.service import corpus_facts
+    from ..reading.grants import corpus_facts
 
     if subject.corpus is None or subject.damaged:
         return
@@ -166,7 +166,7 @@ def _times(subject: Subject) -> Iterator[Check]:
 
 def _left_out(subject: Subject) -> Iterator[Check]:
     """Files that the last import left out because they are too large; told to who audits the whole corpus."""
-    from ..asking.service import audits_corpus, corpus_facts
+    from ..reading.grants import audits_corpus, corpus_facts
 
     corpus, settings = subject.corpus, subject.settings
     if corpus is None or subject.damaged or not audits_corpus(settings, corpus.projects()):

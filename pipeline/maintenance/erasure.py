@@ -21,7 +21,7 @@ from ..config.opening import corpus_of, runs_of
 from ..config.settings import Settings
 from ..corpus import Selection
 from ..progress import counted
-from ..reading.access import grants_in_force
+from ..reading.grants import grants_in_force
 from ..runs import Asked, RunsErased, Unheld, erase_evidence
 from ..runs.model_inputs import CONTEXTS, erase_from_inputs
 from ..storage.durable import entries

@@ -122,10 +122,10 @@ def _semantic_off(subject: Subject) -> tuple[str, str] | None:
 
     Counted are rows of projects that the principal may ask in, of the project or the principal's own.
     """
-    from ..asking.service import corpus_facts
     from ..line.encoders.encoder import encoder_of
     from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
     from ..line.lanes import OTHER_ENCODER, advice, lanes_off
+    from ..reading.grants import corpus_facts
 
     try:
         if subject.corpus is None or subject.damaged or "semantic" not in subject.settings["lanes"]:

@@ -18,12 +18,18 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.answers.answer_checks import Shown, answer_findings, places_of
+from ...nodes.errors import StoreError
 from ...nodes.rendering import shows_text
-from ..runs import Replay, Run, RunStore, log_answer, replay
+from ..config.opening import runs_of
+from ..config.settings import Settings
+from ..runs import Replay, Run, RunStore, log_answer, logged_answers, replay
 from ..runs.answer_log import sha256_of_text
+from .access import audience_of, open_run
+from .across_runs import read_each
+from .snapshots import readable_snapshots
 from .verify_facts import FactFinding, verify_facts
 
-__all__ = ["AnswerReport", "store_report", "verify_answer", "visible_items"]
+__all__ = ["AnswerReport", "answer_report", "answers_of", "store_report", "verify_answer", "visible_items"]
 
 _WORDS = {
     "unknown_citation": "cites what is not there",
@@ -137,6 +143,45 @@ def store_report(store: RunStore, report: AnswerReport, answer: str, *, principa
         ],
     }
     return log_answer(store, entry)
+
+
+def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[AnswerReport, str | None, str | None]:
+    """An answer held against a snapshot that the principal may read, and the hash of its entry in the log of answers.
+
+    Where it could not be logged, no hash, and as the third why; see `verify_answer`.
+
+    Raises:
+        AccessError: the snapshot is another's.
+    """
+    run = open_run(settings, snapshot_id)
+    audience_of(settings, run, snapshot_id)
+    store = runs_of(settings)
+    report = verify_answer(run, snapshot_id, answer)
+    try:
+        entry = store_report(store, report, answer, principal=settings.principal, at=datetime.now(UTC))
+    except StoreError as error:
+        return report, None, error.message
+    except OSError as error:
+        said = error.strerror or type(error).__name__
+        return report, None, f"Expected to write the log of answers, got {said} - at runs"
+    return report, entry, None
+
+
+def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
+    """The log of verified answers, of one snapshot or of every one that the principal may read, oldest first.
+
+    Beside it how many runs were left out because they are damaged: damage of another user's run does not hide a principal's own.
+
+    Raises:
+        AccessError: the snapshot is another's.
+        VerificationError: an entry is missing or was changed.
+    """
+    store = RunStore(settings["runs"], create=False)
+    if snapshot_id is not None:
+        audience_of(settings, open_run(settings, snapshot_id), snapshot_id)
+        return logged_answers(store, [snapshot_id]), 0
+    mine, damaged = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
+    return logged_answers(store, [row["snapshot_id"] for _, rows in mine for row in rows]), len(damaged)
 
 
 def visible_items(found: Replay) -> tuple[list[Shown], str]:

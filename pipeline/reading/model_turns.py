@@ -16,17 +16,20 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError
+from ..config.settings import Settings
 from ..parsing.quoting import shown
 from ..sources.jsonl import Record, parse_json
+from .replaying import replayed as replayed_for
 
 if TYPE_CHECKING:
     from ..runs.replay import Replay
 
-__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "load_event", "replay_turn"]
+__all__ = ["ModelRequestEvent", "ModelTurn", "TurnSnapshot", "load_event", "replay_turn", "replayed_turn"]
 
 _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
@@ -154,3 +157,8 @@ def _bytes(path: Path, hint: str) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at {path}", hint=hint) from error
+
+
+def replayed_turn(settings: Settings, event: Path, model_input: Path | None = None) -> ModelTurn:
+    """A model turn from its event: each snapshot as the principal may see it; see `replay_turn`."""
+    return replay_turn(load_event(event), partial(replayed_for, settings), model_input)

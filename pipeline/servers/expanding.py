@@ -14,8 +14,9 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.tables import REQUESTS
-from ..asking.service import replayed, snapshot_named
 from ..config.settings import Settings
+from ..reading.across_runs import snapshot_named
+from ..reading.replaying import replayed
 
 __all__ = ["TOKENS", "expansion_of"]
 

@@ -12,17 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
-from ..asking.service import (
-    audience_of,
-    bundle_of,
-    last_of_session,
-    open_run,
-    replayed,
-    report_of,
-    snapshot_named,
-    snapshot_rows,
-)
 from ..config.settings import Settings
+from ..reading.access import audience_of, open_run
+from ..reading.across_runs import last_of_session, snapshot_named
+from ..reading.replaying import bundle_of, replayed, snapshot_rows
+from ..reading.reports import report_of
 from ..views.audit_snapshot import audit_snapshot
 from ..views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
 from ..views.printed import json_document, printed

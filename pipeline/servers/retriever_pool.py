@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, StoreError
-from ..asking.service import Models, expect_reader, load_models, open_retriever, open_run, read_each, readable_snapshots
+from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_file, runs_of
 from ..config.settings import Settings, Value
+from ..reading.access import expect_reader, open_run
+from ..reading.across_runs import read_each
+from ..reading.snapshots import readable_snapshots
 from ..storage.durable import read_whole
 from ..views.recall_xray import envelope
 from .renderings import Rendering, answer_values, explained, rendered, xray_of
@@ -235,20 +238,20 @@ class Counter:
         Raises:
             AccessError: there is no row that the principal may ask about.
         """
-        from ..asking.service import snapshot_named
         from ..contracts.why import why_not
+        from ..reading.across_runs import snapshot_named
 
         return {"rows": why_not(self.settings, snapshot_named(self.settings, snapshot), evidence)}
 
     def verified(self, run: str | None = None) -> dict[str, Any]:
         """`models.Verified`: what `verify` finds in a run, or in every one that the principal may know of."""
-        from ..asking.service import verified
+        from ..reading.verification import verified
 
         return verified(self.settings, run)
 
     def exported(self, snapshot: str) -> dict[str, Any]:
         """A DSSE envelope around a snapshot that the principal audits; see `auditing.export`."""
-        from ..asking.service import snapshot_named
+        from ..reading.across_runs import snapshot_named
         from ..reading.auditing.export import exported
 
         return exported(self.settings, snapshot_named(self.settings, snapshot))

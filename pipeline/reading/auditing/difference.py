@@ -21,7 +21,8 @@ from ....nodes.errors import InputError
 from ....nodes.score_terms import terms_of_plugins
 from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
-from ..access import audience_of, expect_reader, open_run, readable_snapshots
+from ..access import audience_of, expect_reader, open_run
+from ..snapshots import readable_snapshots
 
 __all__ = [
     "CHANGES",

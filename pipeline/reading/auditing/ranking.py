@@ -23,7 +23,8 @@ from ....nodes.columns.keys import flat
 from ....nodes.errors import AccessError, InputError
 from ...config.settings import Settings
 from ...line.driver import run_ranked
-from ..access import audience_of, audits_whole, expect_reader, open_run
+from ..access import audience_of, expect_reader, open_run
+from ..snapshots import audits_whole
 from .difference import frame_of, records
 from .reproduce import SHARD, expect_stored
 from .rerun import Recorded, line_of

@@ -23,7 +23,8 @@ from ...config.settings import Settings
 from ...line.driver import Line, run_line
 from ...line.provenance import package_versions
 from ...runs.parts import stored_tables
-from ..access import audience_of, expect_reader, open_run, pinned_corpus, readable_snapshots
+from ..access import audience_of, expect_reader, open_run, pinned_corpus
+from ..snapshots import readable_snapshots
 from .rerun import Recorded, line_of, policies_now
 
 __all__ = ["Difference", "Reproduction", "first_difference", "reproduced"]

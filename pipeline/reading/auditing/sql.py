@@ -19,7 +19,8 @@ from ....nodes.errors import AccessError, InputError, ModelError
 from ....nodes.tables import TABLES
 from ...config.settings import Settings
 from ...runs.parts import PERSISTED
-from ..access import audits_whole, expect_reader, known_runs, open_run
+from ..access import expect_reader, known_runs, open_run
+from ..snapshots import audits_whole
 
 __all__ = ["VIEWS", "View", "queried", "tables_of"]
 

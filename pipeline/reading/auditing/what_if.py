@@ -35,7 +35,9 @@ from ...line.tokenizers import registered
 from ...requests.fields import GROUPS, column_of, columns_of
 from ...requests.known import Known
 from ...runs.parts import stored_tables
-from ..access import audience_of, expect_reader, grants_now, open_run, readable_snapshots
+from ..access import audience_of, expect_reader, open_run
+from ..grants import grants_now
+from ..snapshots import readable_snapshots
 from .difference import COMPARED, Side, item_changes, records, summarized
 from .reproduce import SHARD, differing_requests, expect_stored, first_difference
 from .rerun import Recorded, line_of

@@ -1,21 +1,25 @@
-"""What the doors share: who sees how much of a snapshot, and checks that a damaged neighbor does not stop."""
+"""What the interfaces share: who sees how much of a snapshot, and checks that a damaged neighbor does not stop."""
 
 from __future__ import annotations
 
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import AccessError
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.asking import service
+from scoped_retrieval.pipeline.asking import opening
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.asking.service import replayed, verified
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
+from scoped_retrieval.pipeline.reading import access, across_runs, grants, replaying, reports, snapshots
+from scoped_retrieval.pipeline.reading.across_runs import last_of_session
+from scoped_retrieval.pipeline.reading.replaying import replayed
+from scoped_retrieval.pipeline.reading.verification import verified
 from scoped_retrieval.pipeline.runs import Run
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -35,9 +39,11 @@ def opened(settings: Settings, **how: object) -> Retriever:
     )
 
 
-def test_every_public_name_is_listed():
-    public = {name for name, value in vars(service).items() if callable(value) and value.__module__ == service.__name__}
-    assert {name for name in public if not name.startswith("_")} <= set(service.__all__)
+@pytest.mark.parametrize("module", [opening, access, across_runs, grants, replaying, reports, snapshots])
+def test_every_public_name_is_listed(module: ModuleType):
+    known = vars(module).items()
+    public = {name for name, value in known if callable(value) and getattr(value, "__module__", "") == module.__name__}
+    assert {name for name in public if not name.startswith("_")} <= set(module.__all__)
 
 
 def test_a_replay_shows_a_caller_what_the_retrieval_showed_and_an_auditor_every_column(settings: Settings):
@@ -72,10 +78,10 @@ def test_the_last_recall_of_a_session_is_the_one_captured_last_whichever_run_beg
         second.retrieve(ASKED, session_id="s-1")
         last = first.retrieve(ASKED, session_id="s-1").snapshot_id
         other = second.retrieve(ASKED, session_id="s-2").snapshot_id
-        assert service.last_of_session(settings, "s-1") == last
-        assert service.last_of_session(settings, "s-2") == other == service.last_of_session(settings, None)
-    assert service.last_of_session(settings, "s-1") == last  # compacted, too
-    assert service.last_of_session(settings, "s-3") is None
+        assert last_of_session(settings, "s-1") == last
+        assert last_of_session(settings, "s-2") == other == last_of_session(settings, None)
+    assert last_of_session(settings, "s-1") == last  # compacted, too
+    assert last_of_session(settings, "s-3") is None
 
 
 def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_reached(settings: Settings):

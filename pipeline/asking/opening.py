@@ -1,0 +1,137 @@
+"""A retriever opened under the settings, with the models that it shares and the engine of its runs.
+
+Reads: settings. Gives: `open_retriever`, `load_models`, `engine_of`. Every interface opens its retrievers here, so that the
+same request gives the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config.opening import runs_of
+from ..config.settings import Settings
+
+if TYPE_CHECKING:  # loaded by the commands that need them
+    from ..corpus import Corpus
+    from ..line.encoders.cross_encoder import PairReader
+    from ..line.encoders.encoder import AnyEncoder
+    from .retriever import Retriever
+
+__all__ = ["Models", "engine_of", "load_models", "open_retriever"]
+
+
+@dataclass(frozen=True)
+class Models:
+    """What retrievers of several principals share: an opened corpus, and the models of its questions."""
+
+    corpus: Corpus
+    encoder: AnyEncoder | None
+    cross_encoder: PairReader | None
+
+
+def load_models(settings: Settings) -> Models:
+    """The corpus at its generation of now, and its models.
+
+    Raises:
+        StoreError: there is no corpus.
+        ModelError: a model does not load.
+    """
+    from ..config.opening import corpus_of
+    from ..line.encoders.encoder import encoder_of
+
+    corpus = corpus_of(settings)
+    profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
+    return Models(corpus, encoder_of(profile, settings.encoder_choice), settings.loaded_cross_encoder())
+
+
+@contextmanager
+def open_retriever(
+    settings: Settings,
+    *,
+    preset: Path | None = None,
+    capture_withheld: bool = False,
+    work_trees: Collection[Path] = (),
+    models: Models | None = None,
+) -> Iterator[Retriever]:
+    """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
+
+    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only an interface
+    whose user is in them names `work_trees`, whose `SHO.json` may give a request its mode. `models`, where several
+    retrievers share them, are not loaded again.
+
+    Raises:
+        StoreError: there is no corpus, or one of another schema version.
+    """
+    from ...nodes.recall.bm25 import Bm25
+    from ..config.opening import corpus_of
+    from ..config.policies.tables import load_policies
+    from .retriever import Retriever
+    from .telemetry import telemetry_of
+
+    corpus = corpus_of(settings) if models is None else models.corpus
+    _expect_indexed(settings, corpus)
+    retriever = Retriever.open(
+        corpus,
+        principal=settings.principal,
+        runs=runs_of(settings, create=True),
+        grants=settings.grants_path,
+        policies=load_policies(settings["policies"], settings["weights"]),
+        lanes=settings["lanes"],
+        encoder=settings.encoder_choice if models is None else models.encoder,
+        bm25=Bm25(variant=settings["bm25"], k1=settings["bm25_k1"], b=settings["bm25_b"]),
+        shard_requests=settings["shard_requests"],
+        preset=preset,
+        capture_withheld=capture_withheld,
+        work_trees=work_trees,
+        tokenizers=settings["tokenizers"],
+        cross_encoder=settings.loaded_cross_encoder() if models is None else models.cross_encoder,
+        telemetry=telemetry_of(settings["telemetry"]),
+        plugins=settings["plugins"],
+    )
+    try:
+        yield retriever
+    finally:
+        retriever.close(compacted=False)
+
+
+def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
+    """Refuse a corpus whose first `index` did not finish: it is empty and has no grants.
+
+    Raises:
+        StoreError: it is one.
+    """
+    from ..storage.durable import stands
+
+    if stands(settings.grants_path) or corpus.projects():
+        return
+    from ...nodes.errors import StoreError
+    from ..corpus.embedding_checkpoints import kept_texts
+
+    kept = kept_texts(settings["corpus"])
+    again = f"; about {kept:,} texts that it embedded are kept" if kept else ""
+    raise StoreError(
+        f"Expected a corpus with rows, got one whose first `index` did not end - at {settings['corpus']}",
+        hint=f"run the same `index` again{again}; --no-semantic skips embedding",
+    )
+
+
+@contextmanager
+def engine_of(settings: Settings) -> Iterator[Any]:
+    """The engine that the settings name, for `Retriever.run`, ready before a run is begun.
+
+    Raises:
+        EngineError: it is Ray, which is not installed or does not answer.
+    """
+    if settings["engine"] == "ray":
+        from ..engines.ray_engine import RayEngine
+
+        with RayEngine(settings["ray_address"]).ready() as engine:
+            yield engine
+    else:
+        from ..engines.process_engine import local_engine
+
+        yield local_engine(settings["workers"])

@@ -1,0 +1,99 @@
+"""What is read over several runs: each that the principal may know of, and damaged ones apart.
+
+Reads: settings, runs. Gives: `read_each`, `other_runs` that cannot be read, `snapshot_named`, `last_of_session`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..config.opening import runs_of
+from ..config.settings import Settings
+from .access import hears_of_damage, known_runs, unknown
+from .snapshots import readable_snapshots
+
+if TYPE_CHECKING:
+    from ..runs import Run
+    from ..runs.states import RunState
+
+__all__ = ["last_of_session", "other_runs", "read_each", "snapshot_named"]
+
+T = TypeVar("T")
+_BLOCK_REF = re.compile("[0-9a-f]{16}")
+"""The id that a block prints in its first line."""
+
+
+def read_each(
+    settings: Settings, runs: Iterable[Run], read: Callable[[Run], T]
+) -> tuple[list[tuple[Run, T]], dict[str, str]]:
+    """Each run with what is read of it, and which were left out because they are damaged, with the reason.
+
+    A run that was compacted after it was opened is read again, from its parts.
+
+    Those that the principal hears nothing of are left out without a word.
+    """
+    from ...nodes.errors import StoreError, VerificationError
+    from ..runs import Run
+    from ..runs.states import compacted_since
+
+    found: list[tuple[Run, T]] = []
+    damaged: dict[str, str] = {}
+    for run in runs:
+        try:
+            try:
+                found.append((run, read(run)))
+            except (StoreError, VerificationError):
+                if not compacted_since(run):
+                    raise
+                again = Run(run.folder)
+                found.append((again, read(again)))
+        except (StoreError, VerificationError) as error:
+            if hears_of_damage(settings, run.run_id):
+                damaged[run.run_id] = error.message
+    return found, damaged
+
+
+def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunState]:
+    """The runs that the principal may know of and that cannot be read now, with their states; `but` were read already."""
+    from ..runs import RunStore
+    from ..runs.states import OK, states
+
+    store = RunStore(settings["runs"], create=False)
+    known = known_runs(settings, store)
+    return [state for state in states(store, but=but) if state.state != OK and known(state.run_id)]
+
+
+def snapshot_named(settings: Settings, name: str) -> str:
+    """The snapshot id that a name stands for: itself, or for a block reference the last readable snapshot with that block.
+
+    Raises:
+        AccessError: no snapshot that the principal may read has this reference.
+    """
+    from ..runs import RunStore
+
+    if not _BLOCK_REF.fullmatch(name):
+        return name
+    store = RunStore(settings["runs"], create=False)
+    read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
+    found = [row["snapshot_id"] for _, rows in read for row in rows if row.get("block_ref") == name]
+    if not found:
+        raise unknown(f"retr-snap-{name}")
+    return max(found)
+
+
+def last_of_session(settings: Settings, session: str | None) -> str | None:
+    """The last snapshot that the principal may read, of a session or of all; None where there is none.
+
+    The last one is the one captured last, whichever run it is in: a run that began earlier may still be written to.
+    Damaged runs have none.
+    """
+
+    def read_last(run: Run) -> list[dict[str, Any]]:
+        # Snapshots of a batch run are in the order of its shards, which several workers may have answered.
+        return readable_snapshots(settings, run, session=session, last=1 if run.live else None)
+
+    read, _ = read_each(settings, runs_of(settings).newest(), read_last)
+    found = [(row["created_at"], row["snapshot_id"]) for _, rows in read for row in rows]
+    return max(found)[1] if found else None

@@ -1,0 +1,160 @@
+"""What the grants in force let a principal see: `Viewer` of snapshots, `audits` of projects, `corpus_facts` of a corpus.
+
+Reads: settings, the grants file as it is now, the grants stored with a run. Gives: `grants_in_force` of a principal,
+`grants_now` of all users. Users who asked see their part; an auditor of every project that a request reached sees all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.tables import GRANTS
+from ..config.settings import Settings
+from ..storage.durable import stands
+
+__all__ = [
+    "Audience",
+    "Viewer",
+    "audits",
+    "audits_any",
+    "audits_corpus",
+    "audits_everything",
+    "corpus_facts",
+    "grants_for",
+    "grants_in_force",
+    "grants_now",
+    "grants_or_none",
+]
+
+Audience = Literal["audit", "caller"]
+
+
+def grants_in_force(grants: pa.Table, principal: str) -> pa.Table:
+    """The grants of a principal that have not expired."""
+    in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(datetime.now(UTC))), True)
+    return grants.filter(pc.and_(pc.equal(grants["principal"], principal), in_force))
+
+
+def grants_now(settings: Settings) -> pa.Table:
+    """The grants of all users as they are now; none where there is no grants file."""
+    found = grants_or_none(settings)
+    return GRANTS.empty() if found is None else found
+
+
+def grants_or_none(settings: Settings) -> pa.Table | None:
+    """The grants file in force; None where there is none, never where it cannot be read now: what it took back stays so.
+
+    It is read again when it changes.
+    """
+    from ..config.grants import load_grants
+
+    path = settings.grants_path
+    if not stands(path):
+        return None
+    status = path.stat() if isinstance(path, Path) else None
+    if status is None:
+        return load_grants(path).table
+    return _loaded(path, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: Path, *stamp: int) -> pa.Table:
+    """The grants of a file that has this time, size and inode."""
+    from ..config.grants import load_grants
+
+    del stamp
+    return load_grants(path).table
+
+
+def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
+    """The grants that decide about a run: those in force, or where there is no grants file those stored with the run."""
+    return run.stored("grants") if grants is None else grants
+
+
+def audits(settings: Settings, projects: Collection[str]) -> bool:
+    """Whether the principal holds grants with `audit` in all of these projects, in the grants file in force."""
+    from ..config.grants import load_grants
+
+    mine = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
+    return set(projects) <= set(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
+    """Whether the principal audits every project of a corpus; without a grants file no user does, except of an empty one."""
+    return set(projects) <= _audited(settings, grants_or_none(settings))
+
+
+def audits_everything(settings: Settings, grants: pa.Table | None) -> bool:
+    """Whether the principal audits every project that there are grants for."""
+    projects = set() if grants is None else set(grants["project"].drop_null().to_pylist())
+    return bool(projects) and projects <= _audited(settings, grants)
+
+
+def audits_any(settings: Settings, grants: pa.Table | None) -> bool:
+    """Whether the principal audits a project."""
+    return bool(_audited(settings, grants))
+
+
+def corpus_facts(settings: Settings) -> dict[str, Any]:
+    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project.
+
+    Not even the generation is shown to all users: it moves with rows that a caller may not know of.
+    """
+    from ..config.opening import corpus_of
+
+    found = corpus_of(settings).info()
+    if audits_corpus(settings, found["projects"]):
+        return found
+    mine = _grants_of(settings, grants_or_none(settings))
+    granted = set(mine.filter(mine["own_project"])["project"].to_pylist())
+    shown = {name: found[name] for name in ("path", "analyzers")}
+    return shown | {"projects": [project for project in found["projects"] if project in granted]}
+
+
+def _grants_of(settings: Settings, grants: pa.Table | None) -> pa.Table:
+    return grants_in_force(GRANTS.empty() if grants is None else grants, settings.principal)
+
+
+def _audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
+    mine = _grants_of(settings, grants)
+    return set(mine.filter(mine["audit"])["project"].to_pylist())
+
+
+class Viewer:
+    """A principal who wants to see snapshots, and what the grants in force say of them."""
+
+    def __init__(self, principal: str, grants: pa.Table) -> None:
+        self.principal = principal
+        self._grants = grants
+        self._opened: dict[str, frozenset[str]] = {}
+        mine = grants_in_force(grants, principal)
+        self.audited = frozenset(mine.filter(mine["audit"])["project"].to_pylist())
+        lending = mine.filter(mine["act_as"].is_valid()).select(["act_as", "project"]).to_pylist()
+        self._lent = {(other, row["project"]) for row in lending for other in row["act_as"]}
+
+    def audience(self, asked: Mapping[str, Any], reached: Collection[str]) -> Audience | None:
+        """An auditor of the project asked in and of every project reached sees all; those asked by and for see their part.
+
+        Their part as long as the grants in force still open, to whom it was asked for, every project that the answer
+        reached, and still let the user who asked act for them.
+        """
+        project, subject = asked.get("project"), asked.get("principal")
+        if project in self.audited and self.audited.issuperset(reached):
+            return "audit"
+        if self.principal not in (subject, asked.get("asked_by")):
+            return None
+        lent = self.principal == subject or not self._lent.isdisjoint({(subject, None), (subject, project)})
+        return "caller" if not reached or (lent and self._opens(str(subject)).issuperset(reached)) else None
+
+    def _opens(self, principal: str) -> frozenset[str]:
+        if principal not in self._opened:
+            held = grants_in_force(self._grants, principal)
+            self._opened[principal] = frozenset(held.filter(held["act_as"].is_null())["project"].to_pylist())
+        return self._opened[principal]

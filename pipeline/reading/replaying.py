@@ -1,0 +1,74 @@
+"""A stored snapshot read again for a principal: `replayed`, its rows and its bundle.
+
+Reads: settings, the run of a snapshot. Gives: `replayed`, `bundle_of`, `snapshot_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from ..config.settings import Settings
+from ..views.xray import TABLES_READ
+from .access import audience_of, open_run
+from .grants import Audience
+
+if TYPE_CHECKING:
+    from ..runs import Replay, Run
+
+__all__ = ["bundle_of", "replayed", "snapshot_rows"]
+
+Row = dict[str, Any]
+"""A row of a declared table by column: `nodes/tables/` has the types of its values."""
+
+
+def replayed(settings: Settings, snapshot_id: str) -> Replay:
+    """The replay of a snapshot that the principal may read, reduced to a caller's part unless they audit it.
+
+    Raises:
+        AccessError: the snapshot is another's, or there is none.
+        StoreError: its run is damaged.
+        VerificationError: what is stored does not match its hashes.
+    """
+    _, found, audience = _replay_for(settings, snapshot_id)
+    return found if audience == "audit" else found.for_caller()
+
+
+def _replay_for(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, Audience]:
+    """The run of a snapshot that the principal may read, its replay and how much of it they may see; see `replayed`."""
+    from ..runs import replay
+
+    run = open_run(settings, snapshot_id)
+    audience = audience_of(settings, run, snapshot_id)
+    return run, replay(run, snapshot_id), audience
+
+
+def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
+    """The `RetrievalBundle` of a stored snapshot, as far as the principal may see it.
+
+    Raises:
+        AccessError: the snapshot is another's, or there is none.
+        StoreError: its run is damaged.
+        VerificationError: what is stored does not match its hashes.
+    """
+    from ..config.policies.roles import max_age_days
+    from ..views.bundle import TABLES_READ as BUNDLE_TABLES
+    from ..views.bundle import bundle
+
+    run, found, audience = _replay_for(settings, snapshot_id)
+    rows = {name: found.tables[name].to_pylist() for name in BUNDLE_TABLES}
+    role = rows["requests"][0]["role"] if rows["requests"] else None
+    limit = max_age_days(run.stored("role_policies"), role)
+    return bundle(rows, audit=audience == "audit", max_age_days=limit)
+
+
+def snapshot_rows(run: Run, snapshot_id: str, also: Collection[str] = ()) -> dict[str, list[Row]]:
+    """The rows of one snapshot by table name, free text in place: what an x-ray is rendered from, and other tables.
+
+    Raises:
+        VerificationError: what is stored does not match its hashes.
+    """
+    from ..runs import replay
+
+    tables = replay(run, snapshot_id).tables
+    return {name: tables[name].to_pylist() for name in (*TABLES_READ, *also)}

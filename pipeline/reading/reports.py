@@ -1,0 +1,106 @@
+"""What is shown of a run or a snapshot as a whole, as far as the principal may see it: page, measurements, events.
+
+Reads: settings, a run. Gives: `report_of`, `measured` for `lineage`, `events_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...nodes.tables import BLOCKS, REQUESTS
+from ..config.settings import Settings
+from ..runs import Run
+from ..runs.parts import PERSISTED
+from ..views.harness_forms import event
+from .access import audience_of, expect_reader, open_run
+from .replaying import Row, snapshot_rows
+from .snapshots import audits_whole, readable_snapshots
+
+__all__ = ["events_of", "measured", "report_of"]
+
+
+def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]], Any] | None = None) -> str:
+    """The HTML report of a snapshot or a run, as far as the principal may see it.
+
+    Args:
+        quality: of a run, gives figures of its requests by their ids, for auditors of all of them.
+
+    Raises:
+        AccessError: it is another's, or there is none.
+        StoreError: its run is damaged.
+        VerificationError: what is stored does not match its hashes.
+    """
+    from ..views.report import TABLES_READ, snapshot_page
+    from ..views.run_report import TABLES_READ as COUNTED
+    from ..views.run_report import run_report
+
+    run = open_run(settings, name)
+    if name.startswith("retr-snap-"):
+        audit = audience_of(settings, run, name) == "audit"
+        took = run.request_seconds_of(name) if audit else None
+        # Times of a whole batch tell of others' requests, too; a session that measured none has none.
+        whole = audit and not run.live and audits_whole(settings, run)
+        return snapshot_page(
+            snapshot_rows(run, name, TABLES_READ),
+            audit=audit,
+            lineage=run.lineage if audit else None,
+            took=took,
+            seconds=run.node_seconds if whole and not (took and took.nodes) else None,
+        )
+    expect_reader(settings, run)
+    snapshots = readable_snapshots(settings, run)
+    asked = pa.array([row["request_id"] for row in snapshots], pa.string())
+    tables = {table: run.table(table) for table in COUNTED}
+    tables = {table: rows.filter(pc.is_in(rows["request_id"], asked)) for table, rows in tables.items()}
+    audit = all("recalled" in row for row in snapshots)
+    judged = quality(run, asked.to_pylist()) if quality and audit else None
+    whole = audits_whole(settings, run)
+    mine = {row["snapshot_id"] for row in snapshots}
+    return run_report(
+        run.run_id,
+        snapshots,
+        tables,
+        audit=audit,
+        settings=run.settings,
+        seconds=run.node_seconds if whole else {},
+        took={name: took for name, took in run.request_seconds.items() if name in mine} if audit else {},
+        shards=[(f"shard {shard}", count, took) for shard, count, took in run.shard_seconds] if whole else (),
+        quality=judged,
+    )
+
+
+def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Mapping[str, float]]:
+    """The run, rows by table and seconds by node: of one snapshot if its id is named, else of all requests.
+
+    Rows tell how much was withheld, so they are for auditors; of a whole run, for those who audit every request. The nodes
+    of a snapshot were timed in a session; of a batch, a shard at a time.
+
+    Raises:
+        AccessError: it is another's, or there is none.
+        StoreError: the run is damaged.
+    """
+    run = open_run(settings, name)
+    if name.startswith("retr-snap-"):
+        if audience_of(settings, run, name) != "audit":
+            return run, {}, {}
+        took = run.request_seconds_of(name)
+        rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in PERSISTED}
+        return run, rows, took.nodes if took else {}
+    expect_reader(settings, run)
+    return run, run.rows if audits_whole(settings, run) else {}, run.node_seconds
+
+
+def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[Row]:
+    """The events of S0.83 of some snapshots of a run, in their order."""
+    intents = _by_request(run, REQUESTS.name, "intent_id")
+    items = _by_request(run, BLOCKS.name, "items")
+    return [event(row, items.get(row["request_id"], 0), intents.get(row["request_id"])) for row in snapshots]
+
+
+def _by_request(run: Run, table: str, column: str) -> dict[str, Any]:
+    stored = run.stored(table)
+    return dict(zip(stored["request_id"].to_pylist(), stored[column].to_pylist(), strict=True))

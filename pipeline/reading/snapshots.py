@@ -1,0 +1,172 @@
+"""Which snapshots of a run a principal may read, and how much of each.
+
+Reads: settings, an opened run. Gives: `readable_snapshots`, `audiences`, `audits_whole`, `audited_projects`, `summaries_for` lists of runs,
+and `as_damage`, under which stored rows are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ...nodes.columns.keys import codes_of, distinct_rows, flat
+from ...nodes.errors import ScopedRetrievalError, StoreError
+from ...nodes.tables import SNAPSHOTS
+from ..config.settings import Settings
+from .grants import Audience, Viewer, grants_for, grants_or_none
+
+if TYPE_CHECKING:
+    from ..runs import Run
+
+__all__ = [
+    "RunSummary",
+    "as_damage",
+    "audiences",
+    "audited_projects",
+    "audits_whole",
+    "readable_snapshots",
+    "readable_under",
+    "summaries_for",
+]
+
+_AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
+
+
+@contextmanager
+def as_damage(run_id: str) -> Iterator[None]:
+    """What is of another form than this package writes, as damage of that run: anybody may have written it.
+
+    Raises:
+        StoreError: something of the run could not be read.
+    """
+    try:
+        yield
+    except ScopedRetrievalError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
+        got = type(error).__name__
+        raise StoreError(f"Expected a run as this version writes it, got {got} - at {run_id}") from error
+
+
+def audited_projects(settings: Settings, run: Run) -> frozenset[str]:
+    """Projects whose snapshots the principal may see whole: those of its grants with `audit` that have not expired.
+
+    The grants file in force decides; where it is gone, the grants stored with the run.
+    """
+    return Viewer(settings.principal, grants_for(run, grants_or_none(settings))).audited
+
+
+def audiences(settings: Settings, run: Run) -> pa.Table:
+    """How much of every snapshot of a run the principal may see: snapshot_id, request_id, audience; null = nothing.
+
+    Raises:
+        StoreError: the run is damaged.
+    """
+    with as_damage(run.run_id):
+        table, of_alike, alike = _judged(run, Viewer(settings.principal, grants_for(run, grants_or_none(settings))))
+    found = pa.array(of_alike, pa.string()).take(pa.array(alike))
+    return table.select(["snapshot_id", "request_id"]).append_column("audience", found)
+
+
+def audits_whole(settings: Settings, run: Run) -> bool:
+    """Whether the principal audits every snapshot of a run: then whole tables of it, and their counts, are no secret."""
+    mine = readable_snapshots(settings, run)
+    return len(mine) == run.snapshots.num_rows and all("recalled" in row for row in mine)
+
+
+def readable_snapshots(
+    settings: Settings, run: Any, *, status: str | None = None, session: str | None = None, last: int | None = None
+) -> list[dict[str, Any]]:
+    """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
+
+    Of a row that was refused on arrival, what of it could be read. `status` and `session` keep those of it, `last` so many
+    of the last.
+
+    Raises:
+        StoreError: the run is damaged.
+    """
+    return readable_under(settings, run, grants_or_none(settings), {"status": status, "session_id": session}, last)
+
+
+def readable_under(
+    settings: Settings,
+    run: Any,
+    grants: pa.Table | None,
+    wanted: Mapping[str, str | None] | None = None,
+    last: int | None = None,
+) -> list[dict[str, Any]]:
+    """`readable_snapshots` under these grants, None where there is no grants file; `wanted` are values by column."""
+    with as_damage(run.run_id):
+        return _rows_for(settings, run, grants, wanted or {}, last)
+
+
+class RunSummary(NamedTuple):
+    """What a list says of a run: when it was made, how many snapshots of each status the principal may read, its format."""
+
+    created_at: str | None
+    statuses: dict[str, int]
+    format: str | None
+
+
+def summaries_for(settings: Settings) -> Callable[[Any], RunSummary]:
+    """What a list says of a run, for the principal; grants are looked at once, however many runs are asked about.
+
+    Raises:
+        StoreError: of the function, the run is damaged.
+    """
+    grants = grants_or_none(settings)
+    viewer = None if grants is None else Viewer(settings.principal, grants)
+    return lambda run: _summary(run, viewer or Viewer(settings.principal, run.stored("grants")))
+
+
+def _summary(run: Any, viewer: Viewer) -> RunSummary:
+    from ..runs.listing import format_of
+
+    with as_damage(run.run_id):
+        table, audiences, of = _judged(run, viewer)
+        kept = np.array([audience is not None for audience in audiences], dtype=bool)[of]
+        counted = table["status"].filter(pa.array(kept)).value_counts().to_pylist()
+        statuses = {one["values"]: one["counts"] for one in sorted(counted, key=lambda one: one["values"])}
+        if run.live:
+            first = table["created_at"][0].as_py().isoformat() if table.num_rows else None
+            return RunSummary(first, statuses, format_of(run, table))
+        return RunSummary(run.manifest.get("created_at"), statuses, run.format)
+
+
+def _rows_for(
+    settings: Settings, run: Any, grants: pa.Table | None, wanted: Mapping[str, str | None], last: int | None
+) -> list[dict[str, Any]]:
+    table, audiences, of = _judged(run, Viewer(settings.principal, grants_for(run, grants)))
+    mask = np.array([audience is not None for audience in audiences], dtype=bool)[of]
+    for column, value in wanted.items():
+        if value is not None:
+            mask &= np.asarray(pc.fill_null(pc.equal(table[column], value), False))
+    kept = mask.nonzero()[0]
+    kept = kept if last is None else kept[max(0, len(kept) - last) :]
+    told = table.drop_columns(["principal", "asked_by", "reached"]).take(pa.array(kept)).to_pylist()
+    return [
+        row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
+        for row, code in zip(told, of[kept].tolist(), strict=True)
+    ]
+
+
+def _judged(run: Any, viewer: Viewer) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:
+    """The snapshots of a run, what the principal may see of those asked alike that reached the same, and which are alike."""
+    from ..runs.listing import listed
+
+    table = listed(run)
+    whose = table.select(["project", "principal", "asked_by", "reached"])
+    names = [whose[name] for name in ("project", "principal", "asked_by")]
+    first, alike = distinct_rows(codes_of([*names, _spelled(whose["reached"])]))
+    return table, [viewer.audience(one, one["reached"]) for one in whose.take(pa.array(first)).to_pylist()], alike
+
+
+def _spelled(lists: pa.ChunkedArray) -> pa.Array:
+    """Each list of names as one text."""
+    return pc.binary_join(flat(lists), "\n")
