@@ -7,7 +7,7 @@ import inspect
 import pytest
 from scoped_retrieval.nodes.tables import CONTRACTS, EVIDENCE
 from scoped_retrieval.nodes.vocabulary import REASON_CODES
-from scoped_retrieval.nodes.walls import second_wall
+from scoped_retrieval.nodes.walls import second_wall, second_wall_patterns
 from scoped_retrieval.nodes.walls.gates import GATES, HIDING, NUMBER, Gate
 
 CLASSES = ("access", "visibility", "time")
@@ -36,7 +36,8 @@ def test_reasons_of_canaries_are_told_apart():
 def test_the_second_wall_has_a_judgment_of_its_own(gate: Gate):
     source = inspect.getsource(second_wall)
     assert f'"{gate.name}"' in source
-    assert "stops(" not in source.replace("place_stops(", "").replace("time_stops(", "")
+    for module in (source, inspect.getsource(second_wall_patterns)):
+        assert "stops(" not in module.replace("place_stops(", "").replace("time_stops(", "")
 
 
 def test_hidden_rows_are_those_that_were_declared_so():

@@ -14,7 +14,7 @@ from scoped_retrieval.nodes.mode_presets import mode_presets
 from scoped_retrieval.nodes.scope.path_templates import filled, variable_values, variables_in
 from scoped_retrieval.nodes.scope.selectors import glob_mask
 from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
-from scoped_retrieval.nodes.walls.second_wall import leads_to
+from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
 from wall_worlds import REQUEST
 
 POLICY = {

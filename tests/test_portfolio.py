@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from portfolio import GRANTS, NOW, PORTFOLIO, VARIABLES, asked, cited, indexed
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.nodes.walls.second_wall import leads_to
+from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.reading.answers import store_report, verify_answer
 from scoped_retrieval.pipeline.reading.verify_facts import FactFinding, verify_facts

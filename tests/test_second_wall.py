@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.tables import EVIDENCE, GRANTS, REQUESTS
 from scoped_retrieval.nodes.walls.gates import NUMBER
-from scoped_retrieval.nodes.walls.second_wall import leads_to, place_stops
+from scoped_retrieval.nodes.walls.second_wall import place_stops
+from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to
 from wall_worlds import GRANT, REQUEST, ROW, contract_bounds_of, contracts_of
 
 

@@ -4,5 +4,5 @@
 - `gate_order`: the gates of a run in order, those of plugins among them
 - `gate_predicates`: access and visibility gates over `segment_columns`; `time_gates`: time, as a predicate
 - `clocks`: the time bounds of requests
-- `second_wall`: every gate again, from contract and stored row alone
+- `second_wall`: every gate again, from contract and stored row alone; `second_wall_patterns`: selectors and globs again
 """

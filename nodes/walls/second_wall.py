@@ -2,32 +2,25 @@
 
 Reads the candidates' stored rows and their contracts. Gives per candidate the number of the first gate that removes it,
 0 where none does. Written apart from the first wall's predicates on purpose: it compares columns of two tables pair by
-pair where the first wall codes a segment's columns, and it matches globs by its own rules.
+pair where the first wall codes a segment's columns, and `second_wall_patterns` matches globs by its own rules.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from ..columns.keys import constants, flat, gathered_columns, last_of_runs, truth
+from ..columns.keys import constants, flat, gathered_columns, last_of_runs, present, truth
 from ..columns.list_columns import flattened
 from ..columns.ragged import expand_ranges
-from ..vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
+from ..vocabulary import LIFECYCLES, ZONES
 from .gates import GATES, NUMBER
+from .second_wall_patterns import Column, Ints, Mask, on_allowed_path, on_denied_path, picked
 
-Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Column: TypeAlias = pa.ChunkedArray | pa.Array
-
-AND = "\n"
 _PASSED = len(GATES) + 1
 _PLACED = ("recorded_time", "superseded_at", "deleted_at")
 _STORED = ("event_time", "valid_from", "valid_until")
@@ -128,14 +121,14 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
     state = _word(rows["lifecycle"], LIFECYCLES.values, "candidate")
     zone = _word(rows["zone"], ZONES.values, "restricted")
     named = [(gate, _both(rows[name], asked[name]) & ~_equal(rows[name], asked[name])) for gate, name in _NAMED.items()]
-    elsewhere = _present(rows["workspace_root"]) & ~_equal(rows["workspace_root"], asked["workspace_root"])
-    allowed = [("source_allow", contracts[name], _picked) for name in ("allowed_sources", "role_sources")]
-    allowed += [("path_allow", contracts[name], _on_allowed_path) for name in _ALLOWED_PATHS]
+    elsewhere = present(rows["workspace_root"]) & ~_equal(rows["workspace_root"], asked["workspace_root"])
+    allowed = [("source_allow", contracts[name], picked) for name in ("allowed_sources", "role_sources")]
+    allowed += [("path_allow", contracts[name], on_allowed_path) for name in _ALLOWED_PATHS]
     return [
-        ("principals", _present(rows["principals"]) & ~_entitled(rows, order, contracts)),
-        ("source_deny", _picked(rows, order, contracts["denied_sources"])),
+        ("principals", present(rows["principals"]) & ~_entitled(rows, order, contracts)),
+        ("source_deny", picked(rows, order, contracts["denied_sources"])),
         *((gate, _outside(rows, order, lists, reached)) for gate, lists, reached in allowed),
-        *(("path_deny", _on_denied_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
+        *(("path_deny", on_denied_path(rows, order, contracts[name])) for name in ("denied_paths", "excluded_paths")),
         ("zone", _belongs(order, zone, *flattened(contracts["excluded_zones"]))),
         *named,
         ("workspace", elsewhere),
@@ -143,7 +136,7 @@ def _by_contract(rows: pa.Table, order: Ints, contracts: pa.Table) -> list[tuple
         ("visibility", ~_equal(rows["declared_visibility"], "model-visible")),
         ("lifecycle", ~_belongs(order, state, *flattened(contracts["include_states"]))),
         ("safety", _equal(rows["declared_safety"], "blocked")),
-        ("role_source", _picked(rows, order, contracts["forbidden_sources"])),
+        ("role_source", picked(rows, order, contracts["forbidden_sources"])),
         ("role", _for_others(rows, order, contracts)),
         ("accepted_authority", _unaccepted(rows, state, order, contracts["accepted_authority"])),
         ("min_authority", truth(pc.less(rows["authority"].fill_null(0), asked["min_authority"]))),
@@ -175,7 +168,7 @@ def _outside(rows: pa.Table, order: Ints, lists: Column, reached: Callable[[pa.T
     """Which rows list `order[i]` does not reach; no list reaches all."""
     if lists.null_count == len(lists):
         return np.zeros(len(order), dtype=bool)
-    return ~(_null(lists)[order] | reached(rows, order, lists))
+    return present(lists)[order] & ~reached(rows, order, lists)
 
 
 def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, Mask]]:
@@ -186,11 +179,11 @@ def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, M
     state = _word(row["lifecycle"], LIFECYCLES.values, "candidate")
     return [
         ("project", ~_equal(row["owner_project"], flat(bounds["project"]).take(pa.array(bound)))),
-        ("owner", _present(row["owner_user"]) & ~_belongs(bound, row["owner_user"], *flattened(bounds["users"]))),
+        ("owner", present(row["owner_user"]) & ~_belongs(bound, row["owner_user"], *flattened(bounds["users"]))),
         ("zone", truth(pc.greater(zone, highest))),
-        ("source_allow", _outside(row, bound, bounds["sources"], _picked)),
-        ("path_allow", _outside(row, bound, bounds["paths"], _on_allowed_path)),
-        ("path_deny", _on_denied_path(row, bound, bounds["denied_paths"])),
+        ("source_allow", _outside(row, bound, bounds["sources"], picked)),
+        ("path_allow", _outside(row, bound, bounds["paths"], on_allowed_path)),
+        ("path_deny", on_denied_path(row, bound, bounds["denied_paths"])),
         (
             "lifecycle",
             _outside(row, bound, bounds["states"], lambda _, at, lists: _belongs(at, state, *flattened(lists))),
@@ -205,156 +198,7 @@ def _unaccepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) 
     origin, name = (pa.array(words) for words in zip(*_ACCEPTS, strict=True))
     class_of = name.take(pc.index_in(flat(rows["origin_class"]), origin))
     unverified = _equal(class_of, "verified-memory") & ~_equal(state, "verified")
-    return ~(_null(accepted)[order] | (_belongs(order, class_of, *flattened(accepted)) & ~unverified))
-
-
-def _picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
-    """Whether a selector of list `order[i]` picks the source of row `i`."""
-    if not _listed(selectors):
-        return np.zeros(len(order), dtype=bool)
-    sources, classes = (flat(rows[name]).dictionary_encode() for name in ("source_id", "origin_class"))
-    width = max(len(classes.dictionary), 1)
-    pair, which = np.unique(_codes(sources) * width + _codes(classes), return_inverse=True)
-    source, class_ = (encoded.dictionary.to_pylist() for encoded in (sources, classes))
-    named = [(source[each // width], class_[each % width]) for each in pair.tolist()]
-    return _asked_once(order, selectors, which, lambda part, at: [_selects(part, *named[each]) for each in at.tolist()])
-
-
-def _on_allowed_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
-    """Whether list `order[i]` allows the path of row `i`; a row without a path needs the entry `(none)`."""
-    return _on_path(rows, order, globs) | _pathless(rows, order, globs, _is_no_path)
-
-
-def _on_denied_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
-    """Whether list `order[i]` denies the path of row `i`; every glob but `path:GLOB` denies rows without a path, too."""
-    return _on_path(rows, order, globs) | _pathless(rows, order, globs, lambda glob: not glob.startswith("path:"))
-
-
-def _is_no_path(glob: str) -> bool:
-    return all(part == "(none)" for part in glob.split(AND))
-
-
-def _pathless(rows: pa.Table, order: Ints, globs: Column, speaks: Callable[[str], bool]) -> Mask:
-    """Rows without a path of which some glob of list `order[i]` speaks."""
-    without = _null(rows["path"])
-    if not without.any() or not _listed(globs):
-        return np.zeros(len(order), dtype=bool)
-    listing, glob = flattened(globs)
-    speaking = np.zeros(len(globs), dtype=bool)
-    speaking[listing[np.fromiter(map(speaks, glob.to_pylist()), bool, len(glob))]] = True
-    return without & speaking[order]
-
-
-def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
-    """Whether a glob of list `order[i]` matches the path of row `i` as a whole; no path, no match."""
-    if not _listed(globs):
-        return np.zeros(len(order), dtype=bool)
-    paths = flat(rows["path"])
-    encoded = paths.fill_null("").dictionary_encode()
-    return _present(paths) & _asked_once(
-        order, globs, _codes(encoded), lambda part, at: _leading(part, encoded.dictionary.take(pa.array(at)))
-    )
-
-
-def _asked_once(order: Ints, patterns: Column, value: Ints, matches: Callable[[str, Ints], Iterable[bool]]) -> Mask:
-    """Whether a pattern of list `order[i]` matches value number `value[i]`; each distinct question is asked once.
-
-    `matches` answers for one pattern and some numbers of values.
-    """
-    picked = np.zeros(len(order), dtype=bool)
-    listing, selector = flattened(patterns)
-    if not len(selector) or not len(order):
-        return picked
-    starts = listing.searchsorted(np.arange(len(patterns) + 1))
-    counts = np.diff(starts)[order]
-    row = np.arange(len(order)).repeat(counts)
-    wanted = flat(selector).dictionary_encode()
-    asked = _codes(wanted)[expand_ranges(starts[:-1][order].astype(np.int64), counts.astype(np.int64))]
-    width = int(value.max()) + 1
-    questions, which = np.unique(asked * width + value[row], return_inverse=True)
-    pattern, number = np.divmod(questions, width)
-    answers = np.ones(len(questions), dtype=bool)
-    bounds = pattern.searchsorted(np.arange(len(wanted.dictionary) + 1)).tolist()
-    for at, words in enumerate(wanted.dictionary.to_pylist()):
-        mine = slice(bounds[at], bounds[at + 1])
-        for part in words.split(AND):
-            answers[mine] &= np.fromiter(matches(part, number[mine]), bool)
-    picked[row[answers[which]]] = True
-    return picked
-
-
-def _codes(encoded: pa.DictionaryArray) -> Ints:
-    return np.asarray(encoded.indices).astype(np.int64)
-
-
-def _leading(glob: str, paths: pa.Array) -> Mask:
-    """Which paths a glob matches. What every match contains is looked for first: that tells most paths apart."""
-    if glob == "(none)":
-        return np.zeros(len(paths), dtype=bool)
-    glob = glob.removeprefix("path:")
-    possible = np.ones(len(paths), dtype=bool)
-    for word in _words_of(glob):
-        possible &= truth(pc.match_substring(paths, word))
-    possible[possible] = [leads_to(glob, path) for path in paths.filter(pa.array(possible)).to_pylist()]
-    return possible
-
-
-def _selects(selector: str, source_id: str, origin_class: str) -> bool:
-    """Whether a selector names this origin class, or its glob this source id as a whole."""
-    if selector in ORIGIN_CLASSES.values or selector in ORIGIN_CLASSES.aliases:
-        return ORIGIN_CLASSES.aliases.get(selector, selector) == origin_class
-    glob = selector + "*" if selector.endswith("/") else selector
-    reached = {0}
-    for piece in _LETTER.findall(glob):
-        if piece == "*":
-            reached = set(range(min(reached), len(source_id) + 1)) if reached else reached
-        else:
-            reached = {at + 1 for at in reached if at < len(source_id) and (piece == "?" or _is(piece, source_id[at]))}
-    return len(source_id) in reached
-
-
-_LETTER = re.compile(r"\[[*?\[]\]|(?s:.)")
-_PIECE = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
-
-
-def _is(piece: str, character: str) -> bool:
-    """Whether a piece of a glob, a character or one in brackets, stands for this character."""
-    return character == (piece[1] if len(piece) == 3 else piece)
-
-
-@lru_cache(maxsize=1 << 10)
-def _words_of(glob: str) -> tuple[str, ...]:
-    """What every match of a glob contains."""
-    return () if "[" in glob else tuple(filter(None, re.split(r"\*\*/|\*+|\?", glob)))
-
-
-@lru_cache(maxsize=1 << 16)
-def leads_to(glob: str, path: str) -> bool:
-    """Whether a glob matches a path as a whole: `?` and `*` stay inside one segment, `**` crosses segments.
-
-    `[*]`, `[?]` and `[[]` are the characters in the brackets.
-    """
-    glob = glob + "**" if glob.endswith("/") else glob
-    reached, before = {0}, "/"
-    for piece in _PIECE.findall(glob):
-        if piece == "?":
-            reached = {at + 1 for at in reached if at < len(path) and path[at] != "/"}
-        elif piece == "*":
-            reached = {end for at in reached for end in range(at, _segment_end(path, at) + 1)}
-        elif piece == "**/":
-            ends = {end for at in reached for end in range(at + 1, len(path) + 1) if path[end - 1] == "/"}
-            reached = ends | reached if before == "/" else ends
-        elif piece.startswith("**"):
-            reached = set(range(min(reached), len(path) + 1)) if reached else reached
-        else:
-            reached = {at + 1 for at in reached if _is(piece, path[at : at + 1])}
-        before = piece[-1]
-    return len(path) in reached
-
-
-def _segment_end(path: str, at: int) -> int:
-    end = path.find("/", at)
-    return len(path) if end < 0 else end
+    return present(accepted)[order] & ~(_belongs(order, class_of, *flattened(accepted)) & ~unverified)
 
 
 def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:
@@ -376,11 +220,6 @@ def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
     return pc.if_else(pc.is_in(array, constants(words)), array, null)
 
 
-def _listed(lists: Column) -> bool:
-    """Whether some list has an element."""
-    return lists.null_count < len(lists) and len(flat(lists).flatten()) > 0
-
-
 def _equal(one: Column, other: Column | str) -> Mask:
     return _holds(pc.equal, one, other)
 
@@ -394,14 +233,4 @@ def _holds(compare: Callable[[Any, Any], Column], one: Column, other: Column | s
 
 def _both(one: Column, other: Column) -> Mask:
     """Where both have a value."""
-    return _present(one) & _present(other)
-
-
-def _present(column: Column) -> Mask:
-    if not column.null_count:
-        return np.ones(len(column), dtype=bool)
-    return np.asarray(flat(column).is_valid())
-
-
-def _null(column: Column) -> Mask:
-    return ~_present(column)
+    return present(one) & present(other)

@@ -38,7 +38,7 @@ from scoped_retrieval.nodes.columns.keys import flat
 from scoped_retrieval.nodes.recall import graph_recall, group_scores, lane_recall, posting_recall, recall_scope, turns
 from scoped_retrieval.nodes.recall.recall_entries import Weighed
 from scoped_retrieval.nodes.tables import DECISIONS
-from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall
+from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall, second_wall_patterns
 from scoped_retrieval.nodes.walls.gates import paths as gate_paths
 from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
 from scoped_retrieval.pipeline.line import lanes
@@ -195,10 +195,10 @@ def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
 def pathless_rows_under_no_denial(monkeypatch: pytest.MonkeyPatch) -> None:
     """A denied folder says nothing of rows without a path, in either wall."""
     monkeypatch.setattr(gate_paths, "denies_pathless", lambda globs: False)
-    right = second_wall._pathless
+    right = second_wall_patterns._pathless
     monkeypatch.setattr(
-        second_wall, "_pathless",
-        lambda rows, order, globs, speaks: right(rows, order, globs, speaks) & (speaks is second_wall._is_no_path),
+        second_wall_patterns, "_pathless",
+        lambda rows, order, globs, speaks: right(rows, order, globs, speaks) & (speaks is second_wall_patterns._is_no_path),
     )  # fmt: skip
 
 
