@@ -1,6 +1,6 @@
 """Views: what was written, in the forms that people and other programs read. Each reads tables and decides nothing.
 
-- of one snapshot: `xray`, `recall_xray` (document 002, its text in `recall_text`), `audit_snapshot` (document 000), `bundle` (types in `bundle_models`), `harness_forms`, `block_forms`, `refusal`; `masked_places` of rejected rows
+- of one snapshot: `xray`, `recall_xray` (document 002; types in `recall_models`, text in `recall_text` and `recall_markdown`), `audit_snapshot` (document 000), `bundle` (types in `bundle_models`), `harness_forms`, `block_forms`, `refusal`; `masked_places` of rejected rows
 - of a folder of runs: `context_actions`
 - of the line: `lineage`, its `steps`, an `overview` of them, `lineage_page`, `drawing` in every format, `openlineage`: a run as an event; `dictionary`
 - for people: `demonstration`, `text_table`; `printed`: JSON and text as every interface gives them

@@ -1,7 +1,7 @@
-"""The `RecallXraySnapshot` of document 002, schema version 1, and its Markdown (S2.15 to S2.30).
+"""The `RecallXraySnapshot` of document 002, schema version 1 (S2.15 to S2.30).
 
 Reads: the rows of one snapshot by table name. Gives: `recall_xray`, the snapshot as plain JSON values in the document's
-names, `envelope`, and `render_markdown`. The types are declared with pydantic, so that a schema can be derived.
+names, and `envelope`. Its types are in `recall_models`, its text in `recall_text` and `recall_markdown`.
 
 Note: the tiers of the document are lanes here. An item that several lanes found is served by the first of: exact
 look-ups (direct-answer), words, meaning or symbols (hybrid), links (graph), the newest rows (recent-scan). Project rules
@@ -12,128 +12,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from .recall_text import provenance_line, score_line
+from .recall_models import (
+    Budget,
+    CorrectionState,
+    FilterTrace,
+    Provenance,
+    RecallXraySnapshot,
+    Result,
+    ScoreDecomposition,
+    ServedBy,
+    TierExplain,
+)
 from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
 
-__all__ = ["TABLES_READ", "RecallXraySnapshot", "envelope", "recall_xray", "render_markdown"]
+__all__ = ["TABLES_READ", "envelope", "recall_xray"]
 
 TABLES_READ = ("hits", "item_details", "rerank_weights", "score_terms")
 """What is read beside the tables of an x-ray."""
 
-ServedBy = Literal["direct-answer", "hybrid", "graph", "recent-scan", "procedural", "review-context"]
-CorrectionState = Literal["none", "correction", "superseded", "disputed", "forgotten"]
-Safety = Literal["safe", "requires-review", "blocked"]
 USER_SCOPES = ("work", "repo", "private", "do-not-use-outside-this-context")
 """Tags of a row that name where it may be used (S2.24)."""
 _FILTERS = {"namespace": "namespace-scope", "lifecycle": "status-active", "zone": "trust-zone", "pack": "mmr-diversify",
             "trim": "budget-fit"}  # fmt: skip
 """Gates and stages that the document has a name for (S2.12); packing is where variety and near-duplicates are decided."""
 _HYBRID = frozenset({"lexical", "semantic", "symbol", "file"})
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-
-class Budget(_Part):
-    """Characters that the block may have, and has."""
-
-    chars: int = Field(ge=0)
-    used: int = Field(ge=0)
-
-
-class FilterTrace(_Part):
-    """One filter: `considered` = admitted + rejected."""
-
-    name: str
-    considered: int = Field(ge=0)
-    admitted: int = Field(ge=0)
-    reason: str | None = None
-
-
-class ScoreDecomposition(_Part):
-    """Terms of the score as each tier reports them (S2.28), `final` always there.
-
-    `vector` is the `semantic` term, `bm25` BM25 as a share of its reach, `importance` how far the item's kind supports what the purpose does
-    next, `tierPrior` its authority. `mmrPenalty` is what the score lacks because a better item is of the same kind: the weight of
-    diversity, which the best item of a kind gets. `reinforcementBoost` is there for memories that were confirmed, where the setting
-    `plugins` names `reinforcement`.
-    """
-
-    vector: float | None = None
-    bm25: float | None = None
-    importance: float | None = None
-    mmrPenalty: float | None = None
-    tierPrior: float | None = None
-    reinforcementBoost: float | None = None
-    final: float
-
-
-class Provenance(_Part):
-    """Where an item comes from, and whether it is safe to use now."""
-
-    source: str
-    created: str | None = None
-    updated: str | None = None
-    namespace: str | None = None
-    scope: str
-    userContextScopes: list[str]
-    retrievalReason: str
-    confidence: float = Field(ge=0, le=1)
-    stale: bool
-    corrected: bool
-    correctionState: CorrectionState
-    safeToUse: bool
-    safety: Safety
-    safetyReasons: list[str]
-
-
-class Result(_Part):
-    """Why one item is there."""
-
-    memoryId: str
-    path: str
-    servedBy: ServedBy
-    scoreDecomposition: ScoreDecomposition
-    graphPath: list[str] | None = None
-    graphEdgeConfidences: list[float] | None = None
-    auditEntryId: str | None = None
-    admittedBy: list[str]
-    rejectedBy: str | None = None
-    provenance: Provenance | None = None
-
-
-class TierExplain(_Part):
-    """What an exact look-up answered, where one did."""
-
-    tier: Literal["direct-answer"]
-    reason: str
-    candidatesConsidered: int
-    latencyMs: float | None = None
-    """No digest covers times, so a snapshot does not have it."""
-    filteredBy: list[str]
-    sourceAnchors: list[str]
-
-
-class RecallXraySnapshot(_Part):
-    """The canonical shape of version 1."""
-
-    schemaVersion: Literal["1"]
-    query: str
-    snapshotId: str
-    capturedAt: int
-    tierExplain: TierExplain | None
-    results: list[Result]
-    filters: list[FilterTrace]
-    budget: Budget
-    sessionKey: str | None = None
-    namespace: str | None = None
-    traceId: str | None = None
 
 
 def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -333,68 +238,6 @@ def _filters(rows: Rows) -> list[FilterTrace]:
             )
             left -= lost.total()
     return found
-
-
-def render_markdown(snapshot: Mapping[str, Any]) -> str:
-    """The snapshot as GitHub Markdown: H2 for the whole, H3 for its sections and results, tables inside."""
-    head = [
-        ("query", snapshot["query"]), ("snapshot-id", snapshot["snapshotId"]),
-        ("captured-at", _iso(datetime.fromtimestamp(snapshot["capturedAt"] / 1000, UTC))),
-        ("session", snapshot.get("sessionKey")), ("namespace", snapshot.get("namespace")), ("trace-id", snapshot.get("traceId")),
-        ("budget", f"{snapshot['budget']['used']} / {snapshot['budget']['chars']} chars"),
-    ]  # fmt: skip
-    lines = ["## Recall X-ray", "", *_table(("field", "value"), head)]
-    if snapshot["filters"]:
-        rows = [(f["name"], f"{f['admitted']}/{f['considered']}", f.get("reason")) for f in snapshot["filters"]]
-        lines += ["", "### Filters", "", *_table(("filter", "admitted", "reason"), rows)]
-    lines += ["", "### Results"]
-    for place, result in enumerate(snapshot["results"], start=1):
-        lines += ["", f"### {place}. {_cell(result['memoryId'])} (served-by: {result['servedBy']})", ""]
-        lines += _table(("field", "value"), list(_of_result(result)))
-    if not snapshot["results"]:
-        lines += ["", "none"]
-    if explained := snapshot.get("tierExplain"):
-        told = (("tier", "tier"), ("reason", "reason"), ("candidates-considered", "candidatesConsidered"), ("latency-ms", "latencyMs"),
-                ("filtered-by", "filteredBy"), ("source-anchors", "sourceAnchors"))  # fmt: skip
-        rows = [
-            (name, ", ".join(value) if isinstance(value := explained.get(key), list) else value) for name, key in told
-        ]
-        lines += ["", "### Tier explain", "", *_table(("field", "value"), rows)]
-    return "\n".join(lines) + "\n"
-
-
-def _of_result(result: Mapping[str, Any]) -> Sequence[tuple[str, Any]]:
-    known = result.get("provenance", {})
-    rows = [
-        ("path", result["path"]), ("score", score_line(result["scoreDecomposition"])),
-        ("provenance", provenance_line(known) if known else None),
-        ("retrieval-reason", known.get("retrievalReason")),
-        ("context-scopes", ", ".join(known.get("userContextScopes") or ()) or None),
-        ("safety", f"{known['safety']} ({', '.join(known['safetyReasons'])})" if known.get("safetyReasons") else None),
-        ("graph-path", " -> ".join(result.get("graphPath") or ()) or None),
-        ("edge-confidences", ", ".join(f"{value:.2f}" for value in result.get("graphEdgeConfidences") or ()) or None),
-        ("admitted-by", ", ".join(result["admittedBy"]) or None),
-        ("rejected-by", result.get("rejectedBy")),
-        ("audit-entry", result.get("auditEntryId")),
-    ]  # fmt: skip
-    return [(name, value) for name, value in rows if value is not None]
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    lines: list[str] = [f"| {' | '.join(columns)} |", f"|{'|'.join(' --- ' for _ in columns)}|"]
-    return lines + [f"| {' | '.join(_cell(value) for value in row)} |" for row in rows]
-
-
-def _cell(value: Any) -> str:
-    """A value in a cell: evidence opens no column, link, image or HTML."""
-    text = line_of(value)
-    for sign in ("\\", "|", "`", "*", "_", "[", "]", "<", ">", "#"):
-        text = text.replace(sign, f"\\{sign}")
-    return text
-
-
-def _plain(value: Any) -> str:
-    return text_of(value)
 
 
 def _iso(value: Any) -> str | None:
