@@ -31,6 +31,7 @@ from scoped_retrieval.nodes.errors import AccessError, ErasedError, InputError, 
 from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus, tombstones, writing
+from scoped_retrieval.pipeline.corpus import erasing as corpus_erasing
 from scoped_retrieval.pipeline.corpus import store as corpus_store
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.maintenance import erasure as corpus_erasure
@@ -224,14 +225,14 @@ def test_a_corpus_that_was_opened_amid_an_erasure_is_refused_when_it_is_done(
 ) -> None:
     told(tmp_path)
     opened: list[Corpus] = []
-    without = corpus_store.without_rows
+    without = corpus_erasing._without_rows
 
     def amid(*given: Any) -> Any:
         opened.append(Corpus.open(tmp_path / "corpus"))
         opened[0].expect_unerased()  # what is asked for is not done yet
         return without(*given)
 
-    monkeypatch.setattr(corpus_store, "without_rows", amid)
+    monkeypatch.setattr(corpus_erasing, "_without_rows", amid)
     erase(settings(tmp_path), source="doc:story")
     for each in (opened[0], opened[0].view()):
         with pytest.raises(ErasedError):
@@ -398,7 +399,7 @@ def test_an_erasure_does_not_call_anothers_finished_that_was_broken_off_meanwhil
     def meanwhile(*given: Any) -> None:
         monkeypatch.setattr(Corpus, "finish_erasure", finish)
         with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-            patch.setattr(corpus_store, "without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
+            patch.setattr(corpus_erasing, "_without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
             erase(settings(tmp_path, "bo"), user="bo")
         finish(*given)
 

@@ -27,8 +27,9 @@ from .embedding_checkpoints import forget_pieces
 from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
+from .source_states import forget_readings
 from .stored import Stored
-from .tombstones import Receipt, tombstone_keys
+from .tombstones import Receipt, receipts, tombstone_keys, write_receipt
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
 
@@ -75,7 +76,47 @@ class Selection:
         }
 
 
-def receipt_of(stored: Mapping[str, pa.Table], selection: Selection, now: datetime, reason: str) -> Receipt:
+def selected_ids(base: Generation, selection: Selection) -> set[str]:
+    """The ids of the stored rows that are meant, current or not, those of a broken-off erasure of the same rows included."""
+    chosen = [table["evidence_id"].filter(pa.array(selection.of(table))) for table in _rows_on_disk(base).values()]
+    again = [receipt.evidence_ids for receipt in receipts(base.path) if _repeats(receipt, selection)]
+    return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
+
+
+def selected_histories(base: Generation, selection: Selection) -> dict[str, set[tuple[str, str]]]:
+    """Project and source of the commit tables that are meant, by the pack that has them."""
+    return {pack: selection.sources_in(table) for pack, table in _on_disk(base, FILE)}
+
+
+def ids_on_disk(base: Generation) -> pa.Array:
+    """The ids of all stored rows, each once, of this and earlier generations."""
+    columns = [chunk for table in _rows_on_disk(base).values() for chunk in table["evidence_id"].chunks]
+    return pc.unique(pa.chunked_array(columns, pa.string()))
+
+
+def erased(base: Generation, selection: Selection, now: datetime, reason: str) -> tuple[Generation, set[str], set[str]]:
+    """The generation after `base` without the rows that are meant, their ids, and the packs that hold one: `forget_packs` is next.
+
+    A receipt without payload is written first. With the rows go those of erasures that are not finished.
+
+    Raises:
+        StoreError: something is damaged or cannot be read now; no generation and no pack was removed.
+    """
+    stored = _rows_on_disk(base)
+    receipt = _receipt_of(stored, selection, now, reason)
+    left = [each.evidence_ids for each in receipts(base.path) if not each.finished or _repeats(each, selection)]
+    ids = set(receipt.evidence_ids).union(*left)
+    named = selected_histories(base, selection)
+    packs = _packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
+    _expect_whole(base, packs)
+    forget_pieces(base.path)
+    forget_readings(base.path)
+    if receipt.rows:
+        write_receipt(base.path, receipt)
+    return _without_rows(base, packs, ids, now, set[tuple[str, str]]().union(*named.values())), ids, packs
+
+
+def _receipt_of(stored: Mapping[str, pa.Table], selection: Selection, now: datetime, reason: str) -> Receipt:
     """The receipt for the stored rows that are meant."""
     chosen = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
     rows = {row for table in chosen for row in table["evidence_id"].to_pylist()}
@@ -84,27 +125,18 @@ def receipt_of(stored: Mapping[str, pa.Table], selection: Selection, now: dateti
     return Receipt(now.isoformat(), selection.principal, reason, named, tuple(sorted(rows)), tuple(sorted(keys)))
 
 
-def repeats(receipt: Receipt, selection: Selection) -> bool:
+def _repeats(receipt: Receipt, selection: Selection) -> bool:
     """Whether a receipt is of the same principal and the same rows: who asks again may have another folder of runs."""
     return (receipt.by, receipt.selection) == (selection.principal, selection.named)
 
 
-def rows_on_disk(base: Generation) -> dict[str, pa.Table]:
+def _rows_on_disk(base: Generation) -> dict[str, pa.Table]:
     """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
 
     Raises:
         StoreError: a pack is damaged or cannot be read, so that nobody can say what it holds.
     """
     return {pack: table.select(_READ) for pack, table in _on_disk(base, "evidence.arrow")}
-
-
-def commits_on_disk(base: Generation) -> dict[str, pa.Table]:
-    """COMMITS of every pack that has them, by the pack's name, current or not.
-
-    Raises:
-        StoreError: a pack is damaged or cannot be read, so that nobody can say what it holds.
-    """
-    return dict(_on_disk(base, FILE))
 
 
 def _on_disk(base: Generation, name: str) -> Iterator[tuple[str, pa.Table]]:
@@ -118,12 +150,12 @@ def _on_disk(base: Generation, name: str) -> Iterator[tuple[str, pa.Table]]:
                 yield folder.name, read_table(folder / name, sha256, DAMAGED)
 
 
-def packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
+def _packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
     """The packs that hold one of these rows."""
     return {pack for pack, table in rows.items() if among(table["evidence_id"], ids).any()}
 
 
-def expect_whole(base: Generation, packs: Collection[str]) -> None:
+def _expect_whole(base: Generation, packs: Collection[str]) -> None:
     """What stays of these packs can be written again as it was.
 
     Raises:
@@ -136,7 +168,7 @@ def expect_whole(base: Generation, packs: Collection[str]) -> None:
         pack.expect_whole()
 
 
-def without_rows(
+def _without_rows(
     base: Generation,
     packs: Collection[str],
     ids: Collection[str],

@@ -14,7 +14,6 @@ from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.errors import ErasedError, InputError, MovedOnError, StoreError
 from ..line.encoders.unit_vectors import Encoder
@@ -25,18 +24,7 @@ from .blocks import DAMAGED
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
 from .embedding_checkpoints import Pieces, Told, forget_pieces
-from .erasing import (
-    Selection,
-    commits_on_disk,
-    expect_whole,
-    forget_generations,
-    forget_packs,
-    packs_with,
-    receipt_of,
-    repeats,
-    rows_on_disk,
-    without_rows,
-)
+from .erasing import Selection, erased, forget_generations, forget_packs, ids_on_disk, selected_histories, selected_ids
 from .frame import CorpusFrame, KeptFrames, placed_at
 from .generation import Generation
 from .heads import anchored, chain
@@ -44,8 +32,8 @@ from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
 from .publishing import Import, PublishReport, merged, published
-from .source_states import Reading, Source, carry_readings, forget_readings, reading_of, sources_of
-from .tombstones import finish_receipts, kept_out, receipts, write_receipt
+from .source_states import Reading, Source, carry_readings, reading_of, sources_of
+from .tombstones import finish_receipts, kept_out, receipts
 from .trust import UNSIGNED, Trust
 from .writing import locked, taken
 from .zones import FAMILY
@@ -263,21 +251,15 @@ class Corpus:
 
     def selected(self, selection: Selection) -> set[str]:
         """The ids of the rows that `erase` would take out, those of a broken-off erasure of the same rows included."""
-        chosen = [
-            table["evidence_id"].filter(pa.array(selection.of(table))) for table in rows_on_disk(self._base).values()
-        ]
-        again = [receipt.evidence_ids for receipt in receipts(self.path) if repeats(receipt, selection)]
-        return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
+        return selected_ids(self._base, selection)
 
     def evidence_ids(self) -> pa.Array:
         """The ids of all rows of this and earlier generations."""
-        columns = [chunk for table in rows_on_disk(self._base).values() for chunk in table["evidence_id"].chunks]
-        return pc.unique(pa.chunked_array(columns, pa.string()))
+        return ids_on_disk(self._base)
 
     def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
         """Project and source of the commit tables that `erase` would take out."""
-        tables = commits_on_disk(self._base).values()
-        return set[tuple[str, str]]().union(*(selection.sources_in(table) for table in tables))
+        return set[tuple[str, str]]().union(*selected_histories(self._base, selection).values())
 
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
         """Take rows out of every generation and pack, and keep them out; their ids, and how many generations went.
@@ -290,20 +272,9 @@ class Corpus:
         """
         with self._writing(_HALF_ERASED):
             remove_ghosts(self.path, self.trust, all_=True)
-            stored = rows_on_disk(self._base)
-            receipt = receipt_of(stored, selection, now, reason)
-            left = [r.evidence_ids for r in receipts(self.path) if not r.finished or repeats(r, selection)]
-            ids = set(receipt.evidence_ids).union(*left)
-            named = {pack: selection.sources_in(table) for pack, table in commits_on_disk(self._base).items()}
-            histories = set[tuple[str, str]]().union(*named.values())
-            packs = packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
-            expect_whole(self._base, packs)
-            forget_pieces(self.path)
-            forget_readings(self.path)
-            if receipt.rows:
-                write_receipt(self.path, receipt)
-            self._move_on(without_rows(self._base, packs, ids, now, histories))
-            return ids, forget_packs(self._base, packs)
+            base, ids, packs = erased(self._base, selection, now, reason)
+            self._move_on(base)
+            return ids, forget_packs(base, packs)
 
     def finish_erasure(self, evidence_ids: Collection[str]) -> None:
         """Say in the receipts of these rows that nothing is left to do; those that came since are other erasures'."""
