@@ -32,13 +32,11 @@ from ..config.policies.tables import Policies, load_policies
 from ..corpus import Corpus
 from ..corpus.memory import MemoryCorpus
 from ..engines.shards import Engine, ShardJob, in_this_process, resumable, shards_of, with_progress
-from ..line.driver import LANES, Line, build_driver, lanes_known
+from ..line.driver import LANES
 from ..line.encoders.choice import DEFAULT_URL, EncoderChoice
-from ..line.encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores, load_cross_encoder
+from ..line.encoders.cross_encoder import PairReader, load_cross_encoder
 from ..line.encoders.encoder import encoder_of
-from ..line.lanes import lanes_off
-from ..line.provenance import package_versions, provenance, with_part
-from ..line.query_vectors import QueryVectors
+from ..line.provenance import package_versions, with_part
 from ..line.tokenizers import registered
 from ..plugins import NO_PLUGINS, Plugins, installed, with_digest
 from ..progress import Say, quiet
@@ -51,7 +49,9 @@ from ..runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
 from ..runs.listing import listed
 from ..runs.out_of_scope import audited, expect_auditor
 from ..storage.places import ObjectPlace, Place
+from ..views.lineage import current_lineage
 from .grouping import Grouped
+from .opened_line import opened_line
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
 from .run_events import Emit, observed
@@ -92,7 +92,7 @@ class Retriever(Questions):
         self.corpus = corpus = corpus.view()
         self.principal = principal
         self._watched = WatchedGrants(grants)
-        self.grants = grants = self._watched.file
+        self.grants = self._watched.file
         self.policies = policies
         self.runs = runs
         self.preset = preset
@@ -100,39 +100,14 @@ class Retriever(Questions):
         self._files = {"work_trees": trees, "tokenizers": registered(tokenizers)}
         self._auditor = principal if capture_withheld else None
         if capture_withheld:
-            expect_auditor(grants.table, principal, clock())
+            expect_auditor(self.grants.table, principal, clock())
         self._defaults = self._projects()
-        self._encoder = encoder
         self._shard_requests = shard_requests
         self._clock = clock
-        self._settings = {
-            "lanes": ",".join(lanes_known(lanes)),
-            "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}",
-        }
-        if plugins:
-            self._settings["plugins"] = ",".join(plugins.names)
-        off = lanes_off(lanes, corpus.encoder_profile, encoder, cross_encoder)
-        cross_encoder = None if CROSS_ENCODER in off else cross_encoder
-        self._line = Line(
-            corpus=corpus,
-            policies=policies.inputs(),
-            grants=grants.table,
-            provenance=provenance(
-                generation=corpus.generation,
-                policies=policies.digest,
-                grants=grants.digest,
-                encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
-                settings=self._settings,
-                cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
-                plugins=plugins.digest,
-            ),
-            lanes=lanes_known(lanes),
-            bm25=bm25,
-            vectors=QueryVectors(encoder),
-            lanes_off=off,
-            pairs=PairScores(cross_encoder),
+        self._line, self._settings = opened_line(
+            corpus, policies, self.grants, lanes=lanes, encoder=encoder, bm25=bm25, cross_encoder=cross_encoder,
             plugins=plugins,
-        )
+        )  # fmt: skip
         self._session = Session(
             line=self._line,
             resolve=self._resolve,
@@ -329,7 +304,7 @@ class Retriever(Questions):
             ("principal", self.principal), ("corpus", self.corpus.path), ("generation", self.corpus.generation),
             ("projects", ", ".join(sorted(set(self.grants.projects(self.principal))))), ("lanes", self._settings["lanes"]),
         ]  # fmt: skip
-        return retriever_html(facts, self._lineage())
+        return retriever_html(facts, current_lineage())
 
     def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
         now = self._clock()
@@ -348,7 +323,7 @@ class Retriever(Questions):
         shards = shards_of(requests, self._shard_requests)
         heal(self.runs)
         return self.runs.stage(
-            requests, failures, shards, now=now, inputs=self._inputs(), settings=settings, lineage=self._lineage(),
+            requests, failures, shards, now=now, inputs=self._line.inputs, settings=settings, lineage=current_lineage(),
             pin=self.corpus.pin,
         )  # fmt: skip
 
@@ -385,10 +360,10 @@ class Retriever(Questions):
     def _begin(self, now: datetime, asked: Collection[str]) -> LiveRun:
         """The run of this session: one that another session left, where none of these requests is in it, or a new one."""
         assert self.runs is not None
-        inputs, settings = self._inputs(), self._recorded()
+        inputs, settings = self._line.inputs, self._recorded()
         heal(self.runs)
         left = left_open(self.runs, inputs=inputs, settings=settings, asked=asked)
-        lineage = {} if left else self._lineage()
+        lineage = {} if left else current_lineage()
         return LiveRun(self.runs, now=now, inputs=inputs, lineage=lineage, settings=settings, left=left)
 
     def _projects(self) -> dict[str, Any]:
@@ -412,14 +387,6 @@ class Retriever(Questions):
             "generation": self.corpus.generation,
             "packages": package_versions(),
         }
-
-    def _inputs(self) -> dict[str, pa.Table]:
-        return {**self._line.policies, "grants": self._line.grants, "provenance": self._line.provenance}
-
-    def _lineage(self) -> dict[str, Any]:
-        from ..views.lineage import lineage_of
-
-        return lineage_of(build_driver())
 
 
 def _choice(encoder: str | EncoderChoice, ollama_url: str | None) -> EncoderChoice:

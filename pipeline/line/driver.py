@@ -105,6 +105,11 @@ class Line:
     plugins: Plugins = NO_PLUGINS
     """Gates, lanes and score terms of plugins; the code in `provenance` is theirs as well."""
 
+    @property
+    def inputs(self) -> dict[str, pa.Table]:
+        """The tables that a run stores once: policies, grants and provenance, by name."""
+        return {**self.policies, "grants": self.grants, "provenance": self.provenance}
+
 
 @lru_cache(maxsize=1)
 def build_driver() -> PlannedDriver:
@@ -218,14 +223,12 @@ def _around(
 def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     """The line's inputs that are not of the corpus, and what is known before it is opened."""
     inputs: dict[str, Any] = {
-        **line.policies,
+        **line.inputs,
         "requests": requests,
         "failures": FAILURES.empty(),
-        "grants": line.grants,
         "lanes": line.lanes,
         "bm25": line.bm25,
         "counters": line.counters,
-        "provenance": line.provenance,
         "plugins": line.plugins,
         "captures": _captures_of(requests["request_id"], captures),
     }

@@ -1,0 +1,69 @@
+"""The line that a retriever answers with: the lanes that can run over its corpus, and the provenance that its runs record.
+
+Reads: an open corpus, policies, grants and models. Gives: `opened_line`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from ...nodes.recall.bm25 import Bm25
+from ..config.grants import GrantsFile
+from ..config.policies.tables import Policies
+from ..corpus import Corpus
+from ..corpus.memory import MemoryCorpus
+from ..line.driver import Line, lanes_known
+from ..line.encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores
+from ..line.lanes import lanes_off
+from ..line.provenance import provenance
+from ..line.query_vectors import QueryVectors
+from ..plugins import Plugins
+
+__all__ = ["opened_line"]
+
+
+def opened_line(
+    corpus: Corpus | MemoryCorpus,
+    policies: Policies,
+    grants: GrantsFile,
+    *,
+    lanes: Collection[str],
+    encoder: Any,
+    bm25: Bm25,
+    cross_encoder: PairReader | None,
+    plugins: Plugins,
+) -> tuple[Line, dict[str, str]]:
+    """The line, and its settings as a manifest records them: lanes, BM25, and plugins where there are any.
+
+    A model that does not answer leaves its lane off, and the provenance does not name it.
+
+    Raises:
+        InputError: a lane is unknown.
+    """
+    settings = {"lanes": ",".join(lanes_known(lanes)), "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}"}
+    if plugins:
+        settings["plugins"] = ",".join(plugins.names)
+    off = lanes_off(lanes, corpus.encoder_profile, encoder, cross_encoder)
+    cross_encoder = None if CROSS_ENCODER in off else cross_encoder
+    line = Line(
+        corpus=corpus,
+        policies=policies.inputs(),
+        grants=grants.table,
+        provenance=provenance(
+            generation=corpus.generation,
+            policies=policies.digest,
+            grants=grants.digest,
+            encoder=corpus.encoder_profile if "semantic" in lanes and "semantic" not in off else None,
+            settings=settings,
+            cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
+            plugins=plugins.digest,
+        ),
+        lanes=lanes_known(lanes),
+        bm25=bm25,
+        vectors=QueryVectors(encoder),
+        lanes_off=off,
+        pairs=PairScores(cross_encoder),
+        plugins=plugins,
+    )
+    return line, settings
