@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from context_session import Session, policy
 from scoped_retrieval.nodes.errors import InputError, StoreError
-from scoped_retrieval.pipeline.context.log import EVERY, SessionLog, read_session
+from scoped_retrieval.pipeline.context.log import SessionLog
+from scoped_retrieval.pipeline.context.log_lines import EVERY
+from scoped_retrieval.pipeline.context.sessions import read_session
 
 
 def long_session(count: int = 700) -> list[dict[str, Any]]:

@@ -29,8 +29,9 @@ from scoped_retrieval.nodes.turns.words import EVENT_KINDS
 from scoped_retrieval.pipeline.context import checkpoints
 from scoped_retrieval.pipeline.context.checkpoints import Checkpoint, base_of
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.log import EVERY, SessionLog, open_reference, read_session
-from scoped_retrieval.pipeline.context.log_lines import LogLines
+from scoped_retrieval.pipeline.context.log import SessionLog
+from scoped_retrieval.pipeline.context.log_lines import EVERY, LogLines
+from scoped_retrieval.pipeline.context.sessions import open_reference, read_session
 
 EVENTS = killed_log.session(6 * EVERY - 4)
 

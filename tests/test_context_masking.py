@@ -13,9 +13,10 @@ from context_session import Session, instructing, item, memory, projected, snaps
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.context.artifacts import artifact
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.log import SessionLog, open_reference
+from scoped_retrieval.pipeline.context.log import SessionLog
 from scoped_retrieval.pipeline.context.masking import masked_values
 from scoped_retrieval.pipeline.context.policy import ContextPolicy
+from scoped_retrieval.pipeline.context.sessions import open_reference
 
 MIDDLE = "the middle that matters"
 LONG = "begin\n" + "noise\n" * 900 + MIDDLE + "\n" + "noise\n" * 900 + "end"

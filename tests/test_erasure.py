@@ -399,7 +399,9 @@ def test_an_erasure_does_not_call_anothers_finished_that_was_broken_off_meanwhil
     def meanwhile(*given: Any) -> None:
         monkeypatch.setattr(Corpus, "finish_erasure", finish)
         with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-            patch.setattr(corpus_erasing, "_without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left")))
+            patch.setattr(
+                corpus_erasing, "_without_rows", lambda *_: (_ for _ in ()).throw(OSError(28, "no space left"))
+            )
             erase(settings(tmp_path, "bo"), user="bo")
         finish(*given)
 

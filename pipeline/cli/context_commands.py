@@ -253,7 +253,7 @@ def open_(
     as_json: JsonFlag = False,
 ) -> int:
     """Print the full text behind a reference of a model input."""
-    from ..context.log import open_reference
+    from ..context.sessions import open_reference
 
     text = open_reference(log, reference)
     emit({"reference": reference, "text": text}, as_json=as_json, text=text)

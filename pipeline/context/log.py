@@ -5,7 +5,7 @@
     view = log.view()                    # the rows and facts that a projection at the end of the log needs
 
 A log is a folder: the lines (`log_lines`); `artifacts/`, the texts that were too long for an event; `checkpoints/`, the state at
-every 64th event. A file of JSON lines is a log that is only read. Several objects and processes may append to one folder.
+every 64th event. Several objects and processes may append to one folder.
 
 Note: checkpoints and parts are copies. The lines say what happened: folding them all gives the same
 state as a checkpoint and the lines behind it, and checkpoints and `head.json` may be removed. `told` has what was found amiss and
@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
+from ...nodes.context_tables import LOG_EVENTS
 from ...nodes.errors import InputError, StoreError
 from ...nodes.turns.asof import HORIZON
 from ..runs.files import read_json, write_json
@@ -38,8 +38,6 @@ from .log_files import (
     DAMAGED,
     LogView,
     event_line,
-    file_lines,
-    of_transcript,
     once_more,
     take_up,
     text_behind,
@@ -48,45 +46,13 @@ from .log_files import (
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 from .masking import masked_reference
 
-__all__ = ["EVERY", "LogView", "SessionLog", "open_reference", "read_session"]
+__all__ = ["SessionLog"]
 
 FORMAT = 2
 CHUNK = 4096
 """Lines that are folded at a time."""
 _BUSY = "Expected a session log without another writer, got one that is being written"
 _LATER = "try again when the other writer is done"
-
-
-def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, LogView]:
-    """All of a session from a log folder or a file of JSON lines: its id, its rows.
-
-    Raises:
-        InputError: a line of the file is not an event.
-        StoreError: the folder is no log, or it is damaged.
-    """
-    place = Path(path)
-    if place.is_dir():
-        log = SessionLog.open(place)
-        return log.session_id, log.read()
-    reader, places, told = LogReader(session_id or place.stem), list[str](), list[str]()
-    try:
-        tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
-    except InputError as error:
-        raise of_transcript(error, place) from error
-    return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards, tuple(told))
-
-
-def open_reference(path: str | Path, reference: str) -> str:
-    """The text that a reference in a model input leads to, its secrets masked, in a log folder or a file of JSON lines.
-
-    Raises:
-        InputError: the log has nothing under that name.
-        StoreError: the folder is no log, or it is damaged.
-    """
-    place = Path(path)
-    if place.is_dir():
-        return SessionLog.open(place).open_ref(reference)
-    return masked_reference(reference, text_behind(reference, lambda _first, _until: file_lines(place, []), str(place)))
 
 
 @dataclass(frozen=True)

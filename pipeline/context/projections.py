@@ -20,10 +20,12 @@ from ..parsing.quoting import canonical
 from ..parsing.yaml_files import parse
 from .events import LogTables
 from .inputs import rule_files
-from .log import LogView, SessionLog, read_session
+from .log import SessionLog
+from .log_files import LogView
 from .masking import listed
 from .policy import ContextPolicy
 from .projection import Projection, Projections
+from .sessions import read_session
 
 __all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "read_input", "snapshots_of"]
 

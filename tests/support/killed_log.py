@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from context_session import Session, item, policy, snapshot
-from scoped_retrieval.pipeline.context.log import EVERY, SessionLog
+from scoped_retrieval.pipeline.context.log import SessionLog
+from scoped_retrieval.pipeline.context.log_lines import EVERY
 from scoped_retrieval.pipeline.context.store import ContextStore
 
 TOUCHES = ("open", "os.rename", "os.remove", "os.mkdir", "os.truncate")

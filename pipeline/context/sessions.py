@@ -1,0 +1,49 @@
+"""A recorded session, from the folder of its log or from a file of JSON lines, which is a log that is only read.
+
+Gives: `read_session`, all of its rows; `open_reference`, the text that a reference in a model input leads to.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...nodes.context_tables import STATE_FACTS
+from ...nodes.errors import InputError
+from .events import LogReader
+from .log import SessionLog
+from .log_files import LogView, file_lines, of_transcript, text_behind, values_of
+from .masking import masked_reference
+
+__all__ = ["open_reference", "read_session"]
+
+
+def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, LogView]:
+    """All of a session from a log folder or a file of JSON lines: its id, its rows.
+
+    Raises:
+        InputError: a line of the file is not an event.
+        StoreError: the folder is no log, or it is damaged.
+    """
+    place = Path(path)
+    if place.is_dir():
+        log = SessionLog.open(place)
+        return log.session_id, log.read()
+    reader, places, told = LogReader(session_id or place.stem), list[str](), list[str]()
+    try:
+        tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
+    except InputError as error:
+        raise of_transcript(error, place) from error
+    return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards, tuple(told))
+
+
+def open_reference(path: str | Path, reference: str) -> str:
+    """The text that a reference in a model input leads to, its secrets masked, in a log folder or a file of JSON lines.
+
+    Raises:
+        InputError: the log has nothing under that name.
+        StoreError: the folder is no log, or it is damaged.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return SessionLog.open(place).open_ref(reference)
+    return masked_reference(reference, text_behind(reference, lambda _first, _until: file_lines(place, []), str(place)))
