@@ -11,7 +11,6 @@ long as they are there.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -19,7 +18,7 @@ from ...nodes.errors import VerificationError
 from ...nodes.tables import STRUCTURED_FACTS
 from ..storage.durable import file_sha256, make_folders
 from ..storage.places import Place
-from .files import read_json, write_bytes
+from .files import json_bytes, read_json, write_bytes
 from .log_lines import LogEntry
 from .store import RunStore
 
@@ -41,7 +40,7 @@ def log_answer(store: RunStore, entry: dict[str, Any]) -> str:
     Raises:
         StoreError: the folder cannot be written to.
     """
-    data = (json.dumps(entry, sort_keys=True, indent=1) + "\n").encode()
+    data = json_bytes(entry)
     sha256 = hashlib.sha256(data).hexdigest()
     folder = store.path / FOLDER
     make_folders(folder, store.path)

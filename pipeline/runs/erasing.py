@@ -12,7 +12,6 @@ ends it: its generation is gone.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from .asked import Asked, Unheld, chosen_among, requests_of, words_of
 from .compacting import compact
 from .erasing_texts import texts_showing
 from .erasing_unfinished import drop_shards
-from .files import files_below, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
+from .files import files_below, json_bytes, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
 from .listing import forget_listings
 from .live_files import live_files
 from .log_lines import LogEntry
@@ -314,7 +313,7 @@ def _check_receipt(receipt: dict[str, Any], run: Run, line: LogEntry, *, parts: 
 
 def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
     """Write a receipt under its SHA-256, which is returned."""
-    data = (json.dumps(receipt, sort_keys=True, indent=1) + "\n").encode()
+    data = json_bytes(receipt)
     sha256 = hashlib.sha256(data).hexdigest()
     folder = store.path / RECEIPTS
     make_folders(folder, store.path)

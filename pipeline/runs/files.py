@@ -21,7 +21,8 @@ from ..storage.places import ObjectPlace, Place
 from .ids import RUN_ID
 
 LARGE = 1 << 18
-"""Bytes from which a table is compressed by Zstandard, which is set up for every column."""
+"""Bytes of a table in memory from which its Parquet file is compressed by Zstandard. A smaller table is compressed by Snappy:
+setting up Zstandard for each of its columns would take longer than writing it."""
 _IN_RUN = re.compile(rf"{RUN_ID.pattern}/.+")
 
 
@@ -39,10 +40,14 @@ def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def write_json(path: Place, value: Any, *, sync: bool, indent: int | None = 1) -> str:
-    """Write JSON with sorted keys and a final newline; returns its SHA-256. Without an indent it takes a sixth of the time."""
-    text = json.dumps(value, sort_keys=True, indent=indent, ensure_ascii=False)
-    return write_bytes(path, f"{text}\n".encode(), sync=sync)
+def json_bytes(value: Any) -> bytes:
+    """JSON as a run stores it: one line of ASCII, keys sorted. Indented, the manifest of a long session takes ten times as long."""
+    return f"{json.dumps(value, sort_keys=True)}\n".encode()
+
+
+def write_json(path: Place, value: Any, *, sync: bool) -> str:
+    """Write `json_bytes`; returns the file's SHA-256."""
+    return write_bytes(path, json_bytes(value), sync=sync)
 
 
 def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
@@ -51,16 +56,15 @@ def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:
-    """A table as Parquet. Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not.
-
-    A table that is not `LARGE` is compressed by Snappy.
-    """
+    """A table as Parquet. Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not."""
     import pyarrow.parquet as pq  # here: one answer is no Parquet, and should not wait for the file systems that it loads
 
     sink = pa.BufferOutputStream()
     words: Any = [path for field in table.schema for path in _words(field)]
-    how: dict[str, Any] = {"compression": "zstd", "compression_level": 1} if table.nbytes >= LARGE else {}
-    pq.write_table(table, sink, write_statistics=False, use_dictionary=words, **how)
+    codec, level = ("zstd", 1) if table.nbytes >= LARGE else ("snappy", None)
+    pq.write_table(
+        table, sink, compression=codec, compression_level=level, write_statistics=False, use_dictionary=words
+    )
     return memoryview(sink.getvalue())
 
 

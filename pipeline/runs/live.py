@@ -131,7 +131,7 @@ class LiveRun:
             if not self.number:
                 self._hold = self._hold or hold(self.store.session_of(self.run_id))
                 make_folders(self.folder / "live", self.store.path)
-                self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True, indent=None)
+                self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
             confirmed()  # whoever erases from now on sees the run, and waits for its lock
             sha256 = write_live(path, stored, None if self.number else self._settings, took)

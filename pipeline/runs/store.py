@@ -91,7 +91,7 @@ class RunStore:
                 write_parquet(new / STAGE / "failures.parquet", failures)
                 receipt = write_shard(new, 0, {name: inputs[name] for name in PER_RUN}, per_run=True)
                 write_json(new / STAGE / "receipts" / "inputs.json", receipt, sync=True)
-                write_json(new / "lineage.json", lineage, sync=False, indent=None)
+                write_json(new / "lineage.json", lineage, sync=False)
                 write_json(new / STAGE / "run.json", plan, sync=True)
                 sync_all([new / name for name in files_below(new)], new)
                 publish_folder(new, self.path / run_id, last=f"{STAGE}/run.json")

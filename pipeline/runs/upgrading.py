@@ -10,7 +10,6 @@ cannot be recomputed from upgraded tables; the new manifest records the version 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pyarrow.compute as pc
@@ -19,7 +18,7 @@ from ...nodes.errors import StoreError, VerificationError
 from ..storage.durable import remove_tree, stands, sync_all
 from ..storage.places import Place
 from .compacting import compact
-from .files import files_below, locked, sha256_of, write_bytes
+from .files import files_below, json_bytes, locked, sha256_of, write_bytes
 from .formats import BETWEEN, FORMAT, UPGRADED
 from .parts import PERSISTED, references
 from .run import Run
@@ -74,7 +73,7 @@ def _upgrade(store: RunStore, run: Run) -> None:
         "tables": entries,
         "upgraded_from": {"format": before["format"], "manifest_sha256": was},
     }
-    data = (json.dumps(after, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
+    data = json_bytes(after)
     sync_all([folder / part["path"] for part in receipt["parts"]], run.folder)
     staged = run.folder / UPGRADED / "manifest.json"
     sha256 = write_bytes(staged, data, sync=True)
