@@ -19,6 +19,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading import access, across_runs, grants, replaying, reports, snapshots
 from scoped_retrieval.pipeline.reading.across_runs import last_of_session
 from scoped_retrieval.pipeline.reading.replaying import replayed
+from scoped_retrieval.pipeline.reading.reports import measured
 from scoped_retrieval.pipeline.reading.verification import verified
 from scoped_retrieval.pipeline.runs import Run
 
@@ -110,6 +111,15 @@ def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_rea
     for left in ({}, expired):
         grant(ana=left, bot=lent)
         assert [readable(settings, mine), readable(settings, theirs), readable(bot, theirs)] == [False] * 3
+
+
+def test_rows_and_times_of_a_run_are_for_those_who_audit_all_of_it(settings: Settings):
+    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"]}}}))
+    with opened(settings) as retriever:
+        runs = (retriever.run([ASKED]).run_id, retriever.retrieve(ASKED).snapshot_id[:-5].replace("retr-snap", "run"))
+    assert [measured(settings, run_id)[1:] for run_id in runs] == [({}, {})] * 2
+    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
+    assert all(rows and seconds for _, rows, seconds in (measured(settings, run_id) for run_id in runs))
 
 
 def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings):

@@ -76,8 +76,8 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
 def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Mapping[str, float]]:
     """The run, rows by table and seconds by node: of one snapshot if its id is named, else of all requests.
 
-    Rows tell how much was withheld, so they are for auditors; of a whole run, for those who audit every request. The nodes
-    of a snapshot were timed in a session; of a batch, a shard at a time.
+    Both tell of rows that were withheld, so they are for auditors; of a whole run, for those who audit every request, and
+    empty for others. The nodes of a snapshot were timed in a session; of a batch, a shard at a time.
 
     Raises:
         AccessError: it is another's, or there is none.
@@ -91,7 +91,7 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
         rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in PERSISTED}
         return run, rows, took.nodes if took else {}
     expect_reader(settings, run)
-    return run, run.rows if audits_whole(settings, run) else {}, run.node_seconds
+    return (run, run.rows, run.node_seconds) if audits_whole(settings, run) else (run, {}, {})
 
 
 def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[Row]:
