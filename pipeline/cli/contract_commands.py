@@ -271,10 +271,11 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     from ..requests.files import cell
     from ..requests.narrowing import PLACES, Fields
     from ..requests.presets import fields_in
+    from ..runs.ids import is_snapshot
 
     if subject is None:
         found = Fields()
-    elif subject.startswith("retr-snap-"):
+    elif is_snapshot(subject):
         found = fields_of_snapshot(settings, subject)
     else:
         found = fields_in(subject)

@@ -19,7 +19,6 @@ from .output import EXIT, deliver, emit, note, note_left_out, to_json, write_fil
 
 __all__ = ["register"]
 
-SNAPSHOT_PREFIX = "retr-snap-"
 """Begins every snapshot id."""
 
 
@@ -62,6 +61,7 @@ def xray(
     from ...nodes.errors import InputError, StoreError
     from ..asking.opening import open_retriever
     from ..reading.across_runs import snapshot_named
+    from ..runs.ids import is_snapshot
     from ..servers.renderings import FORMATS, rendered
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
@@ -73,7 +73,7 @@ def xray(
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
     if not ask:
         subject = snapshot_named(settings, subject)
-        if not subject.startswith(SNAPSHOT_PREFIX):
+        if not is_snapshot(subject):
             hint = "`snapshots` lists those that you may read; `xray --ask QUESTION` asks first."
             expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
             raise InputError.expected(expected, subject, "SNAPSHOT-OR-QUESTION", hint=hint)
@@ -170,6 +170,7 @@ def lineage(
     """Draw the dataflow: steps, or nodes, tables, columns and edges. JSON and HTML contain everything."""
     from ...nodes.errors import InputError
     from ..reading.reports import measured
+    from ..runs.ids import is_snapshot
     from ..views.drawing import FORMATS, drawn
     from ..views.lineage import current_lineage
 
@@ -180,15 +181,15 @@ def lineage(
         raise InputError.described("a run", "none", "RUN")
     if run:
         settings = settings_of(runs=runs, grants=grants)
-        opened, counted, seconds = measured(settings, run)
+        opened, rows, seconds = measured(settings, run)
         if format_ == "openlineage":
             from ..views.openlineage import complete_event
 
-            event = complete_event(opened.run_id, opened.manifest, opened.lineage, counted or None)
+            event = complete_event(opened.run_id, opened.manifest, opened.lineage, rows or None)
             data = (to_json(event, sort_keys=True) + "\n").encode()
         else:
-            title = f"{'Snapshot' if run.startswith(SNAPSHOT_PREFIX) else 'Run'} {run}"
-            data = drawn(opened.lineage, format_, of, title=title, rows=counted, seconds=seconds)
+            title = f"{'Snapshot' if is_snapshot(run) else 'Run'} {run}"
+            data = drawn(opened.lineage, format_, of, title=title, rows=rows, seconds=seconds)
     else:
         data = drawn(current_lineage(), format_, of, title="The dataflow")
     if out:
@@ -210,12 +211,12 @@ def compact(
     from ..config.opening import runs_of
     from ..reading.access import known_runs, open_run, unknown
     from ..runs import compact as compact_run
-    from ..runs.ids import run_of
+    from ..runs.ids import run_named
 
     settings = settings_of(runs=runs, grants=grants)
     store = runs_of(settings)
     known = known_runs(settings, store)
-    if run and not known(run_of(run) if run.startswith(SNAPSHOT_PREFIX) else run):
+    if run and not known(run_named(run)):
         raise unknown(run)
     pending = [run_id for run_id in store.uncompacted() if known(run_id)]
     ids = [open_run(settings, run).run_id] if run else pending

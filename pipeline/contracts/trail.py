@@ -14,6 +14,7 @@ from ..config.settings import Settings
 from ..reading.access import audience_of, open_run
 from ..reading.auditing.export import own_line
 from ..runs import replay
+from ..runs.ids import is_snapshot
 from .why import why_not
 
 __all__ = ["audit_trail", "is_audit_entry"]
@@ -33,7 +34,7 @@ _STORED = (
 
 def is_audit_entry(name: str) -> bool:
     """Whether a name has the form of an audit entry, `SNAPSHOT/EVIDENCE`."""
-    return name.startswith("retr-snap-") and "/" in name
+    return is_snapshot(name) and "/" in name
 
 
 def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:

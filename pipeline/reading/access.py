@@ -41,10 +41,10 @@ def open_run(settings: Settings, id_: str) -> Run:
             it is the principal's and unfinished.
     """
     from ..runs import RunStore, started_by
-    from ..runs.ids import run_of
+    from ..runs.ids import run_named
 
     store = RunStore(settings["runs"], create=False)
-    run_id = run_of(id_) if id_.startswith("retr-snap-") else id_
+    run_id = run_named(id_)
     try:
         folder = store.folder(run_id)
     except StoreError as error:
@@ -196,7 +196,9 @@ def pinned_corpus(settings: Settings, run: Run) -> Corpus:
 
 def unknown(id_: str) -> AccessError:
     """The one answer about a run or snapshot that is absent, foreign or unknown."""
-    kind, lists = ("snapshot", "snapshots") if id_.startswith("retr-snap-") else ("run", "runs")
+    from ..runs.ids import is_snapshot
+
+    kind, lists = ("snapshot", "snapshots") if is_snapshot(id_) else ("run", "runs")
     return AccessError(
         f"Expected a {kind} that you may read, got none - at {id_}",
         hint=f"run `scoped-retrieval {lists}` to list yours; auditors need a grant with `audit: true`.",

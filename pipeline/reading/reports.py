@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from ...nodes.tables import BLOCKS, REQUESTS
 from ..config.settings import Settings
 from ..runs import Run
+from ..runs.ids import is_snapshot
 from ..runs.parts import PERSISTED
 from ..views.harness_forms import event
 from .access import audience_of, expect_reader, open_run
@@ -39,7 +40,7 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
     from ..views.run_report import run_report
 
     run = open_run(settings, name)
-    if name.startswith("retr-snap-"):
+    if is_snapshot(name):
         audit = audience_of(settings, run, name) == "audit"
         took = run.request_seconds_of(name) if audit else None
         # Times of a whole batch tell of others' requests, too; a session that measured none has none.
@@ -84,7 +85,7 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
         StoreError: the run is damaged.
     """
     run = open_run(settings, name)
-    if name.startswith("retr-snap-"):
+    if is_snapshot(name):
         if audience_of(settings, run, name) != "audit":
             return run, {}, {}
         took = run.request_seconds_of(name)

@@ -41,14 +41,14 @@ def verified(
         VerificationError: there is an anchor and no run that the principal may know of.
     """
     from ..runs import Problem, RunStore, verify
-    from ..runs.ids import RUN_ID, run_of
+    from ..runs.ids import RUN_ID, run_named
     from ..runs.signed_head import FILE
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
         raise InputError.described("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
     store = RunStore(settings["runs"], create=False)
-    named = [run_of(run_id) if run_id.startswith("retr-snap-") else run_id] if run_id else None
+    named = [run_named(run_id)] if run_id else None
     if named and not RUN_ID.fullmatch(named[0]):
         raise unknown(str(run_id))
     lines = _lines(store)

@@ -29,6 +29,20 @@ def snapshot_id(run_id: str, number: int) -> str:
     return f"retr-snap-{run_id.removeprefix('run-')}-{number:04d}"
 
 
+def is_snapshot(id_: str) -> bool:
+    """Whether an id begins as the ids of snapshots do, and not as those of runs."""
+    return id_.startswith("retr-snap-")
+
+
+def run_named(id_: str) -> str:
+    """The run id that an id of a run or a snapshot leads to; an id of neither kind as it is.
+
+    Raises:
+        InputError: it begins as a snapshot id and is none.
+    """
+    return run_of(id_) if is_snapshot(id_) else id_
+
+
 def run_of(snapshot: str) -> str:
     """The run id that a snapshot id leads to.
 

@@ -25,7 +25,7 @@ from ..storage.file_access import keep_out, make_folder
 from ..storage.locks import confirm
 from ..storage.places import ObjectPlace, Place, fixed_place
 from .files import files_below, locked, read_json, read_parquet, remove_unnamed, sha256_of, write_json, write_parquet
-from .ids import RUN_ID, new_run_id, run_of, snapshot_id
+from .ids import RUN_ID, new_run_id, run_named, snapshot_id
 from .live_files import is_live
 from .log import log_at
 from .parts import PER_RUN, Vectors
@@ -173,8 +173,7 @@ class RunStore:
         Raises:
             StoreError: there is no such run, or it is not finished.
         """
-        if run_id.startswith("retr-snap-"):
-            run_id = run_of(run_id)
+        run_id = run_named(run_id)
         folder = self.folder(run_id)
         if not self._readable(folder):
             raise StoreError(

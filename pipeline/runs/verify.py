@@ -26,7 +26,7 @@ from .answer_log import check_answers
 from .erasing import Erased, erased_from
 from .files import files_below, locked, sha256_of
 from .formats import UPGRADED
-from .ids import run_of, snapshot_id
+from .ids import run_named, snapshot_id
 from .live_files import live_files, number_of, unlogged
 from .log import files_named, manifest_named
 from .log_lines import LogEntry
@@ -101,7 +101,7 @@ def verify(
     Raises:
         StoreError: there is no such run, and LOG names none.
     """
-    run_id = run_of(run_id) if run_id.startswith("retr-snap-") else run_id
+    run_id = run_named(run_id)
     if unverifiable := _state(store, run_id):
         return unverifiable
     report = _verified(store, run_id, anchor, log)

@@ -17,6 +17,7 @@ from ..reading.access import audience_of, open_run
 from ..reading.across_runs import last_of_session, snapshot_named
 from ..reading.replaying import bundle_of, replayed, snapshot_rows
 from ..reading.reports import report_of
+from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
 from ..views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
 from ..views.printed import json_document, printed
@@ -72,7 +73,7 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
     """
     format_ = FORMATS.canonical(format_, at)
     snapshot_id = snapshot_named(settings, name)
-    if not snapshot_id.startswith("retr-snap-"):
+    if not is_snapshot(snapshot_id):
         expected = "a snapshot id such as retr-snap-<token>-0007, or the id that a block prints"
         raise InputError.expected(expected, snapshot_id, "snapshot_id")
     value, text = _MAKERS[format_](settings, snapshot_id)

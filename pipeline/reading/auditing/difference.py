@@ -21,6 +21,7 @@ from ....nodes.errors import InputError
 from ....nodes.score_terms import terms_of_plugins
 from ....nodes.vocabulary import SCORE_TERMS
 from ...config.settings import Settings
+from ...runs.ids import is_snapshot
 from ..access import audience_of, expect_reader, open_run
 from ..snapshots import readable_snapshots
 
@@ -194,16 +195,17 @@ def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
         InputError: one is a snapshot and the other a run.
         StoreError: a run is damaged.
     """
-    kinds = {name.startswith("retr-snap-") for name in (before, after)}
+    kinds = {is_snapshot(name) for name in (before, after)}
     if len(kinds) > 1:
         raise InputError(
             f"Expected two snapshots or two runs, got one of each - at {before}, {after}",
             hint="`snapshots RUN` lists the snapshots of a run",
         )
-    read = _read_snapshot if kinds.pop() else _read_run
+    of_snapshots = kinds.pop()
+    read = _read_snapshot if of_snapshots else _read_run
     (first, audit_first), (second, audit_second) = (read(settings, name) for name in (before, after))
     audit = audit_first and audit_second
-    own, other, left, right = _paired(first, second, snapshots=before.startswith("retr-snap-"))
+    own, other, left, right = _paired(first, second, snapshots=of_snapshots)
     sides = Side.of(first, own, audit=audit), Side.of(second, other, audit=audit)
     items = item_changes(*sides)
     return SnapshotsDiff(before, after, summarized(items, *sides), items, left, right)

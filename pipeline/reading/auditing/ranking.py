@@ -23,6 +23,7 @@ from ....nodes.columns.keys import flat
 from ....nodes.errors import AccessError, InputError
 from ...config.settings import Settings
 from ...line.driver import run_ranked
+from ...runs.ids import is_snapshot
 from ..access import audience_of, expect_reader, open_run
 from ..snapshots import audits_whole
 from .difference import frame_of, records
@@ -95,7 +96,7 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
         raise InputError.expected("weights alone", other[0], "changes", hint="other columns change more than the order")
     run = open_run(settings, name)
     expect_stored(run)
-    snapshot = name if name.startswith("retr-snap-") else None
+    snapshot = name if is_snapshot(name) else None
     if not snapshot:
         expect_reader(settings, run)
     if not (audience_of(settings, run, snapshot) == "audit" if snapshot else audits_whole(settings, run)):

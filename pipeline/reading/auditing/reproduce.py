@@ -22,6 +22,7 @@ from ....nodes.schema import Table
 from ...config.settings import Settings
 from ...line.driver import Line, run_line
 from ...line.provenance import package_versions
+from ...runs.ids import is_snapshot
 from ...runs.parts import stored_tables
 from ..access import audience_of, expect_reader, open_run, pinned_corpus
 from ..snapshots import readable_snapshots
@@ -100,7 +101,7 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
     run = open_run(settings, name)
-    snapshot = name if name.startswith("retr-snap-") else None
+    snapshot = name if is_snapshot(name) else None
     _expect_auditor(settings, run, snapshot)
     expect_stored(run)
     recorded = Recorded.of(run, snapshot)

@@ -34,6 +34,7 @@ from ...line.driver import Line, run_frozen, run_line, together
 from ...line.tokenizers import registered
 from ...requests.fields import GROUPS, column_of, columns_of
 from ...requests.known import Known
+from ...runs.ids import is_snapshot
 from ...runs.parts import stored_tables
 from ..access import audience_of, expect_reader, open_run
 from ..grants import grants_now
@@ -157,7 +158,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     expect_stored(run)
     known = Known({}, run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"]))
     changes = known.expect(changes, lambda column: f"{at}.{column}", at)
-    snapshot = name if name.startswith("retr-snap-") else None
+    snapshot = name if is_snapshot(name) else None
     if snapshot:
         audit = audience_of(settings, run, snapshot) == "audit"
         recorded = Recorded.of(run, snapshot)
