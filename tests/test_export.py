@@ -89,6 +89,43 @@ def test_every_change_is_named(world, tmp_path, change):
     assert all(problem.startswith("Expected ") for problem in found.problems)
 
 
+NOT_AS_WRITTEN = {
+    "tables.ranked": (lambda p: p["tables"].update(ranked="%"), "base64, got other text"),
+    "tables.trims": (lambda p: p["tables"].update(trims="AAAA"), "an Arrow stream, got other bytes"),
+    "tables.blocks": (lambda p: p["tables"].update(blocks=p["tables"]["ranked"]), "the columns of blocks, got others"),
+    "tables.requests": (lambda p: p["tables"].pop("requests"), "text, got none"),
+    "texts": (lambda p: p.update(texts=[]), "an object, got a list"),
+    "log.lines[1]": (lambda p: p["log"]["lines"].__setitem__(1, "0 {"), "a hash and a JSON object, got other text"),
+    "run_id": (lambda p: p.pop("run_id"), "text, got none"),
+    "manifest": (lambda p: p.update(manifest=5), "text, got a number"),
+}
+
+
+@pytest.mark.parametrize("place", NOT_AS_WRITTEN)
+def test_what_is_not_as_written_is_named_in_words_with_its_place(world, tmp_path, place):
+    envelope = exported(settings_of(world.folder), world.ana)
+    statement = statement_of(envelope)
+    change, said = NOT_AS_WRITTEN[place]
+    change(statement["predicate"])
+    found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
+    assert f"Expected {said} - at predicate.{place}" in found.problems
+
+
+def test_a_file_without_its_subjects_is_named(world, tmp_path):
+    envelope = exported(settings_of(world.folder), world.ana)
+    statement = statement_of(envelope) | {"subject": []}
+    found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
+    assert "Expected a subject block, got none - at statement.subject" in found.problems
+
+
+def test_the_command_says_what_to_do_with_a_changed_file(world, tmp_path, capsys):
+    envelope = exported(settings_of(world.folder), world.ana)
+    path = written(tmp_path, with_statement(envelope, statement_of(envelope) | {"subject": []}))
+    code, out, _ = command("verify", "--file", str(path), capsys=capsys)
+    assert code == 5
+    assert "ask for it again" in out
+
+
 @pytest.mark.parametrize("place", ["name", "head", "lines", "erased", "signatures", "signature", "twice"])
 def test_a_value_of_another_kind_makes_it_another_file(world, tmp_path, place):
     envelope = exported(settings_of(world.folder), world.ana)

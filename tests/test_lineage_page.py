@@ -15,7 +15,7 @@ from golden_file import expect_golden
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.views.drawing import FORMATS, drawn
 from scoped_retrieval.pipeline.views.lineage import current_lineage
-from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg
+from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg, summary_of
 from scoped_retrieval.pipeline.views.steps import passed, steps_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -39,6 +39,12 @@ def test_steps_come_in_the_order_of_the_line_with_rows_and_time():
     assert [step.rows for step in steps] == [3, None, 3, None]
     assert [step.seconds for step in steps] == [None, None, 0.75, None]
     assert [node.name for node in steps[2].nodes] == ["b", "b2"]
+
+
+def test_one_row_is_no_rows():
+    assert [summary_of(step) for step in steps_of(small(), {"a": 1, "b": 2, "c": 0})][:3] == [
+        "1 node, 1 row", "1 node, 0 rows", "2 nodes, 2 rows",
+    ]  # fmt: skip
 
 
 def test_what_goes_back_is_marked_and_what_a_chain_passes_on_is_left_out():

@@ -21,6 +21,7 @@ from scoped_retrieval.pipeline.line.driver import STEPS
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.reading.reports import report_of
 from scoped_retrieval.pipeline.views.report import snapshot_page
+from scoped_retrieval.pipeline.views.run_report import AUDITORS_GET
 from snapshot_rows import ROWS
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -143,6 +144,14 @@ def test_a_run_counts_statuses_budgets_and_losses(world):
         assert f">{heading}</h2>" in text
     assert "3 ok" in text
     assert "trim: budget_items" in text
+    assert AUDITORS_GET not in text
+
+
+def test_a_caller_reads_which_sections_are_for_auditors(world):
+    run = open_run(settings_of(world.folder, "bob"), world.bob).run_id
+    text = report_of(settings_of(world.folder, "bob"), run)
+    assert AUDITORS_GET in text
+    assert ">Losses</h2>" not in text
 
 
 IN_A_TABLE = ASKED | {"purpose": "answer-question"}

@@ -266,7 +266,9 @@ def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monk
 
 
 def test_a_route_or_method_that_there_is_not(client: TestClient):
-    problem(client.get("/v1/nothing"), 404, "no_such_route")
+    said = problem(client.get("/v1/snapshot"), 404, "no_such_route")
+    assert said.startswith("Expected a route such as /v1/snapshots, ")
+    assert said.endswith(", got another - at /v1/snapshot")
     answer = client.get("/v1/retrieve")
     assert problem(answer, 405, "method_not_allowed") == "Expected POST, got GET - at /v1/retrieve"
     assert answer.headers["allow"] == "POST"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..progress import counted
 from ..views.printed import json_document
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
 from .output import EXIT, emit, note, to_json, write_file, write_table
@@ -47,11 +48,11 @@ def preview(
     as_json: JsonFlag = False,
 ) -> int:
     """Count the rows that a contract admits, by source, class, zone, lifecycle and month."""
-    from ..contracts.preview import preview as counted
+    from ..contracts.preview import preview as previewed
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = counted(_desk(settings).scope(_fields(settings, request, given)))
-    head = f"contract {found['contract_id']}: {found['rows']} rows in {found['documents']} documents\n"
+    found = previewed(_desk(settings).scope(_fields(settings, request, given)))
+    head = f"contract {found['contract_id']}: {counted(found['rows'], 'row')} in {counted(found['documents'], 'document')}\n"
     counts = [(name.replace("_", " "), value, rows) for name, by in found["by"].items() for value, rows in by.items()]
     refusal = f"denied: {found['denied_reason']}\n" if found["denied_reason"] else ""
     emit(found, as_json=as_json, text=head + refusal + write_table("", ("by", "value", "rows"), counts))
@@ -73,7 +74,7 @@ def explain(
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
     found = explained(_desk(settings).scope(_fields(settings, request, given)))
-    lines = [f"{found['who']}\n{found['rows']} rows pass every gate\n"]
+    lines = [f"{found['who']}\n{counted(found['rows'], 'row')} pass every gate\n"]
     if found["refusal"]:
         lines.append(f"denied: {found['refusal']}\n")
     else:

@@ -193,6 +193,9 @@ def verify(
     return EXIT["unreadable"] if unseen and len(unseen) == len(report["witness"]) else EXIT["ok"]
 
 
+FILE_HINT = "rely on nothing in this file: ask for it again, or export the snapshot anew and compare"
+
+
 def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool) -> int:
     """Check an exported snapshot: no folder of runs is read."""
     from ...nodes.errors import InputError
@@ -204,8 +207,7 @@ def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool)
     found = check_file(file, trust_of(settings_of()), anchor=anchor)
     signed = "signed with the trusted key" if found.signed else "no trusted key was given, so no signature was checked"
     lines = [f"{found.snapshot_id}: {'ok' if found.ok else 'changed'}", *(f"  {problem}" for problem in found.problems)]
-    if found.ok:
-        lines.append(f"  {signed}")
+    lines.append(f"  {signed}" if found.ok else f"  {FILE_HINT}")
     if found.erased:
         lines.append(f"  erased texts: {found.erased}")
     lines.append(f"head of the log: {found.head or '-'}{'' if found.chained else ' (the file has no way to it)'}")

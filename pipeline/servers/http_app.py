@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from difflib import get_close_matches
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from .retriever_pool import RetrieverPool
 
 __all__ = ["application", "expect_reachable", "run_app", "serve"]
 
+_LONGEST = 200
+"""Characters of a path that an error quotes."""
 _EXPECTED = {
     "label": "a label of the block",
     "max_tokens": "a whole number from 1",
@@ -141,9 +144,15 @@ async def _refused(request: Request, error: Exception) -> Response:
     words, code = {404: ("not found", "no_such_route"), 405: ("method not allowed", "method_not_allowed")}.get(
         error.status_code, ("invalid request", "invalid_request")
     )
-    said = f"Expected a route of /openapi.json, got {words}"
+    path = request.url.path
     if allowed := Headers(error.headers).get("allow"):
-        said = f"Expected {allowed}, got {request.method} - at {request.url.path}"
-    response = _answer(request, RefusedError(error.status_code, words, code, said))
+        refused = RefusedError(error.status_code, words, code, f"Expected {allowed}, got {request.method} - at {path}")
+    elif error.status_code == 404:
+        near = get_close_matches(path[:_LONGEST], request.app.openapi()["paths"], n=3, cutoff=0)
+        said = f"Expected a route such as {', '.join(near)}, got another - at {path[:_LONGEST]}"
+        refused = RefusedError(404, words, code, said, "/openapi.json lists every route")
+    else:
+        refused = RefusedError(error.status_code, words, code, f"Expected a request of HTTP, got another - at {path}")
+    response = _answer(request, refused)
     response.headers.update(error.headers or {})
     return response

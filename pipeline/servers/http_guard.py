@@ -32,7 +32,7 @@ from ..config.settings import Settings
 from .metrics import Metrics
 from .problems import RefusedError, body_of, last_frame, problem_of
 
-__all__ = ["Guard", "Rate", "is_loopback", "principal_of"]
+__all__ = ["Guard", "Rate", "is_loopback", "principal_of", "replayed"]
 
 LOG = logging.getLogger("scoped_retrieval.serve")
 OPEN = frozenset({"/v1/health", "/openapi.json"})
@@ -135,16 +135,21 @@ class Guard:
         except TimeoutError as error:
             message = f"Expected the body within {seconds} seconds, got a part"
             raise RefusedError(408, "timeout", "body_timeout", message) from error
-        told = False
+        return replayed(bytes(body), receive)
 
-        async def again() -> Message:
-            nonlocal told
-            if told:
-                return await receive()
-            told = True
-            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
-        return again
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """A body that was read, given again as one message; what comes after it is what the client does."""
+    told = False
+
+    async def again() -> Message:
+        nonlocal told
+        if told:
+            return await receive()
+        told = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
 
 
 def _expect_text(scope: Scope) -> None:

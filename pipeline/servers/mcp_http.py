@@ -12,11 +12,12 @@ from mcp_types import INVALID_REQUEST, PARSE_ERROR, jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...nodes.errors import kind_of
 from ..parsing.strict_json import strict_json
 from ..views.printed import json_document
+from .http_guard import replayed
 
 __all__ = ["PATH", "OneMessage"]
 
@@ -43,16 +44,7 @@ class OneMessage:
         if (error := _wrong(body)) is not None:
             await _refused(400, *error, {})(scope, receive, send)
             return
-        told = False
-
-        async def again() -> Message:
-            nonlocal told
-            if told:
-                return await receive()
-            told = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        await self._app(scope, again, send)
+        await self._app(scope, replayed(body, receive), send)
 
 
 def _wrong(body: bytes) -> tuple[int, str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..progress import counted
 from .overview import duration
 from .printed import html_text as text
 from .steps import steps_of
@@ -44,7 +45,7 @@ def answer_html(
     conditions: Sequence[Mapping[str, Any]],
 ) -> str:
     """An answer: its block, what it cites, and what whoever uses it should know."""
-    head = f"<p><strong>{text(snapshot_id or 'no snapshot')}</strong> ({text(status)}), {len(citations)} items</p>"
+    head = f"<p><strong>{text(snapshot_id or 'no snapshot')}</strong> ({text(status)}), {counted(len(citations), 'item')}</p>"
     shown = f"<pre>{text(block)}</pre>" if block else "<p>The block is empty.</p>"
     cited = _table(
         ("label", "where", "source", "evidence"),

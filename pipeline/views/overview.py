@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import pairwise
 
+from ..progress import counted
 from .steps import Node, Passed, Step, passed
 
 __all__ = ["duration", "inline_svg", "overview_dot", "overview_svg", "step_dot", "summary_of"]
@@ -41,7 +42,7 @@ def overview_svg(steps: Sequence[Step], *, links: bool = False) -> str:
     ink = "currentColor" if links else "#1c1d1f"
     parts = [
         f'<svg{"" if links else _NAMESPACE} viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="group" aria-label="{len(steps)} steps of the dataflow, in their order" font-family="system-ui, sans-serif">',
+        f'role="group" aria-label="{counted(len(steps), "step")} of the dataflow, in their order" font-family="system-ui, sans-serif">',
     ]
     if not links:
         parts.append(f'<rect width="{width}" height="{height}" fill="#ffffff"/>')
@@ -123,8 +124,7 @@ def inline_svg(picture: bytes) -> str:
 
 def summary_of(step: Step) -> str:
     """What came of a step, in a line."""
-    count = f"{len(step.nodes)} node{'' if len(step.nodes) == 1 else 's'}"
-    return ", ".join([count, *_counts(step.rows, step.seconds)])
+    return ", ".join([counted(len(step.nodes), "node"), *_counts(step.rows, step.seconds)])
 
 
 def _figures(node: Node) -> list[str]:
@@ -132,7 +132,7 @@ def _figures(node: Node) -> list[str]:
 
 
 def _counts(rows: int | None, seconds: float | None) -> list[str]:
-    found = [f"{rows:,} rows"] if rows is not None else []
+    found = [counted(rows, "row")] if rows is not None else []
     return found if seconds is None else [*found, duration(seconds)]
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.vocabulary import SCORE_TERMS
+from ..progress import counted
 from .overview import duration, overview_svg
 from .printed import printed
 from .steps import steps_of
@@ -62,7 +63,7 @@ def snapshot_page(
     if took is not None and took[2]:
         seconds, timed = took[2], f"Times are those of the pass that answered this request{_beside(took)}."
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())} if audit else {}
-    counted = {name: len(table) for name, table in rows.items()}
+    rows_of = {name: len(table) for name, table in rows.items()}
     rows = rows if audit else caller_rows(rows)
     request, contract, snapshot, block = (one_of(rows, t) for t in ("requests", "contracts", "snapshots", "blocks"))
     failure = one_of(rows, "failures")
@@ -90,8 +91,8 @@ def snapshot_page(
         withheld=_withheld(rows) if audit else [],
         plan=_plan(rows) if audit else [],
         timed=timed,
-        lineage=_steps(lineage, counted, seconds) if audit and lineage else [],
-        overview=_overview(lineage, counted, seconds) if audit and lineage else "",
+        lineage=_steps(lineage, rows_of, seconds) if audit and lineage else [],
+        overview=_overview(lineage, rows_of, seconds) if audit and lineage else "",
     )
 
 
@@ -106,12 +107,12 @@ def _took(took: Took | None) -> list[tuple[str, str]]:
 
 def _beside(took: Took) -> str:
     others = took[1] - 1
-    return f", with {others} other request{'' if others == 1 else 's'}" if others else ""
+    return f", with {counted(others, 'other request')}" if others else ""
 
 
 def _summary(rows: Rows, items: Sequence[Any]) -> str:
     decisions = rows.get("decisions", ())
-    shown = f"{len(items)} item{'' if len(items) == 1 else 's'} shown"
+    shown = f"{counted(len(items), 'item')} shown"
     selected = sum(decision["outcome"] == "selected" for decision in decisions)
     return f"{shown}, made of {selected} of {len(decisions)} candidates" if decisions else shown
 
@@ -251,31 +252,31 @@ def _plan(rows: Rows) -> list[list[str]]:
 
 
 def _steps(
-    lineage: Mapping[str, Any], counted: Mapping[str, int], seconds: Mapping[str, float] | None
+    lineage: Mapping[str, Any], rows_of: Mapping[str, int], seconds: Mapping[str, float] | None
 ) -> list[dict[str, Any]]:
     """The steps of the graph in the order of the line, each with its nodes, their rows, times and what they are made of."""
     return [
         {
             "id": step.name, "name": step.title,
             "said": ", ".join(
-                [*([f"{step.rows:,} row{'' if step.rows == 1 else 's'}"] if step.rows else []),
+                [*([counted(step.rows, "row")] if step.rows else []),
                  *([duration(step.seconds)] if step.seconds is not None else [])]
             ),
-            "doc": f"{len(step.nodes)} node{'' if len(step.nodes) == 1 else 's'}",
+            "doc": counted(len(step.nodes), "node"),
             "nodes": [
                 [node.name, text_of(node.rows), *([text_of(node.seconds and duration(node.seconds))] if seconds else []),
                  ", ".join(node.made_of)]
                 for node in step.nodes
             ],
         }
-        for step in steps_of(lineage, counted, seconds)
+        for step in steps_of(lineage, rows_of, seconds)
     ]  # fmt: skip
 
 
-def _overview(lineage: Mapping[str, Any], counted: Mapping[str, int], seconds: Mapping[str, float] | None) -> Any:
+def _overview(lineage: Mapping[str, Any], rows_of: Mapping[str, int], seconds: Mapping[str, float] | None) -> Any:
     from markupsafe import Markup
 
-    return Markup(overview_svg(steps_of(lineage, counted, seconds), links=True))
+    return Markup(overview_svg(steps_of(lineage, rows_of, seconds), links=True))
 
 
 def run_page(
@@ -284,6 +285,7 @@ def run_page(
     parts: Sequence[Mapping[str, Any]],
     requests: Mapping[str, Any],
     summary: str,
+    note: str = "",
 ) -> str:
     """The report of a run.
 
@@ -293,6 +295,7 @@ def run_page(
             by default the largest count.
         requests: `caption`, `columns` (name, number) and `rows` of the table of requests.
         summary: one line about the whole.
+        note: one line about what is not on the page.
     """
     return rendered(
         "run.html",
@@ -300,6 +303,7 @@ def run_page(
         made_of=f"Run {run_id}.",
         run_id=run_id,
         summary=summary,
+        note=note,
         head=[(name, text_of(value)) for name, value in head if value not in (None, "")],
         parts=[_drawn(part) for part in parts if part["rows"]],
         requests_caption=requests["caption"],

@@ -19,6 +19,8 @@ TABLES_READ = ("blocks", "contracts", "conditions", "decisions")
 """The tables of the run that are counted."""
 LISTED = 500
 """Requests in the table, those that need a look first."""
+AUDITORS_GET = "Quality, time, slowest requests and losses are shown to auditors only."
+"""What a caller reads at the top in place of those sections."""
 _SLOWEST = 12
 _FIFTHS = ("up to a fifth", "up to two fifths", "up to three fifths", "up to four fifths", "up to the whole")
 _TIME = {"name": "ms", "number": True}
@@ -116,6 +118,7 @@ def run_report(
             "rows": rows,
         },
         ", ".join(f"{count:,} {status}" for status, count in statuses),
+        "" if audit else AUDITORS_GET,
     )
 
 

@@ -21,14 +21,17 @@ import pyarrow.parquet as pq
 
 from ....nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from ....nodes.columns.digests import text_sha256
-from ....nodes.errors import InputError, VerificationError
+from ....nodes.errors import InputError, VerificationError, kind_of
 from ....nodes.schema import Table
 from ...corpus.trust import Trust
 from ...parsing.strict_json import strict_json
+from ...progress import counted
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
 
 __all__ = ["Checked", "check_file"]
+
+_KINDS: dict[type, str] = {str: "text", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -95,58 +98,92 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         signed = any(trust.is_signature(pre_authentication(payload), one) for one in signatures)
         if not signed:
             problems.append(f"Expected a signature of {trust.trusted_key}, got {'another' if signatures else 'none'}")
-    for check in (_tables, _log, _manifest):
+    for check, place in ((_tables, "tables"), (_log, "log"), (_manifest, "manifest")):
         try:
             problems += check(statement)
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            AttributeError,
-            pa.ArrowException,
-            VerificationError,
-        ) as error:
-            said = error.message if isinstance(error, VerificationError) else type(error).__name__
-            problems.append(f"Expected {check.__name__.strip('_')} as `export` writes them, got {said}")
+        except VerificationError as error:
+            problems.append(error.message)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):
+            problems.append(f"Expected values that `export` writes, got others - at predicate.{place}")
     if anchor is not None and not any(line.startswith(anchor) for line in lines):
         problems.append(f"Expected the anchor {anchor} on the way to the head, got another way")
     return Checked(name, tuple(problems), signed, head, bool(lines), len(erased))
 
 
+def _held(document: Any, place: str, kind: type = str, at: str = "predicate") -> Any:
+    """The value at a dotted place of a document.
+
+    Raises:
+        VerificationError: there is none, or one of another kind.
+    """
+    value, walked = document, at
+    for name in place.split("."):
+        walked += f".{name}"
+        if not isinstance(value, Mapping) or name not in value:
+            raise VerificationError(f"Expected {_KINDS[kind]}, got none - at {walked}")
+        value = value[name]
+    if not isinstance(value, kind):
+        raise VerificationError(f"Expected {_KINDS[kind]}, got {kind_of(value)} - at {walked}")
+    return value
+
+
+def _bytes(document: Any, place: str) -> bytes:
+    """What stands in base64 at a place."""
+    try:
+        return base64.b64decode(_held(document, place), validate=True)
+    except ValueError as error:
+        raise VerificationError(f"Expected base64, got other text - at predicate.{place}") from error
+
+
+def _subjects(statement: Mapping[str, Any]) -> dict[str, str]:
+    """The SHA-256 of each subject, of the block and of the snapshot, by name."""
+    subjects = _held(statement, "subject", list, "statement")
+    found = {_held(one, "name", str, "subject"): _held(one, "digest.sha256", str, "subject") for one in subjects}
+    for name in ("block", statement["predicate"]["snapshot_id"]):
+        if name not in found:
+            raise VerificationError(f"Expected a subject {name}, got none - at statement.subject")
+    return found
+
+
 def _tables(statement: Mapping[str, Any]) -> Iterator[str]:
     """The snapshot digest follows from the tables, each text from its hash, the block and what is readable from both."""
     predicate = statement["predicate"]
-    stored = {table.name: _unpacked(predicate["tables"][table.name], table) for table in COVERED}
-    subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
-    request = stored["snapshots"]["request_id"]
-    (digest,) = snapshot_digests(stored, _unpacked(predicate["provenance"], None), request.combine_chunks())
+    stored = {table.name: _unpacked(predicate, f"tables.{table.name}", table) for table in COVERED}
+    subjects, held = _subjects(statement), _held(predicate, "texts", dict)
+    provenance = _unpacked(predicate, "provenance", None)
+    if stored["snapshots"].num_rows != 1:
+        rows = counted(stored["snapshots"].num_rows, "row")
+        raise VerificationError(f"Expected one snapshot, got {rows} - at predicate.tables.snapshots")
+    (digest,) = snapshot_digests(stored, provenance, stored["snapshots"]["request_id"].combine_chunks())
     snapshot = stored["snapshots"].to_pylist()[0]
     if not digest == snapshot["snapshot_digest"] == subjects[predicate["snapshot_id"]]:
-        yield "Expected the snapshot digest to follow from the tables, got another"
+        yield "Expected the snapshot digest to follow from the tables, got another - at predicate.tables"
     if snapshot["snapshot_id"] != predicate["snapshot_id"]:
-        yield f"Expected the tables of {predicate['snapshot_id']}, got those of another snapshot"
+        yield f"Expected the tables of {predicate['snapshot_id']}, got those of another snapshot - at predicate.tables"
+    for sha256 in held:
+        _held(held, sha256, str, "predicate.texts")
     texts = pa.table(
         {
-            "sha256": pa.array(list(predicate["texts"]), pa.string()),
-            "text": pa.array(list(predicate["texts"].values()), pa.large_string()),
+            "sha256": pa.array(list(held), pa.string()),
+            "text": pa.array(list(held.values()), pa.large_string()),
         }
     )
     for sha256, hashed in zip(texts["sha256"].to_pylist(), text_sha256(texts["text"]).to_pylist(), strict=True):
         if sha256 != hashed:
-            yield f"Expected the text that was hashed, got another - at {sha256[:16]}"
+            yield f"Expected the text that was hashed, got another - at predicate.texts.{sha256[:16]}"
             return
-    missing = set(references(stored).to_pylist()) - set(predicate["texts"])
+    missing = set(references(stored).to_pylist()) - set(held)
     if missing != set(predicate["erased"]):
-        yield f"Expected {len(predicate['erased'])} erased texts, got {len(missing)} missing ones"
+        expected = counted(len(predicate["erased"]), "erased text")
+        yield f"Expected {expected}, got {len(missing)} missing - at predicate.texts"
     tables = {table.name: with_texts(stored[table.name], table, texts) for table in COVERED}
     found = _Found(tables)
     if found.block is not None and not (
         hashlib.sha256(found.block.encode()).hexdigest() == snapshot["visible_sha256"] == subjects["block"]
     ):
-        yield "Expected the block that was hashed, got another"
-    if plain(found) != predicate["readable"]:
-        yield "Expected the readable part to follow from the tables, got another"
+        yield "Expected the block that was hashed, got another - at predicate.tables.blocks"
+    if plain(found) != _held(predicate, "readable", dict):
+        yield "Expected the readable part to follow from the tables, got another - at predicate.readable"
 
 
 class _Found:
@@ -162,56 +199,87 @@ class _Found:
 
 def _log(statement: Mapping[str, Any]) -> Iterator[str]:
     """The lines chain from the snapshot's own, which names its digest or its manifest, to the head."""
-    predicate = statement["predicate"]
+    predicate, bodies = statement["predicate"], _lines(statement)
     previous = None
-    bodies = []
-    for raw in predicate["log"]["lines"]:
+    for place, (raw, body) in enumerate(zip(predicate["log"]["lines"] or (), bodies, strict=True)):
         hash_, _, text = raw.partition(" ")
-        body = strict_json(text)
-        bodies.append(body)
-        if hashlib.sha256(text.encode()).hexdigest() != hash_ or (previous and body["previous"] != previous):
-            yield f"Expected lines of the log that chain, got another - at line {body.get('sequence')}"
+        if hashlib.sha256(text.encode()).hexdigest() != hash_ or (
+            previous and _held(body, "previous", str, _line(place)) != previous
+        ):
+            yield f"Expected lines of the log that chain, got another - at {_line(place)}"
             return
         previous = hash_
     if not bodies:
         return
     if len(bodies) > 1 and previous != predicate["log"]["head"]:
-        yield "Expected the lines of the log to end at the head, got another end"
-    own, digest = bodies[0], statement["subject"][1]["digest"]["sha256"]
-    if own["run_id"] != predicate["run_id"]:
-        yield f"Expected a line of {predicate['run_id']}, got one of another run"
-    if own["kind"] == "live" and own["snapshot_digest"] != digest:
-        yield "Expected the log to name the snapshot digest, got another"
+        yield "Expected the lines of the log to end at the head, got another end - at predicate.log.head"
+    digest = _subjects(statement)[predicate["snapshot_id"]]
+    if _held(bodies[0], "run_id", str, _line(0)) != _held(predicate, "run_id"):
+        yield f"Expected a line of {predicate['run_id']}, got one of another run - at {_line(0)}"
+    if _held(bodies[0], "kind", str, _line(0)) == "live" and bodies[0].get("snapshot_digest") != digest:
+        yield f"Expected the log to name the snapshot digest, got another - at {_line(0)}"
+
+
+def _line(place: int) -> str:
+    return f"predicate.log.lines[{place}]"
+
+
+def _lines(statement: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What each line of the log says after its hash."""
+    bodies = []
+    for place, raw in enumerate(statement["predicate"]["log"]["lines"] or ()):
+        try:
+            body = strict_json(raw.partition(" ")[2])
+        except ValueError:
+            body = None
+        if not isinstance(body, Mapping):
+            raise VerificationError(f"Expected a hash and a JSON object, got other text - at {_line(place)}")
+        bodies.append(body)
+    return bodies
 
 
 def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
     """Of a run of parts: the log names the manifest, the manifest the part, and the part the snapshot digest."""
     predicate = statement["predicate"]
-    if predicate["manifest"] is None:
+    if predicate.get("manifest") is None:
         return
-    data = base64.b64decode(predicate["manifest"])
-    part = base64.b64decode(predicate["snapshots_part"]["parquet"])
-    bodies = [strict_json(raw.partition(" ")[2]) for raw in predicate["log"]["lines"]]
+    data, part = _bytes(predicate, "manifest"), _bytes(predicate, "snapshots_part.parquet")
     named = [
-        body["manifest_sha256"]
-        for body in bodies
-        if body["kind"] in ("run", "upgrade") and body["run_id"] == predicate["run_id"]
+        body.get("manifest_sha256")
+        for body in _lines(statement)
+        if body.get("kind") in ("run", "upgrade") and body.get("run_id") == _held(predicate, "run_id")
     ]
     if named and hashlib.sha256(data).hexdigest() not in named:
-        yield "Expected the manifest that the log names, got another"
-    hashes = {one["path"]: one["sha256"] for one in strict_json(data)["tables"]["snapshots"]["parts"]}
-    if hashes.get(predicate["snapshots_part"]["path"]) != hashlib.sha256(part).hexdigest():
-        yield "Expected the part that the manifest names, got another"
-    rows = pq.read_table(io.BytesIO(part)).select(["snapshot_id", "snapshot_digest"]).to_pylist()
-    if {
-        "snapshot_id": predicate["snapshot_id"],
-        "snapshot_digest": statement["subject"][1]["digest"]["sha256"],
-    } not in rows:
-        yield "Expected the part to name the snapshot with its digest, got another"
+        yield "Expected the manifest that the log names, got another - at predicate.manifest"
+    try:
+        parts = _held(strict_json(data), "tables.snapshots.parts", list, "manifest")
+    except ValueError as error:
+        raise VerificationError("Expected a manifest in JSON, got other bytes - at predicate.manifest") from error
+    hashes = {_held(one, "path", str, "manifest"): _held(one, "sha256", str, "manifest") for one in parts}
+    if hashes.get(_held(predicate, "snapshots_part.path")) != hashlib.sha256(part).hexdigest():
+        yield "Expected the part that the manifest names, got another - at predicate.snapshots_part"
+    try:
+        rows = pq.read_table(io.BytesIO(part)).select(["snapshot_id", "snapshot_digest"]).to_pylist()
+    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
+        said = "Expected snapshots in Parquet, got other bytes - at predicate.snapshots_part.parquet"
+        raise VerificationError(said) from error
+    own = predicate["snapshot_id"]
+    if {"snapshot_id": own, "snapshot_digest": _subjects(statement)[own]} not in rows:
+        yield "Expected the part to name the snapshot with its digest, got another - at predicate.snapshots_part"
 
 
-def _unpacked(text: str, declared: Table | None) -> pa.Table:
-    table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
+def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) -> pa.Table:
+    """A table of the file.
+
+    Raises:
+        VerificationError: it is no Arrow stream, or one of another schema.
+    """
+    data = _bytes(predicate, place)
+    try:
+        table = pa.ipc.open_stream(data).read_all()
+        table.validate(full=True)
+    except (ValueError, OSError, pa.ArrowException) as error:
+        raise VerificationError(f"Expected an Arrow stream, got other bytes - at predicate.{place}") from error
     if declared is not None and not table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
-        raise ValueError("another schema")
+        raise VerificationError(f"Expected the columns of {declared.name}, got others - at predicate.{place}")
     return table
