@@ -233,7 +233,12 @@ def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
 
 @st.composite
 def worlds(
-    draw: st.DrawFn, *, max_rows: int = 40, asked: int = REQUESTS, modes: Sequence[str] = ("planning", "execution")
+    draw: st.DrawFn,
+    *,
+    max_rows: int = 40,
+    asked: int = REQUESTS,
+    modes: Sequence[str] = ("planning", "execution"),
+    encoded: Sequence[tuple[bool, ...]] = ENCODED,
 ) -> World:
     """A corpus and `asked` requests of principal `ana` in project `shop`, half of them in one of some modes."""
     many = draw(st.lists(rows(), min_size=14, max_size=max_rows))
@@ -246,7 +251,7 @@ def worlds(
     return World(
         tuple(many),
         tuple(draw(requests(n, modes)) for n in range(asked)),
-        encoded=draw(st.sampled_from(ENCODED)),
+        encoded=draw(st.sampled_from(encoded)),
         encoder=draw(st.sampled_from([True] * 5 + [False])),
     )
 
