@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ from types import ModuleType
 
 import pytest
 import yaml
-from scoped_retrieval.nodes.errors import AccessError
+from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.asking import opening
@@ -19,9 +20,10 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading import access, across_runs, grants, replaying, reports, snapshots
 from scoped_retrieval.pipeline.reading.across_runs import last_of_session
 from scoped_retrieval.pipeline.reading.replaying import replayed
-from scoped_retrieval.pipeline.reading.reports import measured
+from scoped_retrieval.pipeline.reading.reports import measured, report_of
 from scoped_retrieval.pipeline.reading.verification import verified
 from scoped_retrieval.pipeline.runs import Run
+from scoped_retrieval.pipeline.runs.ids import run_of
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
 LEXICAL = ("lexical", "symbol", "file", "recent", "exact", "expansion")
@@ -116,10 +118,24 @@ def test_an_old_snapshot_is_read_as_long_as_the_grants_in_force_open_what_it_rea
 def test_rows_and_times_of_a_run_are_for_those_who_audit_all_of_it(settings: Settings):
     settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"]}}}))
     with opened(settings) as retriever:
-        runs = (retriever.run([ASKED]).run_id, retriever.retrieve(ASKED).snapshot_id[:-5].replace("retr-snap", "run"))
+        runs = (retriever.run([ASKED]).run_id, run_of(retriever.retrieve(ASKED).snapshot_id))
     assert [measured(settings, run_id)[1:] for run_id in runs] == [({}, {})] * 2
     settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
     assert all(rows and seconds for _, rows, seconds in (measured(settings, run_id) for run_id in runs))
+
+
+def test_times_that_somebody_wrote_into_a_manifest_are_damage(settings: Settings):
+    settings.grants_path.write_text(yaml.safe_dump({"principals": {"ana": {"projects": ["shop"], "audit": True}}}))
+    with opened(settings) as retriever:
+        snapshot = retriever.retrieve(ASKED).snapshot_id
+    run_id = run_of(snapshot)
+    manifest = settings["runs"] / run_id / "manifest.json"
+    stored = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(stored | {"request_seconds": {snapshot: ["soon", 1]}}))
+    for read in (report_of, measured):
+        for name in (snapshot, run_id):
+            with pytest.raises(StoreError, match=f"as this version writes it, got ValueError - at {run_id}"):
+                read(settings, name)
 
 
 def test_a_deleted_run_is_reported_and_the_others_are_checked(settings: Settings):

@@ -19,7 +19,7 @@ from ..runs.parts import PERSISTED
 from ..views.harness_forms import event
 from .access import audience_of, expect_reader, open_run
 from .replaying import Row, snapshot_rows
-from .snapshots import audits_whole, readable_snapshots
+from .snapshots import as_damage, audits_whole, readable_snapshots
 
 __all__ = ["events_of", "measured", "report_of"]
 
@@ -42,15 +42,17 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
     run = open_run(settings, name)
     if is_snapshot(name):
         audit = audience_of(settings, run, name) == "audit"
-        took = run.request_seconds_of(name) if audit else None
-        # Times of a whole batch tell of others' requests, too; a session that measured none has none.
-        whole = audit and not run.live and audits_whole(settings, run)
+        with as_damage(run.run_id):
+            took = run.request_seconds_of(name) if audit else None
+            # Times of a whole batch tell of others' requests, too; a session that measured none has none.
+            whole = audit and not run.live and audits_whole(settings, run)
+            seconds = run.node_seconds if whole and not (took and took.nodes) else None
         return snapshot_page(
             snapshot_rows(run, name, TABLES_READ),
             audit=audit,
             lineage=run.lineage if audit else None,
             took=took,
-            seconds=run.node_seconds if whole and not (took and took.nodes) else None,
+            seconds=seconds,
         )
     expect_reader(settings, run)
     snapshots = readable_snapshots(settings, run)
@@ -61,15 +63,19 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
     judged = quality(run, asked.to_pylist()) if quality and audit else None
     whole = audits_whole(settings, run)
     mine = {row["snapshot_id"] for row in snapshots}
+    with as_damage(run.run_id):
+        took = {name: took for name, took in run.request_seconds.items() if name in mine} if audit else {}
+        shards = [(f"shard {shard}", count, spent) for shard, count, spent in run.shard_seconds] if whole else ()
+        seconds = run.node_seconds if whole else {}
     return run_report(
         run.run_id,
         snapshots,
         tables,
         audit=audit,
         settings=run.settings,
-        seconds=run.node_seconds if whole else {},
-        took={name: took for name, took in run.request_seconds.items() if name in mine} if audit else {},
-        shards=[(f"shard {shard}", count, took) for shard, count, took in run.shard_seconds] if whole else (),
+        seconds=seconds,
+        took=took,
+        shards=shards,
         quality=judged,
     )
 
@@ -88,11 +94,13 @@ def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Map
     if is_snapshot(name):
         if audience_of(settings, run, name) != "audit":
             return run, {}, {}
-        took = run.request_seconds_of(name)
-        rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in PERSISTED}
+        with as_damage(run.run_id):
+            took = run.request_seconds_of(name)
+            rows = {table.name: run.table(table.name, snapshot_id=name).num_rows for table in PERSISTED}
         return run, rows, took.nodes if took else {}
     expect_reader(settings, run)
-    return (run, run.rows, run.node_seconds) if audits_whole(settings, run) else (run, {}, {})
+    with as_damage(run.run_id):
+        return (run, run.rows, run.node_seconds) if audits_whole(settings, run) else (run, {}, {})
 
 
 def events_of(run: Run, snapshots: Collection[Mapping[str, Any]]) -> list[Row]:
