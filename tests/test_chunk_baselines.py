@@ -13,7 +13,7 @@ from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000
 from scoped_retrieval.pipeline.evaluation.report import TOKENS
 
-pytest.importorskip("bm25s")
+pytest.importorskip("bm25s", reason="needs the extra eval")
 
 
 def code(folder: Path) -> Path:
@@ -65,7 +65,7 @@ def test_messages_of_others_and_of_later_are_not_seen(tmp_path: Path) -> None:
 
 
 def test_gold_per_1000_tokens_of_a_kind_is_of_all_its_tokens(tmp_path: Path) -> None:
-    pytest.importorskip("ir_measures")
+    pytest.importorskip("ir_measures", reason="needs the extra eval")
     collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
     done = evaluate(collections, work=tmp_path / "w", semantic=False, baselines=True, blocks=[120, 2000])
     for system in ("block@120", "bm25-chunks-rows@120", "bm25-chunks-rows@2000"):

@@ -27,7 +27,7 @@ def share(tmp_path_factory: pytest.TempPathFactory) -> pd.Series:
     root = os.environ.get("SCOPED_RETRIEVAL_EVAL_DATA")
     if not root or not all((Path(root) / each["collection"]).is_dir() for each in measure.repositories()):
         pytest.skip("SCOPED_RETRIEVAL_EVAL_DATA names no folder with the three repositories")
-    pytest.importorskip("bm25s")
+    pytest.importorskip("bm25s", reason="needs the extra eval")
     return measure.table(measure.answered(Path(root), tmp_path_factory.mktemp("human")))["all"]
 
 

@@ -144,7 +144,7 @@ def tokenizer_file(path: Path, pattern: str) -> None:
 
 
 def test_the_file_of_a_tokenizer_is_part_of_contract_digest_and_resume(corpus: Corpus, tmp_path: Path):
-    pytest.importorskip("tokenizers")
+    pytest.importorskip("tokenizers", reason="needs the extra semantic")
     path, store, found = tmp_path / "tokenizer.json", RunStore(tmp_path / "runs"), []
     asked = {"question": "role", "project": "shop", "purpose": "answer-question", "tokenizer": str(path)}
     for pattern in (" ", "e"):

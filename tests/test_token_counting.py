@@ -77,7 +77,7 @@ def test_an_unknown_counter_is_an_error_that_lists_the_known_ones() -> None:
 
 
 def test_a_tokenizers_file_counts_under_its_path(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers")
+    pytest.importorskip("tokenizers", reason="needs the extra semantic")
     name = str(tokenizer_file(tmp_path))
     counters = load_counters([BASE, name])
     assert counters.names() == sorted([BASE, name])
@@ -99,13 +99,13 @@ def test_a_tokenizers_file_counts_under_its_path(tmp_path: Path) -> None:
     ],
 )
 def test_a_missing_tokenizer_is_named_and_never_downloaded(name: str, message: str, tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers")
+    pytest.importorskip("tokenizers", reason="needs the extra semantic")
     with pytest.raises(ModelError, match=message):
         load_counter(name, {"TIKTOKEN_CACHE_DIR": str(tmp_path)})
 
 
 def test_a_damaged_tokenizers_file_is_an_error(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers")
+    pytest.importorskip("tokenizers", reason="needs the extra semantic")
     path = tmp_path / "tokenizer.json"
     path.write_text("{", encoding="utf-8")
     with pytest.raises(ModelError, match=r"got one that does not parse"):

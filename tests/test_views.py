@@ -99,7 +99,7 @@ def test_a_picture_is_the_same_bytes_each_time():
 
 
 def test_a_picture_is_drawn_without_a_word_on_standard_error(capfd):
-    pytest.importorskip("pygraphviz")
+    pytest.importorskip("pygraphviz", reason="needs the extra viz")
     view.picture(view.to_dot(LINEAGE))
     assert capfd.readouterr().err == ""
 

@@ -265,7 +265,7 @@ def test_a_value_is_refused_as_a_fresh_run_refuses_it(world, column: str):
 
 
 def test_a_tokenizer_counts_as_in_a_fresh_run(tmp_path):
-    pytest.importorskip("tokenizers")
+    pytest.importorskip("tokenizers", reason="needs the extra semantic")
     file = tokenizer_file(tmp_path)
     world = audited(tmp_path)
     with world.story.open(runs=tmp_path / "runs", tokenizers=[file]) as retriever:

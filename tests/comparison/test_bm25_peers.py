@@ -59,7 +59,7 @@ def test_variants_equal_rank_bm25_refitted_on_the_admissible_rows(variant: str, 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_lucene_equals_bm25s_on_the_admissible_rows(seed: int) -> None:
-    bm25s = pytest.importorskip("bm25s")
+    bm25s = pytest.importorskip("bm25s", reason="needs the extra eval")
     world, question, own = _world(seed)
     documents = [world["rows"][at]["text"].split() for at in own]
     model = bm25s.BM25(method="lucene", k1=1.2, b=0.75, dtype="float64")
