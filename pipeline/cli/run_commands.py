@@ -193,7 +193,7 @@ def verify(
     return EXIT["unreadable"] if unseen and len(unseen) == len(report["witness"]) else EXIT["ok"]
 
 
-FILE_HINT = "rely on nothing in this file: ask for it again, or export the snapshot anew and compare"
+FILE_HINT = "rely on nothing in this file: ask for it again, or export the snapshot again and compare"
 
 
 def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool) -> int:

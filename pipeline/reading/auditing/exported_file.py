@@ -128,7 +128,7 @@ def _held(document: Any, place: str, kind: type = str, at: str = "predicate") ->
 
 
 def _bytes(document: Any, place: str) -> bytes:
-    """What stands in base64 at a place."""
+    """What a place has in base64."""
     try:
         return base64.b64decode(_held(document, place), validate=True)
     except ValueError as error:
@@ -200,8 +200,9 @@ class _Found:
 def _log(statement: Mapping[str, Any]) -> Iterator[str]:
     """The lines chain from the snapshot's own, which names its digest or its manifest, to the head."""
     predicate, bodies = statement["predicate"], _lines(statement)
+    raws: list[str] = predicate["log"]["lines"] or []
     previous = None
-    for place, (raw, body) in enumerate(zip(predicate["log"]["lines"] or (), bodies, strict=True)):
+    for place, (raw, body) in enumerate(zip(raws, bodies, strict=True)):
         hash_, _, text = raw.partition(" ")
         if hashlib.sha256(text.encode()).hexdigest() != hash_ or (
             previous and _held(body, "previous", str, _line(place)) != previous
