@@ -14,7 +14,8 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -166,13 +167,8 @@ def test_batch(bench: Bench, units: Sequence[Unit], report: LeakReport) -> set[T
     shown, found = batch.test(report)
     if len(units) > 1:
         for unit in found[:NARROWED]:
-            alone = LeakReport()
-            test_batch(bench, [unit], alone)
-            what = (
-                "differs alone, too"
-                if alone.differences
-                else "does not differ alone: other tenants' canaries are in it"
-            )
+            alone = _Batch(bench, [unit], planting([unit.case], bench.as_of)).differs()
+            what = "differs alone, too" if alone else "does not differ alone: other tenants' canaries are in it"
             report.narrowed.append(f"{unit.tenant.name}, {unit.case.angle.name}: {what}")
     return {unit.tenant for unit in shown}
 
@@ -196,30 +192,45 @@ class _Batch:
 
     def test(self, report: LeakReport) -> tuple[list[Unit], list[Unit]]:
         """The units that were shown hooks, and those with other answers than before."""
+        with closing(self._states()) as states:
+            _, before = next(states)
+            shown = [unit for unit in self.units if unit.case.name in before.shown]
+            names = {unit.case.name for unit in shown}
+            for unit in self.units:
+                if unit.case.name not in names:
+                    report.skipped.append(f"{unit.tenant.name}, {self.angle}: no row that points to a canary is shown")
+            report.batches += 1
+            for unit in shown:
+                report.count((role, unit.case.angle.gates[reason]) for role, reason in unit.case.pairs())
+            asked = [request_id for request_id in self.probes if _case(request_id) in names]
+            report.probes += sum(not self.probes[request_id].name.startswith("foreign") for request_id in asked)
+            differing: dict[str, Unit] = {}
+            self._add(report, "before", before, names)
+            for state, after in states:
+                differing |= self._compared(report, state, before, after, names)
+                self._add(report, state, after, names)
+            return shown, list(differing.values())
+
+    def differs(self) -> bool:
+        """Whether any answer is another than before; the states after the first with such an answer are not asked."""
+        with closing(self._states()) as states:
+            _, before = next(states)
+            return any(_differing(before, after, before.shown) for _, after in states)
+
+    def _states(self) -> Generator[tuple[str, _Answers], None, None]:
+        """Each state with what it gave, hooks alone first; the runs of any other are gone once the next is asked for."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.bench.pristine, self.corpus, copy_function=_linked)
-        self._publish("hooks", 0)
-        before = self._state("before")
-        shown = [unit for unit in self.units if unit.case.name in before.shown]
-        names = {unit.case.name for unit in shown}
-        for unit in self.units:
-            if unit.case.name not in names:
-                report.skipped.append(f"{unit.tenant.name}, {self.angle}: no row that points to a canary is shown")
-        report.batches += 1
-        for unit in shown:
-            report.count((role, unit.case.angle.gates[reason]) for role, reason in unit.case.pairs())
-        asked = [request_id for request_id in self.probes if _case(request_id) in names]
-        report.probes += sum(not self.probes[request_id].name.startswith("foreign") for request_id in asked)
-        differing: dict[str, Unit] = {}
-        self._add(report, "before", before, names)
-        for minute, state in enumerate(STATES, start=1):
-            self._publish(state, minute)
-            after = self._state(state)
-            differing |= self._compared(report, state, before, after, names)
-            self._add(report, state, after, names)
-            shutil.rmtree(after.folder)
-        shutil.rmtree(self.folder)
-        return shown, list(differing.values())
+        try:
+            self._publish("hooks", 0)
+            yield "before", self._state("before")
+            for minute, state in enumerate(STATES, start=1):
+                self._publish(state, minute)
+                after = self._state(state)
+                yield state, after
+                shutil.rmtree(after.folder)
+        finally:
+            shutil.rmtree(self.folder)
 
     def _publish(self, state: str, minute: int) -> None:
         self.bench.tell(f"{self.angle}: publishing {state}")
@@ -305,13 +316,8 @@ class _Batch:
         self, report: LeakReport, state: str, before: _Answers, after: _Answers, names: set[str]
     ) -> dict[str, Unit]:
         """Add every surface that is not what it was before; the units that they belong to."""
-        other: dict[str, list[str]] = {}
-        for request_id, digests in after.digests.items():
-            if _case(request_id) in names:
-                report.comparisons += len(digests)
-                first = before.digests[request_id]
-                if wrong := [surface for surface, digest in digests.items() if first.get(surface) != digest]:
-                    other[request_id] = wrong
+        report.comparisons += sum(len(found) for id_, found in after.digests.items() if _case(id_) in names)
+        other = _differing(before, after, names)
         looked_up = [request_id for request_id in other if request_id in self.probes][:_DETAILED]
         places = self._places(before, after, looked_up) if looked_up else {}
         for request_id, surfaces in other.items():
@@ -348,6 +354,16 @@ class _Batch:
         tenant = self.of_case[_case(request_id)].tenant
         probe = request_id.partition("/")[2]
         return Leak(tenant.principal, tenant.project, self.angle, state, probe, surface, kind, detail)
+
+
+def _differing(before: _Answers, after: _Answers, names: set[str]) -> dict[str, list[str]]:
+    """The surfaces that are not what they were before, by request, of the cases of these names."""
+    found: dict[str, list[str]] = {}
+    for request_id in filter(lambda id_: _case(id_) in names, after.digests):
+        first, now = before.digests[request_id], after.digests[request_id]
+        if wrong := [surface for surface, digest in now.items() if first.get(surface) != digest]:
+            found[request_id] = wrong
+    return found
 
 
 def _case(request_id: str) -> str:
