@@ -97,11 +97,14 @@ def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
 
 def asking_for_all(grants: GrantsFile, projects: Collection[str] = ()) -> GrantsFile:
     """The same grants, READER in these projects, and one credential that may act as every principal."""
-    reading = {"principal": READER, "own_project": True, "zone": "restricted", "audit": False}
-    reading["users"] = list(grants.principals)
+    reading = {
+        "principal": READER, "own_project": True, "zone": "restricted", "audit": False, "users": list(grants.principals),
+    }  # fmt: skip
+    asking = {
+        "rule_id": ASKER, "principal": ASKER, "own_project": False, "zone": "public", "audit": False,
+        "act_as": [*grants.principals, READER],
+    }  # fmt: skip
     rows = [{**reading, "rule_id": f"{READER}.{project}", "project": project} for project in projects]
-    asking = {"principal": ASKER, "own_project": False, "zone": "public", "audit": False}
-    asking |= {"rule_id": ASKER, "act_as": [*grants.principals, READER]}
     table = pa.concat_tables([grants.table, GRANTS.from_rows([*rows, asking])]).sort_by("rule_id").combine_chunks()
     return replace(grants, table=table, principals=(*grants.principals, ASKER, READER))
 

@@ -48,7 +48,11 @@ def in_manifest(took: Mapping[str, Took]) -> dict[str, Any]:
 
 
 def of_manifest(manifest: Mapping[str, Any]) -> dict[str, Took]:
-    """What a manifest says, by snapshot."""
+    """What a manifest says, by snapshot.
+
+    Raises:
+        LookupError, TypeError, ValueError: it is damaged.
+    """
     names = manifest.get(TIMED, ())
     return {
         name: Took(
