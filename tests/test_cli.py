@@ -384,7 +384,10 @@ def test_doctor_alerts_on_records_that_nobody_has_modified_for_thirty_days(shop,
     assert records() is None
     for name in ("fees", "dates"):
         (shop / f"{name}.csv").write_text("id,fee\nENG-001,$1\n")
-    assert run("index", "--sot", "fees.csv", "--sot", "dates.csv", "--project", "shop", "--no-semantic", capsys=capsys)[0] == 0
+    assert (
+        run("index", "--sot", "fees.csv", "--sot", "dates.csv", "--project", "shop", "--no-semantic", capsys=capsys)[0]
+        == 0
+    )
     assert (records()["status"], records()["found"]) == ("ok", "2 files of records, each modified within 30 days")
     old = time.time() - 31 * 86_400
     (shop / "fees.csv").write_text("id,fee\nENG-001,$2\n")
