@@ -20,6 +20,7 @@ import yaml
 from command_line import run
 from scoped_retrieval.nodes import audit_snapshot, rendering, scope_resolution
 from scoped_retrieval.nodes.errors import AccessError, InputError
+from scoped_retrieval.nodes.vocabulary import Vocabulary
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
 from scoped_retrieval.pipeline.config.grants import load_grants
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
@@ -27,7 +28,7 @@ from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus, heads, manifest
 from scoped_retrieval.pipeline.demo import run_demo
 from scoped_retrieval.pipeline.evaluation import lost_gold
-from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, batches, leak_test, surfaces
+from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, batches, leak_test, surfaces, through_servers
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
@@ -53,6 +54,12 @@ def indoors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asks over HTTP and MCP, and one tenant lists: for faults that are seen in answers, or in the lists of one."""
     monkeypatch.setattr(batches, "THROUGH_DOORS", 0)
     monkeypatch.setattr(batches, "LISTED", 1)
+
+
+@pytest.fixture
+def one_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HTTP and MCP are asked for a snapshot in one format: for faults that are in no format."""
+    monkeypatch.setattr(through_servers, "FORMATS", Vocabulary("format", ("block",), {}))
 
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -282,6 +289,7 @@ def _as_auditor(seen: pa.Table) -> pa.Table:
         (gold_of_everything, "why --gold"),
     ],
 )
+@pytest.mark.usefixtures("one_format")
 def test_a_list_that_tells_of_rows_out_of_scope_is_found(
     plant: Plant, surface: str, crowd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,6 +423,7 @@ def test_a_test_without_tenants_is_no_success(demo: Path) -> None:
         probed(demo, requests=[{"question": "default role", "project": "billing", "purpose": "fix-test"}])
 
 
+@pytest.mark.usefixtures("one_format")
 def test_an_answer_of_a_door_that_tells_of_rows_out_of_scope_is_found(
     demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -433,6 +442,7 @@ def test_an_answer_of_a_door_that_tells_of_rows_out_of_scope_is_found(
     assert {leak.surface for leak in report.leaks} <= {"HTTP retrieve", "HTTP expand", "MCP scoped_retrieve"}
 
 
+@pytest.mark.usefixtures("one_format")
 def test_a_list_of_a_door_that_tells_of_a_row_out_of_scope_is_found(
     crowd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
