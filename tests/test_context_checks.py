@@ -216,6 +216,14 @@ def test_an_output_takes_time_in_proportion_to_its_length(text: str):
     assert summary_of(text) is None
 
 
+def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
+    for payload in ({"exitCode": 1}, {"exitCode": 1, "stdout": ""}, {"timedOut": True}):
+        assert ended("pytest -q", **{"stdout": "", **payload}) == (
+            "pytest -q: failed and printed nothing",
+            "pytest -q: failed",
+        )
+
+
 @pytest.mark.parametrize(
     ("payload", "passes"),
     [
@@ -225,6 +233,8 @@ def test_an_output_takes_time_in_proportion_to_its_length(text: str):
         ({"text": "done", "failed": False}, True),
         ({"text": "done", "exitCode": 0}, True),
         ({"command": "pytest", "text": "3 failed", "failed": False}, False),
+        ({"command": "pytest", "passed": True, "exitCode": 1}, False),
+        ({"text": "all pass", "exitCode": 2}, False),
     ],
 )
 def test_a_verification_says_how_it_came_out(payload: dict[str, Any], passes: bool | None):

@@ -19,13 +19,14 @@ PROHIBITED = (
     "The vendor folder is read-only.", "Nobody commits without a ticket.", "It is forbidden to skip hooks.", "Stop before the release branch is touched.",
     "Keep out of vendor/.", "Hands off the lexer.", "Stay within packages/parser.", "Skipping hooks is not allowed.", "Force pushes are prohibited.",
     "The schema is frozen.", "Fix the parser, not the lexer.", "Comments stay as they are unless they are wrong.", "I don\u2019t want you to rewrite it.",
+    "Steer clear of the billing code.", "Nothing under infra/ may change.", "I'd rather you didn't touch the lockfile.",
     "Leave config.py as it is.", "I'd rather you left the schema alone.", "不要修改生成的文件。", "🚫 force pushes",
 )  # fmt: skip
 APPROVED = (
     "Ask before adding a dependency.", "A maintainer approves every schema change.", "Get permission from the owner of the module.",
     "Confirm destructive commands with the user.", "Deployments need sign-off.", "Check with me before you merge.", "Consult the security team first.",
     "Wait for a human before merging.", "Escalate failing releases to the owner.", "Tell me which files you delete.", "Run it by me first.",
-    "Let me review the migration.", "Nothing ships without asking.", "Deploy only after approval.", "发布前必须得到批准。",
+    "Let me review the migration.", "Nothing ships without asking.", "Deploy only after approval.", "发布前必须得到批准。", "Ping me ahead of any migration.", "Deploys need a thumbs-up from Anna.", "Releases wait for Ben's green light.",
 )  # fmt: skip
 CHECKED = (
     "Run pnpm test after each change.", "All tests must pass.", "Lint before you commit.", "Verify the fix with the failing test.", "Make sure the build is green.",

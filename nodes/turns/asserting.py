@@ -150,7 +150,13 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     named = pc.coalesce(command.cast(_TEXT), said.cast(_TEXT))
     outcome = pc.replace_substring(of.column("check_outcome"), pattern="unknown", replacement="outcome unknown")
     yield of.facts("command", ran & of.has("command") & of.shown, of.one, command)
-    yield of.each("failure", "check_fails", failing & of.shown, said)
+    quiet = pc.equal(pc.fill_null(said.cast(_TEXT), ""), "")
+    fails = pc.if_else(
+        quiet,
+        joined(pc.coalesce(command.cast(_TEXT), pa.scalar("a check", _TEXT)), ": failed and printed nothing"),
+        said.cast(_TEXT),
+    )
+    yield of.each("failure", "check_fails", failing & of.shown, fails)
     yield of.each("cleared", "check_clears", passing & of.shown)
     yield of.facts("verification", check & of.shown, of.one, joined(named, ": ", outcome))
     yield of.facts("verification", check & ~of.shown, of.one, of.none)

@@ -29,8 +29,8 @@ _NEGATED = (
 )
 _FORBIDDEN = (
     r"\b(?:avoid\w*|forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
-    r"(?:keep|stay)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
-    r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside)|nobody|no\s+one|nowhere|"
+    r"(?:keep|stay|steer)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
+    r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside|(?:[\w./`*-]+\s+){0,6}(?:may|must|should|shall|can)\b)|(?:rather|prefer|better)\s+(?:if\s+|that\s+)?you\s+(?:did|do|would)\s*(?:not|n't)|nobody|no\s+one|nowhere|"
     r"none\s+of|instead\s+of|rather\s+than|restrict\w*|limited?\s+to|confine\w*|preserve\w*|ignore|exclude\w*|reserve[ds]?|reject\w*|"
     r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
     r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
@@ -41,7 +41,7 @@ _FORBIDDEN = (
 _APPROVAL = (
     r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
     r"check\s+with|wait\s+(?:for|until|on)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
-    r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify)\s+(?:me|us|the\s+\w+)|notify|"
+    r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify|ping)\s+(?:me|us|the\s+\w+)|thumbs[- ]up|green[- ]?light\w*|notify|"
     r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
     r"when\s+(?:in\s+doubt|unsure)|if\s+(?:you\s+are\s+)?(?:in\s+doubt|unsure|unclear|uncertain|ambiguous)|uncertain)\b"
 )

@@ -111,9 +111,11 @@ def _verified(words: str, flag: bool | None, code: int | None, *, timed_out: boo
         return "failed"
     if running:
         return "unknown"
+    if code:
+        return "failed"
     told = told_outcome(words) if flag is None else flag
     if told is None:
-        return "unknown" if code is None else "failed" if code else "passed"
+        return "unknown" if code is None else "passed"
     return "passed" if told else "failed"
 
 
