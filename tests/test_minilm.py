@@ -51,12 +51,16 @@ def test_weights_have_a_step_per_output():
     assert layer.unit.tolist() == pytest.approx([1, 0, 2], abs=1e-6)
 
 
-def test_sums_of_a_layer_are_exact_and_those_of_both_bytes_lie_apart():
+@pytest.mark.parametrize("in_bytes", [True, False], ids=["in bytes", "in float32"])
+@pytest.mark.parametrize("inputs", [40, 1040, 1041, 4 * WIDTH])
+def test_sums_of_a_layer_are_exact_and_those_of_both_bytes_lie_apart(inputs: int, in_bytes: bool):
     rng = np.random.default_rng(3)
-    weight = rng.integers(-126, 127, size=(6, 40)).astype(np.float32)
+    weight = rng.integers(-126, 127, size=(6, inputs)).astype(np.float32)
     weight[:, 0] = 127  # then bytes hold them all
-    rows = rng.integers(-127, 128, size=(2, 9, 40)).astype(np.int8)
-    layer = Linear(weight, np.zeros(6, dtype=np.float32))
+    weight[0] = 127
+    rows = rng.integers(-127, 128, size=(2, 9, inputs)).astype(np.int8)
+    rows[0, 0], rows[0, 1] = 127, -127
+    layer = Linear(weight, np.zeros(6, dtype=np.float32), in_bytes=in_bytes)
     assert layer.unit.tolist() == [1] * 6
     assert np.array_equal(layer.sums(rows, room(18, 6)), rows.astype(np.int64) @ weight.T.astype(np.int64))
 
