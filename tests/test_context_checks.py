@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from context_session import Session, projected
 from scoped_retrieval.pipeline.context.check_lines import checks_of
+from scoped_retrieval.pipeline.context.outcomes import told_outcome
 from scoped_retrieval.pipeline.context.summaries import summary_of
 
 NO_CHECKS = (
@@ -225,6 +226,50 @@ def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
 
 
 @pytest.mark.parametrize(
+    "says",
+    [
+        *({name: True} for name in ("interrupted", "cancelled", "canceled", "aborted", "killed", "failed", "isError", "is_error")),
+        *({name: False} for name in ("success", "passed", "ok")), {"timedOut": False, "interrupted": True}, {"timedOut": "true"}, {"signal": "SIGKILL"},
+        {"success": "false"}, {"passed": 0}, {"failed": False, "success": False},
+        *({"status": word} for word in ("failed", "error", "timed-out", "Cancelled", "interrupted")), {"outcome": "failed"},
+    ],
+)  # fmt: skip
+def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_did_not_pass_is_believed(says: dict[str, Any]):
+    failure, verification = ended("pytest", "5 passed in 0.1s", exitCode=0, **says)
+    assert failure and verification == "pytest: failed"
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest")
+    session.add("verification.finished", turn=2, command="pytest", exitCode=0, **says)
+    assert projected(session).state["failure"]
+
+
+def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
+    for says in (
+        {"interrupted": False, "signal": None},
+        {"killed": 0, "aborted": ""},
+        {"status": "completed"},
+        {"success": True},
+    ):
+        assert ended("pytest", "5 passed in 0.1s", exitCode=0, **says) == (None, "pytest: passed")
+    assert ended("pytest", "...", exitCode=0, status="running")[1] == "pytest: outcome unknown"
+    assert (
+        ended("pytest", "Command was manually backgrounded by user with ID: b1", exitCode=0)[1]
+        == "pytest: outcome unknown"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "passed"),
+    [
+        ("2 of 5 tests pass", False), ("3/5 checks passed", False), ("5 of 5 tests pass", True), ("The tests did not succeed", False), ("it doesn't pass", False),
+        ("Nothing passed", False), ("Tests would pass if fixed", None), ("should pass now", None), ("测试失败", False), ("测试未通过", False), ("没有失败", True),
+    ],
+)  # fmt: skip
+def test_a_sentence_of_a_verification_is_no_pass_where_it_denies_or_hopes_for_one(words: str, passed: bool | None):
+    assert told_outcome(words) is passed
+
+
+@pytest.mark.parametrize(
     ("payload", "passes"),
     [
         ({"text": "3 failed"}, False),
@@ -232,6 +277,8 @@ def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
         ({"text": "done"}, None),
         ({"text": "done", "failed": False}, True),
         ({"text": "done", "exitCode": 0}, True),
+        ({"text": "skipped, not run", "exitCode": 0}, None),
+        ({"text": "测试失败", "exitCode": 0}, False),
         ({"command": "pytest", "text": "3 failed", "failed": False}, False),
         ({"command": "pytest", "passed": True, "exitCode": 1}, False),
         ({"text": "all pass", "exitCode": 2}, False),

@@ -34,6 +34,8 @@ def event(**fields: Any) -> dict[str, Any]:
         ({"id": None}, "Expected the event's id, got nothing - at events[0].id"),
         ({"createdAt": None}, "Expected an ISO 8601 instant with a time zone, got nothing - at events[0].createdAt"),
         ({"createdAt": "2026-05-20T08:00:00"}, "events[0].createdAt"),
+        ({"createdAt": 5}, "Expected milliseconds since 1970, from the year 2000 on, got 5 - at events[0].createdAt"),
+        ({"createdAt": 1_779_264_000}, "Expected milliseconds since 1970"),
         ({"sessionId": "other"}, "Expected events of session 'session', got 'other' - at events[0].sessionId"),
         ({"kind": "phase.changed", "payload": {"phase": "dreaming"}}, "Expected one of diagnosing, planning"),
         ({"kind": "phase.changed", "payload": {}}, "Expected one of diagnosing, planning"),

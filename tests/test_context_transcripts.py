@@ -601,6 +601,47 @@ def test_a_change_of_a_file_says_what_went_and_what_came(call_: tuple[str, dict[
     assert [event["payload"]["text"] for event in made.events if event["kind"] == "file.modified"] == [diff]
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", {"stdout": "", "stderr": "", "interrupted": False, "backgroundTaskId": "b1"}),
+        ("Command was manually backgrounded by user with ID: b1", {"stdout": "", "stderr": ""}),
+        ("...", {"stdout": "...", "stderr": "", "returnCodeInterpretation": "Condition is false"}),
+    ],
+)
+def test_a_command_that_went_to_the_background_or_has_another_code_than_0_has_no_exit_code(
+    text: str, told: dict[str, Any]
+):
+    rows = claude(call("m1", "t1", "Bash", command="pytest"), result("t1", text, told))
+    assert "exitCode" not in claude_code.events_of(rows, "s").events[-1]["payload"]
+
+
+ODD = (
+    ("TodoWrite", {"todos": 5}, {}), ("Bash", {"command": "ls"}, {"exitCode": 2**40}), ("Bash", {"command": "ls"}, {"exitCode": True}),
+    ("Read", {"file_path": "/a"}, {"file": {"startLine": 2**40, "numLines": 1, "content": "x"}}), ("Read", {"file_path": "/a", "limit": 2**70}, {}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "given", "told"), ODD)
+def test_a_field_of_a_transcript_that_is_not_what_it_was_stops_no_import(
+    tool: str, given: dict[str, Any], told: dict[str, Any]
+):
+    rows = claude(
+        {"type": "user", "message": {"content": "Go."}}, call("m1", "t1", tool, **given), result("t1", "x", told)
+    )
+    events = claude_code.events_of(rows, "s").events
+    assert ContextPolicy().project(events=events).status == "ok"
+
+
+def test_json_that_nests_too_deep_is_told_in_a_log_and_a_word_in_a_rollout(tmp_path: Path, capsys: Any):
+    deep = "[" * 100_000
+    (tmp_path / "log.jsonl").write_text(f"{deep}\n")
+    code, _, err = run("context", "project", str(tmp_path / "log.jsonl"), "--no-record", capsys=capsys)
+    assert code == 2 and "too deep nesting" in err
+    rows = codex(said("user", "Go."), called("c1", "shell", deep), output("c1", deep))
+    assert events_in(rows, tmp_path)[1][-1]["payload"]["stdout"] == deep
+
+
 def test_a_command_in_the_background_has_no_exit_code():
     records = claude(
         user("Test."),

@@ -33,15 +33,32 @@ CHECKED = (
     "Type checks are required.", "Every bug fix needs to have a regression test.", "Check that the changelog is there.", "Validate the schema with the script.",
     "Always format with ruff.", "Remember to rebuild the fixtures.", "Keep the tests green.", "Double-check the numbers.", "提交前请先运行测试。",
 )  # fmt: skip
+PLAINLY_SAID = (
+    "dont commit anything", "you shouldnt push", "Do **not** push.", "Do _not_ push.", "do *not* deploy", "Pls no commits.", "Zero new dependencies.",
+    "Fix it without changing the API.", "Do this without touching the tests.", "Without breaking the CLI.", "We can't drop Python 3.8 support.",
+    "pushing isn't allowed", "sudo is not okay", "Change nothing outside src.", "Commit nothing.", "Stick to src/.", "Keep it to one file.", "The config is immutable.",
+    "main is protected", "I'll merge it myself.", "Merging is up to me.", "nothing goes to prod until I say so", "I want to review every migration before it runs.",
+    "每次修改后都要跑一遍测试。", "保持向后兼容。", "避免修改旧代码。", "仅允许读取文件。", "不允许推送", "不使用 eval", "禁用 eval", "不动数据库", "不改接口", "接口不变", "绝不提交",
+    "停止部署", "测试通过后才能提交", "提交之前要测试", "只改 src", "仅在 src 修改", "限制在 src", "由我来部署", "问过我再改", "讓我審一下", "審查後再合併", "不許更動",
+)  # fmt: skip
 PLAIN = ("The parser lives in this folder.", "Commit c0ffee introduced it.", "We love small modules.", "Ben wrote the first version in 2019.", "The weather is fine.")  # fmt: skip
 PASSING = (
     "Now fix the serializer.", "Thanks, looks good.", "What does parse() do?", "I don't know why it fails.", "It doesn't work.", "There's no error now.",
     "No, the other file.", "Run the tests again please.", "It still does not compile.", "I can't reproduce it.", "Why did you change parser.ts?", "Go on.",
 )  # fmt: skip
 DUTIES = (*PROHIBITED, *APPROVED, *CHECKED)
+REPORTED = (
+    "it dont work",
+    "i cant open the page",
+    "It wont start.",
+    "看看这个错误",
+    "修复解析器",
+    "为什么失败",
+    "谢谢",
+)
 
 
-@pytest.mark.parametrize("sentence", DUTIES)
+@pytest.mark.parametrize("sentence", [*DUTIES, *PLAINLY_SAID])
 def test_a_duty_is_known_in_rules_and_in_messages(sentence: str):
     assert is_duty(sentence) and binds(sentence)
 
@@ -51,7 +68,7 @@ def test_a_section_of_plain_sentences_may_be_a_reference(sentence: str):
     assert not is_duty(sentence) and not binds(sentence)
 
 
-@pytest.mark.parametrize("sentence", PASSING)
+@pytest.mark.parametrize("sentence", [*PASSING, *REPORTED])
 def test_what_a_user_says_in_passing_binds_nothing(sentence: str):
     assert not binds(sentence)
 

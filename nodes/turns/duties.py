@@ -24,25 +24,27 @@ from .tagged import INLINE, blocks_of
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
 _NEGATED = (
-    r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|never|not\s+(?:be\s+)?"
-    r"(?:allowed|permitted|touch|change|edit|modify|commit|push|use|add|remove|delete|to\b|ever|part\s+of))\b"
+    r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|(?:do|must|should|need|ca|wo)nt|never|(?:not|(?:is|are)n't)\s+(?:be\s+)?"
+    r"(?:allowed|permitted|ok|okay|acceptable|touch|change|edit|modify|commit|push|use|add|remove|delete|to\b|ever|part\s+of))\b"
 )
 _FORBIDDEN = (
-    r"\b(?:avoid\w*|forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
+    r"\b(?:avoid\w*|abstain|desist|cease|illegal|immutable|protected|append-only|myself|up\s+to\s+(?:me|us)|until\s+(?:i|we)|without\s+\w+ing|stick\s+to|"
+    r"(?:chang|edit|modify|touch|commit|push|merg|delet|remov|renam|install|deploy|releas|publish|add)e?\s+nothing|(?:keep|limit)\s+(?:it|them|this|(?:\w+\s+)?(?:changes?|edits?|tests?|files?))\s+(?:to|as|within|inside)|"
+    r"forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
     r"(?:keep|stay|steer)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
     r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside|(?:[\w./`*-]+\s+){0,6}(?:may|must|should|shall|can)\b)|(?:rather|prefer|better)\s+(?:if\s+|that\s+)?you\s+(?:did|do|would)\s*(?:not|n't)|nobody|no\s+one|nowhere|"
     r"none\s+of|instead\s+of|rather\s+than|restrict\w*|limited?\s+to|confine\w*|preserve\w*|ignore|exclude\w*|reserve[ds]?|reject\w*|"
     r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
     r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
     r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
-    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]*no(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
+    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]*(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
     r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]*(?:stop|halt|pause|hold)\b"
 )
 _APPROVAL = (
     r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
     r"check\s+with|wait\s+(?:for|until|on)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
     r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify|ping)\s+(?:me|us|the\s+\w+)|thumbs[- ]up|green[- ]?light\w*|notify|"
-    r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
+    r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|(?:want|like|need|going|have)\s+to\s+(?:review|approve|sign)\b|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
     r"when\s+(?:in\s+doubt|unsure)|if\s+(?:you\s+are\s+)?(?:in\s+doubt|unsure|unclear|uncertain|ambiguous)|uncertain)\b"
 )
 _CHECKED = (
@@ -56,12 +58,17 @@ _CHECKED = (
     r"(?:run|re-?run|execute)\b[^.\n]{0,80}\b(?:before|after|each|every|first|whenever|automatically)\b)"
 )
 _MARKED = r"[\u274c\U0001f6ab\u26d4\u26a0\u270b\U0001f6d1\U0001f512]"
-_CJK = "不要|不得|不應|不应|必須|許可|许可|請勿|请勿|嚴禁|严禁|不许|不能|不可|不准|别|勿|禁止|必须|務必|务必|請先|请先|先问|确认|確認|批准|审批|審批|同意|验证|驗證|确保|確保|只能|仅限|除非|未经|未經|先.{0,6}再|运行测试|跑测试"
+_CJK = (
+    "不(?:[要得應应该該宜必用许許能可准動动改变變碰超删刪加推再]|允[许許]|使用|修改|引入|增加|新增|添加|提交|合[并併]|部署|[发發]布|依[赖賴])|[绝絕从從永]不|"
+    "避免|以免|防止|杜[绝絕]|禁|停止|[暂暫]停|切忌|[严嚴]格|[谨謹]慎|小心|必[须須]|[许許]可|別|别|勿|[务務]必|[请請]先|先.{0,6}再|[后後]再|才[能可]|方可|前(?:要|先|需|必)|都[要须須得]|"
+    "[问問][过過]?我|由我|[让讓]我|我[来來]|我要.{0,6}[看审審]|[确確][认認保]|批准|[审審]批|同意|[验驗][证證]|除非|未[经經]|保持|保留|[维維]持|原[样樣]|"
+    "[仅僅只](?:允[许許]|可|准|能|限|在|改|用|[动動]|修改|[读讀])|限[于於制]|[运運]行[测測][试試]|跑[测測][试試]"
+)
 """Words of duty in Chinese: negations, musts, approvals, checks."""
 _BINDS = re.compile(f"(?im){_NEGATED}|{_FORBIDDEN}|{_APPROVAL}|{_CHECKED}|{_MARKED}|{_CJK}")
 _STATED = re.compile(
-    r"(?i)\b(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?(?:(?:do|does|did|could|will|would|was|is)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't)"
-    r"(?!\s+(?:want|like|think|recommend|touch|change|be\s+(?:touch|chang|edit|modif)))|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
+    r"(?i)\b(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?(?:(?:do|does|did|could|will|would|was|is)\s*(?:not|n't|nt)|can(?:not|'t|t|\s+not)|wo(?:n't|nt))"
+    r"(?!\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge|be\s+(?:touch|chang|edit|modif)))|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
 )
 """Reports of what does not work, which forbid nothing."""
 _SOFT = (
@@ -90,6 +97,7 @@ _LOGGED = re.compile(
 )
 """How lines of logs, traces and diffs begin."""
 _SPELLED = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'", "`": "", "\u00a0": " ", "\u202f": " ", "\u200b": None, "\u2060": None, "\ufeff": None, "\u2011": "-"})  # fmt: skip
+_EMPHASIS = re.compile(r"(?<![\w*])[*_]{1,3}(?=\w)|(?<=\w)[*_]{1,3}(?![\w*])")
 _BREAK = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)")
 _FENCES = ("```", "~~~")
 _ITEM = re.compile(r"\s*(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\||>)")
@@ -175,14 +183,18 @@ def sections(text: str) -> list[str]:
 
 def binds(said: str) -> bool:
     """Whether a user's words forbid something, ask for an approval, or ask for a check."""
-    plain = _STATED.sub(" ", said.translate(_SPELLED))
-    return bool(_BINDS.search(plain))
+    return bool(_BINDS.search(_STATED.sub(" ", _plain(said))))
 
 
 def is_duty(text: str) -> bool:
     """Whether a text of rules prohibits, asks for an approval or a check: as `binds`, and by softer words as well."""
-    plain = text.translate(_SPELLED)
+    plain = _plain(text)
     return bool(_BINDS.search(plain) or _DUTY.search(plain))
+
+
+def _plain(text: str) -> str:
+    """A text without the marks of emphasis in front of and behind its words, and with one spelling of apostrophes and spaces."""
+    return _EMPHASIS.sub("", text.translate(_SPELLED))
 
 
 def binding(said: str) -> str | None:

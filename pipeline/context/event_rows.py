@@ -24,7 +24,7 @@ from .changes import may_change
 from .checks import place_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
-from .outcomes import checked
+from .outcomes import checked, stopped
 from .permissions import ABOUT_PERMISSIONS, action_of, grants
 
 __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "recalled_row", "sight_of"]
@@ -69,7 +69,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     if kind in ABOUT_PERMISSIONS:
         command = action_of(payload, command)
     code = _exit_code(payload)
-    timed_out = given == "timeout" or payload.value("timedOut", "timed_out") is True
+    timed_out = given == "timeout" or stopped(payload)
     root = one_path(payload.text("root", "workspaceRoot", "workspace_root")) or ""
     folder = place_of(one_path(payload.text("cwd", "workdir", "workingDirectory", "working_directory")) or "", root)
     check = checked(kind, payload, command, text, folder=folder, root=root, code=code, timed_out=timed_out)

@@ -30,6 +30,9 @@ from .masking import listed, masked_values
 
 __all__ = ["LogReader", "LogTables", "identity_of", "read_events"]
 
+_FIRST = datetime(2000, 1, 1, tzinfo=UTC)
+"""What a number says earlier is no time of an event: it counts seconds, or something else."""
+
 
 @dataclass(frozen=True)
 class LogTables:
@@ -122,6 +125,10 @@ class LogReader:
         if created is None:
             raise InputError.expected("an ISO 8601 instant with a time zone", None, f"{record.at}.createdAt")
         created = created.astimezone(UTC)
+        if created < _FIRST and not isinstance(given_at := record.value("createdAt", "created_at", "timestamp"), str):
+            raise InputError.expected("milliseconds since 1970, from the year 2000 on", given_at,
+                                      record.place("createdAt", "created_at", "timestamp"),
+                                      hint="a number of seconds is one of milliseconds once it is multiplied by 1000.")  # fmt: skip
         session = record.identifier("sessionId", "session_id")
         if session is not None and session != self.session_id:
             raise InputError.described(

@@ -187,9 +187,9 @@ def _plain(value: Any) -> Any:
 
 
 def is_json(line: bytes) -> bool:
-    """Whether a line is JSON of any kind."""
+    """Whether a line is JSON of any kind that can be read."""
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True

@@ -1,6 +1,6 @@
 """How a check came out, and which failures it ends: by what ran, where, how it ended, and what it printed at its end.
 
-Gives: `checked`, the columns of an event that say so, and `told_outcome` of a sentence.
+Gives: `checked`, the columns of an event that say so, `stopped`, and `told_outcome` of a sentence.
 
 Note: a pass needs two things: a command line that is understood, and an exit code of 0 that is the check's own or a summary of its own
 in which tests passed. Whatever is not known to be a pass or a failure is unknown, and ends nothing.
@@ -18,18 +18,45 @@ from .checks import EVERYTHING
 from .observations import report_passed
 from .summaries import summary_of
 
-__all__ = ["checked", "told_outcome"]
+__all__ = ["checked", "stopped", "told_outcome"]
 
 HEAD = 400
 _RUNNING = re.compile(
-    r"(?i)\b(?:command (?:is )?(?:still )?running in (?:the )?background|process running with (?:session|process)|moved to (?:the )?background|"
+    r"(?i)\b(?:command (?:is )?(?:still )?running in (?:the )?background|process running with (?:session|process)|moved to (?:the )?background|(?:manually )?backgrounded by|"
     r"running in (?:the )?background with id)"
 )
 _SAYS_SO = re.compile(r"(?i)\b(?:pass(?:es|ed|ing)?|succe(?:eds?|eded|ss|ssful)|all green|ok)\b")
-_SAYS_NOT = re.compile(r"(?i)\b(?:fail(?:s|ed|ing|ures?)?|broken|errors?|not (?:pass|ok)\w*)\b")
-_NONE_OF = re.compile(r"(?i)\b(?:0|no|zero|without(?: any)?) (?:\w+ )?(?:fail(?:ed|ing|ures?)|errors?)\b")
+_SAYS_NOT = re.compile(
+    r"(?i)\b(?:fail(?:s|ed|ing|ures?)?|broken|errors?|unsuccessful(?:ly)?|(?:not|never)(?: yet)? (?:pass|ok|succe)\w*|"
+    r"(?:nothing|none|no \w+) (?:pass|succe)\w*)\b|n['\u2019]t (?:pass|succe)|失败|报错|错误|[未没不](?:有|能)?通过"
+)
+_NONE_OF = re.compile(
+    r"(?i)\b(?:0|no|zero|without(?: any)?) (?:\w+ )?(?:fail(?:ed|ing|ures?)|errors?)\b|(?:没有|无|\b0 ?[个项]?)(?:失败|报错|错误)"
+)
+_PART_OF = re.compile(r"(?i)\b(?P<some>\d+)(?: (?:out )?of |/)(?P<all>\d+)\b(?=[^.\n]*\bpass)")
+_NOT_YET = re.compile(
+    r"(?i)\b(?:would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to)\b"
+)
+"""Words of what is hoped for."""
+_NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
+_TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
+"""Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
+_STATES = {
+    **dict.fromkeys(("passed", "pass", "success", "succeeded", "ok"), "passed"),
+    **dict.fromkeys(("failed", "fail", "failure", "error", "errored"), "failed"),
+    **dict.fromkeys(("timeout", "timed_out", "interrupted", "cancelled", "canceled", "aborted", "killed"), "failed"),
+    **dict.fromkeys(("running", "pending", "queued", "started", "in_progress"), "running"),
+}
+"""What `status` and `outcome` say; other words of theirs say nothing of a check."""
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+_STOPPED = ("timedOut", "timed_out", "interrupted", "cancelled", "canceled", "aborted", "killed", "signal")
 _RUNS_ON = (("running",), ("background", "inBackground", "runInBackground", "run_in_background"))
 """Fields by which a harness says that a command still runs."""
+
+
+def stopped(payload: Record) -> bool:
+    """Whether a harness says that a command did not come to its end: it was interrupted, killed, or took too long."""
+    return any((payload.value(name) or False) not in (False, "false", "0") for name in _STOPPED)
 
 
 def checked(
@@ -51,14 +78,16 @@ def checked(
     if not checks and not verification:
         return dict.fromkeys(("check_scope", "check_outcome", "check_clears", "check_fails"))
     words = text or payload.text("summary") or ""
-    running = any(payload.value(*names) is True for names in _RUNS_ON) or bool(_RUNNING.search(words[:HEAD]))
+    says = _says(payload)
+    running = says == "running" or bool(_RUNNING.search(words[:HEAD]))
+    running |= any(payload.value(*names) is True for names in _RUNS_ON)
     told = [_report(words) or summary_of(words, ran.check.program) for ran in checks]
     if verification:
-        outcome = _verified(words, _flag(payload), code, timed_out=timed_out, running=running)
+        outcome = _verified(words, says, code, timed_out=timed_out, running=running)
         known = all(ran.stands and ran.check.understood for ran in checks)
         outcome = "unknown" if outcome == "passed" and not known else outcome
     else:
-        outcome = _outcome(checks, told, code=code, timed_out=timed_out, running=running)
+        outcome = _outcome(checks, told, code=code, failed=timed_out or says == "failed", running=running)
     failing = [ran for ran, each in zip(checks, told, strict=True) if each == "failed"] or checks
     names = [ran.check.name for ran in checks] or [f"verification {command or ''}".strip()]
     return {
@@ -82,10 +111,10 @@ def _failed(checks: Sequence[Ran], names: list[str]) -> list[str]:
 
 
 def _outcome(
-    checks: Sequence[Ran], told: Sequence[str | None], *, code: int | None, timed_out: bool, running: bool
+    checks: Sequence[Ran], told: Sequence[str | None], *, code: int | None, failed: bool, running: bool
 ) -> str:
     """How the checks of a command came out together, with what the output says of each."""
-    if "failed" in told or timed_out:
+    if failed or "failed" in told:
         return "failed"
     if running:
         return "unknown"
@@ -104,18 +133,18 @@ def _has_passed(ran: Ran, said: str | None, code: int | None) -> bool:
     return said == "passed" or ran.check.understood or ran.check.family not in ("test", "all")
 
 
-def _verified(words: str, flag: bool | None, code: int | None, *, timed_out: bool, running: bool) -> str:
+def _verified(words: str, says: str | None, code: int | None, *, timed_out: bool, running: bool) -> str:
     """What a verification says of itself: in its text, beside it, and by an exit code."""
     said = _report(words) or summary_of(words)
-    if said == "failed" or timed_out:
+    if "failed" in (said, says) or timed_out:
         return "failed"
     if running:
         return "unknown"
     if code:
         return "failed"
-    told = told_outcome(words) if flag is None else flag
+    told = told_outcome(words) if says is None else says == "passed"
     if told is None:
-        return "unknown" if code is None else "passed"
+        return "unknown" if code is None or said == "nothing" or _NOT_RUN.search(words) else "passed"
     return "passed" if told else "failed"
 
 
@@ -125,12 +154,15 @@ def _report(text: str) -> str | None:
     return None if passed is None else "passed" if passed else "failed"
 
 
-def _flag(payload: Record) -> bool | None:
-    """What a verification says of itself beside its text."""
-    for name, passed in (("failed", False), ("passed", True), ("success", True), ("ok", True)):
-        if isinstance(value := payload.value(name), bool):
-            return value is passed
-    return None
+def _says(payload: Record) -> str | None:
+    """What a harness says beside the text: `failed` where any of its fields does, `running`, `passed`, or nothing."""
+    said: set[str | None] = set()
+    for name, passed in _TOLD.items():
+        truth = _TRUTH.get(str(payload.value(name)).lower())
+        said |= {None if truth is None else "passed" if truth is passed else "failed"}
+    for name in ("status", "outcome"):
+        said |= {_STATES.get(str(payload.value(name)).strip().lower().replace("-", "_"))}
+    return next((each for each in ("failed", "running", "passed") if each in said), None)
 
 
 def told_outcome(text: str) -> bool | None:
@@ -138,6 +170,9 @@ def told_outcome(text: str) -> bool | None:
     found = summary_of(text)
     if found in ("passed", "failed"):
         return found == "passed"
-    if _SAYS_NOT.search(_NONE_OF.sub(" ", text)):
+    some = [each for each in _PART_OF.finditer(text) if int(each["some"]) < int(each["all"])]
+    if some or _SAYS_NOT.search(_NONE_OF.sub(" ", text)):
         return False
+    if _NOT_YET.search(text):
+        return None
     return True if _SAYS_SO.search(text) or _NONE_OF.search(text) else None

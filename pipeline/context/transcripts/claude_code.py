@@ -15,7 +15,7 @@ from typing import Any
 
 from .branches import rewound
 from .speaking import told
-from .writing import Transcript, matches_in, text_of, version_of
+from .writing import MOST, Transcript, exit_code_of, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -38,7 +38,7 @@ _DENIED = re.compile(
     r"this \w+ command contains [^\n]* requires? approval\b|the agent proposed a plan that was rejected by the user\b)"
 )
 """What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
-_BACKGROUND = re.compile(r"\ACommand running in background")
+_BACKGROUND = re.compile(r"\ACommand (?:running in background|was (?:manually )?backgrounded)")
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
@@ -201,7 +201,8 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
             given = given if isinstance(given, Mapping) else {}
             calls[str(block.get("id"))] = (tool, {**given, "cwd": record.get("cwd")} if tool == "Bash" else given)
             if tool == "TodoWrite":
-                todos = [each for each in given.get("todos") or [] if isinstance(each, Mapping)]
+                listed = given.get("todos")
+                todos = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
                 made.add(
                     "plan.updated",
                     id_,
@@ -236,9 +237,11 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         asked = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
         made.add("permission.denied", id_, tool=tool, action=asked, text=text, requestId=str(block.get("tool_use_id")))
     elif tool == "Bash":
-        code = beside.get("exitCode") if isinstance(beside.get("exitCode"), int) else int(failed)
-        if given.get("run_in_background") is True or _BACKGROUND.match(text):
-            code = None  # how it ends is not known yet
+        said = exit_code_of(beside.get("exitCode"))
+        code = int(failed) if said is None else said
+        runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
+        if runs_on or _BACKGROUND.match(text) or beside.get("returnCodeInterpretation"):
+            code = None  # how it ends is not known yet, or another code than 0 was taken for no error
         if exited:
             code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
         streams = {
@@ -300,6 +303,7 @@ def _lines(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
         or not isinstance(count, int)
         or count < 1
         or first < 1
+        or first + count > MOST
         or (first == 1 and count == total)
     ):
         return {}

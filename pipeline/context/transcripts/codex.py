@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
 from .speaking import told
-from .writing import Transcript, matches_in, text_of, version_of
+from .writing import Transcript, exit_code_of, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -120,7 +120,7 @@ def _end_of(payload: Mapping[str, Any]) -> int | None:
     """How a command ended, of a message that says so."""
     item = payload.get("item") if payload.get("type") == "item_completed" else None
     code = item.get("exit_code") if isinstance(item, Mapping) and item.get("type") == "CommandExecution" else None
-    return code if isinstance(code, int) else None
+    return exit_code_of(code)
 
 
 def _begin(made: Transcript, id_: str, payload: Mapping[str, Any], *, first: bool) -> None:
@@ -216,7 +216,7 @@ def _arguments(payload: Mapping[str, Any]) -> Any:
     if isinstance(given, str):
         try:
             read = json.loads(given)
-        except ValueError:
+        except (ValueError, RecursionError):
             return given
         return read if isinstance(read, Mapping) else given
     return given if isinstance(given, Mapping) else {}
@@ -238,7 +238,7 @@ def _unquoted(literal: str) -> str:
     """What a string of a script says; one with an escape that JSON lacks stays as it is written."""
     try:
         return json.loads(literal, strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         return literal[1:-1]
 
 
@@ -293,15 +293,15 @@ def _read_output(output: Any) -> tuple[str, int | None]:
         told = output.get("success")
         code = output.get("exit_code", int(not told) if isinstance(told, bool) else None)
         words = output.get("content", output.get("output", output.get("text")))
-        return text_of(words), code if isinstance(code, int) else None
+        return text_of(words), exit_code_of(code)
     text = _SCRIPT.sub("", text_of(output), count=1) if isinstance(output, list) else text_of(output)
     try:
         read = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         read = None
     if isinstance(read, Mapping) and isinstance(read.get("output"), str):
         about = read.get("metadata")
         code = about.get("exit_code") if isinstance(about, Mapping) else read.get("exit_code")
-        return read["output"], code if isinstance(code, int) else None
+        return read["output"], exit_code_of(code)
     exited = _EXITED.search(text[:600])
     return (_OUTPUT.sub("", text, count=1) if exited else text), int(exited["code"]) if exited else None

@@ -14,10 +14,12 @@ from typing import Any
 
 from .speaking import OTHERS, Told
 
-__all__ = ["Transcript", "matches_in", "text_of", "version_of"]
+__all__ = ["Transcript", "exit_code_of", "matches_in", "text_of", "version_of"]
 
 _MATCH = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+)[:-](?P<text>.*)$")
 MOST_MATCHES = 200
+MOST = 2**31
+"""Numbers from here on are no exit codes and no lines."""
 
 
 @dataclass
@@ -99,6 +101,11 @@ class Transcript:
         if self.root and given.is_relative_to(self.root):
             return given.relative_to(self.root).as_posix()
         return given.as_posix()
+
+
+def exit_code_of(value: Any) -> int | None:
+    """How a command ended, where a record says it in a number."""
+    return value if type(value) is int and -MOST <= value < 2 * MOST else None
 
 
 def version_of(text: str) -> str:
