@@ -232,6 +232,8 @@ def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
         *({name: False} for name in ("success", "passed", "ok")), {"timedOut": False, "interrupted": True}, {"timedOut": "true"}, {"signal": "SIGKILL"},
         {"success": "false"}, {"passed": 0}, {"failed": False, "success": False},
         *({"status": word} for word in ("failed", "error", "timed-out", "Cancelled", "interrupted")), {"outcome": "failed"},
+        {"result": "failed"}, {"conclusion": "failure"}, {"failed": 3}, {"failed": ["a"]}, {"failures": 2}, {"errors": 1}, {"passed": "no"},
+        {"passed": 5, "failed": 2}, {"failed": 3, "passed": True}, {"terminated": True}, {"timeout": True}, {"exitSignal": "SIGTERM"}, {"wasInterrupted": True},
     ],
 )  # fmt: skip
 def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_did_not_pass_is_believed(says: dict[str, Any]):
@@ -251,7 +253,8 @@ def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
         {"success": True},
     ):
         assert ended("pytest", "5 passed in 0.1s", exitCode=0, **says) == (None, "pytest: passed")
-    assert ended("pytest", "...", exitCode=0, status="running")[1] == "pytest: outcome unknown"
+    for says in ({"status": "running"}, {"state": "running"}, {"backgroundTaskId": "b1"}, {"stillRunning": True}):
+        assert ended("pytest", "...", exitCode=0, **says)[1] == "pytest: outcome unknown"
     assert (
         ended("pytest", "Command was manually backgrounded by user with ID: b1", exitCode=0)[1]
         == "pytest: outcome unknown"
@@ -263,6 +266,8 @@ def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
     [
         ("2 of 5 tests pass", False), ("3/5 checks passed", False), ("5 of 5 tests pass", True), ("The tests did not succeed", False), ("it doesn't pass", False),
         ("Nothing passed", False), ("Tests would pass if fixed", None), ("should pass now", None), ("测试失败", False), ("测试未通过", False), ("没有失败", True),
+        ("I think all pass", None), ("Did the tests pass?", None), ("tests passed before my change", None), ("all but one pass", None), ("50% pass", None),
+        ("ok, still red", False), ("100% pass", True), ("all checks passed", True),
     ],
 )  # fmt: skip
 def test_a_sentence_of_a_verification_is_no_pass_where_it_denies_or_hopes_for_one(words: str, passed: bool | None):

@@ -34,6 +34,7 @@ CHECKED = (
     "Always format with ruff.", "Remember to rebuild the fixtures.", "Keep the tests green.", "Double-check the numbers.", "提交前请先运行测试。",
 )  # fmt: skip
 PLAINLY_SAID = (
+    "# Don'ts\n- push\n- deploy", "Nev\u00ader push.",
     "dont commit anything", "you shouldnt push", "Do **not** push.", "Do _not_ push.", "do *not* deploy", "Pls no commits.", "Zero new dependencies.",
     "Fix it without changing the API.", "Do this without touching the tests.", "Without breaking the CLI.", "We can't drop Python 3.8 support.",
     "pushing isn't allowed", "sudo is not okay", "Change nothing outside src.", "Commit nothing.", "Stick to src/.", "Keep it to one file.", "The config is immutable.",
@@ -108,6 +109,21 @@ def test_rules_that_are_too_long_lose_whole_sections_and_no_sentence(parts: list
         assert row["mode"] == "full" or f"open {row['reference']}" in seen.text()
     for sentence in {sentence for _, body in parts for sentence in DUTIES if sentence in body}:
         assert "".join(sentence.split()) in told
+
+
+@pytest.mark.parametrize(
+    ("before", "duty", "behind"),
+    [
+        ("背景说明很长。", "不要推送。", "其他内容。"), ("背景说明很长\uff0c", "不要推送\uff0c", "其他内容\uff0c"), ("a parser reads tokens and ", "never push ", "and so on "),
+        ("word ", "Never push. ", "word "), ("The parser reads tokens. ", "Nev\u00ader push. ", "The tokens are read. "),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", range(100, 400, 37))
+def test_a_duty_deep_inside_a_long_sentence_or_a_text_without_spaces_binds(
+    before: str, duty: str, behind: str, place: int
+):
+    kept = binding(before * place + duty + behind * 200)
+    assert kept and duty.strip() in kept and len(kept) < 2 * LONG_MESSAGE
 
 
 def test_what_is_lost_is_counted_against_the_original_and_not_by_a_pattern():

@@ -24,7 +24,7 @@ from .tagged import INLINE, blocks_of
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
 _NEGATED = (
-    r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|(?:do|must|should|need|ca|wo)nt|never|(?:not|(?:is|are)n't)\s+(?:be\s+)?"
+    r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|(?:do|must|should|need|ca|wo)nt|don'?ts|never|(?:not|(?:is|are)n't)\s+(?:be\s+)?"
     r"(?:allowed|permitted|ok|okay|acceptable|touch|change|edit|modify|commit|push|use|add|remove|delete|to\b|ever|part\s+of))\b"
 )
 _FORBIDDEN = (
@@ -96,9 +96,11 @@ _LOGGED = re.compile(
     r"@@\s|diff\s--git|\+\+\+\s|---\s\S|>>>\s|\$\s|E\s{3})"
 )
 """How lines of logs, traces and diffs begin."""
-_SPELLED = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'", "`": "", "\u00a0": " ", "\u202f": " ", "\u200b": None, "\u2060": None, "\ufeff": None, "\u2011": "-"})  # fmt: skip
+_SPELLED = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'", "`": "", "\u00a0": " ", "\u202f": " ", "\u200b": None, "\u00ad": None, "\u2060": None, "\ufeff": None, "\u2011": "-"})  # fmt: skip
 _EMPHASIS = re.compile(r"(?<![\w*])[*_]{1,3}(?=\w)|(?<=\w)[*_]{1,3}(?![\w*])")
-_BREAK = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)")
+_BREAK = re.compile(
+    r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)|(?<=[\u3002\uff01\uff1f])(?=[^\s\u3002\uff01\uff1f\u201d\u2019\u300d\u300f\uff09)\]\"'])"
+)
 _FENCES = ("```", "~~~")
 _ITEM = re.compile(r"\s*(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\||>)")
 """Lines that begin something of their own: list items, headings, rows of tables, quotations."""
@@ -209,7 +211,8 @@ def binding(said: str) -> str | None:
         if is_pasted(section):
             continue
         whole = len(section) <= LONG_SECTION
-        kept |= dict.fromkeys(_short(part) for part in ([section] if whole else sentences(section)) if binds(part))
+        for part in [section] if whole else sentences(section):
+            kept |= dict.fromkeys(_pieces(part)) if binds(part) else {}
     parts = list(kept)
     first = sum(size <= BOUND * 3 // 4 for size in accumulate(len(part) + 2 for part in parts))
     last = len(parts) - sum(size <= BOUND // 4 for size in accumulate(len(part) + 2 for part in reversed(parts)))
@@ -317,12 +320,18 @@ def is_pasted(section: str) -> bool:
     return 2 * _logged(lines) > len(lines) or plain > PASTED_LINES
 
 
-def _short(part: str) -> str:
-    return (
-        part
-        if len(part) <= LONG_SECTION
-        else f"{part[:LONG_SECTION]} [... {len(part) - LONG_SECTION} more characters of the message]"
-    )
+def _pieces(part: str) -> Iterator[str]:
+    """A sentence that binds; of one that is too long the passages that do. They overlap, so that what binds is whole in one."""
+    if len(part) <= LONG_SECTION:
+        yield part
+        return
+    half = LONG_SECTION // 2
+    for start in range(0, len(part) - half, half):
+        passage = part[start : start + LONG_SECTION]
+        if binds(passage):
+            more = len(part) - start - len(passage)
+            before = f"[... {start} characters of the message] " if start else ""
+            yield f"{before}{passage}" + (f" [... {more} more characters of the message]" if more else "")
 
 
 def lost(original: pa.Array, shown: pa.Array) -> NDArray[np.int32]:

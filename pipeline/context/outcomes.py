@@ -27,7 +27,7 @@ _RUNNING = re.compile(
 )
 _SAYS_SO = re.compile(r"(?i)\b(?:pass(?:es|ed|ing)?|succe(?:eds?|eded|ss|ssful)|all green|ok)\b")
 _SAYS_NOT = re.compile(
-    r"(?i)\b(?:fail(?:s|ed|ing|ures?)?|broken|errors?|unsuccessful(?:ly)?|(?:not|never)(?: yet)? (?:pass|ok|succe)\w*|"
+    r"(?i)\b(?:fail(?:s|ed|ing|ures?)?|broken|red|crash\w*|errors?|unsuccessful(?:ly)?|(?:not|never)(?: yet)? (?:pass|ok|succe)\w*|"
     r"(?:nothing|none|no \w+) (?:pass|succe)\w*)\b|n['\u2019]t (?:pass|succe)|失败|报错|错误|[未没不](?:有|能)?通过"
 )
 _NONE_OF = re.compile(
@@ -35,9 +35,10 @@ _NONE_OF = re.compile(
 )
 _PART_OF = re.compile(r"(?i)\b(?P<some>\d+)(?: (?:out )?of |/)(?P<all>\d+)\b(?=[^.\n]*\bpass)")
 _NOT_YET = re.compile(
-    r"(?i)\b(?:would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to)\b"
+    r"(?i)\b(?:would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to|"
+    r"think|believe|probably|likely|seems?|hope(?:fully)?|before|earlier|previously|all but|most|some|only|almost|nearly|half|few)\b|\b\d\d?(?:\.\d+)?%|[?\uff1f]"
 )
-"""Words of what is hoped for."""
+"""Words of what is hoped, asked, or true of a part."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
 _TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
 """Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
@@ -48,15 +49,24 @@ _STATES = {
     **dict.fromkeys(("running", "pending", "queued", "started", "in_progress"), "running"),
 }
 """What `status` and `outcome` say; other words of theirs say nothing of a check."""
-_TRUTH = {"true": True, "1": True, "false": False, "0": False}
-_STOPPED = ("timedOut", "timed_out", "interrupted", "cancelled", "canceled", "aborted", "killed", "signal")
-_RUNS_ON = (("running",), ("background", "inBackground", "runInBackground", "run_in_background"))
+_SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
+_STOPPED = (
+    "timedOut", "timed_out", "isTimeout", "interrupted", "wasInterrupted", "cancelled", "canceled", "aborted", "killed", "terminated", "stopped",
+    "signal", "exitSignal", "signalCode",
+)  # fmt: skip
+_RUNS_ON = (
+    ("running", "isRunning", "stillRunning"),
+    ("backgroundTaskId",),
+    ("background", "inBackground", "runInBackground", "run_in_background"),
+)
 """Fields by which a harness says that a command still runs."""
 
 
 def stopped(payload: Record) -> bool:
     """Whether a harness says that a command did not come to its end: it was interrupted, killed, or took too long."""
-    return any((payload.value(name) or False) not in (False, "false", "0") for name in _STOPPED)
+    said = [_truth(payload.value(name), unknown=True) for name in _STOPPED]
+    return any(said) or payload.value("timeout") is True  # a number there is how long it may take
 
 
 def checked(
@@ -80,7 +90,7 @@ def checked(
     words = text or payload.text("summary") or ""
     says = _says(payload)
     running = says == "running" or bool(_RUNNING.search(words[:HEAD]))
-    running |= any(payload.value(*names) is True for names in _RUNS_ON)
+    running |= any(payload.value(*names) not in (None, False) for names in _RUNS_ON)
     told = [_report(words) or summary_of(words, ran.check.program) for ran in checks]
     if verification:
         outcome = _verified(words, says, code, timed_out=timed_out, running=running)
@@ -158,11 +168,19 @@ def _says(payload: Record) -> str | None:
     """What a harness says beside the text: `failed` where any of its fields does, `running`, `passed`, or nothing."""
     said: set[str | None] = set()
     for name, passed in _TOLD.items():
-        truth = _TRUTH.get(str(payload.value(name)).lower())
+        truth = _truth(payload.value(name))
         said |= {None if truth is None else "passed" if truth is passed else "failed"}
-    for name in ("status", "outcome"):
-        said |= {_STATES.get(str(payload.value(name)).strip().lower().replace("-", "_"))}
+    said |= {"failed" for name in ("failures", "errors") if _truth(payload.value(name))}
+    for name in _SAYING:
+        said |= {_STATES.get(str(payload.value(name))[:20].strip().lower().replace("-", "_"))}
     return next((each for each in ("failed", "running", "passed") if each in said), None)
+
+
+def _truth(value: Any, *, unknown: bool | None = None) -> bool | None:
+    """Whether a field says yes: a truth value, a word for one, a number or a list of what there is; `unknown` for other words."""
+    if value is None:
+        return None
+    return _TRUTH.get(value.strip().lower(), unknown) if isinstance(value, str) else bool(value)
 
 
 def told_outcome(text: str) -> bool | None:
