@@ -57,7 +57,7 @@ def test_words_alone_serve_a_hybrid_item(xray):
     assert "hybrid" in tiers(snapshot) <= {"hybrid", "procedural"}
     for result in snapshot["results"]:
         if result["servedBy"] == "hybrid":
-            assert set(result["scoreDecomposition"]) == {"vector", "bm25", "mmrPenalty", "final"}
+            assert set(result["scoreDecomposition"]) == {"bm25", "mmrPenalty", "final"}
 
 
 def test_the_penalty_of_a_hybrid_item_is_what_variety_costs_it(xray):
