@@ -91,15 +91,19 @@ def _replaced(which: Int, seq: Int, after: int) -> Int:
 
 def _cleared(made: pa.Table, seq: Int) -> Int:
     """The event at which a fact was ended by name: a failure by the first check behind it that passed and that it names, its own or a
-    wider one; a denial by the first grant behind it that names what it is about, and no action.
+    wider one; a denial by the first grant behind it that names what it is about, or its event, and no action.
     """
     until = np.full(made.num_rows, FOREVER, dtype=np.int64)
     fact, session = flat(made["fact"]), flat(made["session_id"])
-    for slot, ending, between, most in (("failure", "cleared", "\n", None), ("approval", "lifted", ABOUT, 1)):
+    for slot, ending, between in (("failure", "cleared", "\n"), ("approval", "lifted", ABOUT)):
         held, ended = (np.flatnonzero(among(made["slot"], (each,))) for each in (slot, ending))
         if not len(held) or not len(ended):
             continue
-        named = Ragged.of(pc.list_slice(pc.split_pattern(fact.take(pa.array(held)), between), 0, most))
+        names = fact.take(pa.array(held))
+        if slot == "approval":
+            about = pc.list_element(pc.split_pattern(names, ABOUT, max_splits=1), 0)
+            names = joined(about, flat(made["event_id"]).take(pa.array(held)), between=ABOUT)
+        named = Ragged.of(pc.split_pattern(names, between))
         names = named.vocabulary.take(pa.array(named.codes)).cast(pa.string())
         rows = np.concatenate([held[named.rows], ended])
         code = codes_of(

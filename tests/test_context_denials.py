@@ -20,13 +20,18 @@ def denied(*grants: tuple[str, dict[str, Any]], **about: Any) -> list[str]:
 
 NOT_GIVEN: list[dict[str, Any]] = [
     *({"text": text} for text in ("no", "No.", "don't", "Don\u2019t!", "never", "Yes, but not to main.", "yes?", "What would it push?", "hm", "stop", "wait",
-                                  "ok, only if the tests pass", "不", "不可以", "可以\uff0c但是不要推到主分支", "I deny it", "not yet")),
+                                  "ok, only if the tests pass", "不", "不可以", "可以\uff0c但是不要推到主分支", "I deny it", "not yet",
+                                  "ok, skip that", "yes, later", "Sure, once the tests pass", "ok when CI is green", "yes to the dry run", "Fine, leave it.",
+                                  "ok, do X instead", "proceed without it", "approved in principle", "yes, that was on purpose", "continue, push nothing",
+                                  "\u597d\uff0c\u7b49\u6d4b\u8bd5\u901a\u8fc7\u518d\u63a8", "\u597d\u7684\uff0c\u5148\u7b49\u7b49", "\u53ef\u4ee5\u5417", "\u662f\u7981\u6b62\u7684", "\u786e\u8ba4\u53d6\u6d88", "\u884c\u4e86\uff0c\u505c\u4e0b", "\u597d\u50cf\u6709\u95ee\u9898")),
     {"approved": False}, {"granted": False}, {"decision": "denied"}, {"decision": "rejected"}, {"status": "pending"}, {"answer": "no"},
     {"approved": "false"}, {"approved": 1}, {"approved": False, "text": "yes"}, {"approved": True, "text": "no"}, {"decision": "deny", "text": "yes"},
 ]  # fmt: skip
 GIVEN: list[dict[str, Any]] = [
-    *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "`yes`", "Sure, do it!", "同意", "可以")),
+    *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "`yes`", "Sure, do it!", "同意", "可以",
+                                  "Yes, please go ahead with the push.", "looks good, approved", "that's fine", "好的", "行吧", "可以\uff0c没问题")),
     {}, {"approved": True}, {"granted": True}, {"decision": "approved"}, {"decision": "allow"}, {"answer": "yes", "text": "for this session"},
+    {"decision": "approved_for_session"}, {"decision": "allow_once"},
 ]  # fmt: skip
 
 
@@ -41,9 +46,28 @@ def test_a_confirmation_that_says_yes_lifts_it(payload: dict[str, Any]):
 
 
 def test_a_grant_that_says_no_is_none():
-    for payload in ({"granted": False}, {"decision": "rejected"}, {"text": "no"}):
+    for payload in (
+        {"granted": False},
+        {"decision": "rejected"},
+        {"text": "no"},
+        {"text": "The user did not allow it."},
+    ):
         assert denied(("permission.granted", {"subject": "push", **payload})) == ["push"]
     assert denied(("permission.granted", {"subject": "push", "text": "The user allowed it once."})) == []
+
+
+def test_a_denial_without_a_subject_is_about_its_action():
+    session = Session("Fix it.")
+    session.add("permission.denied", turn=1, tool="Bash", action="git push", text="no")
+    session.add("permission.denied", turn=1, tool="Bash", action=f"echo {'x' * 100}", text="no")
+    first = session.add("permission.denied", turn=1, tool="Edit", text="no")
+    session.add("permission.granted", turn=2, tool="Bash", action="git status")
+    cut = f"Bash echo {'x' * 70}..."
+    assert projected(session).state["approvals"] == ["Edit", cut, "Bash git push"]
+    session.add("permission.granted", turn=2, tool="Bash", action="git push")
+    assert projected(session).state["approvals"] == ["Edit", cut]
+    session.add("user.confirmation", turn=2, subject=first, text="yes")
+    assert projected(session).state["approvals"] == [cut], "the event that denied it may be named as well"
 
 
 @pytest.mark.parametrize("origin", ["repository", "global"])

@@ -176,17 +176,22 @@ def _files(of: _Events) -> Iterator[pa.Table]:
 
 def _permissions(of: _Events) -> Iterator[pa.Table]:
     """What is denied, by what it is about and the action. A grant that names an action ends the denial of that action alone, one that
-    names none those of all actions.
+    names none those of all actions. Where neither says what it is about, the action is.
     """
     granted = np.asarray(of.column("grants")).astype(bool) & (
         of.kind("permission.granted") & of.by_harness | of.kind("user.confirmation") & of.by_user
     )
-    command = joined(" (", pc.utf8_slice_codeunits(of.column("command"), 0, _DENIED_CHARACTERS), ")")
-    denied = joined(of.named, command, skip_nulls=True)
-    about = joined(of.named, ABOUT, pc.fill_null(of.column("command"), ""))
+    action = of.column("command")
+    named = pc.coalesce(of.column("subject"), action.cast(pa.string()), of.id)
+    cut = pc.utf8_slice_codeunits(action, 0, _DENIED_CHARACTERS)
+    cut = pc.if_else(pc.equal(cut, action), cut, joined(cut, "..."))
+    denied = pc.coalesce(
+        joined(of.column("subject"), " (", cut, ")"), of.column("subject"), cut.cast(pa.string()), of.id
+    )
+    about = joined(named, ABOUT, pc.fill_null(action, ""))
     yield of.facts("approval", of.kind("permission.denied") & of.shown, about, denied)
     yield of.facts("approval", granted & of.has("command"), about, of.none)
-    yield of.facts("lifted", granted & ~of.has("command"), of.named, of.named)
+    yield of.facts("lifted", granted & ~of.has("command"), named, named)
 
 
 def _told(of: _Events) -> Iterator[pa.Table]:

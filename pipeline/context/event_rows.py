@@ -145,7 +145,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "command": command,
         "exit_code": code,
         "failed": failed,
-        "grants": grants(kind, payload, text),
+        "grants": grants(kind, payload, text, command),
         **check,
         "may_change": list(map(one_path, changed)) or None,
         "path": one_path(payload.text("path", "file", "filePath", "file_path")),
