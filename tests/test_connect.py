@@ -106,6 +106,34 @@ def test_a_file_that_is_not_understood_is_left_alone(shop: Path, home: Path, cli
     assert code == 2 and message in err and file.read_text() == text
 
 
+def test_a_file_that_is_no_text_is_left_alone(shop: Path, capsys):
+    (shop / ".mcp.json").write_bytes(b'{"a": "\xff"}')
+    code, _, err = run("connect", "claude-code", "--project", "shop", "--write", capsys=capsys)
+    assert code == 2 and f"Expected text in UTF-8, got other bytes - at {shop / '.mcp.json'}" in err
+    assert (shop / ".mcp.json").read_bytes() == b'{"a": "\xff"}'
+
+
+def test_a_link_to_a_file_kept_elsewhere_stays_a_link(shop: Path, capsys):
+    (shop / "dotfiles").mkdir()
+    (shop / ".mcp.json").symlink_to("dotfiles/mcp.json")
+    for present in (None, '{"mcpServers": {"other": {"command": "other"}}}'):
+        if present:
+            (shop / "dotfiles/mcp.json").write_text(present)
+        assert run("connect", "claude-code", "--project", "shop", "--write", capsys=capsys)[0] == 0
+        assert (shop / ".mcp.json").is_symlink()
+        assert ("other" in read(shop / "dotfiles/mcp.json")["mcpServers"]) is bool(present)
+
+
+def test_grants_and_lanes_that_are_set_anywhere_are_written_out(shop: Path, monkeypatch, capsys):
+    """Without them, a server that the client starts would answer by the grants of the corpus."""
+    monkeypatch.setenv("SCOPED_RETRIEVAL_GRANTS", "narrow.yaml")
+    monkeypatch.setenv("SCOPED_RETRIEVAL_LANES", "lexical")
+    for flags in ((), ("--hook",)):
+        _, shown, _ = run("connect", "claude-code", "--project", "shop", *flags, "--json", capsys=capsys)
+        text = json.loads(shown)["text"].replace('",\n        "', " ")
+        assert f"--grants {shop / 'narrow.yaml'} --lanes lexical" in text
+
+
 def test_another_client_is_an_error_that_names_them(shop: Path, capsys):
     code, _, err = run("connect", "emacs", capsys=capsys)
     assert code == 2 and "Expected one of claude-code, codex, cursor, vscode, got 'emacs'" in err

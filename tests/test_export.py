@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from audited_runs import ASKED, audited, settings_of
 from command_line import run as command
-from scoped_retrieval.nodes.errors import AccessError, InputError
+from kept_runs import runs_of
+from scoped_retrieval.nodes.audit.snapshot_digest import snapshot_digests
+from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
 from scoped_retrieval.pipeline.corpus.trust import UNSIGNED, Trust
+from scoped_retrieval.pipeline.reading.answers import answer_report
 from scoped_retrieval.pipeline.reading.auditing.export import exported, pre_authentication
 from scoped_retrieval.pipeline.reading.auditing.exported_file import check_file
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
+from scoped_retrieval.pipeline.runs.upgrading import upgrade
 from signing_keys import keys
 
 
@@ -76,7 +82,106 @@ CHANGES = {
     "log gap": lambda p: p["log"]["lines"].pop(1),
     "head": lambda p: p["log"].update(head="0" * 64),
     "own lines": lambda p: p["log"]["lines"].__delitem__(slice(0, 2)),
+    "every line": lambda p: p["log"]["lines"].clear(),
+    "status": lambda p: p.update(status="denied"),
+    "lineage": lambda p: p["lineage"].update(nodes=[]),
+    "id": lambda p: renamed(p, p["run_id"].replace("run-", "retr-snap-") + "-0007"),
 }
+
+
+def renamed(predicate: dict[str, Any], name: str) -> None:
+    """Another id of the snapshot, wherever the file has it; no digest covers it."""
+    predicate["tables"]["snapshots"] = replaced(predicate["tables"]["snapshots"], snapshot_id=name)
+    predicate["snapshot_id"] = name
+
+
+def replaced(packed: str, **values: str) -> str:
+    """A packed table of one row with other values."""
+    table = pa.ipc.open_stream(base64.b64decode(packed)).read_all()
+    for name, value in values.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), pa.array([value], table.schema.field(at).type))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def forged(statement: dict[str, Any], text: str) -> None:
+    """Another block, and every digest in the file recomputed for it."""
+    predicate = statement["predicate"]
+    packed, sha256 = predicate["tables"], hashlib.sha256(text.encode()).hexdigest()
+    packed["blocks"] = replaced(packed["blocks"], text=sha256)
+    packed["snapshots"] = replaced(packed["snapshots"], visible_sha256=sha256)
+    tables = {name: pa.ipc.open_stream(base64.b64decode(data)).read_all() for name, data in packed.items()}
+    provenance = pa.ipc.open_stream(base64.b64decode(predicate["provenance"])).read_all()
+    (digest,) = snapshot_digests(tables, provenance, tables["snapshots"]["request_id"].combine_chunks())
+    packed["snapshots"] = replaced(packed["snapshots"], snapshot_digest=digest)
+    predicate["texts"] = {sha256: text} | {
+        key: value for key, value in predicate["texts"].items() if value != predicate["readable"]["block"]
+    }
+    predicate["readable"]["block"] = text
+    named = {"block": sha256, predicate["snapshot_id"]: digest}
+    statement["subject"] = [{"name": name, "digest": {"sha256": value}} for name, value in named.items()]
+
+
+FORGERIES = {
+    "as it was": (lambda p: None, "predicate.snapshots_part"),
+    "without its manifest": (lambda p: p.update(manifest=None), "predicate.manifest"),
+    "without its line": (lambda p: p["log"]["lines"].clear(), "predicate.log.lines"),
+    "with a line of another kind": (
+        lambda p: p["log"].update(lines=[line for line in p["log"]["lines"] if '"answer"' in line]),
+        "got one of kind answer - at predicate.log.lines[0]",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", FORGERIES)
+def test_another_block_is_found_though_every_digest_in_the_file_follows_and_it_leads_to_the_head(
+    forgeable, tmp_path, how
+):
+    envelope, head = forgeable
+    statement = statement_of(envelope)
+    forged(statement, "another block")
+    change, place = FORGERIES[how]
+    change(statement["predicate"])
+    found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED, anchor=head)
+    assert any(problem.endswith(f"at {place}") or problem.endswith(place) for problem in found.problems)
+    assert not any("tables" in problem or "readable" in problem for problem in found.problems)
+
+
+@pytest.fixture(name="forgeable", scope="module")
+def forgeable_fixture(world):
+    """An export of a batch snapshot, whose run has an answer as the last line of the log, and the head."""
+    settings, name = settings_of(world.folder), batch_snapshot(world)
+    answer_report(settings, name, "an answer")
+    return exported(settings, name), RunStore(world.folder / "runs").log.head()
+
+
+def test_a_line_of_another_run_names_no_snapshot(world, tmp_path):
+    envelope = exported(settings_of(world.folder), world.ana)
+    statement = statement_of(envelope)
+    lines = statement["predicate"]["log"]["lines"]
+    statement["predicate"]["log"]["lines"] = [line for line in lines if world.run in line][-1:]
+    statement["predicate"].update(run_id=world.run, manifest=None)
+    found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
+    assert "Expected text, got nothing - at predicate.manifest" in found.problems
+
+
+def test_a_line_that_does_not_lead_to_the_head_is_no_way_to_it(world, tmp_path):
+    envelope = exported(settings_of(world.folder), world.ana)
+    statement = statement_of(envelope)
+    del statement["predicate"]["log"]["lines"][1:]
+    found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
+    assert (found.chained, found.head) == (False, RunStore(world.folder / "runs").log.head())
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+def test_a_run_of_an_earlier_format_is_not_exported_as_no_file_of_it_could_be_checked(tmp_path, upgraded):
+    store = RunStore(runs_of(7, tmp_path))
+    run = upgrade(store, store.list()[0].run_id) if upgraded else store.list()[0]
+    with pytest.raises(StoreError, match="Expected a run that was written in the present format"):
+        exported(settings_of(tmp_path), run.snapshots["snapshot_id"][0].as_py())
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -180,7 +285,8 @@ def test_the_anchor_has_to_stand_on_the_way_to_the_head(world, tmp_path):
     path = written(tmp_path, exported(settings_of(world.folder), world.ana))
     store = RunStore(world.folder / "runs")
     assert check_file(path, UNSIGNED, anchor=store.log.head()).ok
-    assert not check_file(path, UNSIGNED, anchor="0" * 64).ok
+    for other in ("0" * 64, store.log.head()[:8], ""):
+        assert not check_file(path, UNSIGNED, anchor=other).ok
 
 
 def test_erased_text_is_not_in_the_file(tmp_path):
@@ -227,3 +333,15 @@ def test_the_commands_write_and_check_a_file(world, tmp_path, monkeypatch, capsy
     Path("one.json").write_text(json.dumps(with_statement(envelope, statement)), encoding="utf-8")
     assert command("verify", "--file", "one.json", capsys=capsys)[0] == 5
     assert command("verify", world.run, "--file", "one.json", capsys=capsys)[0] == 2
+
+
+def test_the_file_may_be_a_link_and_its_path_may_begin_with_a_tilde(world, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    (tmp_path / "link.json").symlink_to("elsewhere.json")
+    flags = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    assert command("export", world.ana, "--out", "~/link.json", *flags, capsys=capsys)[0] == 0
+    assert (tmp_path / "link.json").is_symlink() and (tmp_path / "elsewhere.json").is_file()
+    assert command("verify", "--file", "~/link.json", capsys=capsys)[0] == 0
+    code, _, err = command("export", world.ana, "--out", "none/x.json", *flags, capsys=capsys)
+    assert code == 2 and "Expected a file to write to, got No such file or directory - at --out none/x.json" in err

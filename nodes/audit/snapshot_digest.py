@@ -123,6 +123,7 @@ def snapshot_digests(
     `tables` maps the names of `COVERED` to tables of the line or to their stored forms; those whose digests are `known`
     may be left out. The envelope (ids of the capture, `asked_at`, frame rows) is in no digest.
     """
+    # One id per request, not per row of a table: known digests are looked up by it in a dict.
     given, names = digests_known(known), request_ids.to_pylist()
     parts = [
         (table.name, [given[table.name][name] for name in names])

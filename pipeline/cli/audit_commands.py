@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
-from .output import EXIT, emit, emit_block, write_table
+from .output import EXIT, emit, emit_block, stored, write_table
 
 __all__ = ["register"]
 
@@ -190,7 +190,6 @@ def export(
     """Export a snapshot as one file that `verify --file` checks on its own: an in-toto statement in a DSSE envelope, signed if a key is set."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing.export import exported
-    from ..storage.durable import write_atomic
 
     settings = settings_of(runs=runs, grants=grants)
     name = snapshot_named(settings, snapshot)
@@ -198,12 +197,12 @@ def export(
     if out is None:
         emit(envelope, as_json=True)
         return EXIT["ok"]
-    write_atomic(out, (json.dumps(envelope) + "\n").encode())
-    written = {"snapshot_id": name, "file": str(out), "signed": bool(envelope["signatures"])}
+    file = stored(out, (json.dumps(envelope) + "\n").encode())
+    written = {"snapshot_id": name, "file": str(file), "signed": bool(envelope["signatures"])}
     emit(
         written,
         as_json=as_json,
-        text=f"wrote {out}{', signed' if written['signed'] else ', not signed: no signing_key is set'}\n",
+        text=f"wrote {file}{', signed' if written['signed'] else ', not signed: no signing_key is set'}\n",
     )
     return EXIT["ok"]
 

@@ -56,7 +56,7 @@ def connect(
         environ["SCOPED_RETRIEVAL_PROFILE"] = settings["profile"]
     declared = clients.CLIENTS[client]
     path = (Path.home() if declared.home else Path.cwd()) / (clients.HOOKS if hook else declared.file)
-    standing = path.read_text(encoding="utf-8") if path.is_file() else None
+    standing = _standing(path)
     if hook:
         import shlex
 
@@ -66,8 +66,9 @@ def connect(
         server = clients.Server(command, args, environ)
         text = clients.changed(client, server, standing, path)
     if write and text != standing:
-        make_folders(path.parent)
-        write_atomic(path, text.encode(), private=standing is None and declared.home)
+        linked = path.resolve()  # a link to where somebody keeps their configurations stays one
+        make_folders(linked.parent)
+        write_atomic(linked, text.encode(), private=standing is None and declared.home)
     missing = _missing(settings)
     if as_json:
         emit({"path": str(path), "written": write, "text": text, "warnings": missing}, as_json=True)
@@ -77,6 +78,22 @@ def connect(
     for warning in missing:
         note(f"warn: {warning}")
     return EXIT["ok"]
+
+
+def _standing(path: Path) -> str | None:
+    """The text of a client's file; None where there is none.
+
+    Raises:
+        InputError: it is no text in UTF-8.
+    """
+    from ...nodes.errors import InputError
+
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise InputError.described("text in UTF-8", "other bytes", str(path)) from error
 
 
 def _missing(settings: Any) -> list[str]:
@@ -154,7 +171,7 @@ def _flags(settings: Any) -> list[str]:
     flags = ["--project", settings["project"]] if settings["project"] else []
     flags += ["--corpus", str(_absolute(settings["corpus"])), "--runs", str(_absolute(settings["runs"]))]
     for name in ("grants", "lanes"):
-        if settings.origin(name).startswith("flag "):
+        if settings.origin(name) != "default":
             value = settings[name]
             flags += [f"--{name}", ",".join(value) if name == "lanes" else str(_absolute(value))]
     return flags

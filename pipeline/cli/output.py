@@ -29,6 +29,7 @@ __all__ = [
     "note_left_out",
     "print_error",
     "shows_progress",
+    "stored",
     "to_json",
     "write_file",
     "write_table",
@@ -85,7 +86,16 @@ def deliver(text: str, out: Path | None) -> None:
 
 
 def write_file(out: Path, data: bytes) -> None:
-    """Write the file of `--out`, whose path may begin with `~`, and say so.
+    """Write the file of `--out`, and say so.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    note(f"wrote {stored(out, data)}")
+
+
+def stored(out: Path, data: bytes) -> Path:
+    """The file of `--out` once it is written; its path may begin with `~`, and name a link or a device.
 
     Raises:
         InputError: it cannot be written.
@@ -99,7 +109,7 @@ def write_file(out: Path, data: bytes) -> None:
     except OSError as error:
         hint = "--out names a file in a folder that exists and that you may write to."
         raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}", hint=hint) from error
-    note(f"wrote {out}")
+    return out
 
 
 def emit_block(block: str, value: Any, *, as_json: bool) -> None:

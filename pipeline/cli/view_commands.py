@@ -19,8 +19,6 @@ from .output import EXIT, deliver, emit, note, note_left_out, to_json, write_fil
 
 __all__ = ["register"]
 
-"""Begins every snapshot id."""
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""

@@ -18,6 +18,7 @@ from ...nodes.turns.words import PHASES
 from ..config.settings import Settings
 from ..parsing.quoting import canonical
 from ..parsing.yaml_files import parse
+from ..runs.ids import is_snapshot
 from .events import LogTables
 from .inputs import rule_files
 from .log import SessionLog
@@ -132,7 +133,7 @@ def _own_snapshots(settings: Settings, tables: LogTables, turns: list[dict[str, 
         named.update(names or [])
     found = []
     for name in sorted(named):
-        if not name.startswith("retr-snap-"):
+        if not is_snapshot(name):
             continue
         try:
             found.append(replayed(settings, name))

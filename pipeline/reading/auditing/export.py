@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....nodes.audit.snapshot_digest import COVERED
-from ....nodes.errors import AccessError, VerificationError
+from ....nodes.errors import AccessError, StoreError, VerificationError
 from ...config.opening import runs_of, trust_of
 from ...config.settings import Settings
 from ...runs import replay
@@ -44,7 +44,7 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
     Raises:
         AccessError: the principal does not audit the snapshot, or there is none.
-        StoreError: its run is damaged.
+        StoreError: its run is damaged, of an earlier format, or in no line of the log.
         VerificationError: what is stored does not match its hashes.
     """
     run = open_run(settings, snapshot_id)
@@ -52,6 +52,11 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         raise AccessError(
             f"Expected a principal that audits this snapshot - at {snapshot_id}",
             hint="an export holds what was decided about every row; `xray` and `report` show your part of it",
+        )
+    if not run.digests_follow:
+        raise StoreError(
+            f"Expected a run that was written in the present format, got one of an earlier format - at {run.run_id}",
+            hint="its digests cannot be recomputed from a file; `verify` checks the run where it is",
         )
     found = replay(run, snapshot_id)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot_id) for table in COVERED}
@@ -124,7 +129,8 @@ def _log(lines: Sequence[LogEntry], run: Any, digest: str) -> dict[str, Any]:
     """The lines of the log from the snapshot's own to the head."""
     own = own_line(lines, run, digest)
     if own is None:
-        return {"lines": [], "head": lines[-1].hash if lines else ""}
+        hint = "a crash broke the run off as it ended; `verify` says what ends it"
+        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none - at LOG", hint=hint)
     after = [line for line in lines if line.sequence >= own.sequence]
     kept = after if len(after) <= MOST_LINES else after[:1]
     return {"lines": [f"{line.hash} {line.text}" for line in kept], "head": lines[-1].hash}

@@ -2,7 +2,9 @@
 
 Reads: the file of `export`. Gives: `check_file`, a `Checked` with every problem in the order of the file.
 
-Note: without a trusted key and without an anchor, a sound file says that its parts belong together, not who wrote it.
+Note: without a trusted key and without an anchor, a sound file says that its parts belong together, not who wrote it. An
+anchor vouches for what the log names: digest, id and block of the snapshot, and the lineage. When it was asked and written is
+in no digest, so of an interactive snapshot a signature alone vouches for its times.
 """
 
 from __future__ import annotations
@@ -23,14 +25,20 @@ from ....nodes.audit.snapshot_digest import COVERED, snapshot_digests
 from ....nodes.columns.digests import text_sha256
 from ....nodes.errors import InputError, VerificationError, kind_of
 from ....nodes.schema import Table
+from ....nodes.tables import SNAPSHOTS
 from ...corpus.trust import Trust
 from ...parsing.strict_json import strict_json
 from ...progress import counted
+from ...runs.files import json_bytes
+from ...runs.ids import snapshot_id
+from ...runs.live_files import number_of
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
 
 __all__ = ["Checked", "check_file"]
 
+_LIVE, _RUN = "live", "run"
+"""Kinds of lines that name a snapshot: by its digest, or by the manifest of its run."""
 _KINDS: dict[type, str] = {str: "text", list: "a list", dict: "an object"}
 
 
@@ -45,7 +53,7 @@ class Checked:
     head: str
     """The head of the log that the file leads to."""
     chained: bool
-    """Whether the snapshot's own line and the way to the head are in the file."""
+    """Whether the way from the snapshot's own line to the head is in the file."""
     erased: int
     """Texts that had been erased when it was written."""
 
@@ -98,16 +106,17 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         signed = any(trust.is_signature(pre_authentication(payload), one) for one in signatures)
         if not signed:
             problems.append(f"Expected a signature of {trust.trusted_key}, got {'another' if signatures else 'none'}")
-    for check, place in ((_tables, "tables"), (_log, "log"), (_manifest, "manifest")):
+    for check, place in ((_tables, "tables"), (_log, "log"), (_manifest, "manifest"), (_lineage, "lineage")):
         try:
             problems += check(statement)
         except VerificationError as error:
             problems.append(error.message)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, pa.ArrowException):
             problems.append(f"Expected values that `export` writes, got others - at predicate.{place}")
-    if anchor is not None and not any(line.startswith(anchor) for line in lines):
+    hashes = [line.partition(" ")[0] for line in lines]
+    if anchor is not None and anchor not in hashes:
         problems.append(f"Expected the anchor {anchor} on the way to the head, got another way")
-    return Checked(name, tuple(problems), signed, head, bool(lines), len(erased))
+    return Checked(name, tuple(dict.fromkeys(problems)), signed, head, hashes[-1:] == [head], len(erased))
 
 
 def _held(document: Any, place: str, kind: type = str, at: str = "predicate") -> Any:
@@ -139,6 +148,8 @@ def _subjects(statement: Mapping[str, Any]) -> dict[str, str]:
     """The SHA-256 of each subject, of the block and of the snapshot, by name."""
     subjects = _held(statement, "subject", list, "statement")
     found = {_held(one, "name", str, "subject"): _held(one, "digest.sha256", str, "subject") for one in subjects}
+    if len(found) < len(subjects):
+        raise VerificationError("Expected each subject once, got one twice - at statement.subject")
     for name in ("block", statement["predicate"]["snapshot_id"]):
         if name not in found:
             raise VerificationError(f"Expected a subject {name}, got none - at statement.subject")
@@ -176,6 +187,8 @@ def _tables(statement: Mapping[str, Any]) -> Iterator[str]:
     if missing != set(predicate["erased"]):
         expected = counted(len(predicate["erased"]), "erased text")
         yield f"Expected {expected}, got {len(missing)} missing - at predicate.texts"
+    if _held(predicate, "status") != (status := "erased" if missing else snapshot["status"]):
+        yield f"Expected the status {status}, got another - at predicate.status"
     tables = {table.name: with_texts(stored[table.name], table, texts) for table in COVERED}
     found = _Found(tables)
     if found.block is not None and not (
@@ -198,11 +211,12 @@ class _Found:
 
 
 def _log(statement: Mapping[str, Any]) -> Iterator[str]:
-    """The lines chain from the snapshot's own, which names its digest or its manifest, to the head."""
+    """The first line names the snapshot, or the manifest of its run, and the others chain from it to the head."""
     predicate, bodies = statement["predicate"], _lines(statement)
-    raws: list[str] = predicate["log"]["lines"] or []
+    if not bodies:
+        raise VerificationError("Expected the line that names the snapshot, got none - at predicate.log.lines")
     previous = None
-    for place, (raw, body) in enumerate(zip(raws, bodies, strict=True)):
+    for place, (raw, body) in enumerate(zip(predicate["log"]["lines"], bodies, strict=True)):
         hash_, _, text = raw.partition(" ")
         if hashlib.sha256(text.encode()).hexdigest() != hash_ or (
             previous and _held(body, "previous", str, _line(place)) != previous
@@ -210,15 +224,25 @@ def _log(statement: Mapping[str, Any]) -> Iterator[str]:
             yield f"Expected lines of the log that chain, got another - at {_line(place)}"
             return
         previous = hash_
-    if not bodies:
-        return
     if len(bodies) > 1 and previous != predicate["log"]["head"]:
         yield "Expected the lines of the log to end at the head, got another end - at predicate.log.head"
-    digest = _subjects(statement)[predicate["snapshot_id"]]
-    if _held(bodies[0], "run_id", str, _line(0)) != _held(predicate, "run_id"):
-        yield f"Expected a line of {predicate['run_id']}, got one of another run - at {_line(0)}"
-    if _held(bodies[0], "kind", str, _line(0)) == "live" and bodies[0].get("snapshot_digest") != digest:
+    own, run = bodies[0], _held(predicate, "run_id")
+    if _held(own, "run_id", str, _line(0)) != run:
+        yield f"Expected a line of {run}, got one of another run - at {_line(0)}"
+    if (kind := _held(own, "kind", str, _line(0))) == _LIVE:
+        yield from _named_alone(statement, own)
+    elif kind != _RUN:
+        yield f"Expected the line that names the snapshot, got one of kind {kind} - at {_line(0)}"
+
+
+def _named_alone(statement: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[str]:
+    """The line of an interactive snapshot names its digest, and by its file its id."""
+    predicate = statement["predicate"]
+    named = snapshot_id(predicate["run_id"], number_of(_held(line, "file", str, _line(0))))
+    if line.get("snapshot_digest") != _subjects(statement)[predicate["snapshot_id"]]:
         yield f"Expected the log to name the snapshot digest, got another - at {_line(0)}"
+    elif named != predicate["snapshot_id"]:
+        yield f"Expected {named}, which the log names, got another id - at predicate.snapshot_id"
 
 
 def _line(place: int) -> str:
@@ -240,33 +264,47 @@ def _lines(statement: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
-    """Of a run of parts: the log names the manifest, the manifest the part, and the part the snapshot digest."""
-    predicate = statement["predicate"]
-    if predicate.get("manifest") is None:
-        return
-    data, part = _bytes(predicate, "manifest"), _bytes(predicate, "snapshots_part.parquet")
+    """Of a run of parts: the log names the manifest, the manifest the part, and the part the snapshot."""
+    predicate, lines = statement["predicate"], _lines(statement)
+    if predicate.get("manifest") is None and (not lines or lines[0].get("kind") == _LIVE):
+        return  # of an interactive snapshot, which its own line names
     named = [
         body.get("manifest_sha256")
-        for body in _lines(statement)
-        if body.get("kind") in ("run", "upgrade") and body.get("run_id") == _held(predicate, "run_id")
+        for body in lines
+        if body.get("kind") == _RUN and body.get("run_id") == _held(predicate, "run_id")
     ]
+    data, part = _bytes(predicate, "manifest"), _bytes(predicate, "snapshots_part.parquet")
     if named and hashlib.sha256(data).hexdigest() not in named:
         yield "Expected the manifest that the log names, got another - at predicate.manifest"
-    try:
-        parts = _held(strict_json(data), "tables.snapshots.parts", list, "manifest")
-    except ValueError as error:
-        raise VerificationError("Expected a manifest in JSON, got other bytes - at predicate.manifest") from error
+    parts = _held(_manifest_of(data), "tables.snapshots.parts", list, "manifest")
     hashes = {_held(one, "path", str, "manifest"): _held(one, "sha256", str, "manifest") for one in parts}
     if hashes.get(_held(predicate, "snapshots_part.path")) != hashlib.sha256(part).hexdigest():
         yield "Expected the part that the manifest names, got another - at predicate.snapshots_part"
     try:
-        rows = pq.read_table(io.BytesIO(part)).select(["snapshot_id", "snapshot_digest"]).to_pylist()
+        rows = pq.read_table(io.BytesIO(part)).to_pylist()
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:
         said = "Expected snapshots in Parquet, got other bytes - at predicate.snapshots_part.parquet"
         raise VerificationError(said) from error
-    own = predicate["snapshot_id"]
-    if {"snapshot_id": own, "snapshot_digest": _subjects(statement)[own]} not in rows:
-        yield "Expected the part to name the snapshot with its digest, got another - at predicate.snapshots_part"
+    if _unpacked(predicate, "tables.snapshots", SNAPSHOTS).to_pylist()[0] not in rows:
+        yield "Expected the part to have the row of the snapshot, got others - at predicate.snapshots_part"
+
+
+def _manifest_of(data: bytes) -> Any:
+    try:
+        return strict_json(data)
+    except ValueError as error:
+        raise VerificationError("Expected a manifest in JSON, got other bytes - at predicate.manifest") from error
+
+
+def _lineage(statement: Mapping[str, Any]) -> Iterator[str]:
+    """The graph is the one whose SHA-256 the snapshot's own line has, or the manifest of its run."""
+    predicate = statement["predicate"]
+    if not (lines := _lines(statement)):
+        return
+    own = lines[0]
+    names = own if own.get("kind") == _LIVE else _manifest_of(_bytes(predicate, "manifest"))
+    if hashlib.sha256(json_bytes(_held(predicate, "lineage", dict))).hexdigest() != names.get("lineage_sha256"):
+        yield "Expected the lineage that the log or the manifest names, got another - at predicate.lineage"
 
 
 def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) -> pa.Table:
