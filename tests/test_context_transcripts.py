@@ -422,6 +422,122 @@ def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp
     assert state["verification"] == "pytest: passed"
 
 
+FAILS = "FAILED tests/a.py::t - x\n1 failed in 1s"
+
+
+def state_of(rows: Rows, tmp_path: Path) -> dict[str, Any]:
+    session_id, events, _ = events_in(rows, tmp_path)
+    return ContextPolicy().project(events=events, session_id=session_id).state
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["rg", "foo && pytest"], "rg 'foo && pytest'"),
+        (["rg", "foo|pytest", "src"], "rg 'foo|pytest' src"),
+        (["python", "-c", "pytest"], "python -c pytest"),
+        (["pytest", "-k", "a b"], "pytest -k 'a b'"),
+    ],
+)
+def test_words_of_a_command_of_codex_stay_words(words: list[str], command: str, tmp_path: Path):
+    """What one argument holds runs nothing: a search for a command line is no check that passed."""
+    rows = codex(
+        {"record": "session_meta", "id": "c-4", "cwd": "/r"},
+        said("user", "Fix it."),
+        called("1", "shell", {"command": ["bash", "-lc", "pytest"]}),
+        output("1", json.dumps({"output": FAILS, "metadata": {"exit_code": 1}})),
+        called("2", "shell", {"command": words}),
+        output("2", json.dumps({"output": "3 passed in 1s", "metadata": {"exit_code": 0}})),
+    )
+    state = state_of(rows, tmp_path)
+    assert (state["failure"], state["latest_command"]) == ("1 failed: tests/a.py::t x", command)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["apply_patch verification failed: Failed to find expected lines in /r/a.ts", "error: invalid patch", "Script failed\nWall time 1.0 seconds\nOutput:\n{}"],
+)  # fmt: skip
+def test_a_patch_that_codex_could_not_apply_changed_no_file(text: str, tmp_path: Path):
+    rows = codex(
+        {"record": "session_meta", "id": "c-5", "cwd": "/home/me/shop"},
+        said("user", "Fix it."),
+        called("1", "apply_patch", PATCH, "custom_tool_call"),
+        output("1", [{"type": "input_text", "text": text}], "custom_tool_call_output"),
+    )
+    _, events, _ = events_in(rows, tmp_path)
+    assert events[-1]["kind"] == "command.finished" and events[-1]["payload"]["command"].startswith("apply_patch\n")
+    assert state_of(rows, tmp_path)["modified_files"] == []
+
+
+def test_a_command_of_codex_runs_where_the_session_works_by_then(tmp_path: Path):
+    def ran(id_: str, **more: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        call = called(id_, "shell", {"command": ["bash", "-lc", "pytest"], **more})
+        return call, output(id_, json.dumps({"output": "3 passed", "metadata": {"exit_code": 0}}))
+
+    rows = codex(
+        {"record": "turn_context", "cwd": "/r"},
+        said("user", "Fix it."),
+        *ran("1"),
+        {"record": "turn_context", "cwd": "/r/web"},
+        *ran("2"),
+        *ran("3", workdir="sub"),
+        *ran("4", workdir="/r"),
+        called("5", "shell", {"command": ["bash", "-lc", "cat a.ts"]}),
+        output("5", json.dumps({"output": "x", "metadata": {"exit_code": 0}})),
+    )
+    assert [cwd for _, _, cwd, _ in commands(rows, tmp_path)] == [None, "web", "web/sub", None]
+    assert events_in(rows, tmp_path)[1][-1]["payload"]["path"] == "web/a.ts"
+
+
+@pytest.mark.parametrize(
+    "text", ["command timed out after 1000 milliseconds\n3 passed in 1s", "aborted by user after 3.0s"]
+)
+def test_a_command_that_codex_ended_passed_nothing(text: str, tmp_path: Path):
+    rows = codex(
+        said("user", "Fix it."),
+        called("1", "shell", {"command": ["bash", "-lc", "pytest"]}),
+        output("1", text),
+    )
+    assert state_of(rows, tmp_path)["verification"] == "pytest: failed"
+
+
+@pytest.mark.parametrize("poll", [("BashOutput", "bash_id", "stdout"), ("TaskOutput", "task_id", "output")])
+@pytest.mark.parametrize(
+    ("stands", "printed", "verification"),
+    [
+        ("<status>completed</status>\n\n<exit_code>0</exit_code>", "3 passed in 1s", "pytest: passed"),
+        ("<status>completed</status>\n\n<exit_code>1</exit_code>", FAILS, "pytest: failed"),
+        ("<status>failed</status>\n\n<exit_code>1</exit_code>", "<exit_code>0</exit_code>\n3 passed", "pytest: failed"),
+        ("<status>killed</status>", "3 passed in 1s", "pytest: failed"),
+        ("<status>running</status>", "3 passed in 1s", "pytest: outcome unknown"),
+    ],
+)
+def test_what_claude_code_asks_of_the_background_belongs_to_its_command(
+    poll: tuple[str, str, str], stands: str, printed: str, verification: str, tmp_path: Path
+):
+    tool, name, stream = poll
+    begins = [
+        {"type": "user", "message": {"role": "user", "content": "Fix it."}},
+        call("m1", "t1", "Bash", command="pytest", run_in_background=True),
+        result("t1", "Command running in background with ID: b1. Output is being written to: /tmp/b1"),
+    ]
+    ends = [
+        call("m2", "t2", tool, **{name: "b1"}),
+        result("t2", f"{stands}\n\n<{stream}>\n{printed}\n</{stream}>\n\n<timestamp>2026</timestamp>"),
+    ]
+    state = state_of(claude(*begins, *ends), tmp_path)
+    assert (state["verification"], state["latest_command"]) == (verification, "pytest")
+    edit = [
+        call("m3", "t3", "Edit", file_path="/home/me/shop/a.py", old_string="1", new_string="2"),
+        result("t3", "ok"),
+    ]
+    if verification == "pytest: passed":
+        verification = "pytest: outcome unknown"
+        assert state_of(claude(*begins, *edit, *ends), tmp_path)["verification"] == verification, (
+            "files changed meanwhile"
+        )
+
+
 def test_what_the_harness_of_codex_adds_to_a_message_is_not_what_the_user_wants(tmp_path: Path):
     def blocks(*texts: str, about: Any = None) -> dict[str, Any]:
         content = [{"type": "input_text", "text": text} for text in texts]

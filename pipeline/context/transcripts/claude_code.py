@@ -15,7 +15,7 @@ from typing import Any
 
 from .branches import rewound
 from .speaking import told
-from .writing import MOST, Transcript, exit_code_of, matches_in, text_of, version_of
+from .writing import MOST, Transcript, asked, exit_code_of, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -39,6 +39,18 @@ _DENIED = re.compile(
 )
 """What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
 _BACKGROUND = re.compile(r"\ACommand (?:running in background|was (?:manually )?backgrounded)")
+_RUNS_AS = re.compile(r"\bwith ID: (?P<id>[\w-]+)")
+_FEEDBACK = re.compile(
+    r"the user said:\n(?P<text>(?!The user wants to clarify).+?)(?:\n\nNote: The user's next message may|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""What the user says beside a refusal, in the words of the harness."""
+_OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
+"""Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
+_POLLED = re.compile(r"\A(?:\s*<(?:retrieval_status|task_id|task_type|status|exit_code|timestamp)>[^<]*</\w+>)+")
+_FIELD = re.compile(r"<(?P<name>status|exit_code)>(?P<text>[^<]*)<")
+_STREAM = re.compile(r"<(?P<name>stdout|stderr|output)>\n?(?P<text>.*?)\n?</(?P=name)>(?=\s*(?:<|\Z))", re.DOTALL)
+"""What a background command printed, behind how it stands."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
@@ -216,6 +228,7 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
                 or given.get("pattern")
                 or given.get("query")
                 or given.get("url")
+                or asked(given)
                 or tool
             )
             made.add(
@@ -225,7 +238,7 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
             made.left_out[f"blocks of type {block.get('type')}"] += 1
 
 
-def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: Mapping[str, Any]) -> None:
+def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: dict[str, Any]) -> None:
     tool, given = calls.get(str(block.get("tool_use_id")), ("tool", {}))
     text, failed = text_of(block.get("content")), block.get("is_error") is True
     beside = record.get("toolUseResult")
@@ -236,12 +249,21 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     if _denied(record, tool, text, failed=failed and not exited):
         asked = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
         made.add("permission.denied", id_, tool=tool, action=asked, text=text, requestId=str(block.get("tool_use_id")))
+        if (said := _FEEDBACK.search(text)) and (_refused_by_user(record) or not tool.startswith(_OTHER_PROGRAMS)):
+            made.user(id_, said["text"])
+    elif tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
+        made.user(id_, "\n".join(_answers(beside)))
+    elif background := calls.get(_background(given)) if tool in ("BashOutput", "TaskOutput") else None:
+        _printed(made, id_, background[1], text)
     elif tool == "Bash":
         said = exit_code_of(beside.get("exitCode"))
         code = int(failed) if said is None else said
         runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
         if runs_on or _BACKGROUND.match(text) or beside.get("returnCodeInterpretation"):
             code = None  # how it ends is not known yet, or another code than 0 was taken for no error
+            name = beside.get("backgroundTaskId") or ((found := _RUNS_AS.search(text)) and found["id"])
+            if name:
+                calls[f"background {name}"] = ("Bash", {**given, "begun": len(made.events)})
         if exited:
             code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
         streams = {
@@ -278,6 +300,41 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         )
     else:
         made.add("command.finished", id_, command=tool, exitCode=0, stdout=text or "(no output)")
+
+
+def _background(given: Mapping[str, Any]) -> str:
+    """The background command that a call asks about, as a key of its own among calls."""
+    return f"background {given.get('bash_id') or given.get('shell_id') or given.get('task_id')}"
+
+
+def _printed(made: Transcript, id_: str, given: Mapping[str, Any], text: str) -> None:
+    """What a command in the background printed since it was last asked for, and how it ended if it did."""
+    head = _POLLED.match(text)
+    stands = {each["name"]: each["text"].strip() for each in _FIELD.finditer(head[0] if head else "")}
+    code = stands.get("exit_code", "")
+    streams = {each["name"]: each["text"] for each in _STREAM.finditer(text) if each["text"].strip()}
+    streams = {"stdout" if name == "output" else name: said for name, said in streams.items()}
+    command = str(given.get("command", "")) or "Bash"
+    made.add("command.finished", id_, command=command, exitCode=int(code) if re.fullmatch(r"-?\d{1,9}", code) else None,
+             status=stands.get("status"), background=made.changed_since(given["begun"]), **(streams or {"stdout": "(no output)"}), **made.ran_in(given.get("cwd"), command))  # fmt: skip
+
+
+def _answers(beside: Mapping[str, Any]) -> list[str]:
+    """What the user answered to the questions of a call, and noted beside."""
+    noted = beside.get("annotations")
+    notes = (
+        [each.get("notes") for each in noted.values() if isinstance(each, Mapping)]
+        if isinstance(noted, Mapping)
+        else []
+    )
+    return [each for each in (*beside["answers"].values(), *notes) if isinstance(each, str)]
+
+
+def _refused_by_user(record: Record) -> bool:
+    """Whether a field of a record says that the user refused the call."""
+    return (
+        str(record.get("toolDenialKind")).startswith("user") or record.get("toolUseResult") == "User rejected tool use"
+    )
 
 
 def _denied(record: Record, tool: str, text: str, *, failed: bool) -> bool:

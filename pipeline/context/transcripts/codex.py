@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
 from .speaking import told
-from .writing import Transcript, exit_code_of, matches_in, text_of, version_of
+from .writing import Transcript, asked, exit_code_of, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -42,6 +43,13 @@ _EXITED = re.compile(r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)
 _RUNS = re.compile(r"(?i)\brunning with session (?:id )?(?P<id>\d+)")
 _WRITES_TO = re.compile(r"\bsession_id\W{1,4}(?P<id>\d+)")
 """A process that still runs, by its number: `write_stdin` reads on what it prints."""
+_STOPPED = re.compile(r"\A(?:command timed out after|aborted by user after) ")
+"""How the harness begins where it ended a command."""
+_NOT_APPLIED = re.compile(
+    r"(?i)\A[^\n]*\b(?:fail\w*|error\w*|invalid|reject\w*|abort\w*|denied|cannot|could not|unable|no such)\b"
+)
+"""The first line of the output of a patch that changed no file."""
+_SHELLS = ("bash", "sh", "zsh", "dash")
 _OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
 _SEARCHES = re.compile(r"^\s*(?:rg|grep|git grep|fd|find)\b")
 _READS = re.compile(
@@ -59,6 +67,8 @@ class _Call(NamedTuple):
     given: str
     folder: str = ""
     """Where it ran, where the call says so."""
+    begun: int | None = None
+    """The event at which it went on to run, where its output did not end it."""
 
 
 _UNKNOWN = _Call("tool", "", "")
@@ -83,6 +93,8 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
         if kind == "session_meta":
             _begin(made, id_, payload, first=not begun)
             begun = True
+        elif kind == "turn_context":
+            made.works_in(payload.get("cwd"))
         elif kind == "compacted":
             made.add("history.summarized", id_, text=str(payload.get("message") or "compacted"))
         elif kind == "response_item":
@@ -145,8 +157,9 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         given = _arguments(payload)
         command = _command(given)
         words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        folder = given.get("workdir") or given.get("working_directory") if isinstance(given, Mapping) else None
-        call = _Call(tool, command, words, str(folder or ""))
+        named = given.get("workdir") or given.get("working_directory") if isinstance(given, Mapping) else None
+        folder = PurePosixPath(made.folder) / str(named or "")
+        call = _Call(tool, command, words, "" if folder == PurePosixPath() else folder.as_posix())
         writes = tool == "write_stdin" or "write_stdin(" in words
         calls[str(payload.get("call_id"))] = calls.get(_session(_WRITES_TO, words), call) if writes else call
         if tool == "update_plan" and isinstance(given, Mapping):
@@ -157,11 +170,14 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
                 text="\n".join(f"{each.get('status')}: {each.get('step')}" for each in steps) or "no plan",
             )
         else:
-            made.add("tool.intent", id_, tool=tool, text=command or tool)
+            made.add("tool.intent", id_, tool=tool, text=command or asked(given) or tool)
     elif kind in ("function_call_output", "custom_tool_call_output", "local_shell_call_output"):
         call = calls.get(str(payload.get("call_id")), _UNKNOWN)
         if session := _session(_RUNS, text_of(payload.get("output"))[:600]):
-            calls[session] = call  # what is written to it later, and how it ends, is this command's
+            begun = len(made.events) if call.begun is None else call.begun
+            calls[session] = call._replace(
+                begun=begun
+            )  # what is written to it later, and how it ends, is this command's
         _output(made, id_, call, payload.get("output"), ends)
     elif kind == "web_search_call":
         action = payload.get("action")
@@ -230,7 +246,8 @@ def _command(given: Any) -> str:
     command = given.get("cmd") or given.get("command") or given.get("query") or given.get("path") or ""
     if isinstance(command, list):
         words = [str(each) for each in command]
-        return words[-1] if len(words) == 3 and words[1] in ("-lc", "-c") else " ".join(words)
+        by_shell = len(words) == 3 and PurePosixPath(words[0]).name in _SHELLS and words[1] in ("-lc", "-c")
+        return words[-1] if by_shell else shlex.join(words)
     return str(command)
 
 
@@ -243,21 +260,24 @@ def _unquoted(literal: str) -> str:
 
 
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
-    tool, command, given, folder = call
+    tool, command, given, folder, begun = call
     text, code = _read_output(output)
     if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
         made.add("permission.denied", id_, tool=tool, command=command or None, text=text)
         return
     code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
+    if answers := _answers(tool, text):
+        made.user(id_, answers)
+        return
     patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
-    if patched and not code:
+    if patched and not (code or _NOT_APPLIED.match(text) or _NOT_APPLIED.match(text_of(output))):
         for place, each in enumerate(patched):
             end = patched[place + 1].start() if place + 1 < len(patched) else None
             diff = given.replace("\\n", "\n")[each.start() : end].split("\n*** End Patch")[0]
             made.add(
                 "file.modified",
                 id_,
-                path=made.path(each["path"].strip()),
+                path=made.path(str(PurePosixPath(folder) / each["path"].strip())),
                 text=diff,
                 version=version_of(f"{id_}{diff}"),
             )
@@ -266,11 +286,24 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         made.left_out["outputs of update_plan"] += 1
     elif not code and (read := _READS.match(command)):
         made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, _lines(read))
-    elif _SEARCHES.match(command) and (found := matches_in(text, made)):
+    elif _SEARCHES.match(command) and (found := matches_in(text, made, folder)):
         made.add("search.result", id_, query=command, matches=found, text=text)
     else:
-        made.add("command.finished", id_, command=command or tool, exitCode=code, stdout=text or "(no output)",
-                 **made.ran_in(folder, command))  # fmt: skip
+        stopped = (code is None and bool(_STOPPED.match(text))) or None
+        command = f"apply_patch\n{command}" if command.startswith("*** ") else command
+        made.add("command.finished", id_, command=command or tool, exitCode=code, interrupted=stopped, stdout=text or "(no output)",
+                 background=None if begun is None else made.changed_since(begun), **made.ran_in(folder, command))  # fmt: skip
+
+
+def _answers(tool: str, text: str) -> str:
+    """What the user answered to questions of the model, where a call asked some."""
+    try:
+        read = json.loads(text) if tool == "request_user_input" else None
+    except (ValueError, RecursionError):
+        return ""
+    answers = read.get("answers") if isinstance(read, Mapping) else None
+    given = answers.values() if isinstance(answers, Mapping) else ()
+    return "\n".join(text_of(each.get("answers")) for each in given if isinstance(each, Mapping)).strip()
 
 
 def _session(where: re.Pattern[str], text: str) -> str:

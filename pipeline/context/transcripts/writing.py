@@ -14,7 +14,7 @@ from typing import Any
 
 from .speaking import OTHERS, Told
 
-__all__ = ["Transcript", "exit_code_of", "matches_in", "text_of", "version_of"]
+__all__ = ["Transcript", "asked", "exit_code_of", "matches_in", "text_of", "version_of"]
 
 _MATCH = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+)[:-](?P<text>.*)$")
 MOST_MATCHES = 200
@@ -29,6 +29,8 @@ class Transcript:
     session_id: str
     root: str = ""
     """The working directory: paths below it are written from there."""
+    folder: str = ""
+    """Where the session works by now, if that is another folder."""
     events: list[dict[str, Any]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     round: int = 0
@@ -60,6 +62,12 @@ class Transcript:
             {"id": numbered, "turnId": str(self.round), "kind": kind, "createdAt": self.at, "payload": given}
         )
 
+    def works_in(self, folder: Any) -> None:
+        """The session works in a folder from now on; the first one is its working directory."""
+        if isinstance(folder, str) and folder:
+            self.root = self.root or folder
+            self.folder = "" if folder == self.root else folder
+
     def request(self, id_: str) -> None:
         """A request to the model begins a round."""
         self.round += 1
@@ -90,6 +98,10 @@ class Transcript:
         self.user(id_, said.own)
         self.other(id_, said.others)
 
+    def changed_since(self, begun: int) -> bool | None:
+        """Whether a file was modified since an event: what a command that began there tells of files may be out of date."""
+        return any(each["kind"] == "file.modified" for each in self.events[begun:]) or None
+
     def ran_in(self, folder: Any, command: str) -> dict[str, str | None]:
         """Where a command ran, as its event says it: nothing of the working directory itself."""
         cwd = self.path(folder) if isinstance(folder, str) and folder else "."
@@ -101,6 +113,13 @@ class Transcript:
         if self.root and given.is_relative_to(self.root):
             return given.relative_to(self.root).as_posix()
         return given.as_posix()
+
+
+def asked(given: Any) -> str:
+    """The questions that the model asks the user in a call."""
+    listed = given.get("questions") if isinstance(given, Mapping) else None
+    said = [each.get("question") for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    return "\n".join(each for each in said if isinstance(each, str))
 
 
 def exit_code_of(value: Any) -> int | None:
@@ -127,20 +146,20 @@ def text_of(content: Any) -> str:
     return ""
 
 
-def matches_in(text: str, transcript: Transcript) -> list[dict[str, Any]]:
-    """The matches that the output of a search names: `path:line:text`, or a path per line."""
+def matches_in(text: str, transcript: Transcript, folder: str = "") -> list[dict[str, Any]]:
+    """The matches that the output of a search in a folder names: `path:line:text`, or a path per line."""
     found: list[dict[str, Any]] = []
     for line in text.splitlines():
         if match := _MATCH.match(line):
             found.append(
                 {
-                    "path": transcript.path(match["path"]),
+                    "path": transcript.path(str(PurePosixPath(folder) / match["path"])),
                     "line": int(match["line"]),
                     "text": match["text"].strip() or None,
                 }
             )
         elif line.strip() and " " not in line.strip() and "/" in line and "://" not in line:
-            found.append({"path": transcript.path(line.strip())})
+            found.append({"path": transcript.path(str(PurePosixPath(folder) / line.strip()))})
         if len(found) == MOST_MATCHES:
             break
     return found
