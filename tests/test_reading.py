@@ -18,7 +18,7 @@ from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading import access, across_runs, grants, replaying, reports, snapshots
-from scoped_retrieval.pipeline.reading.across_runs import last_of_session
+from scoped_retrieval.pipeline.reading.across_runs import last_of_session, snapshot_named
 from scoped_retrieval.pipeline.reading.replaying import replayed
 from scoped_retrieval.pipeline.reading.reports import measured, report_of
 from scoped_retrieval.pipeline.reading.verification import verified
@@ -79,7 +79,9 @@ def test_the_last_recall_of_a_session_is_the_one_captured_last_whichever_run_beg
     with asking() as first, asking() as second:
         first.retrieve(ASKED, session_id="s-1")
         second.retrieve(ASKED, session_id="s-1")
-        last = first.retrieve(ASKED, session_id="s-1").snapshot_id
+        found = first.retrieve(ASKED, session_id="s-1")
+        last, block_ref = found.snapshot_id, found.block_ref
+        assert block_ref is not None and snapshot_named(settings, block_ref) == last  # all have the same block
         other = second.retrieve(ASKED, session_id="s-2").snapshot_id
         assert last_of_session(settings, "s-1") == last
         assert last_of_session(settings, "s-2") == other == last_of_session(settings, None)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from audited_runs import audited, settings_of
+from command_line import run as command
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.reading.auditing.sql import VIEWS, named_in, queried, tables_of
@@ -90,3 +93,34 @@ def test_only_auditors_ask(world):
     own = world.bob.rpartition("-")[0].replace("retr-snap-", "run-")
     with pytest.raises(AccessError, match="audits every snapshot of the run"):
         tables_of(settings_of(world.folder, "bob"), ["snapshots"], [own])
+
+
+KINDS = """select sum(recalled) whole, 1.50::decimal(5, 2) as part, date '2026-06-01' as day, time '10:00' as clock,
+    interval 1 day as spell, null::int as absent, 9007199254740993 as large, [1, null] as list, '=1+1' as formula,
+    true as claim, 2 as claim from funnel"""
+
+
+def test_values_of_every_kind_are_printed_as_json_and_as_csv(world, monkeypatch, capsys):
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    flags = ["--run", world.run, "--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    code, shown, _ = command("sql", KINDS, *flags, "--json", capsys=capsys)
+    (row,) = json.loads(shown)
+    whole = row.pop("whole")
+    assert code == 0 and isinstance(whole, int) and row.pop("spell")
+    assert row == {
+        "part": 1.5, "day": "2026-06-01", "clock": "10:00:00", "absent": None, "large": 9007199254740993,
+        "list": [1, None], "formula": "=1+1", "claim": True, "claim_1": 2,
+    }  # fmt: skip
+    code, shown, _ = command("sql", KINDS.replace("interval 1 day", "1"), *flags, "--csv", capsys=capsys)
+    assert code == 0 and shown == (
+        "whole,part,day,clock,spell,absent,large,list,formula,claim,claim_1\n"
+        f'{whole},1.5,2026-06-01,10:00:00,1,,9007199254740993,"[1, null]",\'=1+1,true,2\n'
+    )
+    assert command("sql", KINDS, *flags, capsys=capsys)[0] == 0
+
+
+def test_a_column_of_whole_numbers_stays_one_beside_an_absent_value(world, monkeypatch, capsys):
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    query = "select * from (values (5), (null)) as t(n)"
+    assert command("sql", query, *where, "--csv", capsys=capsys)[1] == 'n\n5\n""\n'

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..progress import counted
 from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
 from .output import EXIT, emit, emit_block, stored, write_table
 
@@ -37,7 +38,9 @@ def reproduce(
 
     settings = settings_of(runs=runs, corpus=corpus, grants=grants)
     found = reproduced(settings, snapshot_named(settings, name))
-    lines = [f"{'the same' if found.same else 'differs'}: {found.run_id}, {found.snapshots} snapshots executed"]
+    lines = [
+        f"{'the same' if found.same else 'differs'}: {found.run_id}, {counted(found.snapshots, 'snapshot')} executed"
+    ]
     if found.first is not None:
         lines.append(f"first difference: {found.first}")
     if found.cause is not None:
@@ -156,6 +159,7 @@ def sql(
     from ...nodes.errors import InputError
     from ..reading.auditing.sql import VIEWS, queried
     from ..runs.parts import PERSISTED
+    from ..views.text_table import csv_table
 
     if query is None:
         named = [{"name": name, "kind": "view", "doc": view.doc} for name, view in VIEWS.items()]
@@ -170,10 +174,10 @@ def sql(
     if not text.strip():
         raise InputError.described("a query", "nothing", "QUERY")
     found = queried(settings_of(runs=runs, grants=grants), text, run or ())
-    if as_csv:
-        emit(None, as_json=False, text=found.to_pandas().to_csv(index=False))
-        return EXIT["ok"]
     rows = found.to_pylist()
+    if as_csv:
+        emit(None, as_json=False, text=csv_table(found.column_names, (row.values() for row in rows)))
+        return EXIT["ok"]
     emit(rows, as_json=as_json, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
     return EXIT["ok"]
 

@@ -6,7 +6,7 @@ Reads: settings, runs. Gives: `read_each`, `other_runs` that cannot be read, `sn
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..config.opening import runs_of
@@ -66,7 +66,7 @@ def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunStat
 
 
 def snapshot_named(settings: Settings, name: str) -> str:
-    """The snapshot id that a name stands for: itself, or for a block reference the last readable snapshot with that block.
+    """The snapshot id that a name stands for: itself, or for a block reference the readable snapshot with that block that was captured last.
 
     Raises:
         AccessError: no snapshot that the principal may read has this reference.
@@ -77,10 +77,10 @@ def snapshot_named(settings: Settings, name: str) -> str:
         return name
     store = RunStore(settings["runs"], create=False)
     read, _ = read_each(settings, store.list(), lambda run: readable_snapshots(settings, run))
-    found = [row["snapshot_id"] for _, rows in read for row in rows if row.get("block_ref") == name]
+    found = [row for _, rows in read for row in rows if row.get("block_ref") == name]
     if not found:
         raise unknown(f"retr-snap-{name}")
-    return max(found)
+    return _captured_last(found)
 
 
 def last_of_session(settings: Settings, session: str | None) -> str | None:
@@ -95,5 +95,9 @@ def last_of_session(settings: Settings, session: str | None) -> str | None:
         return readable_snapshots(settings, run, session=session, last=1 if run.live else None)
 
     read, _ = read_each(settings, runs_of(settings).newest(), read_last)
-    found = [(row["created_at"], row["snapshot_id"]) for _, rows in read for row in rows]
-    return max(found)[1] if found else None
+    found = [row for _, rows in read for row in rows]
+    return _captured_last(found) if found else None
+
+
+def _captured_last(snapshots: Iterable[Mapping[str, Any]]) -> str:
+    return max((row["created_at"], row["snapshot_id"]) for row in snapshots)[1]

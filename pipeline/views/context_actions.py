@@ -6,18 +6,16 @@ Reads the tables of runs. Gives `actions_of` and `as_csv`. The file is a view: t
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from .text_table import csv_table
 
 __all__ = ["COLUMNS", "actions_of", "as_csv"]
 
 COLUMNS = ("timestamp", "principal", "action", "project", "mode", "purpose", "scope", "k_in", "k_out", "question", "status",
            "snapshot_id", "citations")  # fmt: skip
 _EVERYWHERE = "all paths"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that a spreadsheet takes for a formula."""
 
 
 def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]], principal: str) -> list[dict[str, Any]]:
@@ -63,12 +61,4 @@ def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]], principal: str)
 
 def as_csv(actions: Iterable[Mapping[str, Any]]) -> str:
     """The lines as CSV with a header; no cell begins a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_plain(action[name]) for name in COLUMNS] for action in actions)
-    return out.getvalue()
-
-
-def _plain(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return csv_table(COLUMNS, ([action[name] for name in COLUMNS] for action in actions))

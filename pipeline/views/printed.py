@@ -15,7 +15,8 @@ import html
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def json_document(value: Any) -> str:
 
 
 def to_json(value: Any, *, sort_keys: bool = False) -> str:
-    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, paths as text, bytes as hex."""
+    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, decimals as numbers, paths as text, bytes as hex."""
     text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain)
     return text.encode("utf-8", "backslashreplace").decode()  # half a character, as in a file's name, stays an escape
 
@@ -63,7 +64,11 @@ def to_json(value: Any, *, sort_keys: bool = False) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, (Path, ObjectPlace)):
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):  # what SQL gives for a sum of whole numbers
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, (Path, ObjectPlace, timedelta)):
         return str(value)
     if isinstance(value, bytes):
         return value.hex()

@@ -1,7 +1,10 @@
-"""Plain tables for people: columns aligned, long cells folded, no escape codes unless asked for."""
+"""Plain tables: for people, columns aligned, long cells folded, no escape codes unless asked for; for programs, CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,11 +14,15 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["UNFOLDED", "text_table"]
+from .printed import to_json
+
+__all__ = ["UNFOLDED", "csv_table", "text_table"]
 
 UNFOLDED = 1_000_000
 WHOLE = 40
 """Characters of the longest id that is never folded."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters that a spreadsheet takes for a formula."""
 
 
 def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = 120) -> str:
@@ -61,3 +68,21 @@ def _cell(value: Any) -> str:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     return str(value)
+
+
+def csv_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """The rows as CSV with a header: absent values are empty, lists and objects JSON, and no text begins a formula."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_csv_cell, columns))
+    writer.writerows(map(_csv_cell, row) for row in rows)
+    return out.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None or type(value) in (int, float):
+        return value
+    plain = value if isinstance(value, str) else json.loads(to_json(value))
+    if isinstance(plain, str):
+        return f"'{plain}" if plain.startswith(_FORMULA) else plain
+    return json.dumps(plain, ensure_ascii=False)

@@ -126,13 +126,24 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
         connection.execute("set lock_configuration = true")
         try:
             found = connection.sql(query)
-            return pa.table({"done": [True]}) if found is None else found.to_arrow_table()
+            return pa.table({"done": [True]}) if found is None else _named_once(found.to_arrow_table())
         except duckdb.Error as error:
             said = str(error).split("\n\n")[0].replace("\n", " ")
             raise InputError(
                 f"Expected a query over tables of runs, got {said} - at QUERY",
                 hint=_hint(any_run=bool(tables) or not named),
             ) from error
+
+
+def _named_once(found: pa.Table) -> pa.Table:
+    """The result with a name of its own for each column: the second `a` is `a_1`, as in a table that DuckDB makes."""
+    names: list[str] = []
+    for name in found.column_names:
+        place, told = 0, name
+        while told in names:
+            place, told = place + 1, f"{name}_{place + 1}"
+        names.append(told)
+    return found.rename_columns(names)
 
 
 def named_in(query: str) -> list[str]:
