@@ -127,6 +127,13 @@ def test_evidence_opens_nothing_in_markdown():
     assert "\n## c" not in text
 
 
+def test_an_address_is_no_link_in_markdown():
+    rows = copy.deepcopy(ROWS)
+    rows["requests"][0]["question"] = "see https://a.example/b, www.a.example or mail@a.example"
+    text = render_markdown(recall_xray(rows))
+    assert "see https:\\//a.example/b, www\\.a.example or mail\\@a.example" in text
+
+
 def test_the_command_gives_every_format(world, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")

@@ -66,8 +66,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value in a cell: evidence opens no column, link, image or HTML."""
+    """A value in a cell: evidence opens no column, link, image, mention or HTML."""
     text = line_of(value)
-    for sign in ("\\", "|", "`", "*", "_", "[", "]", "<", ">", "#"):
+    for sign in ("\\", "|", "`", "*", "_", "[", "]", "<", ">", "#", "@"):
         text = text.replace(sign, f"\\{sign}")
-    return text
+    return text.replace("://", ":\\//").replace("www.", "www\\.")  # which GitHub makes links of
