@@ -193,13 +193,13 @@ def turn_warnings(
         {
             "input_id": flat(context_turns["input_id"]).take(pa.array(rows)),
             "condition": pa.array(names, pa.string()).take(pa.array(which)),
-            "message": _messages(names, which, rows, model_inputs),
+            "message": _messages(names, which, rows, model_inputs, context_turns),
         }
     )
     return table.take(pa.array(np.lexsort((which, rows)))).combine_chunks()
 
 
-def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table) -> pa.Array:
+def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table, turns: pa.Table) -> pa.Array:
     """What each condition says; that of a failed turn, how long its required parts are and what the limit lacks."""
     said = pa.array([MESSAGES[name] for name in names], pa.string()).take(pa.array(which))
     if "over_budget" not in names:
@@ -209,10 +209,11 @@ def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table) -> pa.A
     parts = flat(inputs["part_tokens"]).take(at)
     parts = pc.replace_substring(pc.binary_join(parts, ", "), pattern="=", replacement=" ")
     parts = pc.replace_substring_regex(parts, pattern=r"\b\w+ 0(?:, |$)", replacement="")
-    numbers = [pc.cast(pa.array(each), pa.string()) for each in (tokens, limit, tokens - limit)]
-    counted = joined(
-        said, ": ", numbers[0], " tokens (", parts, "), ", numbers[2], " more than the limit of ", numbers[1]
-    )
+    window, answer = (flat(turns[name]).take(at) for name in ("max_tokens", "reserved_output_tokens"))
+    numbers = (pa.array(tokens), pa.array(tokens - limit), pa.array(limit), window, answer)
+    whole, lacks, most, window, answer = (pc.cast(each, pa.string()) for each in numbers)
+    needed = joined(said, ": ", whole, " tokens (", parts, "), ", lacks, " more than the limit of ", most)
+    counted = joined(needed, " (a window of ", window, " less ", answer, " for the answer)")
     return pc.if_else(pa.array(which == names.index("over_budget")), counted, said)
 
 

@@ -95,7 +95,8 @@ def test_a_failed_turn_says_which_parts_are_too_long_and_by_how_much():
     parts = ", ".join(f"{part} {count}" for part, count in seen.part_tokens.items() if count)
     assert seen.warnings[0]["message"] == (
         "nothing is shown, because rules, goal, state and constraints alone do not fit: "
-        f"{seen.estimated_tokens} tokens ({parts}), {seen.estimated_tokens - 60} more than the limit of 60"
+        f"{seen.estimated_tokens} tokens ({parts}), {seen.estimated_tokens - 60} more than the limit of 60 "
+        "(a window of 100 less 40 for the answer)"
     )
     room = {"maxTokens": seen.estimated_tokens + 40, "reservedOutputTokens": 40}
     assert projected(**given, budget=room).status == "ok", "the count is exact: with as much room it fits"

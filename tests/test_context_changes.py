@@ -21,7 +21,10 @@ CHANGES = {
     "cp -t src a.ts b.ts": ("*",), "mv new/a.ts src/": ("new/a.ts", "src/a.ts"), "cd web && cp x/a.ts .": ("web", "web/a.ts"), "install -m 644 a.ts src/a.ts": ("src/a.ts",),
     "make 2> a.log": ("a.log",), "make &>> a.log": ("a.log",), "make >& a.log": ("a.log",), "cat b > a.ts 2>&1": ("a.ts",),
     "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/a.ts\n-1\n+2\n*** Move to: src/b.ts\n*** End Patch\nEOF": ("src/a.ts", "src/b.ts"),
-    "apply_patch < x.patch": ("*",), "sort a | sponge a": ("a",), "git diff --output=a.diff": ("a.diff",), "bash -lc 'curl -o a.ts https://x'": ("a.ts",),
+    "apply_patch < x.patch": ("*",), "sort a | sponge a": ("a",), "git diff --output=a.diff": ("a.diff",),
+    "git rm src/a.ts": ("src/a.ts",), "git rm -f a.ts b.ts": ("a.ts", "b.ts"), "git restore -s HEAD~1 a.ts": ("a.ts",), "cd web && git restore a.ts": ("web/a.ts",),
+    "git mv a.ts b.ts": ("a.ts", "b.ts"), "git restore .": ("*",), "git rm -r src": ("*",), "git restore 'src/*.ts'": ("*",), "git mv a.ts src": ("*",),
+    "ed -s a.ts <<'EOF'\n1d\nw\nEOF": ("a.ts",), "printf '1d\\nw\\n' | ed -s a.ts": ("a.ts",), "bash -lc 'curl -o a.ts https://x'": ("a.ts",),
 }  # fmt: skip
 CHANGES_NOTHING = (
     "git status", "git stash list", "git checkout -b fix", "git reset HEAD a.ts", "git restore --staged a.ts", "git commit -am x", "sed -n 1p a.ts",

@@ -234,6 +234,7 @@ def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
         *({"status": word} for word in ("failed", "error", "timed-out", "Cancelled", "interrupted")), {"outcome": "failed"},
         {"result": "failed"}, {"conclusion": "failure"}, {"failed": 3}, {"failed": ["a"]}, {"failures": 2}, {"errors": 1}, {"passed": "no"},
         {"passed": 5, "failed": 2}, {"failed": 3, "passed": True}, {"terminated": True}, {"timeout": True}, {"exitSignal": "SIGTERM"}, {"wasInterrupted": True},
+        *({name: 1} for name in ("returncode", "return_code", "exit_status", "exitStatus", "code", "status", "exit_code")), {"error": "spawn ENOENT"},
     ],
 )  # fmt: skip
 def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_did_not_pass_is_believed(says: dict[str, Any]):
@@ -249,8 +250,8 @@ def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
     for says in (
         {"interrupted": False, "signal": None},
         {"killed": 0, "aborted": ""},
-        {"status": "completed"},
-        {"success": True},
+        {"status": "completed", "error": None},
+        {"success": True, "returncode": 0, "code": "x"},
     ):
         assert ended("pytest", "5 passed in 0.1s", exitCode=0, **says) == (None, "pytest: passed")
     for says in ({"status": "running"}, {"state": "running"}, {"backgroundTaskId": "b1"}, {"stillRunning": True}):
@@ -296,6 +297,27 @@ def test_a_verification_says_how_it_came_out(payload: dict[str, Any], passes: bo
     state = projected(session).state
     assert (state["failure"] is None) == (passes is True)
     assert state["verification"].endswith({True: "passed", False: "failed", None: "outcome unknown"}[passes])
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["tests/b.py passes now", "lint passed", "Syntax check passed.", "unit tests pass", "the parser tests passed"],
+)
+def test_a_verification_without_a_command_that_names_a_part_passes_that_part_alone(words: str):
+    session = Session()
+    session.add("verification.finished", turn=1, text=words, failed=True)
+    session.failing("a.py:3 boom", command="pytest -q")
+    session.add("verification.finished", turn=2, text="types passed")
+    session.add("verification.finished", turn=2, text=words)
+    state = projected(session).state
+    assert (state["failure"], state["verification"]) == ("a.py:3 boom", f"{words}: passed")
+    session.add("command.finished", turn=3, command="pytest", exitCode=0, stdout="3 passed")
+    assert projected(session).state["failure"] is None
+    session.add("verification.finished", turn=4, text=words, failed=True)
+    session.add("verification.finished", turn=4, text="types passed")
+    assert projected(session).state["failure"] == words
+    session.add("verification.finished", turn=5, text="All 12 tests pass after my change.")
+    assert projected(session).state["failure"] is None
 
 
 @pytest.mark.parametrize(

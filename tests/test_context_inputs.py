@@ -176,6 +176,8 @@ def test_rule_files_of_a_work_tree_are_found_by_name(tmp_path: Path):
     table = read_rules(found)
     assert table["folder"].to_pylist() == ["", "", "packages/parser"]
     assert table["rule_id"].to_pylist() == ["AGENTS.md:2", "CLAUDE.md:1", "packages/parser/AGENTS.md:1"]
+    (tmp_path / "AGENTS.md").write_text("# A\n\nroot\n", encoding="utf-8-sig")
+    assert rule_files(tmp_path) == found, "a mark of the byte order is no text"
     with pytest.raises(InputError, match="Expected a folder"):
         rule_files(tmp_path / "gone")
 

@@ -476,6 +476,14 @@ def test_a_file_that_is_being_written_is_read_up_to_its_last_whole_line(tmp_path
     )
 
 
+@pytest.mark.parametrize("data", [b"\x00\x00\x00", b"\x7fELF\x02\x01", b"\x1f\x8b\x08\x00", b"a note", b"[{}"])
+def test_a_file_that_is_no_log_is_no_empty_session(data: bytes, tmp_path: Path):
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=r"s\.jsonl:1"):
+        read_session(file)
+
+
 def test_a_damaged_text_is_no_artifact(folder: Path):
     (file, *_) = (folder / "artifacts").iterdir()
     file.write_text("another text")

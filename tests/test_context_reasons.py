@@ -286,3 +286,21 @@ def test_words_of_a_command_are_found():
     session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="src")
     found = why(projected(session), "migrate --step 7", events=rows(session))
     assert [each["source_id"] for each in found["sources"]] == ["event:e1"]
+
+
+def test_words_and_paths_are_found_in_any_case_and_first_as_they_are_written():
+    session = Session("Fix the Parser. Do not change the Public API.")
+    session.add("file.read", turn=1, path="src/Serializer.ts", version="1", text="const a = 1")
+    session.add("command.finished", turn=1, command="pnpm test Login", exitCode=0, stdout="x")
+    for asked, source in (
+        ("serializer.ts", "event:e1"), ("SRC/serializer.ts", "event:e1"), ("public api", "goal:e0"), ("PNPM TEST", "event:e2"), ("EVENT:E2", "event:e2"),
+    ):  # fmt: skip
+        assert source in [
+            row["source_id"] for row in why(projected(session), asked, events=rows(session))["sources"]
+        ], asked
+    session.add("file.read", turn=2, path="src/serializer.ts", version="1", text="const b = 1")
+    assert [row["path"] for row in why(projected(session), "serializer.ts")["sources"]] == ["src/serializer.ts"]
+    found = why(
+        projected(session), "LOST.ts", snapshots={"s": [{"path": "src/lost.ts", "stage": "rank", "outcome": "dropped"}]}
+    )
+    assert found["layer"] == "ordering_not_ranked"

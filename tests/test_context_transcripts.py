@@ -503,7 +503,7 @@ def test_a_command_that_codex_ended_passed_nothing(text: str, tmp_path: Path):
 
 @pytest.mark.parametrize("poll", [("BashOutput", "bash_id", "stdout"), ("TaskOutput", "task_id", "output")])
 @pytest.mark.parametrize(
-    ("stands", "printed", "verification"),
+    ("about", "printed", "verification"),
     [
         ("<status>completed</status>\n\n<exit_code>0</exit_code>", "3 passed in 1s", "pytest: passed"),
         ("<status>completed</status>\n\n<exit_code>1</exit_code>", FAILS, "pytest: failed"),
@@ -513,7 +513,7 @@ def test_a_command_that_codex_ended_passed_nothing(text: str, tmp_path: Path):
     ],
 )
 def test_what_claude_code_asks_of_the_background_belongs_to_its_command(
-    poll: tuple[str, str, str], stands: str, printed: str, verification: str, tmp_path: Path
+    poll: tuple[str, str, str], about: str, printed: str, verification: str, tmp_path: Path
 ):
     tool, name, stream = poll
     begins = [
@@ -523,7 +523,7 @@ def test_what_claude_code_asks_of_the_background_belongs_to_its_command(
     ]
     ends = [
         call("m2", "t2", tool, **{name: "b1"}),
-        result("t2", f"{stands}\n\n<{stream}>\n{printed}\n</{stream}>\n\n<timestamp>2026</timestamp>"),
+        result("t2", f"{about}\n\n<{stream}>\n{printed}\n</{stream}>\n\n<timestamp>2026</timestamp>"),
     ]
     state = state_of(claude(*begins, *ends), tmp_path)
     assert (state["verification"], state["latest_command"]) == (verification, "pytest")

@@ -256,6 +256,27 @@ def test_a_block_in_tags_is_pasted_in_any_log():
     assert binding("Use <T> here, a < b, never <div> there.") is not None
 
 
+@pytest.mark.parametrize("name", ["rules", "instructions", "constraints", "task"])
+def test_what_a_user_asks_in_plain_tags_binds(name: str):
+    """People write prompts in tags; what programs put there has other names, capitals or attributes."""
+    asked = f"<{name}>\n- Never touch b.ts.\n</{name}>"
+    for text in (asked, f"<task>\nFix it.\n{asked}\n</task>", f"Fix it.\n{asked}\nThanks."):
+        assert binding(text) == text and "Never touch b.ts." in bound(of_claude(user("Hello."), user(text)))
+        assert own(of_codex("Hello.", text)) == ["Hello.", text]
+    for pasted in (
+        f'<{name} from="x">\n{FORBIDS}\n</{name}>', f"<{name.upper()}>\n{FORBIDS}\n</{name.upper()}>", f"<page>\n<{name}>\n{FORBIDS}\n</{name}>\n</page>",
+        f"<{name}>\n<page>\n{FORBIDS}\n</page>\n</{name}>", f"```\n<{name}>\n{FORBIDS}\n</{name}>\n```",
+        f"<page>\n</page>\n<{name}>\n{FORBIDS}\n</{name}>\n</page>", f"<{name}>\n```\n{FORBIDS}\n```\n</{name}>",
+    ):  # fmt: skip
+        told = binding(f"Never touch b.ts.\n{pasted}") or ""
+        assert "Never touch b.ts." in told and "push" not in told, pasted
+    assert "push" not in bound(
+        of_claude(user("Hello."), user(f"<{name}>Be brief.<system-reminder>{FORBIDS}</system-reminder></{name}>"))
+    )
+    deep = f"<{name}>\n" * 5_000 + FORBIDS + f"\n</{name}>" * 5_000
+    assert "push" not in (binding(deep) or ""), "and tags without end bind nothing"
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .tagged import INLINE, blocks_of
+from .tagged import INLINE, foreign_blocks
 
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
@@ -290,7 +290,7 @@ def _tagged(lines: list[str]) -> dict[int, int]:
     """The lines that blocks in tags begin at, with the lines behind them; only blocks of whole lines."""
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found = {}
-    for block in blocks_of("\n".join(lines)):
+    for block in foreign_blocks("\n".join(lines)):
         first, last = (bisect_right(starts, place) - 1 for place in (block.start, block.end - 1))
         before, behind = lines[first][: block.start - starts[first]], lines[last][block.end - starts[last] :]
         if block.name.lower() not in INLINE and not before.strip() and not behind.strip():

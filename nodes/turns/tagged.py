@@ -1,6 +1,10 @@
 """Blocks in tags, `<name …> … </name>`: what programs put into a message beside the words of whoever speaks.
 
-Gives `blocks_of`, the blocks of a text that lie in no other block, and `INLINE`, the tags that set words and hold no block.
+Gives `blocks_of`, the blocks of a text that lie in no other block, `foreign_blocks`, those that are not the speaker's own words,
+and `INLINE`, the tags that set words and hold no block.
+
+Note: people write prompts in tags as well. A few plain tags that name what is asked (`<rules>`, `<instructions>`) hold the speaker's own
+words; any other tag, and one with attributes, holds another author's.
 """
 
 from __future__ import annotations
@@ -8,13 +12,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["INLINE", "Block", "blocks_of"]
+__all__ = ["INLINE", "Block", "blocks_of", "foreign_blocks"]
 
 INLINE = frozenset((
     "a", "abbr", "b", "big", "br", "cite", "code", "del", "em", "font", "hr", "i", "img", "ins", "kbd", "mark", "q", "s", "samp", "small", "span",
     "strong", "sub", "sup", "tt", "u", "var", "wbr",
 ))  # fmt: skip
 """Tags that set words in bold, as code and so on: what stands in them is said by whoever writes them."""
+_ASKING = frozenset((
+    "constraints", "critical", "goal", "guidelines", "important", "instructions", "requirements", "restrictions", "rules", "task",
+))  # fmt: skip
+"""Tags that name what is asked, as people write them; programs write such names with capitals or attributes."""
+_DEPTH = 4
+"""Tags of people that lie in each other."""
 _TAG = re.compile(r"<(?P<ends>/?)(?P<name>[A-Za-z][\w.:-]*)(?P<more>(?:[\s/][^<>]*)?)>")
 
 
@@ -52,3 +62,17 @@ def blocks_of(text: str) -> list[Block]:
         if not outer or block.start >= outer[-1].end:
             outer.append(block)
     return outer
+
+
+def foreign_blocks(text: str) -> list[Block]:
+    """The blocks that are not the speaker's own words, in their order: not those that name what is asked, but others inside them."""
+    found, parts = list[Block](), [(text, 0, 0)]
+    while parts:
+        part, offset, depth = parts.pop()
+        for block in blocks_of(part):
+            inside = block.start + len(f"<{block.name}>")
+            if block.name in _ASKING and depth < _DEPTH and part[inside - 1] == ">":
+                parts.append((part[inside : block.end], offset + inside, depth + 1))
+            else:
+                found.append(replace(block, start=block.start + offset, end=block.end + offset))
+    return sorted(found, key=lambda each: each.start)

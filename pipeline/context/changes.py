@@ -27,7 +27,7 @@ _PRODUCED = frozenset(("dist", "build", "target", "node_modules", ".venv", "venv
 _FORMATTERS = frozenset(("black", "isort", "prettier", "gofmt", "rustfmt", "autopep8", "yapf", "clang-format", "shfmt", "autoflake", "pyupgrade",
                          "dos2unix", "goimports", "2to3", "codemod"))  # fmt: skip
 _WRITES = frozenset((">", ">>", ">|", "&>", "&>>", ">&", "<>"))
-_ARGUMENTS = frozenset(("rm", "tee", "truncate", "unlink", "rmdir", "shred", "sponge"))
+_ARGUMENTS = frozenset(("rm", "tee", "truncate", "unlink", "rmdir", "shred", "sponge", "ed", "ex"))
 """Programs that change the files that they name."""
 _COPIES = frozenset(("mv", "cp", "ln", "install", "rsync", "scp"))
 """Programs that write what they name last."""
@@ -179,9 +179,20 @@ _SPREAD = _RECURSIVE | {"-t", "--target-directory"}
 _FIXES = frozenset(("--fix", "--write", "--autofix", "--apply", "--autocorrect", "--auto-correct"))
 
 
+def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
+    """The files that a verb names whose arguments are files; none where one may be a folder or a pattern."""
+    if verb not in ("rm", "mv", "restore"):
+        return []
+    words = rest[rest.index(verb) + 1 :]
+    valued = {place + 1 for place, word in enumerate(words) if word in ("-s", "--source")}
+    named = [word for place, word in enumerate(words) if not word.startswith("-") and place not in valued]
+    plain = all(PurePosixPath(word).suffix and not set(word) & set("*?[$:") for word in named)
+    return named if plain else []
+
+
 def _changed_by_git(verb: str, rest: Sequence[str], options: set[str]) -> Iterator[str]:
     """The files that `git` may have changed: commits, looks and branches as such change none."""
-    files = rest[rest.index("--") + 1 :] if "--" in rest else []
+    files = rest[rest.index("--") + 1 :] if "--" in rest else _files_of_git(verb, rest)
     nothing = {
         "stash": bool({"list", "show", "drop"} & set(rest)),
         "checkout": bool(options & {"-b", "-B"}) and len(rest) <= 3,

@@ -47,6 +47,8 @@ _NAMED_ORIGIN = ("user.constraint", "user.goal", "verification.finished", "comma
 """Kinds whose weight depends on the origin that they name."""
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
 _HALF = 2**31
+_ENDED = ("exitStatus", "exit_status", "returnCode", "return_code", "returncode", "code", "status", "rc")
+"""Other names of an exit code, where they hold a number."""
 _TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
 
 
@@ -68,7 +70,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         command = redact_text(f"{command} {words}")  # a secret may lie in both, half in each
     if kind in ABOUT_PERMISSIONS:
         command = action_of(payload, command)
-    code = _exit_code(payload)
+    code = _exit_code(payload, kind)
     timed_out = given == "timeout" or stopped(payload)
     root = one_path(payload.text("root", "workspaceRoot", "workspace_root")) or ""
     folder = place_of(one_path(payload.text("cwd", "workdir", "workingDirectory", "working_directory")) or "", root)
@@ -176,17 +178,21 @@ def _lines_of(payload: Record) -> str | None:
     return f"{int(first)}-{int(last)}"
 
 
-def _exit_code(payload: Record) -> int | None:
-    """How a command ended. Windows counts from 0 to 2**32: those of its upper half are the negative ones."""
-    code = payload.value("exitCode", "exit_code")
-    if code is None:
-        return None
-    place = payload.place("exitCode", "exit_code")
-    if isinstance(code, bool) or not isinstance(code, int):
-        raise InputError.of_kind("a whole number", code, place)
-    if not -_HALF <= code < 2 * _HALF:
-        raise InputError.expected("an exit code of 32 bits", code, place)
-    return code - 2 * _HALF if code >= _HALF else code
+def _exit_code(payload: Record, kind: str) -> int | None:
+    """How a command ended; of several fields that say it the one that is not 0. Windows counts from 0 to 2**32: those of its upper half
+    are the negative ones.
+    """
+    said = [(name, payload.value(name)) for name in ("exitCode", "exit_code")]
+    if kind in ("command.finished", "verification.finished"):
+        said += [(name, value) for name in _ENDED if type(value := payload.value(name)) is int]
+    said = [(name, value) for name, value in said if value is not None]
+    for name, code in said:
+        if isinstance(code, bool) or not isinstance(code, int):
+            raise InputError.of_kind("a whole number", code, payload.place(name))
+        if not -_HALF <= code < 2 * _HALF:
+            raise InputError.expected("an exit code of 32 bits", code, payload.place(name))
+    code = next((code for _, code in said if code), 0 if said else None)
+    return code - 2 * _HALF if code is not None and code >= _HALF else code
 
 
 def payload_of(record: Record) -> Record:

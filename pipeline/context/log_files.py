@@ -3,8 +3,8 @@
 Gives `file_lines`, the lines of a file with where each stands, `event_line`, an event as the line that a log stores, `values_of`,
 lines as objects, `text_behind`, the text behind a reference, and `of_transcript`, the error of a file that is a transcript.
 
-Note: a file of lines may be growing. Of a last line without a newline that is no JSON, nobody can
-say more than that it is unfinished: it is left out and told. Anywhere else, such a line is an error.
+Note: a file of lines may be growing. Of a last line without a newline that begins an object and is no JSON, all that
+is known is that it is unfinished: it is left out and told. Any other such line is an error.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
                 if not text.strip():
                     continue
                 where = f"{path}:{number}"
-                if not text.endswith(b"\n") and not is_json(text):
+                if not text.endswith(b"\n") and text.lstrip().startswith(b"{") and not is_json(text):
                     told.append(f"line {number} is unfinished ({len(text)} bytes) and was left out")
                     return
                 yield where, text.rstrip(b"\n")

@@ -39,6 +39,14 @@ _NOT_YET = re.compile(
     r"think|believe|probably|likely|seems?|hope(?:fully)?|before|earlier|previously|all but|most|some|only|almost|nearly|half|few)\b|\b\d\d?(?:\.\d+)?%|[?\uff1f]"
 )
 """Words of what is hoped, asked, or true of a part."""
+_WHOLE = re.compile(
+    r"(?i)\b(?:all|the|tests?|suite|whole|full|entire|every(?:thing)?|checks?|checked|verif\w+|now|again|is|are|was|were|has|have|been|and|with|of|out|no|zero|without|any|"
+    r"in|on|for|here|local(?:ly)?|still|finally|after|my|this|fix|changes?|project|repo(?:sitory)?|"
+    r"pass\w*|succe\w*|green|ok|done|finished|completed?|fail\w*|errors?|ran|run|results?|ci)\b|全部|所有|测试|检查|都|均|已|通过|没有|失败|报错|错误|成功|完成|了|[\W\d_]+"
+)
+"""Words of a verification that narrow it to no part of what there is."""
+_SENTENCE = 200
+"""Characters of a sentence that may say of what part a verification speaks; a longer text is what a program printed."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
 _TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
 """Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
@@ -99,19 +107,27 @@ def checked(
     else:
         outcome = _outcome(checks, told, code=code, failed=timed_out or says == "failed", running=running)
     failing = [ran for ran, each in zip(checks, told, strict=True) if each == "failed"] or checks
-    names = [ran.check.name for ran in checks] or [f"verification {command or ''}".strip()]
+    part = "" if checks else command or _part(words)
+    names = [ran.check.name for ran in checks] or [f"verification {part}".strip()]
     return {
         "check_scope": " && ".join(names),
         "check_outcome": outcome,
-        "check_clears": _passed(checks, names, command) if outcome == "passed" else None,
+        "check_clears": _passed(checks, names, part) if outcome == "passed" else None,
         "check_fails": _failed(failing, names) if outcome == "failed" else None,
     }
 
 
-def _passed(checks: Sequence[Ran], names: list[str], command: str | None) -> list[str]:
-    """The names of checks that have passed. What a harness verified without a command is all that there is."""
+def _part(words: str) -> str:
+    """The part that the sentence of a verification without a command speaks of; none = all that there is."""
+    if len(words) > _SENTENCE or "\n" in words.strip():
+        return ""
+    return " ".join(_WHOLE.sub(" ", words).lower().split())
+
+
+def _passed(checks: Sequence[Ran], names: list[str], part: str) -> list[str]:
+    """The names of checks that have passed. What a harness verified without a command is all that there is, unless it names a part."""
     if not checks:
-        return names if command else [*names, EVERYTHING]
+        return names if part else [*names, EVERYTHING]
     return list(dict.fromkeys(name for ran in checks for name in ran.check.covers))
 
 
@@ -171,6 +187,7 @@ def _says(payload: Record) -> str | None:
         truth = _truth(payload.value(name))
         said |= {None if truth is None else "passed" if truth is passed else "failed"}
     said |= {"failed" for name in ("failures", "errors") if _truth(payload.value(name))}
+    said |= {"failed"} if _truth(payload.value("error"), unknown=True) else set()
     for name in _SAYING:
         said |= {_STATES.get(str(payload.value(name))[:20].strip().lower().replace("-", "_"))}
     return next((each for each in ("failed", "running", "passed") if each in said), None)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
@@ -87,7 +87,7 @@ def why(
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
     early = early_rows(seen.turn, seen.decisions, events)
-    rows = _meant(seen, expected, events, early)
+    rows = _meant(seen, expected, events, early) or _meant(seen, expected, events, early, same=str.casefold)
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
     answer["sources"] = [
@@ -111,7 +111,7 @@ def why(
     if sent is not None and (found := _unfenced(rows, events, sent)):
         return _at(answer, "trust_isolation_missing", found)
     if not rows:
-        if len(expected) > 3 and expected in seen.text():
+        if len(expected) > 3 and expected.casefold() in seen.text().casefold():
             return answer | {"answer": "its words stand in the input"}
         found = _in_snapshots(answer, expected, snapshots or {})
         if found["answer"] != SAYS["retrieval_not_recalled"]:
@@ -167,36 +167,37 @@ def _unlisted(seen: Projection) -> str | None:
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
-def _meant(seen: Projection, expected: str, events: Sequence[Row], early: Sequence[Row]) -> list[Row]:
+def _meant(
+    seen: Projection, expected: str, events: Sequence[Row], early: Sequence[Row], *, same: Callable[[str], str] = str
+) -> list[Row]:
     """The rows of the ledger that a name means: of an id its own, else of a path or the end of one those of that file, else of
     words every source that says them. Words of an event are the goal, a constraint or a summary as well, where it set one.
-    `early` are rows of events that the ledger has none for.
+    `early` are rows of events that the ledger has none for; names and words are compared as `same` gives them.
     """
-    decisions = [*seen.decisions, *early]
-    named = [row for row in decisions if expected in (row["source_id"], row["evidence_id"], row["path"])]
-    if named and any(expected == row["source_id"] for row in named):
-        return [row for row in named if expected == row["source_id"]]
+    decisions, expected = [*seen.decisions, *early], same(expected)
+    if named := [row for row in decisions if expected == same(row["source_id"])]:
+        return named
     said = set()
     if len(expected) > 3:
         for event in events:
-            if expected in (event["text"] or ""):
+            if expected in same(event["text"] or ""):
                 said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
-            elif expected in (event["command"] or ""):
+            elif expected in same(event["command"] or ""):
                 said.add(f"event:{event['event_id']}")
-        if expected in (seen.state["user_goal"] or ""):
+        if expected in same(seen.state["user_goal"] or ""):
             said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
-        said |= {source for source, text in seen.texts.items() if expected in text}
-    found = [
-        row
-        for row in decisions
-        if expected in (row["evidence_id"], row["path"])
-        or (row["path"] or "").endswith(f"/{expected}")
-        or row["source_id"] in said
-    ]
+        said |= {source for source, text in seen.texts.items() if expected in same(text)}
+    found = [row for row in decisions if _is_named(row, expected, same) or row["source_id"] in said]
     if found:
         return found
     part = re.compile(rf"(?<![\w]){re.escape(expected)}(?![\w])")
-    return [row for row in decisions if len(expected) > 1 and part.search(row["source_id"])]
+    return [row for row in decisions if len(expected) > 1 and part.search(same(row["source_id"]))]
+
+
+def _is_named(row: Row, expected: str, same: Callable[[str], str] = str) -> bool:
+    """Whether a name is that of a row of evidence, its path or the end of one."""
+    evidence, path = (same(row.get(name) or "") for name in ("evidence_id", "path"))
+    return expected in (evidence, path) or path.endswith(f"/{expected}")
 
 
 def _unread(seen: Projection, expected: str, events: Sequence[Row]) -> int:
@@ -213,10 +214,7 @@ def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str,
     """Whether a snapshot of the turn decided on it before it came here."""
     for name, decisions in snapshots.items():
         for row in decisions:
-            if row.get("outcome") == "selected" or not (
-                expected in (row.get("evidence_id"), row.get("path"))
-                or (row.get("path") or "").endswith(f"/{expected}")
-            ):
+            if row.get("outcome") == "selected" or not _is_named(row, expected.casefold(), str.casefold):
                 continue
             layer = _SNAPSHOT_LAYER.get(row.get("stage", ""), "retrieval_not_recalled")
             return _at(

@@ -110,7 +110,7 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
     values = []
     for name in sorted(found, key=lambda each: (each.count("/"), each)):
         try:
-            text = found[name].read_text(encoding="utf-8")
+            text = found[name].read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"Expected a readable UTF-8 file, got {type(error).__name__} - at {found[name]}"

@@ -50,7 +50,7 @@ _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "
 _POLLED = re.compile(r"\A(?:\s*<(?:retrieval_status|task_id|task_type|status|exit_code|timestamp)>[^<]*</\w+>)+")
 _FIELD = re.compile(r"<(?P<name>status|exit_code)>(?P<text>[^<]*)<")
 _STREAM = re.compile(r"<(?P<name>stdout|stderr|output)>\n?(?P<text>.*?)\n?</(?P=name)>(?=\s*(?:<|\Z))", re.DOTALL)
-"""What a background command printed, behind how it stands."""
+"""What a background command printed, behind its status."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
@@ -310,13 +310,13 @@ def _background(given: Mapping[str, Any]) -> str:
 def _printed(made: Transcript, id_: str, given: Mapping[str, Any], text: str) -> None:
     """What a command in the background printed since it was last asked for, and how it ended if it did."""
     head = _POLLED.match(text)
-    stands = {each["name"]: each["text"].strip() for each in _FIELD.finditer(head[0] if head else "")}
-    code = stands.get("exit_code", "")
+    fields = {each["name"]: each["text"].strip() for each in _FIELD.finditer(head[0] if head else "")}
+    code = fields.get("exit_code", "")
     streams = {each["name"]: each["text"] for each in _STREAM.finditer(text) if each["text"].strip()}
     streams = {"stdout" if name == "output" else name: said for name, said in streams.items()}
     command = str(given.get("command", "")) or "Bash"
     made.add("command.finished", id_, command=command, exitCode=int(code) if re.fullmatch(r"-?\d{1,9}", code) else None,
-             status=stands.get("status"), background=made.changed_since(given["begun"]), **(streams or {"stdout": "(no output)"}), **made.ran_in(given.get("cwd"), command))  # fmt: skip
+             status=fields.get("status"), background=made.changed_since(given["begun"]), **(streams or {"stdout": "(no output)"}), **made.ran_in(given.get("cwd"), command))  # fmt: skip
 
 
 def _answers(beside: Mapping[str, Any]) -> list[str]:

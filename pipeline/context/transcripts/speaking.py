@@ -5,7 +5,7 @@ and `Told`, its parts.
 
 Note: what the user did not say is told by its form, and known names decide only what is worth keeping.
 A block in tags is nobody's word but its writer's: one with a name of the harness is left out wherever it stands; a message that has
-nothing else is somebody else's, unless its record says that a human wrote it; beside words of the user it counts as pasted.
+nothing else is somebody else's, unless its record says that a human wrote it; beside words of the user it counts as pasted. Tags that name what is asked (`<rules>`) are the user's own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ....nodes.turns.tagged import blocks_of
+from ....nodes.turns.tagged import foreign_blocks
 
 __all__ = ["OTHERS", "Told", "told"]
 
@@ -58,7 +58,7 @@ def told(text: str, tags: re.Pattern[str], *, human: bool = False) -> Told:
         return Told(blocks=(("", text),))
     blocks: list[tuple[str, str]] = []
     kept, at = list[str](), 0
-    for block in blocks_of(text):
+    for block in foreign_blocks(text):
         if tags.fullmatch(block.name):
             kept.append(text[at : block.start])
             blocks.append((block.name, text[block.start : block.end]))
@@ -85,7 +85,7 @@ def _unclosed(text: str, tags: re.Pattern[str]) -> re.Match[str] | None:
 def _only_blocks(text: str) -> bool:
     """Whether a text is nothing but blocks in tags."""
     at, plain = 0, list[str]()
-    for block in blocks_of(text):
+    for block in foreign_blocks(text):
         plain.append(text[at : block.start])
         at = block.end
     return at > 0 and not "".join([*plain, text[at:]]).strip()
