@@ -9,10 +9,15 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from audited_runs import SAYS, audited
+from audited_runs import ASKED, SAYS, audited, settings_of
 from command_line import run as command
 from golden_file import expect_golden
-from scoped_retrieval.nodes.errors import InputError
+from scoped_retrieval.nodes.errors import InputError, StoreError, VerificationError
+from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.reading.auditing.export import exported
+from scoped_retrieval.pipeline.reading.reports import measured, report_of
+from scoped_retrieval.pipeline.runs import Run
+from scoped_retrieval.pipeline.runs.ids import run_of
 from scoped_retrieval.pipeline.views.drawing import FORMATS, drawn
 from scoped_retrieval.pipeline.views.lineage import current_lineage
 from scoped_retrieval.pipeline.views.overview import COLUMNS, overview_dot, overview_svg, summary_of
@@ -110,10 +115,51 @@ def test_a_step_is_drawn_with_columns_on_its_edges_and_an_unknown_one_is_named()
             drawn(small(), form, "fifth", title="t")
 
 
-def test_a_run_is_an_openlineage_event_without_content(tmp_path, monkeypatch, capsys):
-    world = audited(tmp_path)
+@pytest.fixture(name="world", scope="module")
+def world_fixture(tmp_path_factory):
+    return audited(tmp_path_factory.mktemp("lineage"))
+
+
+OF_ANOTHER_FORM = (
+    "{}", "[]", "nope", "[" * 100_000, '{"nodes": [{}], "edges": []}', '{"nodes": [], "edges": [["a", "b"]]}',
+    '{"nodes": [{"name": "a", "kind": "node", "doc": "", "step": "s", "table": null, "columns": []}], "edges": [["a", "a"]]}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OF_ANOTHER_FORM)
+def test_a_graph_of_another_form_is_damage_of_its_run(tmp_path, text):
+    (tmp_path / "live").mkdir()
+    (tmp_path / "lineage.json").write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=f"at {tmp_path.name}/lineage.json"):
+        Run(tmp_path).lineage  # noqa: B018 - reading it
+
+
+def test_a_graph_that_was_changed_is_neither_drawn_nor_exported(world):
+    settings = settings_of(world.folder)
+    batch = f"{world.run.replace('run-', 'retr-snap-')}-0001"
+    with Retriever.open(settings["corpus"], principal="ana", grants=settings.grants_path, runs=settings["runs"]) as own:
+        live = str(own.retrieve(ASKED).snapshot_id)
+        for snapshot, asking in ((batch, (report_of, measured, exported)), (live, (exported,))):
+            file = settings["runs"] / run_of(snapshot) / "lineage.json"
+            written = file.read_bytes()
+            file.write_text('{"nodes": [], "edges": []}', encoding="utf-8")
+            for ask in asking:
+                with pytest.raises(VerificationError, match=f"got a changed one - at {run_of(snapshot)}/lineage.json"):
+                    shown = ask(settings, snapshot)
+                    shown[0].lineage  # noqa: B018 - what `lineage` draws
+            file.write_bytes(written)
+
+
+def test_a_run_is_an_openlineage_event_without_content(world, monkeypatch, capsys):
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
-    flags = ["--runs", str(tmp_path / "runs"), "--grants", str(tmp_path / "grants.yaml"), "--format", "openlineage"]
+    flags = [
+        "--runs",
+        str(world.folder / "runs"),
+        "--grants",
+        str(world.folder / "grants.yaml"),
+        "--format",
+        "openlineage",
+    ]
     code, out, err = command("lineage", world.run, *flags, capsys=capsys)
     assert code == 0, err
     event = json.loads(out)

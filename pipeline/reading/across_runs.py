@@ -66,7 +66,7 @@ def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunStat
 
 
 def snapshot_named(settings: Settings, name: str) -> str:
-    """The snapshot id that a name stands for: itself, or for a block reference the readable snapshot with that block that was captured last.
+    """The snapshot id of a name: itself, or of a block reference the readable snapshot with that block that was captured last.
 
     Raises:
         AccessError: no snapshot that the principal may read has this reference.

@@ -89,7 +89,7 @@ def read_json(path: Place) -> Any:
         raise
     except OSError as error:
         raise _unread("JSON", path, error) from error
-    except ValueError:
+    except (ValueError, RecursionError):
         raise StoreError(f"Expected JSON, got text that is not - at {named(path)}") from None
 
 

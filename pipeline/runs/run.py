@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.errors import StoreError, kind_of
+from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.tables import TABLES
 from ..storage.durable import stands
 from ..storage.places import Place
-from .files import read_json, read_parquet, read_parquet_as_is
+from .files import read_json, read_parquet, read_parquet_as_is, sha256_of
 from .formats import FORMAT, adapted, check_format, inline_texts, version_of
+from .graph_file import expect_graph
 from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, live_format, read_live, read_settings, read_took
 from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
@@ -121,8 +122,14 @@ class Run:
 
         Raises:
             StoreError: it is damaged.
+            VerificationError: it is not the one that the manifest names.
         """
-        return read_json(self.folder / "lineage.json")
+        file, at = self.folder / "lineage.json", f"{self.run_id}/lineage.json"
+        found = read_json(file)
+        if not self.live and sha256_of(file) != self.manifest.get("lineage_sha256"):
+            raise VerificationError(f"Expected the file that the manifest names, got a changed one - at {at}")
+        expect_graph(found, at)
+        return found
 
     @cached_property
     def rows(self) -> dict[str, int]:

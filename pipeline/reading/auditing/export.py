@@ -25,6 +25,7 @@ from ....nodes.errors import AccessError, StoreError, VerificationError
 from ...config.opening import runs_of, trust_of
 from ...config.settings import Settings
 from ...runs import replay
+from ...runs.files import json_bytes
 from ...runs.log_lines import LogEntry
 from ...runs.parts import references
 from ...storage.durable import read_whole
@@ -63,6 +64,13 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     texts = run.texts_of(snapshot_id)
     texts = texts.filter(pc.is_in(texts["sha256"], value_set=references(stored)))
     lines = runs_of(settings).log.lines()
+    own = own_line(lines, run, found.snapshot["snapshot_digest"])
+    if own is None:
+        hint = "a crash broke the run off as it ended; `verify` says what ends it"
+        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none - at LOG", hint=hint)
+    lineage = run.lineage
+    if own.kind == "live" and hashlib.sha256(json_bytes(lineage)).hexdigest() != own.body["lineage_sha256"]:
+        raise VerificationError(f"Expected the file that LOG names, got a changed one - at {run.run_id}/lineage.json")
     predicate = {
         "schema_version": 1,
         "snapshot_id": snapshot_id,
@@ -73,8 +81,8 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
         "tables": {name: _packed(table) for name, table in stored.items()},
         "provenance": _packed(run.provenance),
         "texts": dict(zip(texts["sha256"].to_pylist(), texts["text"].to_pylist(), strict=True)),
-        "lineage": run.lineage,
-        "log": _log(lines, run, found.snapshot["snapshot_digest"]),
+        "lineage": lineage,
+        "log": _log(lines, own),
         **_manifest(run, snapshot_id),
     }
     statement = {
@@ -125,12 +133,8 @@ def _packed(table: pa.Table) -> str:
     return base64.b64encode(sink.getvalue()).decode()
 
 
-def _log(lines: Sequence[LogEntry], run: Any, digest: str) -> dict[str, Any]:
+def _log(lines: Sequence[LogEntry], own: LogEntry) -> dict[str, Any]:
     """The lines of the log from the snapshot's own to the head."""
-    own = own_line(lines, run, digest)
-    if own is None:
-        hint = "a crash broke the run off as it ended; `verify` says what ends it"
-        raise StoreError(f"Expected a line of the log that names {run.run_id}, got none - at LOG", hint=hint)
     after = [line for line in lines if line.sequence >= own.sequence]
     kept = after if len(after) <= MOST_LINES else after[:1]
     return {"lines": [f"{line.hash} {line.text}" for line in kept], "head": lines[-1].hash}
