@@ -62,7 +62,7 @@ def test_a_model_that_says_the_tests_pass_ends_no_failure():
     assert seen.state["failure"] and seen.state["verification"].endswith("failed")
 
 
-@pytest.mark.parametrize("origin", [None, "user", "system", "tool", "mcp", "web", "model", "memory"])
+@pytest.mark.parametrize("origin", [None, "user", "system", "harness", "tool", "mcp", "web", "model", "memory"])
 @pytest.mark.parametrize("by", ["origin", "actor"])
 def test_a_verification_ends_a_failure_where_the_harness_or_the_user_reports_it(origin: str | None, by: str):
     session = Session("Fix it.")
@@ -73,7 +73,7 @@ def test_a_verification_ends_a_failure_where_the_harness_or_the_user_reports_it(
     assert (
         (state["failure"] is None)
         == (state["verification"] == "pnpm test: passed")
-        == (origin in (None, "user", "system"))
+        == (origin in (None, "user", "system", "harness"))
     )
 
 

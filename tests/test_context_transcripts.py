@@ -422,6 +422,18 @@ def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp
     assert state["verification"] == "pytest: passed"
 
 
+def test_a_log_that_has_more_than_its_transcript_is_told(tmp_path: Path):
+    """Imported again after the user rewound: a log keeps what it has."""
+    rows = claude(
+        *({"type": "user", "message": {"role": "user", "content": text}} for text in ("Fix it.", "Never push."))
+    )
+    for count, told in ((2, []), (1, ["1 event of the log is not in the transcript"])):
+        file = tmp_path / "t.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]), encoding="utf-8")
+        found = import_transcript(file, tmp_path / "log")["told"]
+        assert [each.split(":")[0] for each in found] == told
+
+
 FAILS = "FAILED tests/a.py::t - x\n1 failed in 1s"
 
 

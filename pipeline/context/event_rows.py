@@ -220,7 +220,7 @@ def _origin(record: Record, payload: Record) -> str | None:
     """Who an event says that it is from; of the event and its payload the one that is not the user."""
     named = [payload.text("origin", "actor", "role"), record.text("origin", "actor", "role")]
     said = [
-        {"human": "user", "assistant": "model"}.get(each.strip().lower(), each.strip().lower())
+        {"human": "user", "assistant": "model", "harness": "system"}.get(each.strip().lower(), each.strip().lower())
         for each in named
         if each
     ]

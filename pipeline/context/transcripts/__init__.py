@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ....nodes.errors import InputError
+from ...progress import counted
 from ...sources.jsonl import records_of
 from ..log import SessionLog
 from ..log_files import is_json
@@ -70,6 +71,11 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
     session_id, events, left_out = read_transcript(path, kind)
     log = SessionLog.open(out, session_id=session_id)
     new = log.append(events)
+    if others := log.count() - len(events):
+        log.told.append(
+            f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "
+            "branch that was rewound since; import into another folder to leave them out"
+        )
     return {
         "session_id": session_id,
         "events": len(events),
