@@ -5,12 +5,15 @@ A dozen seeded kills here and the last steps of a run one by one; two hundred un
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import killed
 import pytest
@@ -21,11 +24,26 @@ SEEDS = 100 if os.environ.get("TEST_PROFILE") == "full" else 6
 LAST = range(-8, 0)
 """Counted from the last touch: the manifest is there, the stage half removed, the line of the log not written."""
 SCRIPT = Path(killed.__file__)
+KILLED = (9, None)
 
 
-def child(what: str, folder: Path, at: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), what, str(folder), str(at)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+Child = Callable[[str, Path, int], tuple[int, int | None]]
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Child]:
+    """Does something in a process of its own: its exit code, and how many touches there were."""
+    with subprocess.Popen([sys.executable, str(SCRIPT)], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        asked, told = process.stdin, process.stdout
+
+        def done(what: str, folder: Path, at: int) -> tuple[int, int | None]:
+            print(json.dumps([what, str(folder), at]), file=asked, flush=True)
+            code, touches = json.loads(told.readline())
+            return code, touches
+
+        yield done
+        asked.close()
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +56,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def touches(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+def touches(child: Child, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     """How often an undisturbed process touches a file."""
     folder = tmp_path_factory.mktemp("counted")
-    return {what: int(child(what, folder, -1).stdout) for what in ("index", "run")}
+    return {what: child(what, folder, -1)[1] or 0 for what in ("index", "run")}
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_killed_index_is_whole_or_not_there(seed: int, whole: Path, touches: dict[str, int], tmp_path: Path) -> None:
+def test_a_killed_index_is_whole_or_not_there(
+    seed: int, whole: Path, child: Child, touches: dict[str, int], tmp_path: Path
+) -> None:
     at = random.Random(seed).randrange(touches["index"])
-    assert child("index", tmp_path, at).returncode == 9
+    assert child("index", tmp_path, at) == KILLED
     if (tmp_path / "corpus" / "CURRENT").exists():
         survivor = Corpus.open(tmp_path / "corpus")
         assert survivor.verify() == []
@@ -56,12 +76,14 @@ def test_a_killed_index_is_whole_or_not_there(seed: int, whole: Path, touches: d
 
 
 @pytest.mark.parametrize("seed", [*range(SEEDS), *LAST])
-def test_a_killed_run_is_finished_by_resume(seed: int, whole: Path, touches: dict[str, int], tmp_path: Path) -> None:
+def test_a_killed_run_is_finished_by_resume(
+    seed: int, whole: Path, child: Child, touches: dict[str, int], tmp_path: Path
+) -> None:
     shutil.copytree(whole / "corpus", tmp_path / "corpus")
     at = touches["run"] + seed if seed < 0 else random.Random(1000 + seed).randrange(touches["run"])
-    if child("run", tmp_path, at).returncode == 0:  # how often a lock is looked at varies by one: it ended before
+    if child("run", tmp_path, at)[0] == 0:  # how often a lock is looked at varies by one: it ended before
         shutil.rmtree(tmp_path / "runs")
-        assert child("run", tmp_path, at - 1).returncode == 9
+        assert child("run", tmp_path, at - 1) == KILLED
     store = RunStore(tmp_path / "runs")
     for run in store.list():
         assert run.snapshots.num_rows == 12
@@ -72,12 +94,13 @@ def test_a_killed_run_is_finished_by_resume(seed: int, whole: Path, touches: dic
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_killed_erasure_is_done_by_asking_again(seed: int, whole: Path, tmp_path: Path) -> None:
+def test_a_killed_erasure_is_done_by_asking_again(seed: int, whole: Path, child: Child, tmp_path: Path) -> None:
     counted, folder = tmp_path / "counted", tmp_path / "killed"
     for copy in (counted, folder):
         shutil.copytree(whole, copy)
-    touches = int(child("erase", counted, -1).stdout)
-    assert child("erase", folder, random.Random(2000 + seed).randrange(touches)).returncode == 9
+    code, touches = child("erase", counted, -1)
+    assert code == 0 and touches
+    assert child("erase", folder, random.Random(2000 + seed).randrange(touches)) == KILLED
     assert Corpus.open(folder / "corpus").verify() == []
     assert killed.erase(folder) == killed.erase(counted) > 0
     store = RunStore(folder / "runs")

@@ -10,9 +10,11 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 
 import typer
+from typer.core import TyperGroup
 
 from .options import PROFILE
 from .output import EXIT, note, print_error
@@ -40,10 +42,17 @@ USAGE = 2
 """The exit code of a usage or input error."""
 
 
-def application(args: Sequence[str]) -> typer.Typer:
+def application(args: Sequence[str]) -> TyperGroup:
     """The application as far as these arguments need it: with one module where they begin with a command of it, else
     with all. Typer builds every flag of every command that it has, which takes longer than the imports of `--help`.
     """
+    named = tuple(module for module, commands in COMMANDS.items() if args and args[0] in commands)
+    return _application(named or tuple(COMMANDS))
+
+
+@cache
+def _application(modules: tuple[str, ...]) -> TyperGroup:
+    """The commands of these modules, built once in a process."""
     app = typer.Typer(
         name="scoped-retrieval",
         help="Define the boundary first, recall and rank inside it, then write down what the model was allowed to see.",
@@ -54,10 +63,9 @@ def application(args: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     app.callback(invoke_without_command=True)(_root)
-    named = [module for module, commands in COMMANDS.items() if args and args[0] in commands]
-    for module in named or COMMANDS:
+    for module in modules:
         import_module(f".{module}", __package__).register(app)
-    return app
+    return typer.main.get_group(app)
 
 
 def _root(

@@ -1,12 +1,14 @@
 """Index, run or erase the demo's shop in a process of its own, and kill it at the n-th touch of a file below a folder.
 
-`python killed.py index|run|erase FOLDER N` exits with 9 when killed; with N = -1 it finishes and prints how many touches
-there were. Touches are audit events of opening, renaming, removing, linking and making folders, so a kill falls between
+Each line `["index", FOLDER, N]`, `["run", FOLDER, N]` or `["erase", FOLDER, N]` that `python killed.py` reads is done by a
+process that is forked from it, imports done; the answer is a line with its exit code, 9 when it was killed, and how many touches there were
+when it finished, as with N = -1. Touches are audit events of opening, renaming, removing, linking and making folders, so a kill falls between
 any two steps of a write, staging and rename included.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -60,7 +62,8 @@ def erase(folder: Path) -> int:
     return erased(settings, source="workspace:work_tree", now=WHEN).rows
 
 
-def main(what: str, folder: Path, at: int) -> None:
+def main(what: str, folder: Path, at: int) -> int:
+    """The number of touches, if it gets so far."""
     touches = 0
 
     def watch(event: str, args: tuple[object, ...]) -> None:
@@ -73,8 +76,35 @@ def main(what: str, folder: Path, at: int) -> None:
     action = {"index": index, "run": run, "erase": erase}[what]
     sys.addaudithook(watch)
     action(folder)
-    print(touches)
+    return touches
+
+
+def forked(what: str, folder: Path, at: int) -> tuple[int, int | None]:
+    """The exit code of a child that does it, and the number of touches that it tells."""
+    answer, told = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            os.write(told, str(main(what, folder, at)).encode())
+            code = 0
+        finally:  # nothing of this process is the child's to end
+            os._exit(code)
+    os.close(told)
+    with os.fdopen(answer) as file:
+        said = file.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), int(said) if said else None
+
+
+def imported() -> None:
+    """What the actions import, done once."""
+    import scoped_retrieval.pipeline.asking.retriever
+    import scoped_retrieval.pipeline.indexing.importing
+    import scoped_retrieval.pipeline.maintenance.erasure  # noqa: F401
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    imported()
+    for line in sys.stdin:
+        what, folder, at = json.loads(line)
+        print(json.dumps(forked(what, Path(folder), at)), flush=True)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import typer
 from scoped_retrieval.pipeline.cli.app import application
 from scoped_retrieval.pipeline.config.declared_settings import SETTINGS, Setting
 
@@ -22,7 +21,7 @@ def written_by_hand(page: str) -> str:
 
 def commands() -> dict[str, Any]:
     """Every command by its full name, as the command line declares it, in the order of `--help`."""
-    return dict(_commands(typer.main.get_command(application([])), ()))
+    return dict(_commands(application([]), ()))
 
 
 def _commands(group: Any, above: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

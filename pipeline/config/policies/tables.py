@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,23 @@ def load_policies(folder: str | Path | None = None, weights: str | Path | None =
     Raises:
         PolicyError: the folder or weight file is missing, or a file is not what its name says.
     """
+    policies, digest = _bundled_policies() if folder is None else _policies(folder)
+    if weights is None:
+        return policies
+    file, digest = load_weights(weights), digest.copy()
+    digest.update(f"weights:{file.digest}\n".encode())
+    purposes = PURPOSE_POLICIES.check(reweighed(policies.purpose_policies, file))
+    return replace(policies, purpose_policies=purposes, digest=digest.hexdigest())
+
+
+@lru_cache(maxsize=1)
+def _bundled_policies() -> tuple[Policies, Any]:
+    """Those of the package, read once: a process keeps the policies that it began with, as it does its code."""
+    return _policies(None)
+
+
+def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
+    """The policies without a weight file, and the running digest of their files."""
     purposes, kinds, rules, modes, digest = [], [], [], [], hashlib.sha256()
     required = [name for name in _TOP if name not in ("mask", "detail")]
     for purpose, version, fields in _files(folder, PURPOSES, _TOP, required, digest):
@@ -137,19 +155,15 @@ def load_policies(folder: str | Path | None = None, weights: str | Path | None =
         modes.append({"mode": mode, "version": version} | mode_choices(fields))
     roles = load_roles(Path(folder) if folder is not None else None)
     digest.update(f"roles:{roles.digest}\n".encode())
-    purpose_policies = PURPOSE_POLICIES.from_rows(purposes)
-    if weights is not None:
-        file = load_weights(weights)
-        digest.update(f"weights:{file.digest}\n".encode())
-        purpose_policies = PURPOSE_POLICIES.check(reweighed(purpose_policies, file))
-    return Policies(
-        purpose_policies,
+    policies = Policies(
+        PURPOSE_POLICIES.from_rows(purposes),
         KIND_POLICIES.from_rows(kinds).sort_by([(name, "ascending") for name in KIND_POLICIES.order]),
         PLAN_RULES.from_rows(rules),
         MODE_POLICIES.from_rows(modes),
         roles,
         digest.hexdigest(),
     )
+    return policies, digest
 
 
 def _files(
