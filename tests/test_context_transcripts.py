@@ -550,6 +550,39 @@ def test_what_claude_code_asks_of_the_background_belongs_to_its_command(
         )
 
 
+@pytest.mark.parametrize(
+    ("status", "summary", "verification"),
+    [
+        ("completed", 'Background command "Test" completed (exit code 0)', "pytest: passed"),
+        ("failed", 'Background command "Test" failed with exit code 1', "pytest: failed"),
+        ("completed", "All tests passed", "pytest: outcome unknown"),
+        ("killed", 'Background command "Test" was stopped', "pytest: failed"),
+    ],
+)
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_note_that_a_background_command_ended_belongs_to_it(
+    status: str, summary: str, verification: str, queued: bool, tmp_path: Path
+):
+    text = f"<task-notification>\n<task-id>b1</task-id>\n<status>{status}</status>\n<summary>{summary}</summary>\n</task-notification>"
+    note = {"type": "user", "message": {"role": "user", "content": text}, "origin": {"kind": "task-notification"}}
+    if queued:
+        command = {"type": "queued_command", "prompt": text, "commandMode": "task-notification"}
+        note = {"type": "attachment", "attachment": command}
+    begins = [
+        {"type": "user", "message": {"role": "user", "content": "Fix it."}},
+        call("m1", "t1", "Bash", command="pytest", run_in_background=True),
+        result("t1", "started", {"backgroundTaskId": "b1"}),
+    ]
+    state = state_of(claude(*begins, note), tmp_path)
+    assert (state["verification"], state["latest_command"]) == (verification, "pytest")
+    unknown = json.loads(json.dumps(note).replace("b1", "b2"))
+    assert len(events_in(claude(*begins, unknown), tmp_path)[1]) == len(events_in(claude(*begins), tmp_path)[1])
+    about = {"origin": {"kind": "peer"}}
+    note = {**note, "attachment": {**note["attachment"], **about}} if queued else {**note, **about}
+    state = state_of(claude(*begins, note), tmp_path)
+    assert state["verification"] == "pytest: outcome unknown", "another agent's words"
+
+
 def test_what_the_harness_of_codex_adds_to_a_message_is_not_what_the_user_wants(tmp_path: Path):
     def blocks(*texts: str, about: Any = None) -> dict[str, Any]:
         content = [{"type": "input_text", "text": text} for text in texts]

@@ -136,12 +136,15 @@ def test_words_of_another_agent_are_shown_as_somebody_elses():
 
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\n"
+REASON = (
+    "The user doesn't want to proceed with this tool use. The user provided the following reason for the rejection:  "
+)
 NOTED = "\n\nNote: The user's next message may contain a correction or preference. Always ask."
 
 
-def refused(tool: str, said: str, **record: Any) -> list[dict[str, Any]]:
+def refused(tool: str, said: str, words: str = REFUSED, **record: Any) -> list[dict[str, Any]]:
     call = {"type": "tool_use", "id": "t", "name": tool, "input": {"command": "x"}}
-    content = [{"type": "tool_result", "tool_use_id": "t", "content": REFUSED + said + NOTED, "is_error": True}]
+    content = [{"type": "tool_result", "tool_use_id": "t", "content": words + said + NOTED, "is_error": True}]
     asks = {"type": "assistant", "message": {"id": "m", "content": [call]}}
     return of_claude(user("Fix it."), asks, user(content, **record))
 
@@ -152,12 +155,14 @@ def refused(tool: str, said: str, **record: Any) -> list[dict[str, Any]]:
         ("Edit", {}),
         ("Bash", {"toolDenialKind": "user-rejected"}),
         ("mcp__a__b", {"toolUseResult": "User rejected tool use"}),
+        ("Bash", {"userFeedback": "Never touch a.py.\n\nAsk me first."}),
     ],
 )
 def test_what_the_user_says_beside_a_refusal_is_the_users(tool: str, record: dict[str, Any]):
-    events = refused(tool, "Never touch a.py.\n\nAsk me first.", **record)
-    assert [each["kind"] for each in events if each["kind"] != "model.request"] == ["user.goal", "tool.intent", "permission.denied", "user.message"]  # fmt: skip
-    assert own(events)[-1] == "Never touch a.py.\n\nAsk me first." and "Never touch a.py." in bound(events)
+    for words in (REFUSED, REASON):
+        events = refused(tool, "Never touch a.py.\n\nAsk me first.", words, **record)
+        assert [each["kind"] for each in events if each["kind"] != "model.request"] == ["user.goal", "tool.intent", "permission.denied", "user.message"]  # fmt: skip
+        assert own(events)[-1] == "Never touch a.py.\n\nAsk me first." and "Never touch a.py." in bound(events)
 
 
 @pytest.mark.parametrize(

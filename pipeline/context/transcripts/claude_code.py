@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .background import Background
 from .branches import rewound
 from .speaking import told
 from .writing import MOST, Transcript, asked, exit_code_of, matches_in, text_of, version_of
@@ -39,21 +40,27 @@ _DENIED = re.compile(
 )
 """What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
 _BACKGROUND = re.compile(r"\ACommand (?:running in background|was (?:manually )?backgrounded)")
-_RUNS_AS = re.compile(r"\bwith ID: (?P<id>[\w-]+)")
 _FEEDBACK = re.compile(
-    r"the user said:\n(?P<text>(?!The user wants to clarify).+?)(?:\n\nNote: The user's next message may|\Z)",
+    r"(?:the user said:\n|the user provided the following reason for the rejection:\s+)(?P<text>(?!The user wants to clarify).+?)(?:\n\nNote: The user's next message may|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
 """What the user says beside a refusal, in the words of the harness."""
 _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
 """Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
-_POLLED = re.compile(r"\A(?:\s*<(?:retrieval_status|task_id|task_type|status|exit_code|timestamp)>[^<]*</\w+>)+")
-_FIELD = re.compile(r"<(?P<name>status|exit_code)>(?P<text>[^<]*)<")
-_STREAM = re.compile(r"<(?P<name>stdout|stderr|output)>\n?(?P<text>.*?)\n?</(?P=name)>(?=\s*(?:<|\Z))", re.DOTALL)
-"""What a background command printed, behind its status."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
+
+
+@dataclass
+class _Calls:
+    """What results may belong to."""
+
+    background: Background
+    tools: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """By the id of the call, the tool and what it was given."""
+    shell: str | None = None
+    """A command that the user ran in the shell of the agent."""
 
 
 def events_of(records: Sequence[Record], name: str) -> Transcript:
@@ -64,7 +71,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     alone = bool(spoken) and all(record.get("isSidechain") is True for record in spoken)
     agent = next((record["agentId"] for record in records if isinstance(record.get("agentId"), str)), name)
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
-    calls: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    calls = _Calls(Background(made))
     response, typed = None, ""
     left = rewound([record if alone or not record.get("isSidechain") else {} for record in records], _by_user)
     for number, record in enumerate(records):
@@ -91,13 +98,13 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
                 made.request(id_)
             _assistant(made, id_, record, message, calls)
         elif kind == "attachment" and isinstance(record.get("attachment"), Mapping):
-            _attachment(made, id_, record["attachment"])
+            _attachment(made, id_, record["attachment"], calls)
         else:
             made.left_out[f"records of type {kind}"] += 1
     return made
 
 
-def _attachment(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
+def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Calls) -> None:
     """What stood beside a message: rules, files, what the user typed meanwhile."""
     kind, content = given.get("type"), given.get("content")
     path = given.get("filename") or given.get("path")
@@ -123,7 +130,9 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
         if isinstance(words, str) and isinstance(path, str):
             made.read(id_, made.path(path), words)
     elif kind == "queued_command" and given.get("commandMode") == "prompt" and given.get("isMeta") is not True:
-        _message(made, id_, text_of(given.get("prompt")), {}, _writer(given))
+        _message(made, id_, text_of(given.get("prompt")), calls, _writer(given))
+    elif kind == "queued_command" and _by_harness(given) and calls.background.noted(id_, text_of(given.get("prompt"))):
+        pass
     else:
         made.left_out[f"attachments of type {kind}"] += 1
 
@@ -163,7 +172,13 @@ def _writer(record: Record) -> bool | None:
     return kind in ("human", "user") if isinstance(kind, str) else None
 
 
-def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: dict[str, Any]) -> str:
+def _by_harness(record: Record) -> bool:
+    """Whether a note of the harness may be in a record: no other agent sent it."""
+    origin = record.get("origin")
+    return not isinstance(origin, Mapping) or origin.get("kind") == "task-notification"
+
+
+def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> str:
     """A message of the user, or results of tools; gives the command that was typed, if it is one."""
     content, typed = message.get("content"), ""
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -173,23 +188,25 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
         if block.get("type") == "tool_result":
             _result(made, id_, record, block, calls)
         elif block.get("type") == "text" and isinstance(block.get("text"), str):
+            if _by_harness(record) and calls.background.noted(id_, block["text"]):
+                continue
             typed = _message(made, id_, block["text"], calls, _writer(record))
         else:
             made.left_out[f"blocks of type {block.get('type')}"] += 1
     return typed
 
 
-def _message(made: Transcript, id_: str, text: str, calls: dict[str, Any], by_user: bool | None) -> str:
+def _message(made: Transcript, id_: str, text: str, calls: _Calls, by_user: bool | None) -> str:
     """What the user wrote, or ran in the shell of the agent; gives the command that was typed, if it is one."""
     said = told(text, _TAGS, human=by_user is True)
     if by_user is False:
         made.told(id_, replace(said, own="", others=said.own or said.others))
         return ""
     if ran := _RAN.match(text):
-        calls["shell"] = (ran["command"].strip(), {})
+        calls.shell = ran["command"].strip()
         return ""
-    if "shell" in calls and _SHELL.match(text):
-        command = calls.pop("shell")[0]
+    if calls.shell is not None and _SHELL.match(text):
+        command, calls.shell = calls.shell, None
         streams = {each["stream"]: each["text"] for each in _PRINTED.finditer(text)}
         printed = {name: said for name, said in streams.items() if said.strip()} or {"stdout": "(no output)"}
         made.add("command.finished", id_, command=command, **printed)
@@ -201,7 +218,7 @@ def _message(made: Transcript, id_: str, text: str, calls: dict[str, Any], by_us
     return ""
 
 
-def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: dict[str, Any]) -> None:
+def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> None:
     content = message.get("content")
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         if not isinstance(block, Mapping):
@@ -211,7 +228,7 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
         elif block.get("type") == "tool_use":
             tool, given = str(block.get("name")), block.get("input")
             given = given if isinstance(given, Mapping) else {}
-            calls[str(block.get("id"))] = (tool, {**given, "cwd": record.get("cwd")} if tool == "Bash" else given)
+            calls.tools[str(block.get("id"))] = (tool, {**given, "cwd": record.get("cwd")} if tool == "Bash" else given)
             if tool == "TodoWrite":
                 listed = given.get("todos")
                 todos = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
@@ -238,8 +255,8 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
             made.left_out[f"blocks of type {block.get('type')}"] += 1
 
 
-def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: dict[str, Any]) -> None:
-    tool, given = calls.get(str(block.get("tool_use_id")), ("tool", {}))
+def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any], calls: _Calls) -> None:
+    tool, given = calls.tools.get(str(block.get("tool_use_id")), ("tool", {}))
     text, failed = text_of(block.get("content")), block.get("is_error") is True
     beside = record.get("toolUseResult")
     beside = beside if isinstance(beside, Mapping) else {}
@@ -249,21 +266,18 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     if _denied(record, tool, text, failed=failed and not exited):
         asked = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
         made.add("permission.denied", id_, tool=tool, action=asked, text=text, requestId=str(block.get("tool_use_id")))
-        if (said := _FEEDBACK.search(text)) and (_refused_by_user(record) or not tool.startswith(_OTHER_PROGRAMS)):
-            made.user(id_, said["text"])
+        made.user(id_, _feedback(record, tool, text))
     elif tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
-    elif background := calls.get(_background(given)) if tool in ("BashOutput", "TaskOutput") else None:
-        _printed(made, id_, background[1], text)
+    elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
+        pass
     elif tool == "Bash":
         said = exit_code_of(beside.get("exitCode"))
         code = int(failed) if said is None else said
         runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
         if runs_on or _BACKGROUND.match(text) or beside.get("returnCodeInterpretation"):
             code = None  # how it ends is not known yet, or another code than 0 was taken for no error
-            name = beside.get("backgroundTaskId") or ((found := _RUNS_AS.search(text)) and found["id"])
-            if name:
-                calls[f"background {name}"] = ("Bash", {**given, "begun": len(made.events)})
+            calls.background.begin(given, text, beside.get("backgroundTaskId"))
         if exited:
             code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
         streams = {
@@ -302,23 +316,6 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.add("command.finished", id_, command=tool, exitCode=0, stdout=text or "(no output)")
 
 
-def _background(given: Mapping[str, Any]) -> str:
-    """The background command that a call asks about, as a key of its own among calls."""
-    return f"background {given.get('bash_id') or given.get('shell_id') or given.get('task_id')}"
-
-
-def _printed(made: Transcript, id_: str, given: Mapping[str, Any], text: str) -> None:
-    """What a command in the background printed since it was last asked for, and how it ended if it did."""
-    head = _POLLED.match(text)
-    fields = {each["name"]: each["text"].strip() for each in _FIELD.finditer(head[0] if head else "")}
-    code = fields.get("exit_code", "")
-    streams = {each["name"]: each["text"] for each in _STREAM.finditer(text) if each["text"].strip()}
-    streams = {"stdout" if name == "output" else name: said for name, said in streams.items()}
-    command = str(given.get("command", "")) or "Bash"
-    made.add("command.finished", id_, command=command, exitCode=int(code) if re.fullmatch(r"-?\d{1,9}", code) else None,
-             status=fields.get("status"), background=made.changed_since(given["begun"]), **(streams or {"stdout": "(no output)"}), **made.ran_in(given.get("cwd"), command))  # fmt: skip
-
-
 def _answers(beside: Mapping[str, Any]) -> list[str]:
     """What the user answered to the questions of a call, and noted beside."""
     noted = beside.get("annotations")
@@ -330,11 +327,15 @@ def _answers(beside: Mapping[str, Any]) -> list[str]:
     return [each for each in (*beside["answers"].values(), *notes) if isinstance(each, str)]
 
 
-def _refused_by_user(record: Record) -> bool:
-    """Whether a field of a record says that the user refused the call."""
-    return (
+def _feedback(record: Record, tool: str, text: str) -> str:
+    """What the user says beside a refusal: in a field of the record, else in the words of the harness where only the harness can have written them."""
+    given, said = record.get("userFeedback"), _FEEDBACK.search(text)
+    by_user = (
         str(record.get("toolDenialKind")).startswith("user") or record.get("toolUseResult") == "User rejected tool use"
     )
+    if isinstance(given, str) and given.strip():
+        return given
+    return said["text"] if said and (by_user or not tool.startswith(_OTHER_PROGRAMS)) else ""
 
 
 def _denied(record: Record, tool: str, text: str, *, failed: bool) -> bool:

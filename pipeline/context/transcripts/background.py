@@ -1,0 +1,78 @@
+"""Commands of Claude Code that run in the background: what is printed of them later, and how they end, belongs to the command.
+
+Gives `Background`. A call asks for the output (`BashOutput`, `TaskOutput`), or the harness notes under the user's role that a command
+has ended (`<task-notification>`). Both name the command by the id that it got when it began.
+
+Note: only the fields in front of what a command printed say how it ended. Where files changed after it began, it passes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .writing import Transcript
+
+__all__ = ["Background"]
+
+_ID = re.compile(r"\bwith ID: (?P<id>[\w-]+)")
+_HEAD = re.compile(r"\A(?:\s*<(?:retrieval_status|task_id|task_type|status|exit_code|timestamp)>[^<]*</\w+>)+")
+_FIELD = re.compile(r"<(?P<name>status|exit_code|task-id|summary)>(?P<text>[^<]*)<")
+_STREAM = re.compile(r"<(?P<name>stdout|stderr|output)>\n?(?P<text>.*?)\n?</(?P=name)>(?=\s*(?:<|\Z))", re.DOTALL)
+_NOTE = re.compile(r"\A\s*<task-notification>")
+_CODE = re.compile(r"\bexit code (?P<code>\d{1,9})\b")
+
+
+@dataclass
+class Background:
+    """The commands of a session that went on in the background."""
+
+    made: Transcript
+    begun: dict[str, tuple[Mapping[str, Any], int]] = field(default_factory=dict)
+    """By id, what the call was given, and the event at which it began."""
+
+    def begin(self, given: Mapping[str, Any], text: str, named: Any) -> None:
+        """A call went on in the background under an id, which a field beside its result names, or the result."""
+        found = _ID.search(text)
+        if name := str(named or (found and found["id"]) or ""):
+            self.begun[name] = (given, len(self.made.events))
+
+    def asked(self, id_: str, given: Mapping[str, Any], text: str) -> bool:
+        """What a command printed since it was last asked for; False where the call asks for no command that is known."""
+        name = str(given.get("bash_id") or given.get("shell_id") or given.get("task_id"))
+        head = _HEAD.match(text)
+        fields = {each["name"]: each["text"].strip() for each in _FIELD.finditer(head[0] if head else "")}
+        streams = {each["name"]: each["text"] for each in _STREAM.finditer(text) if each["text"].strip()}
+        printed = {"stdout" if name == "output" else name: said for name, said in streams.items()}
+        return self._ran(
+            id_, name, fields.get("status"), fields.get("exit_code", ""), printed or {"stdout": "(no output)"}
+        )
+
+    def noted(self, id_: str, text: str) -> bool:
+        """A note of the harness that a command has ended; False where the text is none, or no command is known."""
+        if not _NOTE.match(text):
+            return False
+        fields = {each["name"]: each["text"].strip() for each in _FIELD.finditer(text)}
+        code, summary = _CODE.search(fields.get("summary", "")), fields.get("summary") or "(no output)"
+        return self._ran(
+            id_, fields.get("task-id", ""), fields.get("status"), code["code"] if code else "", {"stdout": summary}
+        )
+
+    def _ran(self, id_: str, name: str, status: str | None, code: str, printed: Mapping[str, str]) -> bool:
+        if name not in self.begun:
+            return False
+        given, begun = self.begun[name]
+        command = str(given.get("command", "")) or "Bash"
+        self.made.add(
+            "command.finished",
+            id_,
+            command=command,
+            exitCode=int(code) if re.fullmatch(r"-?\d{1,9}", code) else None,
+            status=status,
+            background=self.made.changed_since(begun),
+            **printed,
+            **self.made.ran_in(given.get("cwd"), command),
+        )
+        return True
