@@ -12,6 +12,7 @@ from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.pipeline.runs import RunStore, compact, verify
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
+from scoped_retrieval.pipeline.runs.states import states
 from scoped_retrieval.pipeline.runs.store import run_kind
 from written_runs import LINEAGE, NOON, Maker, batch, live
 
@@ -78,6 +79,19 @@ def test_a_run_that_cannot_be_looked_at_is_not_left_out_of_a_list(tmp_path: Path
             with pytest.raises(StoreError, match=r"^Expected to read manifest\.json, got Bad file descriptor - at "):
                 listed()
     assert store.run_ids() == (run.run_id,)
+
+
+def test_a_run_that_cannot_be_looked_at_is_named_and_keeps_no_other_from_being_listed(
+    tmp_path: Path, line_tables: Maker
+) -> None:
+    store = RunStore(tmp_path)
+    hidden, run = batch(store, line_tables), live(store, line_tables)
+    with unseen(hidden.folder / "manifest.json"):
+        assert [one.run_id for one in store.list()] == [run.run_id]
+        assert {one.run_id: one.state for one in states(store)} == {hidden.run_id: "unreadable", run.run_id: "ok"}
+        report = verify(store, hidden.run_id)
+    assert (report.state, report.problems[0].detail) == ("unreadable", "the manifest cannot be read")
+    assert verify(store, hidden.run_id).ok
 
 
 def test_files_that_were_compacted_go_though_their_folder_cannot_be_looked_at(

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-from ...nodes.errors import ScopedRetrievalError
+from ...nodes.errors import ScopedRetrievalError, StoreError
 from ..storage.durable import stands
 from ..storage.locks import hold
 from ..storage.places import ObjectPlace, Place
@@ -89,7 +89,7 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
     except UnknownVersionError as error:
         return RunState(run_id, UNKNOWN_VERSION, found, error.message)
     except ScopedRetrievalError as error:
-        return RunState(run_id, UNREADABLE if stands(manifest) else DAMAGED, found, error.message)
+        return RunState(run_id, UNREADABLE if _may_stand(manifest) else DAMAGED, found, error.message)
     if stands(folder / STAGE / "run.json"):
         return RunState(run_id, UNFINISHED, FORMAT, "a batch that was not finished")
     if logged(run_id) or any(folder.glob("tables/*/*.parquet")):
@@ -97,6 +97,14 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
     if _written_now(store, run_id):
         return RunState(run_id, UNFINISHED, None, "its first snapshot is being written")
     return RunState(run_id, CRASHED, None, "a crash left it before its first snapshot was whole")
+
+
+def _may_stand(file: Place) -> bool:
+    """Whether a file is there, or in a folder that cannot be read."""
+    try:
+        return stands(file)
+    except StoreError:
+        return True
 
 
 def _written_now(store: RunStore, run_id: str) -> bool:

@@ -146,11 +146,7 @@ class RunStore:
 
     def list(self) -> list[Run]:
         """Every run that can be read, oldest first: finished ones and interactive ones. `verify` names the others."""
-        runs = []
-        for run_id in self.run_ids():
-            with suppress(StoreError, VerificationError):
-                runs.append(self.open(run_id))
-        return runs
+        return [*self.newest()][::-1]
 
     def newest(self) -> Iterator[Run]:
         """What `list` gives, newest first, each opened when it is asked for."""

@@ -201,14 +201,19 @@ def _unreadable(store: RunStore, run_id: str, lines: list[LogEntry], found: _Fou
         found.add("missing", run_id, "LOG names it")
         return None
     folder = store.folder(run_id)
-    known = logged or stands(folder / "manifest.json") or any(folder.glob("tables/*/*.parquet"))
+    try:
+        there = stands(folder / "manifest.json")
+    except StoreError:  # of a folder that cannot be read
+        found.add("changed", "manifest.json", "the manifest cannot be read")
+        return None
+    known = logged or there or any(folder.glob("tables/*/*.parquet"))
     if not known or (not logged and stands(folder / "stage")):
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
     if lines and all(line.kind == "live" for line in lines):  # nothing compacted it: it never had a manifest
         for file in sorted({line.body["file"] for line in lines}):
             found.add("missing", f"live/{file}", "LOG names it")
         return None
-    kind: Kind = "changed" if stands(folder / "manifest.json") else "missing"
+    kind: Kind = "changed" if there else "missing"
     found.add(kind, "manifest.json", "the manifest cannot be read" if kind == "changed" else "every run has one")
     return None
 
