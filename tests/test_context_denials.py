@@ -56,6 +56,12 @@ def test_a_grant_that_says_no_is_none():
     assert denied(("permission.granted", {"subject": "push", "text": "The user allowed it once."})) == []
 
 
+def test_a_word_that_says_no_is_a_no_even_where_the_action_names_it():
+    for text in ("ok, no", "yes, only if needed"):
+        about = {"tool": "Bash", "action": "push --no-verify --only-if needed"}
+        assert denied(("user.confirmation", {"subject": "push", "text": text, **about}), **about) != []
+
+
 def test_a_denial_without_a_subject_is_about_its_action():
     session = Session("Fix it.")
     session.add("permission.denied", turn=1, tool="Bash", action="git push", text="no")

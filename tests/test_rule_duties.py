@@ -41,6 +41,9 @@ PLAINLY_SAID = (
     "main is protected", "I'll merge it myself.", "Merging is up to me.", "nothing goes to prod until I say so", "I want to review every migration before it runs.",
     "每次修改后都要跑一遍测试。", "保持向后兼容。", "避免修改旧代码。", "仅允许读取文件。", "不允许推送", "不使用 eval", "禁用 eval", "不动数据库", "不改接口", "接口不变", "绝不提交",
     "停止部署", "测试通过后才能提交", "提交之前要测试", "只改 src", "仅在 src 修改", "限制在 src", "由我来部署", "问过我再改", "讓我審一下", "審查後再合併", "不許更動",
+    "Keep the public API as it is.", "Please stay in src/parser.", "API freeze!", "The schema is sacred.", "Do it w/o touching tests.", "Commits go through me.",
+    "Pushing is my job.", "Leave the release to me.", "Tests first, then code.", "改之前跟我说一声", "部署之前得经过我", "只看 parser 目录", "测试全部过了再提交",
+    "涉及生产的操作要人工审核", "无需提交",
 )  # fmt: skip
 PLAIN = ("The parser lives in this folder.", "Commit c0ffee introduced it.", "We love small modules.", "Ben wrote the first version in 2019.", "The weather is fine.")  # fmt: skip
 PASSING = (
@@ -56,6 +59,9 @@ REPORTED = (
     "修复解析器",
     "为什么失败",
     "谢谢",
+    "人工智能是什么",
+    "Keep in mind that it is slow.",
+    "The app freezes.",
 )
 
 

@@ -41,9 +41,9 @@ _WORD = re.compile(
 """Words, those of Chinese as far as they are known, else its characters; signs that mean something."""
 _NO = re.compile(
     r"\b(?:no|not|nope|nah|never|none|dont|den(?:y|ied)|reject\w*|refus\w*|declin\w*|disallow\w*|forbid\w*|stop|cancel\w*|wait|hold|but|except|unless|"
-    r"only|if|until|false|revoke\w*)\b|n't\b|\?|[\uff1f\u4e0d\u522b\u52ff\u62d2\u4f46\u6ca1\u672a]|\U0001f44e|\u274c"
+    r"only|if|until|false|revoke\w*)\b|n't\b|\?|[\uff1f\u4e0d\u522b\u52ff\u62d2\u4f46\u672a]|\u6ca1(?!\u95ee\u9898)|\U0001f44e|\u274c"
 )
-"""What makes a grant a no, or unclear, in the words beside it."""
+"""What makes an answer a no, or unclear, whatever it names."""
 
 
 def action_of(payload: Record, command: str | None) -> str | None:
@@ -66,7 +66,7 @@ def grants(kind: str, payload: Record, text: str | None, about: str | None) -> b
     if not text or not text.strip():
         return True
     if decided or kind == "permission.granted":
-        return not _NO.search(text.lower().replace("\u2019", "'"))
+        return not _says_no(text)
     return _says_yes(text, f"{payload.identifier('subject', 'requestId')} {about}")
 
 
@@ -77,4 +77,9 @@ def _decided(value: Any) -> bool:
 def _says_yes(text: str, named: str) -> bool:
     """Whether a text says yes and nothing else; words of `named` are what it is about."""
     words = set(_WORD.findall(text.lower()))
-    return bool(words & _YES) and words <= _YES | _BESIDE | set(_WORD.findall(named.lower()))
+    known = words <= _YES | _BESIDE | set(_WORD.findall(named.lower()))
+    return bool(words & _YES) and known and not _says_no(text)
+
+
+def _says_no(text: str) -> bool:
+    return bool(_NO.search(text.lower().replace("\u2019", "'")))
