@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 
+import alternate
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,9 +28,11 @@ from options import Options
 from ours import Scoped
 from parts import PARTS
 from rounds import Contestant, interleaved, turns
+from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.text.text_analysis import query_tokens
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.line.driver import DIGESTS, build_driver
+from scoped_retrieval.pipeline.runs import Run
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden" / "benchmarks.md"
@@ -264,3 +268,43 @@ def test_plain_calls_in_the_order_of_the_plan_give_what_the_driver_gives(world: 
 
 def test_a_row_holds_plain_values_only() -> None:
     assert json.loads(json.dumps(asdict(row()))) == asdict(row())
+
+
+# --- two checkouts ---------------------------------------------------------------------------------------------------
+
+
+def test_workers_take_turns_and_the_first_rounds_do_not_count() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def worker(name: str, seconds: float) -> Callable[[str, int], float]:
+        def ask(kind: str, number: int) -> float:
+            asked.append((name, number))
+            return seconds + number
+
+        return ask
+
+    taken = alternate.in_turns([worker("old", 1.0), worker("new", 2.0)], "line/words", 2)
+    assert [name for name, _ in asked] == ["new", "old", "old", "new", "new", "old", "old", "new"]
+    assert taken == [[3.0, 4.0], [4.0, 5.0]]
+    assert "+28.6 % (medians) +33.3 % (minima)" in alternate.line("line/words", *taken)
+
+
+@pytest.mark.parametrize("kind", ["lexical/one-owner", "line/words", "line/single"])
+def test_a_round_does_the_work_of_its_row(
+    kind: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alternate, "QUERIES", 8)
+    monkeypatch.setattr(alternate, "SINGLE", 2)
+    monkeypatch.setattr("bench_world.open_world", lambda *_, **__: world)
+    rounds = alternate.Rounds(tmp_path, vectors=False)
+    done = rounds.call(kind, 1)()
+    if kind.startswith("lexical"):
+        assert isinstance(done, Found)
+        assert len(done.row)
+        assert done.sub.max() < 8
+    elif kind == "line/single":
+        assert isinstance(done, list)
+        assert len(done) == 2
+    else:
+        assert isinstance(done, Run)
+        assert sum(done.statuses.values()) == 8

@@ -43,6 +43,8 @@ k. Filters are built off the clock. So is what we compute once per scope; it is 
 peer computes the same thing, results are compared before anything is timed, up to ties; a difference fails the part.
 "At most 50 ms" and its like refer to this machine.
 
+What a change costs is measured otherwise: two checkouts take turns and CPU seconds count, `python tests/bench/alternate.py OTHER`.
+
 `make bench` is the first of these commands in a venv of its own. The rows below were recorded by:
 
 ```
