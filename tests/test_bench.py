@@ -30,9 +30,9 @@ from parts import PARTS
 from rounds import Contestant, interleaved, turns
 from scoped_retrieval.nodes.recall.recall_selection import Found
 from scoped_retrieval.nodes.text.text_analysis import query_tokens
+from scoped_retrieval.pipeline.asking.retrieval import RunSummary
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.line.driver import DIGESTS, build_driver
-from scoped_retrieval.pipeline.runs import Run
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden" / "benchmarks.md"
@@ -306,5 +306,5 @@ def test_a_round_does_the_work_of_its_row(
         assert isinstance(done, list)
         assert len(done) == 2
     else:
-        assert isinstance(done, Run)
+        assert isinstance(done, RunSummary)
         assert sum(done.statuses.values()) == 8
