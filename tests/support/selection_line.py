@@ -155,7 +155,7 @@ def line(
     tables = {
         "contracts": _of("contracts", [CONTRACT | {"request_id": r} | dict(fields) for r, fields in requests.items()]),
         "bounded_candidates": _of("candidates", candidates),
-        "lane_scores": _of("lane_scores", [_lane_scores(one, candidates) for one in candidates]),
+        "lane_scores": _of("lane_scores", _lane_scores(candidates)),
         "file_scores": _of("file_scores", [_file_scores(one, evidence) for one in candidates]),
         "turn_scores": _of("turn_scores", [_turn_scores(one) for one in candidates]),
         "feedback_scores": _of("feedback_scores", [_feedback(one, rows) for one in candidates]),
@@ -191,10 +191,15 @@ def _turn_scores(one: Mapping[str, Any]) -> dict[str, Any]:
     return keys | dict.fromkeys(("context", "answer", "session", "session_reach"), 0.0)
 
 
-def _lane_scores(one: Mapping[str, Any], pool: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _lane_scores(candidates: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Each candidate as its lanes found it; the best of a request reaches half of what its terms could give."""
-    best = max(other["bm25_raw"] for other in pool if other["request_id"] == one["request_id"])
-    return {**one, "bm25": one["bm25_raw"], "bm25_reach": 2 * best, "cosine": one["semantic_raw"]}
+    best: dict[str, float] = {}
+    for one in candidates:
+        best[one["request_id"]] = max(one["bm25_raw"], best.get(one["request_id"], one["bm25_raw"]))
+    return [
+        {**one, "bm25": one["bm25_raw"], "bm25_reach": 2 * best[one["request_id"]], "cosine": one["semantic_raw"]}
+        for one in candidates
+    ]
 
 
 def _file_scores(one: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
