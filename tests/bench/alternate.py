@@ -65,10 +65,11 @@ def line(kind: str, other: Sequence[float], own: Sequence[float]) -> str:
 
 def in_turns(workers: Sequence[Callable[[str, int], float]], kind: str, rounds: int) -> list[list[float]]:
     """The CPU seconds of each worker, round by round."""
+    from rounds import turns  # not above: a worker takes this module from its own checkout
+
     taken: list[list[float]] = [[] for _ in workers]
-    for number in range(rounds + WARM_UP):
-        order = list(range(len(workers)))
-        for place in order if number % 2 else order[::-1]:
+    for number, order in enumerate(turns(range(len(workers))[::-1], rounds + WARM_UP)):
+        for place in order:
             seconds = workers[place](kind, number)
             if number >= WARM_UP:
                 taken[place].append(seconds)

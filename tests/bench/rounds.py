@@ -10,11 +10,13 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from bench_records import Row
 
 __all__ = ["Contestant", "Timing", "against_peers", "interleaved", "turns"]
+
+Named = TypeVar("Named")
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Timing:
         return statistics.median(self.rates)
 
 
-def turns(names: Sequence[str], rounds: int) -> list[list[str]]:
+def turns(names: Sequence[Named], rounds: int) -> list[list[Named]]:
     """Who runs when: every round has every name once, and begins with the next one."""
     return [[*names[turn % len(names) :], *names[: turn % len(names)]] for turn in range(rounds)]
 

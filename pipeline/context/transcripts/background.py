@@ -43,7 +43,7 @@ class Background:
         """What a command printed since it was last asked for; False where the call asks for no command that is known."""
         name = str(given.get("bash_id") or given.get("shell_id") or given.get("task_id"))
         head = _HEAD.match(text)
-        fields = {each["name"]: each["text"].strip() for each in _FIELD.finditer(head[0] if head else "")}
+        fields = _fields(head[0] if head else "")
         streams = {each["name"]: each["text"] for each in _STREAM.finditer(text) if each["text"].strip()}
         printed = {"stdout" if name == "output" else name: said for name, said in streams.items()}
         return self._ran(
@@ -54,7 +54,7 @@ class Background:
         """A note of the harness that a command has ended; False where the text is none, or no command is known."""
         if not _NOTE.match(text):
             return False
-        fields = {each["name"]: each["text"].strip() for each in _FIELD.finditer(text)}
+        fields = _fields(text)
         code, summary = _CODE.search(fields.get("summary", "")), fields.get("summary") or "(no output)"
         return self._ran(
             id_, fields.get("task-id", ""), fields.get("status"), code["code"] if code else "", {"stdout": summary}
@@ -76,3 +76,7 @@ class Background:
             **self.made.ran_in(given.get("cwd"), command),
         )
         return True
+
+
+def _fields(text: str) -> dict[str, str]:
+    return {each["name"]: each["text"].strip() for each in _FIELD.finditer(text)}
