@@ -24,12 +24,19 @@ NOT_GIVEN: list[dict[str, Any]] = [
                                   "ok, skip that", "yes, later", "Sure, once the tests pass", "ok when CI is green", "yes to the dry run", "Fine, leave it.",
                                   "ok, do X instead", "proceed without it", "approved in principle", "yes, that was on purpose", "continue, push nothing",
                                   "\u597d\uff0c\u7b49\u6d4b\u8bd5\u901a\u8fc7\u518d\u63a8", "\u597d\u7684\uff0c\u5148\u7b49\u7b49", "\u53ef\u4ee5\u5417", "\u662f\u7981\u6b62\u7684", "\u786e\u8ba4\u53d6\u6d88", "\u884c\u4e86\uff0c\u505c\u4e0b", "\u597d\u50cf\u6709\u95ee\u9898")),
+    # The words of a yes in the order of a question, of a wish, or of what the user does.
+    *({"text": text} for text in ("are you sure", "is it ok", "is that correct", "can you do that again", "do you agree", "do we continue", "can I go ahead", "you sure",
+                                  "please confirm", "confirm this", "please correct it", "correct this", "please correct", "I can do it", "I do it", "ok, I run it",
+                                  "we can do it", "\u8bf7\u786e\u8ba4", "\u4f60\u786e\u8ba4", "\u597d\u7684\uff0c\u8bf7\u786e\u8ba4")),
+    # It says no in a field of another name.
+    {"denied": True}, {"isDenied": True}, {"verdict": "rejected"}, {"ok": False}, {"permitted": False}, {"reply": "no"}, {"optionId": "reject_once"}, {"reason": "too risky"},
     {"approved": False}, {"granted": False}, {"decision": "denied"}, {"decision": "rejected"}, {"status": "pending"}, {"answer": "no"},
     {"approved": "false"}, {"approved": 1}, {"approved": False, "text": "yes"}, {"approved": True, "text": "no"}, {"decision": "deny", "text": "yes"},
 ]  # fmt: skip
 GIVEN: list[dict[str, Any]] = [
     *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "`yes`", "Sure, do it!", "同意", "可以",
-                                  "Yes, please go ahead with the push.", "looks good, approved", "that's fine", "好的", "行吧", "可以\uff0c没问题")),
+                                  "Yes, please go ahead with the push.", "looks good, approved", "that's fine", "好的", "行吧", "可以\uff0c没问题", "yes, you can do it", "it is fine", "go ahead and push", "yes I do",
+                                  "looks good go ahead", "That is correct.", "yes to all", "you may proceed", "confirm", "permission granted")),
     {}, {"approved": True}, {"granted": True}, {"decision": "approved"}, {"decision": "allow"}, {"answer": "yes", "text": "for this session"},
     {"decision": "approved_for_session"}, {"decision": "allow_once"},
 ]  # fmt: skip
@@ -51,9 +58,22 @@ def test_a_grant_that_says_no_is_none():
         {"decision": "rejected"},
         {"text": "no"},
         {"text": "The user did not allow it."},
+        {"denied": True},
+        {"permitted": False},
+        {"verdict": {"behavior": "deny"}},
     ):
         assert denied(("permission.granted", {"subject": "push", **payload})) == ["push"]
     assert denied(("permission.granted", {"subject": "push", "text": "The user allowed it once."})) == []
+    assert denied(("permission.granted", {"subject": "push", "by": "the user", "remember": False})) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "lifted"),
+    [("yes", True), ("ok, npm publish", False), ("yes, npm test", False), ("ok, test and publish it", True)],
+)
+def test_a_yes_to_one_of_several_programs_is_no_yes_to_all(text: str, lifted: bool):
+    about = {"tool": "Bash", "command": "npm test && npm publish"}
+    assert (denied(("user.confirmation", {"subject": "push", "text": text, **about}), **about) == []) == lifted
 
 
 def test_a_word_that_says_no_is_a_no_even_where_the_action_names_it():

@@ -2,17 +2,20 @@
 
 Gives `grants`, `action_of`, and `ABOUT_PERMISSIONS`, the kinds of events that deny or grant.
 
-Note: what is unclear grants nothing. A confirmation in words must say yes and nothing else: every word of it is one of a yes, one
-that adds nothing (`please`, `it`), or names what the event is about. That may be asked again; what was taken for a yes by mistake may
-not be undone.
+Note: what is unclear grants nothing. A confirmation in words must say yes and nothing else: every clause of it is a sentence that gives the
+permission (`yes`, `it is fine`, `I approve`, `please do it`), of words that are known or name what the event is about. The same words in
+another order ask (`are you sure`, `please confirm`) or tell what the user does (`I can do it`). That may be asked again; what was taken for a
+yes by mistake may not be undone.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from ..sources.jsonl import Record
+from .shell import segments_of
 
 __all__ = ["ABOUT_PERMISSIONS", "action_of", "grants"]
 
@@ -22,20 +25,48 @@ _DECIDED = (
     "behavior", "result",
 )  # fmt: skip
 """Fields that say how it was decided: true or false, or a word."""
-_YES = frozenset((
-    "yes", "yep", "yeah", "yup", "y", "ok", "okay", "sure", "fine", "alright", "approve", "approved", "allow", "allowed", "grant", "granted", "accept", "accepted", "confirm",
-    "confirmed", "agree", "agreed", "proceed", "continue", "lgtm", "correct", "course", "absolutely", "true", "go", "ahead", "do",
-    "\U0001f44d", "\u2705", "\u662f", "\u597d", "\u53ef\u4ee5", "\u540c\u610f", "\u6279\u51c6", "\u5141\u8bb8", "\u786e\u8ba4", "\u884c", "\u6ca1\u95ee\u9898",
+_ABOUT = frozenset((
+    "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "kind", "type", "createdAt", "created_at", "timestamp", "key", "keyEvent",
+    "subject", "constraintId", "memoryId", "requestId", "request_id", "tool", "toolName", "action", "operation", "command", "arguments", "input", "path", "file",
+    "filePath", "file_path", "url", "query", "origin", "actor", "role", "zone", "sensitivity", "visibility", "cwd", "workdir", "workingDirectory",
+    "working_directory", "root", "workspaceRoot", "workspace_root", "ref", "artifact",
 ))  # fmt: skip
-"""Words that say yes; the last ones are Chinese."""
-_BESIDE = frozenset((
-    "i", "you", "we", "it", "this", "that", "them", "s", "is", "are", "the", "a", "all", "of", "to", "for", "in", "on", "with", "so", "may", "can", "now", "please", "always", "again", "thanks",
-    "thank", "very", "much", "looks", "sounds", "good", "great", "perfect", "permission", "session", "run",
-    "\u7684", "\u4e86", "\u5427", "\u554a", "\u4f60", "\u6211", "\u8bf7", "\u505a", "\u53bb", "\u7ee7\u7eed", "\u6267\u884c", "\u8c22\u8c22",
-))  # fmt: skip
-"""Words that take nothing from a yes and add no condition."""
+"""Fields that say what an event is about, and nothing of how it was decided."""
+_CLASSES = {
+    "Y": "yes yep yeah yup y ok okay sure fine alright approved allowed granted accepted confirmed agreed lgtm course absolutely true permitted "
+         "\U0001f44d \u2705 \u662f \u597d \u53ef\u4ee5 \u884c \u6ca1\u95ee\u9898",
+    "V": "approve allow grant accept agree permit consent \u540c\u610f \u6279\u51c6 \u5141\u8bb8",
+    "F": "confirm \u786e\u8ba4",
+    "C": "correct",
+    "G": "go ahead proceed continue",
+    "D": "do",
+    "R": "run \u505a \u53bb \u7ee7\u7eed \u6267\u884c",
+    "O": "it this that them s the a all of to for in on with so again permission session \u7684 \u4e86 \u5427 \u554a",
+    "A": "looks sounds good great perfect",
+    "P": "please now always thanks thank very much \u8bf7 \u8c22\u8c22",
+    "I": "i we \u6211",
+    "U": "you \u4f60",
+    "B": "is are",
+    "M": "may can",
+}  # fmt: skip
+"""Words by what they do in a sentence: Y says yes, and so do V, F and C where they ask for nothing; G, D and R tell the model to act (R is no yes
+by itself), A praises, O and P add nothing, I, U, B and M are pronouns, forms of `be`, and `may`. N are words that name what the event is about.
+"""
+_CLASS = {word: letter for letter, words in _CLASSES.items() for word in words.split()}
+_GIVES = re.compile(
+    r"""
+    (?:[YPOA]|(?<=O)B)*(?:(?<!P)C)?               # yes / it is fine / yes to all, please / that is correct
+    | [YPA]*(?:[UO]+M|U)?P?[GDRN][GDRNOPY]*       # do it / you may go ahead / please push it
+    | Y*V[OPN]*                                   # approve it
+    | [YO]*I(?:[VF][OPN]*|D)                      # I approve / I do
+    | F
+    """,
+    re.VERBOSE,
+)
+"""A clause that gives a permission, by the letters of its words."""
+_CLAUSE = re.compile(r"[.,;:!\n\u3002\uff0c\uff01\uff1b]+|\s[-\u2013\u2014]+\s|\band\b")
 _WORD = re.compile(
-    "|".join(sorted((word for word in _YES | _BESIDE if ord(word[0]) > 0x2000), key=len, reverse=True))
+    "|".join(sorted((word for word in _CLASS if ord(word[0]) > 0x2000), key=len, reverse=True))
     + r"|[a-z0-9]+|[^\W_]|[?\uff1f\U0001f300-\U0001faff\u2600-\u27bf]"
 )
 """Words, those of Chinese as far as they are known, else its characters; signs that mean something."""
@@ -63,22 +94,43 @@ def grants(kind: str, payload: Record, text: str | None, about: str | None) -> b
     decided = [_decided(value) for name in _DECIDED if (value := payload.value(name)) is not None]
     if not all(decided):
         return False
-    if not text or not text.strip():
+    if text and text.strip():
+        if decided or kind == "permission.granted":
+            return not _says_no(text)
+        return _says_yes(text, f"{payload.identifier('subject', 'requestId')} {about}", about or "")
+    beside = {name: value for name, value in payload.fields.items() if value is not None and name not in _ABOUT}
+    if decided:
         return True
-    if decided or kind == "permission.granted":
-        return not _says_no(text)
-    return _says_yes(text, f"{payload.identifier('subject', 'requestId')} {about}")
+    return not beside if kind == "user.confirmation" else not any(_refuses(*each) for each in beside.items())
 
 
 def _decided(value: Any) -> bool:
     return value is True or (isinstance(value, str) and _says_yes(value, "once"))
 
 
-def _says_yes(text: str, named: str) -> bool:
-    """Whether a text says yes and nothing else; words of `named` are what it is about."""
-    words = set(_WORD.findall(text.lower()))
-    known = words <= _YES | _BESIDE | set(_WORD.findall(named.lower()))
-    return bool(words & _YES) and known and not _says_no(text)
+def _refuses(name: str, value: Any) -> bool:
+    """Whether a field that is not known says no: `denied: true`, `permitted: false`, `verdict: rejected`."""
+    if isinstance(value, bool):
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).lower()
+        return _says_no(words) if value else bool({_CLASS.get(word) for word in words.split()} & {"Y", "V", "F", "C"})
+    return _says_no(value if isinstance(value, str) else json.dumps(value))
+
+
+def _says_yes(text: str, named: str, action: str = "") -> bool:
+    """Whether a text says yes and nothing else; words of `named` are what it is about. Of an action of several programs it names none or each."""
+    subject, known = set(_WORD.findall(named.lower())), set[str]()
+    letters = ""
+    for clause in _CLAUSE.split(text.lower().replace("\u2019", "'")):
+        words = _WORD.findall(clause)
+        known.update(words)
+        read = "".join(_CLASS.get(word, "N" if word in subject else "?") for word in words)
+        if not _GIVES.fullmatch(read):
+            return False
+        letters += read
+    programs = [set(_WORD.findall(" ".join(each.words).lower())) for each in segments_of(action)]
+    own = [each.difference(*(other for other in programs if other != each)) & known for each in programs]
+    part = len(programs) > 1 and "N" in letters and not all(own)
+    return bool(set(letters) & set("YVFCGD")) and not part and not _says_no(text)
 
 
 def _says_no(text: str) -> bool:
