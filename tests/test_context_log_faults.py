@@ -457,7 +457,7 @@ def test_a_clock_that_goes_back_and_events_that_come_twice_are_told(tmp_path: Pa
     file.write_text("".join(json.dumps(event) + "\n" for event in [*EVENTS[:3], late, *EVENTS[4:8], EVENTS[5]]))
     _, view = read_session(file)
     assert view.notes == [
-        "the clock went back before 1 event: the order of the log stands", "1 event came again and was left out",
+        "the clock went back before 1 event: events keep the order of the log", "1 event came again and was left out",
     ]  # fmt: skip
     assert view.tables.events["event_id"].to_pylist() == WRITTEN[:8]
 

@@ -105,14 +105,12 @@ def test_words_of_the_goal_are_found_where_the_goal_stands():
     seen = projected(session, rules=["Only modify the current workspace."])
     for words, source in (("the serializer", "goal:e0"), ("Never touch the lexer", "constraint:e1")):
         found = why(seen, words, events=rows(session))
-        assert found["layer"] is None and found["answer"].startswith("it stands in the input (full)"), found
+        assert found["layer"] is None and found["answer"].startswith("it is in the input (full)"), found
         assert source in [each["source_id"] for each in found["sources"]]
-    assert why(seen, "of the serializer")["answer"].startswith("it stands in the input (full)"), (
-        "without the log as well"
-    )
+    assert why(seen, "of the serializer")["answer"].startswith("it is in the input (full)"), "without the log as well"
     found = why(seen, "current workspace")
     assert [each["source_id"] for each in found["sources"]] == ["rule:system:0"]
-    assert found["answer"].startswith("it stands in the input (full)")
+    assert found["answer"].startswith("it is in the input (full)")
 
 
 def test_layer_5_the_input_that_was_sent_has_it_outside_of_its_fence():
@@ -151,7 +149,7 @@ def test_layer_8_no_check_ran_after_the_change():
     ]
     assert afterwards(*edit)["layer"] == "verification_missing"
     checked = afterwards(*edit, ("command.finished", {"command": "pnpm test", "exitCode": 0, "stdout": "ok"}))
-    assert checked["layer"] is None and checked["answer"].startswith("it stands in the input (full)")
+    assert checked["layer"] is None and checked["answer"].startswith("it is in the input (full)")
     for origin, layer in (
         (None, None),
         ("user", None),
@@ -223,7 +221,7 @@ def test_of_a_record_words_of_what_was_left_out_are_not_denied(tmp_path: Any):
     assert [each["source_id"] for each in why(seen, "pnpm workspaces")["sources"]] == ["memory:m2"]
     found = why(seen, "zig builds", events=rows(Session()))
     assert found["layer"] is None
-    assert found["answer"].startswith("no text at hand has it, and those of 1 sources are not at hand")
+    assert found["answer"].startswith("no available text has it, and the texts of 1 sources are not available")
     assert why(seen, "src/lexer.ts")["layer"] == "retrieval_not_recalled"
 
 
@@ -254,7 +252,7 @@ def test_of_a_record_every_early_event_has_its_row_once_its_log_is_given(tmp_pat
         assert (row["source_id"], row["decided_by"], row["reason_code"]) == (source, "worth", "before_horizon"), asked
         assert found["answer"] == f"{live['answer']} (the record has one row for events 0 to 11, `older`)"
         unknown = why(seen, asked)
-        assert unknown["layer"] is None and "events 0 to 11 have one row together, `older`" in unknown["answer"], asked
+        assert unknown["layer"] is None and "events 0 to 11 share one row, `older`" in unknown["answer"], asked
     assert why(seen, "src/late.ts", events=rows(session))["layer"] == "retrieval_not_recalled"
     assert why(seen, "unique13", events=rows(session))["layer"] is None, "its text is in no record"
 

@@ -17,7 +17,7 @@ KEPT = (
 )  # fmt: skip
 """Columns of a citation that its document has."""
 IN_PROMPTS = ("label", "locator", "standing")
-"""Metadata that a model may be shown: enough to cite, and to tell evidence from what nobody vouches for."""
+"""Metadata that a model may be shown: enough to cite, and to tell evidence from untrusted text."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A LlamaIndex retriever (extra `llamaindex`): nodes with citation and snapshot id in their metadata.
 
-Note: LlamaIndex puts metadata into prompts unless it is told otherwise; only label, place and standing go there.
+Note: LlamaIndex puts all metadata into prompts by default; here only label, locator and standing go there.
 """
 
 # pyright: reportMissingImports=false

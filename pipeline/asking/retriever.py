@@ -6,9 +6,9 @@
 Reads the clock once per pass (`asked_at`) and nothing else of the world after that. A durable snapshot is written
 before a block leaves; where a request requires one and it could not be written, no block leaves.
 
-Note: a retriever stays at the generation that the corpus had when it was opened, whoever
-writes to the corpus and through which object. To see what was written since, open another one. Where evidence was erased
-since, it answers nothing more: what it has read may be what nobody is to see.
+Note: a retriever stays at the generation that the corpus had when it was opened, even if the same
+process writes to the corpus. To see later writes, open another retriever. After an erasure it refuses all requests, as its
+tables may hold erased evidence.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Reads: a staged run, and the run that it becomes. Gives: `observed`.
 
-Note: an event is told outside of the run. Where telling fails, the error is the teller's own; the
-run goes on and can be resumed as without it.
+Note: events are sent outside of the run. If sending one fails, the error comes from the sender; the
+run is unaffected and can be resumed.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def observed(
     clock: Callable[[], datetime],
     audited: Callable[[], Collection[str]],
 ) -> Iterator[Callable[[Run], None]]:
-    """Tell that a run starts, and that it failed where this raises; what is yielded takes the finished run.
+    """Report that a run starts, and that it failed if the body raises. Yields a function that takes the finished run.
 
-    Rows of its tables are told where the principal audits all that it could reach.
+    Row counts of its tables are included only if the principal audits everything that the run could reach.
     """
     with telemetry.run() if telemetry is not None else nullcontext(lambda *_: None) as ended:
         if emit is None:

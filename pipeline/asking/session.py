@@ -4,8 +4,8 @@ Requests of one pass go through the line together and come apart again: every ta
 answer depends on who else was asked (one answer everywhere).
 
 Note: ids of snapshots are given before the line runs, and files are numbered as they are
-written. Where one cannot be written, those after it are asked again, under the ids that then are next. Answers are given
-one by one, each as its snapshot stands, so that an interrupt takes none from whom it does not concern.
+written. If one cannot be written, the requests after it run again, under the next ids. Answers are returned
+one by one, each once its snapshot is stored, so that an interrupt of one request loses no other answer.
 """
 
 from __future__ import annotations
@@ -194,9 +194,9 @@ class Session:
     def _kept(
         self, tables: Mapping[str, pa.Table], name: str, asked: Asked, passed: _Pass
     ) -> Iterator[Retrieval | Exception]:
-        """The answer, once its snapshot is durable; where it could not be written, the answer says so.
+        """The answer, once its snapshot is durable; if it could not be written, the answer says so.
 
-        Where the snapshot stands and the thread is interrupted, the answer comes first, and then the interrupt.
+        If the thread is interrupted after the snapshot was stored, the answer comes first, and then the interrupt.
         """
         request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
         required, live = request["require_snapshot"], self.live

@@ -9,8 +9,8 @@ OpenInference (`openinference.span.kind`, `retrieval.documents.*`); what neither
 A run of a table of requests is one span.
 
 Note: spans hold no content unless it is asked for: no question, no text, no path, no name of a
-person. And counts of rows that were not shown are an auditor's: spans have them where the principal audits the projects, or where
-whoever embeds the retriever asks for them, not because somebody can set an environment variable.
+person. Counts of rows that were not shown are for auditors: spans have them if the principal audits the projects, or if
+the embedding application asks for them. An environment variable alone does not enable them.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     knowledge.ingest_file("corpus.json", store)
     bundle = knowledge.retrieve(store=store, role_id="architect", task_text="why one queue?", overlay=None)
 
-Every name works in snake_case and camelCase. Whoever holds a store may see all of it, so its bundles also list what an
-overlay forbids. Vectors come from a local Ollama server, and only where the store holds some of the same model.
+Every name works in snake_case and camelCase. A caller with the store may see all of it, so its bundles also list what an
+overlay forbids. Vectors come from a local Ollama server, and only if the store holds vectors of the same model.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ CREATE TABLE IF NOT EXISTS embeddings (chunk_id TEXT, model TEXT, vector BLOB NO
 
 
 class StoredDocument(Document):
-    """A document; its chunks are records of their own, or stand inside it."""
+    """A document; its chunks are separate records, or nested in it."""
 
     document_id: Text
     source_id: Text

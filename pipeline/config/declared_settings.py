@@ -1,6 +1,6 @@
 """Every setting: name, kind, default, what it is, and whether a project file may choose it.
 
-Lists of choices whose owners load Arrow are said again here, as settings are read for every command.
+Some lists of choices are repeated here, because their own modules import Arrow, and every command reads the settings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BM25_VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 class Setting:
     """One declared setting.
 
-    `kind` is place (a path or URL), path, paths, text, prompt (text as it stands), choice, list, integer, number, flag,
+    `kind` is place (a path or URL), path, paths, text, prompt (verbatim text), choice, list, integer, number, flag,
     names (words), encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable (the name of one of the
     environment).
     """

@@ -4,10 +4,10 @@
       ana:
         projects: [shop, {project: pay, zones: private, expires: 2026-12-31T00:00:00Z}]
         groups: [dev]
-        zones: internal          # the highest zone; internal where nothing is said
+        zones: internal          # the highest zone; internal by default
         users: [bob]             # whose own rows ana may read beside hers
-        states: [verified]       # lifecycles ana may be shown; all of the purpose's where nothing is said
-        paths: [src/, docs/]     # globs on the path, the only ones that ana may read; every path where nothing is said
+        states: [verified]       # lifecycles ana may be shown; all of the purpose's by default
+        paths: [src/, docs/]     # globs on the path, the only ones that ana may read; every path by default
         denied_paths: [src/keys/]
         act_as: [bob, {principal: cyd, project: shop, expires: 2026-12-31T00:00:00Z}]
         append: [shop, {project: pay, expires: 2026-12-31T00:00:00Z}]  # where ana may add rows of her own over HTTP and MCP
@@ -20,7 +20,7 @@
 
 Nothing granted means nothing seen: what is not in the file is refused, and a list of sources or paths that is empty
 opens nothing. Grants add up; zones, states and paths that a principal declares cap each of them, and a path that one
-grant in a project denies is denied there by all. To act as somebody is to ask with their rights instead of one's own.
+grant in a project denies is denied there by all. A principal that acts as another asks with the rights of that one instead of its own.
 A file that is not what was expected is an error, and nothing of it is applied.
 """
 
@@ -133,7 +133,7 @@ def load_grants(path: str | Place) -> GrantsFile:
 
 
 class WatchedGrants:
-    """The grants of a file that somebody may change: `file` as it was read last, `now` as it is.
+    """The grants of a file that may change: `file` as it was read last, `now` as it is.
 
     Of a folder it is read again when its status changes, and while it is so young that it might not; of an object store each
     time. Grants that were given as such stay.
@@ -149,7 +149,7 @@ class WatchedGrants:
 
     @property
     def path(self) -> Place | None:
-        """Where the file stands; None for grants that were given as such."""
+        """Where the file is; None for grants that were not read from a file."""
         return self._path
 
     def now(self) -> GrantsFile:
@@ -164,7 +164,7 @@ class WatchedGrants:
         return self.file
 
     def _look(self) -> tuple[int, ...] | None:
-        """What tells that a file is another one; None where only its content does, as of one that was just written."""
+        """The status that tells whether a file changed; None if only its content does, as right after a write."""
         if not isinstance(self._path, Path):
             return None
         with suppress(OSError):
@@ -188,17 +188,17 @@ def grant_all(principal: str, project: str) -> GrantsFile:
 def write_starter_grants(
     path: str | Place, principal: str, project: str, *, audit: bool = False, first: bool = False
 ) -> bool:
-    """Let a principal ask in a project, in a new file or in the one that stands; True if the file was written.
+    """Let a principal ask in a project, in a new file or in the existing one; True if the file was written.
 
-    `audit` counts in a new file only: whoever starts a corpus may audit it, and nobody gains that right later on. `first`
-    leaves a project alone that somebody else may ask in.
+    `audit` counts in a new file only: the user who starts a corpus may audit it, and no user gains that right later.
+    With `first`, nothing changes if the project already has grants for another user.
 
     Where the project is granted already, the file stays as it is, byte for byte. Else it is replaced in one step and
     keeps every entry and its mode, though not its comments; a new one is its owner's alone. Writers wait for each other.
 
     Raises:
         PolicyError: the existing file is not what was expected; it is left alone.
-        StoreError: nobody can say now whether one stands, or what is in it.
+        StoreError: it cannot be determined now whether a file exists, or what is in it.
     """
     path = place_of(path).resolve()
     make_folders(path.parent)

@@ -79,6 +79,6 @@ def _server(text: str, prefix: str, at: str) -> str:
 
 
 def _is_choice(given: str, choice: str) -> bool:
-    """Whether a value is one of the list; a word in capitals after a colon stands for any name."""
+    """Whether a value is one of the list; a word in capitals after a colon matches any name."""
     kind, colon, name = choice.partition(":")
     return given.startswith(f"{kind}:") and given != f"{kind}:" if colon and name.isupper() else given == choice

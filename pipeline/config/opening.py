@@ -58,7 +58,7 @@ def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
 
 
 def head_file(settings: Settings) -> Place:
-    """The file that names the current generation; where it does not stand, there is no corpus."""
+    """The file that names the current generation; without it, there is no corpus."""
     return trust_of(settings).place(settings["corpus"]) / "CURRENT"
 
 

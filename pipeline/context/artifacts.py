@@ -1,4 +1,4 @@
-"""What references of a model input lead to: long texts, by their digest, and events at hand."""
+"""The targets of references of a model input: long texts, by their digest, and loaded events."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def artifact(text: str) -> str:
 
 
 class Artifacts:
-    """What references of events at hand open: `artifact:ID` the long texts, `event:ID` and `log:FIRST-LAST` the events themselves.
+    """Opens references of the loaded events: `artifact:ID` the long texts, `event:ID` and `log:FIRST-LAST` the events themselves.
     Secrets are masked when a text is opened.
     """
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self.events: Sequence[Mapping[str, Any]] = ()
-        """The events at hand in their order, as they came."""
+        """The loaded events in their order, as they came."""
 
     def keep(self, text: str) -> str:
         """Hold a text; returns its reference."""
@@ -48,7 +48,7 @@ class Artifacts:
         """The text behind a reference; `at` says whose it is, for messages.
 
         Raises:
-            InputError: no event at hand has it.
+            InputError: no loaded event has it.
         """
         if reference in self._texts:
             return redact_text(self._texts[reference])

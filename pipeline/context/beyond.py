@@ -1,11 +1,11 @@
 """Rows of the ledger for what a turn does not look at one by one: events before its horizon, what they recalled, and snapshots
 that were retrieved for other turns.
 
-Gives `Beyond`, which has the tables that a projection was made from, `Decisions`, the rows of a turn with these behind them, and
-`early_rows`, which makes those of events for a record whose log is at hand.
+Gives `Beyond`, which has the tables that a projection was made from, `Decisions`, the rows of a turn followed by those of older
+events, and `early_rows`, which makes the rows of older events for a record whose log is available.
 
 Note: the line makes no row per turn and old event, so that its cost does not grow with the session.
-The rows are made here, when somebody reads that far; of a log folder the lines before its checkpoint are then read. A recorded
+The rows are made here, when a reader gets that far; of a log folder, the lines before its checkpoint are read only then. A recorded
 ledger has one row, `older`, for all of those events.
 """
 
@@ -63,7 +63,7 @@ class Beyond:
 
     @cached_property
     def whole(self) -> LogTables:
-        """All events; those before the ones at hand are read now."""
+        """All events; those before the loaded ones are read now."""
         return self.log if self.log.before is None else self.log.before().then(self.log)
 
     def rows(self, turn: Row, near: Sequence[Row]) -> list[Row]:

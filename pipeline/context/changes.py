@@ -23,7 +23,7 @@ _GIT = frozenset(("checkout", "switch", "restore", "stash", "pull", "reset", "me
                   "bisect", "submodule"))  # fmt: skip
 _PRODUCED = frozenset(("dist", "build", "target", "node_modules", ".venv", "venv", "coverage", "out", "tmp", "htmlcov", "__pycache__", ".cache",
                        ".pytest_cache", ".mypy_cache", ".ruff_cache", ".next", ".tox"))  # fmt: skip
-"""Folders of what tools produce: nobody reads them as sources."""
+"""Folders that tools write: their files are not sources."""
 _FORMATTERS = frozenset(("black", "isort", "prettier", "gofmt", "rustfmt", "autopep8", "yapf", "clang-format", "shfmt", "autoflake", "pyupgrade",
                          "dos2unix", "goimports", "2to3", "codemod"))  # fmt: skip
 _WRITES = frozenset((">", ">>", ">|", "&>", "&>>", ">&", "<>"))
@@ -56,7 +56,7 @@ def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
 
 
 def changes_of(segment: Segment) -> tuple[str, ...]:
-    """The same of one program of a command, from where it stands."""
+    """The same of one program of a command, with paths as the command names them."""
     return (*_changed_by(started(segment.words)), *printed_into(segment))
 
 

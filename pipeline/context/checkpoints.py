@@ -1,10 +1,10 @@
-"""Checkpoints of a session log: what later turns need of the events before them, so that nobody reads those again.
+"""Checkpoints of a session log: what later turns need of earlier events, so that those need not be read again.
 
 A checkpoint at event N holds the last assertions of the events behind an earlier one, its base: that of 320 = 0b101 · 64 has 256
 as its base, that of 256 has the beginning. So a state is put together from as many checkpoints as N / 64 has ones, and each
-event stands in as many as N / 64 has digits: together they take a fraction of the log.
+event is in as many as N / 64 has digits: together they take a fraction of the log.
 
-Note: a checkpoint is a copy and is believed only for the exact lines that it was made from. Each
+Note: a checkpoint is a copy and is used only for the exact lines that it was made from. Each
 names the chain of digests up to it and that of its base; the lines of its last block are read again and held against it.
 """
 
@@ -43,7 +43,7 @@ _OTHERS = "it was made from other lines"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What stands before event `seq`, as far as it was asserted behind `since`."""
+    """The facts before event `seq` that were asserted after `since`."""
 
     seq: int
     since: int

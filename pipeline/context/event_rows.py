@@ -33,7 +33,7 @@ LONG = 6_000
 """Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
 _MASK = "[REDACTED:"
 _SPEAKERS = {"user": "user", "model": "model", "system": "system", "memory": "memory"}
-"""Who speaks by the name of an origin; whoever else it names is a tool. Rule files are no speakers: they grant nothing."""
+"""The speaker of each origin; any other origin is a tool. Rule files are no speakers: they grant nothing."""
 KEY_KINDS = frozenset(EVENT_ACTORS) - {
     "rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
     "phase.changed", "constraint.ended",
@@ -200,7 +200,7 @@ def payload_of(record: Record) -> Record:
 
 
 def _text_of(record: Record, payload: Record) -> tuple[str | None, str | None, str | None]:
-    """What an event says, and of that what stood in each stream."""
+    """The text of an event, and the part of it from each output stream."""
     told = record.fields.get("payload")
     text = told if isinstance(told, str) else payload.text(*_TEXTS)
     stdout, stderr = payload.text("stdout"), payload.text("stderr")

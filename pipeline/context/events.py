@@ -1,6 +1,6 @@
-"""Session events at the door: one JSON object per event, read strictly into the rows of the session log.
+"""Session events on arrival: one JSON object per event, validated and turned into rows of the session log.
 
-Gives: `LogReader`, which turns events into LOG_EVENTS, LOG_MATCHES and MEMORY_RECORDS one after the other, and `read_events` for
+Gives: `LogReader`, which turns events into LOG_EVENTS, LOG_MATCHES and MEMORY_RECORDS one by one, and `read_events` for
 a list of them. Field names of document 003 and snake_case are both read; an unknown kind is an error that lists the kinds.
 
 Note: the order of the log is the order of events, whatever their clocks say. An event that comes
@@ -42,7 +42,7 @@ class LogTables:
     matches: pa.Table
     memories: pa.Table
     artifacts: Artifacts = field(default_factory=Artifacts)
-    """What references to these events open, where the events themselves are at hand."""
+    """The targets of references to these events, if the events themselves are loaded."""
     before: Callable[[], LogTables] | None = None
     """Reads the rows of the events before these, where these are the end of a log; the ledger has rows for them as well."""
 
@@ -67,7 +67,7 @@ class LogReader:
     turn_id: str | None = None
     keep: Callable[[str], str] = artifact
     seen: MutableMapping[str, str] = field(default_factory=dict)
-    """Digests of the events at hand, by id."""
+    """Digests of the loaded events, by id."""
     taken: list[int] = field(default_factory=list)
     """Which of the values that were read last became rows; the others came again."""
     last: datetime | None = None
@@ -155,7 +155,7 @@ def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
 
 
 def read_events(values: Iterable[Any], session_id: str = "session") -> LogTables:
-    """The rows of all events of a session; their long texts stay at hand."""
+    """The rows of all events of a session; their long texts are kept in memory."""
     held, given = Artifacts(), listed(values, "events", "events")
     reader = LogReader(session_id, keep=held.keep)
     tables = reader.read(given)

@@ -256,7 +256,7 @@ def _trim_order(value: Any, at: str) -> list[str]:
 
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
-    """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first event at hand."""
+    """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first loaded event."""
     record = _record(masked_values([{} if state is None else state], lambda _: at)[0], at)
     facts: list[tuple[str, str, str, str]] = []
     if goal := record.text("userGoal", "user_goal"):

@@ -157,7 +157,7 @@ class SessionLog:
 
         Raises:
             InputError: the log has nothing under that name.
-            StoreError: what stands there is damaged.
+            StoreError: the text is damaged.
         """
         kind, _, name = reference.partition(":")
         if kind == "artifact" and name.isalnum():
@@ -213,14 +213,14 @@ class SessionLog:
     def append(
         self, events: Iterable[Mapping[str, Any]], at: Callable[[int], str] = lambda number: f"events[{number}]"
     ) -> int:
-        """Append events, durably; returns how many were new. An event whose id and words are there already is left out.
+        """Append events, durably; returns how many were new. An event that is in the log already, with the same content, is left out.
 
-        `at` says where an event stands, for messages.
+        `at` gives the place of an event, for messages.
 
         Raises:
-            InputError: an event is not what was expected, or its id is that of another one; then nothing is appended.
-            BusyError: somebody else is writing.
-            StoreError: the log is damaged, or the disk does not take the events; then nothing is appended.
+            InputError: an event is malformed, or another event has its id; then nothing is appended.
+            BusyError: another process is writing.
+            StoreError: the log is damaged, or the events cannot be written; then nothing is appended.
         """
         given = [event_line(event, at(number)) for number, event in enumerate(events)]
         with held(self.path / "events", 10.0, f"{_BUSY} - at {self.path}", _LATER):
@@ -252,8 +252,8 @@ class SessionLog:
         """Turn the lines of the file into Parquet; returns how many. Every line stays what it was, byte for byte.
 
         Raises:
-            BusyError: somebody else is writing.
-            StoreError: the log is damaged, or the disk does not take the part; then the log is as it was.
+            BusyError: another process is writing.
+            StoreError: the log is damaged, or the part cannot be written; then the log is unchanged.
         """
         with held(self.path / "events", 10.0, f"{_BUSY} - at {self.path}", _LATER):
             end = self._at_end()
@@ -266,9 +266,9 @@ class SessionLog:
         return count
 
     def _at_end(self) -> _End:
-        """What the next append needs, from memory where nobody has written since; the caller holds the lock."""
+        """What the next append needs, from memory if no other process has written since; the caller holds the lock."""
         with self._lines.opened() as lines:
-            if lines.torn:  # what stands is known before what was cut is removed
+            if lines.torn:  # the whole lines are read before the torn one is removed
                 with suppress(OSError):
                     self._lines.record(self._lines.checked(lines, known=self._checkpoints.chains))
         if torn := self._lines.heal():
@@ -332,7 +332,7 @@ class SessionLog:
         return replace(end, stack=stack, events=events.slice(done), lines=lines[done:], starts=starts[done:])
 
     def _publish(self, end: _End, reader: LogReader, events: pa.Table, lines: list[bytes]) -> None:
-        """Write the checkpoints that new events passed, and what stands in the log now. The events are safe already."""
+        """Write the checkpoints that new events passed, and the head of the log. The events are durable already."""
         before, chain, size, starts = end.checked.before, end.checked.chain, end.checked.size, list[int]()
         for line in lines:
             starts.append(size)
@@ -355,7 +355,7 @@ class SessionLog:
             )
 
     def _mend(self) -> None:
-        """Make again the checkpoints that are missing or were passed over, where nobody writes and the folder lets it."""
+        """Recreate missing and skipped checkpoints, if no process is writing and the folder is writable."""
         with suppress(OSError), held(self.path / "events", 0.0, _BUSY), self._lines.opened() as lines:
             if not lines.torn:  # else the next append does
                 checked = self._lines.checked(lines, whole=True)
@@ -365,5 +365,5 @@ class SessionLog:
 
 
 def _offset(mark: Checkpoint, lines: Lines) -> int | None:
-    """Where the line of the event at a checkpoint begins in the file, if it stands there and is known."""
+    """Offset of the line of the event at a checkpoint, if it is in the file and its offset is known."""
     return mark.offset if mark.base == lines.base and mark.seq >= lines.base else None

@@ -1,7 +1,7 @@
-"""Events as lines of JSON: those of a file that is only read, those that a log takes, and what references lead to.
+"""Events as lines of JSON: those of a file that is only read, those appended to a log, and the targets of references.
 
-Gives `file_lines`, the lines of a file with where each stands, `event_line`, an event as the line that a log stores, `values_of`,
-lines as objects, `text_behind`, the text behind a reference, and `of_transcript`, the error of a file that is a transcript.
+Gives `file_lines`, the lines of a file with their places, `event_line`, an event as the line that a log stores, `values_of`,
+lines as objects, `text_behind`, the target of a reference, and `of_transcript`, the error of a file that is a transcript.
 
 Note: a file of lines may be growing. Of a last line without a newline that begins an object and is no JSON, all that
 is known is that it is unfinished: it is left out and told. Any other such line is an error.
@@ -56,10 +56,12 @@ class LogView:
 
     @property
     def notes(self) -> list[str]:
-        """What whoever asked should know."""
+        """Notes for the caller."""
         found = list(self.told)
         if self.backwards:
-            found.append(f"the clock went back before {counted(self.backwards, 'event')}: the order of the log stands")
+            found.append(
+                f"the clock went back before {counted(self.backwards, 'event')}: events keep the order of the log"
+            )
         if self.repeated:
             found.append(
                 f"{counted(self.repeated, 'event')} came again and {'was' if self.repeated == 1 else 'were'} left out"
@@ -68,7 +70,7 @@ class LogView:
 
 
 def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file that are not blank, with where each stands; `told` gets a sentence about an unfinished one.
+    """The lines of a file that are not blank, each with its place; `told` gets a sentence about an unfinished one.
 
     Raises:
         InputError: the file cannot be read.
@@ -123,7 +125,7 @@ def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:
 
 
 def values_of(lines: Iterable[tuple[str, bytes]], places: list[str]) -> Iterator[dict[str, Any]]:
-    """Lines as objects; `places` gets where each stands."""
+    """Lines as objects; the place of each is appended to `places`."""
     for where, line in lines:
         places.append(where)
         yield parse_json(line, where)
@@ -147,7 +149,7 @@ def take_up(found: dict[str, str], where: str, line: bytes) -> None:
 
 
 def once_more(where: str) -> StoreError:
-    """An event that stands twice in a log: nothing that appends to one writes it."""
+    """An event that is in a log twice: no append writes it."""
     hint = "remove the line and head.json to go on without it"
     return StoreError(f"Expected every event once, got one again - at {where}", hint=hint)
 
@@ -156,7 +158,7 @@ def text_behind(reference: str, lines: Callable[[int, int | None], Iterable[tupl
     """The text behind `event:…`, `log:…` or `artifact:…`; `lines` gives the lines from an event up to another one.
 
     Raises:
-        InputError: nothing stands under that name.
+        InputError: there is no such event or text.
     """
     kind, _, name = reference.partition(":")
     span = name.split("-")

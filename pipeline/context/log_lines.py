@@ -3,7 +3,7 @@
 A log folder holds `events.jsonl`, one JSON object per line. Compaction moves the lines into `parts/FIRST-END.parquet`; the lines
 behind event N are then in `events-N.jsonl`. `head.json` records how many events were written and the digest of their chain.
 
-- `LogLines.opened` gives the lines as they stand, `LogLines.checked` their number and chain.
+- `LogLines.opened` gives the lines as they are, `LogLines.checked` their number and chain.
 - `append`, `heal` and `compact` write; the caller holds the lock of the log.
 - `log_parts` has the lines themselves, at one moment.
 
@@ -74,7 +74,7 @@ class LogLines:
 
     @contextmanager
     def opened(self) -> Iterator[Lines]:
-        """The lines as they stand now. What is appended or compacted meanwhile changes nothing of them.
+        """The lines as they are now, isolated from concurrent appends and compaction.
 
         Raises:
             StoreError: the parts do not continue each other, or a file cannot be read.
@@ -217,7 +217,7 @@ class LogLines:
             raise
 
     def record(self, checked: Checked) -> None:
-        """Write `head.json`: what stands in the log now.
+        """Write `head.json`: number and chain of the lines.
 
         Raises:
             OSError: the disk does not take it; the log is sound without it.
@@ -283,7 +283,7 @@ def _begins(name: str) -> int | None:
 def _changed(
     lines: Lines, wanted: int, count: int, marks: Mapping[int, bytes], known: Mapping[int, bytes]
 ) -> StoreError:
-    """What is wrong with lines that are not those that were written: a damaged line, missing ones, or where others stand."""
+    """The error of lines that are not those that were written: a damaged line, missing lines, or the place of replaced ones."""
     if error := damaged(lines):
         return error
     if count < wanted:

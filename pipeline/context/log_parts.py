@@ -1,7 +1,7 @@
 """The lines of a session log at one moment: parts that were compacted, and the file that grows.
 
-Gives `Part` and `Lines`, which reads lines from any event on and says where each stands, and what is wrong with lines that are
-damaged (`damaged`) and with parts that do not continue each other (`misplaced`).
+Gives `Part` and `Lines`, which reads lines from any event on, each with its place, and the errors of damaged lines (`damaged`)
+and of parts that do not follow each other (`misplaced`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Lines:
     def read(
         self, first: int = 0, until: int | None = None, *, offset: int | None = None
     ) -> Iterator[tuple[str, bytes]]:
-        """Lines from event `first` on, each with where it stands. `offset` is where its line begins in the file, if that is known.
+        """Lines from event `first` on, each with its place. `offset` is where its line begins in the file, if that is known.
 
         Raises:
             StoreError: a line is blank, or a part is damaged.

@@ -75,7 +75,7 @@ def expect_unicode(value: Any, at: str) -> None:
 
 
 def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:
-    """The values with their secrets masked, names of fields included; `at` says where each stands.
+    """The values with their secrets masked, names of fields included; `at` gives the place of each.
 
     What a name says is a secret (`"password": …`) is looked at together with its name, as it is shown. An id that holds a secret
     keeps a digest behind the mask, so that two of them stay two.

@@ -237,7 +237,7 @@ def _panic(lines: list[str]) -> tuple[str, str] | None:
 
 
 def _key_line(lines: list[str]) -> str:
-    """Of lines that read as a failure, the first that says where; with what was expected, where that stands elsewhere."""
+    """Of lines that report a failure, the first with a place; followed by the line of what was expected, if that is another one."""
     placed = next((line for line in lines if _PLACE.search(line)), lines[0])
     expected = next((line for line in lines if re.search(r"(?i)\bexpected\b", line)), "")
     return placed if not expected or expected in placed else f"{placed} {expected}"

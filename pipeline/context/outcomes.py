@@ -201,7 +201,7 @@ def _truth(value: Any, *, unknown: bool | None = None) -> bool | None:
 
 
 def told_outcome(text: str) -> bool | None:
-    """Whether a sentence, in which somebody tells how a check came out, says that it passed; None where it does not say."""
+    """Whether a sentence about the result of a check says that it passed; None if it does not say."""
     found = summary_of(text)
     if found in ("passed", "failed"):
         return found == "passed"

@@ -4,8 +4,8 @@
     seen = policy.project(events=events, budget={"maxTokens": 8000})
     seen.messages, seen.tool_schemas, seen.ledger()
 
-Note: a policy keeps nothing between calls and reads no clock. An input is a function of what is
-given: the log up to an event, rules, memories, snapshots, tools, budget. `as_of` is the time of the last event unless it is said.
+Note: a policy keeps nothing between calls and reads no clock. An input is a function of its
+arguments: the log up to an event, rules, memories, snapshots, tools, budget. `as_of` is by default the time of the last event.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ def _offsets(lists: pa.Array) -> pa.Array:
 def _then(
     before: Callable[[], LogTables] | None, named: Callable[[pa.Table], pa.Table]
 ) -> Callable[[], LogTables] | None:
-    """Earlier events of a log with their paths named as those at hand are."""
+    """Earlier events of a log, with their paths in the form of the loaded ones."""
     if before is None:
         return None
 

@@ -27,12 +27,12 @@ class Projection:
     warnings: Sequence[Mapping[str, Any]]
     state: Mapping[str, Any]
     artifacts: Artifacts = field(default_factory=Artifacts)
-    """What references to the events at hand open."""
+    """The targets of references to the loaded events."""
     said: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """What rules, constraints, memories, matches and items at hand say, by source; a record has those of its input alone."""
+        """The texts of loaded rules, constraints, memories, matches and items, by source; a record has those of its input alone."""
         return self.said()
 
     @property
@@ -83,7 +83,7 @@ class Projection:
         were given as a list. Those of a log folder open by `SessionLog.open_ref`.
 
         Raises:
-            InputError: no event at hand has it.
+            InputError: no loaded event has it.
         """
         return self.artifacts.open(reference, self.input_id)
 

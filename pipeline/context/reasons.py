@@ -1,11 +1,11 @@
-"""Why: what a model input says about a source that somebody expected, and at which layer it was lost; and what changed
+"""Why: what a model input says about an expected source, and at which layer it was lost; and what changed
 between two inputs.
 
-Reads a projection, and where they are at hand the session log behind it, its retrieval snapshots, and the input as it was sent.
+Reads a projection, and if available the session log behind it, its retrieval snapshots, and the input as it was sent.
 Gives `why` (S3.11, S3.43, S3.44) and `difference`.
 
 Note: the layers are looked at in the order in which a source passes them. That a model did not use
-a source is said only where the input had it, and that a check is missing only where the model used it.
+a source is reported only if the input had it, and that a check is missing only if the model used it.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ SAYS = {
     "retrieval_not_recalled": "nothing that was gathered for this turn has it: neither a snapshot, nor the log, nor the rules",
     "ordering_not_ranked": "it was there, and others came first",
     "budget_cut": "it was chosen, and the budget had no room for it",
-    "summary_lost_constraint": "it stands there in a shorter form that lacks sentences of the original",
+    "summary_lost_constraint": "the input has a shorter form of it that lacks sentences of the original",
     "trust_isolation_missing": "the input that was sent has its text outside of its fence",
-    "model_did_not_use": "it stands in the input, and nothing that the model did names it",
+    "model_did_not_use": "it is in the input, and no action of the model names it",
     "tool_execution_wrong": "the model used it, and the tool failed",
     "verification_missing": "the model used it and changed files, and no check ran after that",
 }
@@ -112,15 +112,15 @@ def why(
         return _at(answer, "trust_isolation_missing", found)
     if not rows:
         if len(expected) > 3 and expected.casefold() in seen.text().casefold():
-            return answer | {"answer": "its words stand in the input"}
+            return answer | {"answer": "its words are in the input"}
         found = _in_snapshots(answer, expected, snapshots or {})
         if found["answer"] != SAYS["retrieval_not_recalled"]:
             return found
         if (span := _unlisted(seen)) and not events:
-            said = f"none of the rows at hand is it, and events {span} have one row together, `older`: ask with their log (`--log LOG`)"
+            said = f"no row of this record is it, and events {span} share one row, `older`: ask with their log (`--log LOG`)"
             return answer | {"answer": said}
         if unread := _unread(seen, expected, events):
-            said = f"no text at hand has it, and those of {unread} sources are not at hand: ask by path or id, or with the log"
+            said = f"no available text has it, and the texts of {unread} sources are not available: ask by path or id, or with the log"
             return answer | {"answer": said}
         return found
     row = min(
@@ -201,7 +201,7 @@ def _is_named(row: Row, expected: str, same: Callable[[str], str] = str) -> bool
 
 
 def _unread(seen: Projection, expected: str, events: Sequence[Row]) -> int:
-    """How many sources that were left out may have words that nothing at hand has: a record does not keep their texts, and those
+    """How many omitted sources may have the words although no available text does: a record does not keep their texts, and those
     of events are in the log.
     """
     if _NAME.fullmatch(expected) and not (expected.startswith("event:") and not events):
@@ -226,8 +226,8 @@ def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str,
 
 
 def _afterwards(answer: dict[str, Any], seen: Projection, row: Row, events: Sequence[Row]) -> dict[str, Any]:
-    """What the model did with a source that it saw."""
-    answer["answer"] = f"it stands in the input ({row['mode']}): {row['reason']}"
+    """How the model used a source that it saw."""
+    answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
     later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
     if later and later[0]["kind"] == "model.request":
         later = later[1:]
@@ -274,7 +274,7 @@ def _is_check(event: Row) -> bool:
 
 
 def _unfenced(rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
-    """Whether lines of an untrusted source stand in the input as they are, without a margin."""
+    """Whether the input has lines of an untrusted source without a margin."""
     lines = set(sent.splitlines())
     texts = {f"event:{event['event_id']}": event["text"] or "" for event in events}
     for row in rows:

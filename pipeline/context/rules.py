@@ -3,7 +3,7 @@
 Gives: `read_rules`, `rule_files`, `INSTRUCTION_FILES`.
 
 Note: a heading is part of what its section says. Under `Never`, `force push` forbids; alone it asks for
-one. So the headings above a section stand in front of its text.
+one. So the text of a section begins with the headings above it.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _titles(above: list[tuple[int, str]]) -> list[str]:
 
 
 def _headed(titles: list[str], body: str) -> str:
-    """A section behind the headings that it stands under."""
+    """A section, preceded by the headings above it."""
     named = " > ".join(titles)
     if not named:
         return body

@@ -4,9 +4,9 @@
     store.record(projections)          # one folder below `<runs>/contexts`
     store.replay("s-1/9")
 
-A record holds the tables of the line; texts stand apart by SHA-256, as in runs. An input is not kept as a whole: a replay puts it
-together from the lines of its sources, and compares the digest. So erasing the text of a row of evidence takes it out of every
-input that showed it, and leaves the ledgers standing.
+A record holds the tables of the line; texts are stored apart by SHA-256, as in runs. An input is not kept as a whole: a replay
+assembles it from the lines of its sources, and compares the digest. So erasing the text of a row of evidence removes it from every
+input that showed it, and leaves the ledgers intact.
 
 Note: a record is named by what it says. Recording the same projection twice changes nothing. The id
 of a record leads to that record alone; the id of an input that was projected again in another way, to the record written last,
@@ -248,12 +248,12 @@ class ContextStore:
 
 
 def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
-    """The lines that stand in an input; what was left out is in no record."""
+    """The lines that are in an input; omitted ones are in no record."""
     return isolated.filter(pc.not_equal(fitted["shown"], "none"))
 
 
 def _shown_lines(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
-    """The lines of rules, constraints, memories, items and matches whose text stands in an input, by source."""
+    """The lines of rules, constraints, memories, items and matches whose text is in an input, by source."""
     worded = decisions.filter(pc.is_in(decisions["mode"], value_set=constants(("full", "excerpt", "summary"))))
     isolated = isolated.filter(pc.is_in(isolated["source_id"], value_set=flat(worded["source_id"])))
     rows = isolated.select(["source_id", "body"]).to_pylist()

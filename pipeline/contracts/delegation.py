@@ -1,6 +1,6 @@
 """Delegation: a child contract for a sub-agent, whose rows are rows of its parent's.
 
-The parent is written out whole: every cap that its purpose or the request set, and where it stands, `null` included. The
+The parent is written out whole: every cap that its purpose or the request set, and its places, `null` included. The
 child's fields then narrow it. Before the preset leaves, both contracts are resolved against the corpus and every row of
 the child is looked up among its parent's.
 """

@@ -1,7 +1,7 @@
 """Lint: what of a contract cannot be meant.
 
 Every finding follows from what the same principal could see under the same grants with fields of the request left out,
-never from rows that no request of theirs may see. So a finding tells nobody of a row that they may not know of.
+never from rows that no request of theirs may see. So a finding never discloses a row that its reader may not know of.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From an `auditEntryId` of an x-ray to the decision that it names, its line in the log, and how the row was stored (S2.40).
 
-Reads: a snapshot, the log of its folder. Gives: `audit_trail`. Whoever does not audit the snapshot gets the decision alone, as `why`
-gives it: places in the log tell how much others asked.
+Reads: a snapshot, the log of its folder. Gives: `audit_trail`. A caller who does not audit the snapshot gets the decision alone, as `why`
+gives it: positions in the log disclose how much others asked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Why: where a row that somebody expected was lost, which rule decided, and what would admit it.
+"""Why: where an expected row was lost, which rule decided, and what would admit it.
 
 Reads: a snapshot and, for what no table of it says, the generation it was made from. Gives: one answer per row that the
 name means. An auditor may ask about any row of a project that they audit. Anyone else learns what the decisions of their

@@ -1,6 +1,6 @@
 """Mode policies: the files of `data/policies/modes/`, in the keys of document 001, read into one table.
 
-The document's own YAML reads as it stands: `search_paths`, `retrieval_params` and `strategies` in its words. What it says
+The document's own YAML is read unchanged: `search_paths`, `retrieval_params` and `strategies` in its words. What it says
 in prose about material to include and exclude is an entry with selectors here: `{what, paths, when}` and
 `{what, paths | levels | zones, unless}`, where `when` and `unless` name a variable of the request.
 """

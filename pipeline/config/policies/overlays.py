@@ -112,7 +112,7 @@ class Weights(Document):
 
 
 class RetrievalPolicy(Document):
-    """Limits, weights and penalties (S4.16). The weights may stand flat as well, as `lexical_weight`."""
+    """Limits, weights and penalties (S4.16). The weights may also be flat fields, such as `lexical_weight`."""
 
     max_selected_chunks: Count
     weights: Weights

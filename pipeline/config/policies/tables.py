@@ -123,7 +123,7 @@ class Policies:
 def load_policies(folder: str | Path | None = None, weights: str | Path | None = None) -> Policies:
     """The policies of every purpose, mode and role, those of the user's `folder` in place of bundled ones.
 
-    `weights` is a weight file (`weight_files`), whose weights stand in place of those of the purposes.
+    `weights` is a weight file (`weight_files`), whose weights replace those of the purposes.
 
     Raises:
         PolicyError: the folder or weight file is missing, or a file is not what its name says.

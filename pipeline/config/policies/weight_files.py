@@ -48,7 +48,7 @@ def load_weights(path: str | Path) -> WeightFile:
     """The weights of a file, or of the set with this name; `./NAME` is always a file.
 
     Raises:
-        PolicyError: there is no such file, it is of another version, or names what is no purpose or no score term.
+        PolicyError: there is no such file, it is of another version, or names an unknown purpose or score term.
     """
     if isinstance(path, str) and path in WEIGHT_SETS:
         named = dict.fromkeys(PURPOSES.values, WEIGHT_SETS[path])
@@ -81,7 +81,7 @@ def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
 
 
 def weight_file_text(weights: Mapping[str, Mapping[str, float]], fitted: Mapping[str, Any]) -> str:
-    """A weight file with these weights, and under `fitted` what is said of them."""
+    """A weight file with these weights, and under `fitted` how they were found."""
     head = "# Weights of score terms, for the setting `weights` or --weights. Written by `scoped-retrieval tune`.\n"
     content = {"schema_version": SCHEMA_VERSION, "weights": {p: dict(w) for p, w in weights.items()}, "fitted": fitted}
     return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)

@@ -9,9 +9,9 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `speaking`: who speaks under the role of the user
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 
-Note: neither format is documented by whoever writes it, and both change. What is not known is
-counted and left out, and never an error; a line that is no JSON is one, but for a last line that is being written. A file of which
-nothing is known is no transcript.
+Note: neither format is documented by its vendor, and both change. Unknown records are counted and
+left out, and are never an error; a line that is not JSON is one, except for a last line that is being written. A file without
+any known record is no transcript.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
     """The id of the session, its events, and what was left out, counted.
 
     Raises:
-        InputError: the file cannot be read, a line is no JSON object, or nobody knows what kind of transcript it is.
+        InputError: the file cannot be read, a line is no JSON object, or the kind of transcript is unknown.
     """
     file = Path(path)
     records, unfinished = _records(file)

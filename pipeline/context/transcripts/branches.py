@@ -1,8 +1,8 @@
 """Branches of a transcript: a conversation that was rewound goes on from an earlier record, and what came after that no longer counts.
 
-Records of Claude Code name the record before them (`parentUuid`). The conversation as it stands is found by walking back from the
-last message (S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if it names it at all. Who rewinds to
-the first prompt begins a new tree as well, with words of the user: what stands before it is left.
+Records of Claude Code name the record before them (`parentUuid`). The current conversation is found by walking back from the
+last message (S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if at all. Rewinding to
+the first prompt begins a new tree as well, with words of the user: the records before it are abandoned.
 
 Note:
     Records beside the way back are no rewound branch by that alone: results of tools that ran at the same time are siblings, of
@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 
 
 def rewound(records: Sequence[Record], by_user: Callable[[Record], bool]) -> set[int]:
-    """The places of the records that stand on branches that the user left; `by_user` says which records are words of the user."""
+    """The places of the records on branches that the user left; `by_user` says which records are words of the user."""
     place = {record["uuid"]: number for number, record in enumerate(records) if isinstance(record.get("uuid"), str)}
     before = {number: _before(records[number], place) for number in sorted(place.values())}
     tree: dict[int, int] = {}
@@ -40,7 +40,7 @@ def rewound(records: Sequence[Record], by_user: Callable[[Record], bool]) -> set
 
 
 def _begins(record: Record) -> bool:
-    """Whether a record of the session itself says that none stands before it."""
+    """Whether a record of the session itself says that it is the first."""
     alone = record.get("parentUuid", "") is None and record.get("logicalParentUuid") is None
     return alone and record.get("isSidechain") is not True
 

@@ -1,9 +1,9 @@
 """Transcripts of Claude Code: one record per line, with `type`, `uuid`, `timestamp` and a `message` of blocks.
 
 A response of the model is several records with one `message.id`, which is a round here. Results of tools come as messages of the
-user; what a tool did stands beside them in `toolUseResult`, as far as the version writes it. Attachments hold rules, files, and what
-the user typed while the model worked. Records of subagents say so (`isSidechain: true`); they are sessions of their own: left out of others, read where a file
-has nothing else.
+user, with the effect of the tool in `toolUseResult`, as far as the version writes it. Attachments hold rules, files, and what
+the user typed while the model worked. Records of subagents say so (`isSidechain: true`); they are sessions of their own: left out of
+others, and read if a file has nothing else.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
 
 
 def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Calls) -> None:
-    """What stood beside a message: rules, files, what the user typed meanwhile."""
+    """The attachments of a message: rules, files, what the user typed while the model worked."""
     kind, content = given.get("type"), given.get("content")
     path = given.get("filename") or given.get("path")
     if kind == "instructions":

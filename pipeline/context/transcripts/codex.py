@@ -136,7 +136,7 @@ def _end_of(payload: Mapping[str, Any]) -> int | None:
 
 
 def _begin(made: Transcript, id_: str, payload: Mapping[str, Any], *, first: bool) -> None:
-    """The session begins, or the one that it continues is told: then the id stays its own."""
+    """Begin the session, or take note of the one that it continues: then the session keeps its own id."""
     if first and isinstance(payload.get("id"), str):
         made.session_id = payload["id"]
     if first and isinstance(payload.get("cwd"), str):
@@ -321,7 +321,7 @@ def _lines(read: re.Match[str]) -> dict[str, int]:
 
 
 def _read_output(output: Any) -> tuple[str, int | None]:
-    """The words of an output, and how the command ended where that is told: as JSON, as a report, or as plain text."""
+    """The words of an output, and the exit code if it has one: as JSON, as a report, or as plain text."""
     if isinstance(output, Mapping):
         told = output.get("success")
         code = output.get("exit_code", int(not told) if isinstance(told, bool) else None)

@@ -1,11 +1,12 @@
-"""Who speaks in what stands under the role of the user: the user, the harness, or somebody else.
+"""Who speaks in a message of the role `user`: the user, the harness, or another program or agent.
 
 Harnesses write reminders, outputs, summaries and messages of other agents under that role. Gives `told`, which takes a text apart,
 and `Told`, its parts.
 
-Note: what the user did not say is told by its form, and known names decide only what is worth keeping.
-A block in tags is nobody's word but its writer's: one with a name of the harness is left out wherever it stands; a message that has
-nothing else is somebody else's, unless its record says that a human wrote it; beside words of the user it counts as pasted. Tags that name what is asked (`<rules>`) are the user's own.
+Note: text that the user did not write is recognized by its form, and known names decide only what is worth keeping.
+A block in tags is not taken as the user's words: one with a name of the harness is always left out; a message that has
+nothing else is of another origin, unless its record says that a human wrote it; beside words of the user it counts as pasted.
+Tags that name what is asked (`<rules>`) are the user's own.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Told:
     own: str = ""
     """Words of the user."""
     others: str = ""
-    """Words of somebody else."""
+    """Words that the user did not write."""
     summary: str = ""
     """A summary of earlier rounds."""
     blocks: tuple[tuple[str, str], ...] = ()

@@ -41,7 +41,7 @@ class Transcript:
     ids: Counter[str] = field(default_factory=Counter)
 
     def time(self, value: Any) -> None:
-        """Take the time of a record; one that is none is counted, and the time before it stands."""
+        """Take the time of a record; an invalid one is counted, and the previous time stays."""
         if value is None:
             return
         try:
@@ -85,7 +85,7 @@ class Transcript:
         self.add("file.read", id_, path=path, text=text or "(empty)", version=version, **lines)
 
     def other(self, id_: str, text: str) -> None:
-        """What somebody else says under the user's role."""
+        """Words under the user's role that the user did not write."""
         if text.strip():
             self.add("user.message", id_, text=text, origin=OTHERS)
 
