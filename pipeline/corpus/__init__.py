@@ -1,13 +1,13 @@
 """The corpus: immutable segments of evidence, published as generations.
 
-- `store`: a corpus as a whole; `memory`: one that stands nowhere; `writing`: its one lock
-- which generation is current: `manifest`, `heads`; who vouches for it: `trust`
+- `store`: a corpus as a whole; `memory`: one that is not stored; `writing`: its one lock
+- which generation is current: `manifest`, `heads`; who signs it: `trust`
 - read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `deltas` (both): rows told again
 - published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `compaction`
 - of rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding_checkpoints` (vectors not published yet)
 - beside rows: `commits`, `source_states` (what sources were last read as)
 - taken out and looked over: `erasing`, `tombstones`, `checking`
-- `pinned`: where the generation that a run pinned stands
+- `pinned`: the place of the generation that a run pinned
 """
 
 from ..line.encoders.unit_vectors import Encoder

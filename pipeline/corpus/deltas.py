@@ -59,7 +59,7 @@ class Amendments:
         return counts
 
     def after(self, gone: Collection[str], now: Amendments) -> Amendments:
-        """These but for segments that are `gone`, and with what is said `now` of a row in place of what was."""
+        """These without the segments that are `gone`; for rows that are amended `now`, the new amendments replace the old ones."""
         return Amendments(
             _after(self.changes, gone, now.changes, "recorded_time", "version", "line_start"),
             _after(self.descriptions, gone, now.descriptions),

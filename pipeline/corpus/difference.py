@@ -1,8 +1,8 @@
 """What an import changes about what is stored: rows that are new, rows described again, placements that ended or came back.
 
-The place of a row is its version, lines and bytes. An open placement whose place stands open already is left alone, with
+The place of a row is its version, lines and bytes. An open placement whose place is open already is left unchanged, with
 the time it was first recorded. A closed one is found by place and time, and may end an open one. In a source that was
-read completely, an open placement that the import does not mention ends `now`: superseded if its path still stands with
+read completely, an open placement that the import does not mention ends `now`: superseded if its path still exists with
 other text, deleted if not. Text that comes back gets another placement, never one that began before it had ended.
 """
 

@@ -2,7 +2,7 @@
 
     encoding/<profile>/<n>.arrow    `text_digest` and `vector`, a piece of some texts; `<profile>` is a digest
 
-A piece is whole or absent, and says the same whoever made it: a vector depends on its text and the encoder's profile alone.
+A piece is whole or absent, and does not depend on its writer: a vector depends on its text and the encoder's profile alone.
 The next publication that encodes takes vectors from here and, when it is done, removes the folder, as do erasing and cleaning
 up. The writer's lock is held for all of it.
 """

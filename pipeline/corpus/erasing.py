@@ -134,7 +134,7 @@ def _rows_on_disk(base: Generation) -> dict[str, pa.Table]:
     """Id, owner, source and text digest of every row of every pack, by the pack's name, current or not.
 
     Raises:
-        StoreError: a pack is damaged or cannot be read, so that nobody can say what it holds.
+        StoreError: a pack is damaged or cannot be read, so its content is unknown.
     """
     return {pack: table.select(_READ) for pack, table in _on_disk(base, "evidence.arrow")}
 
@@ -197,7 +197,7 @@ def forget_packs(base: Generation, packs: AbstractSet[str]) -> int:
     `base` is the current generation, which needs none of them.
 
     Raises:
-        StoreError: a manifest cannot be read now, so that nobody can say what is needed; nothing was removed.
+        StoreError: a manifest cannot be read now, so it is unknown what is needed; nothing was removed.
     """
     path = base.path
     others = [each for each in needs(path, base.trust) if each.generation != base.manifest.generation]
@@ -219,7 +219,7 @@ def forget_generations(base: Generation, keep: int) -> dict[str, int]:
     """Remove all but the newest `keep` generations, and the packs that no other one uses: numbers and bytes freed.
 
     Raises:
-        StoreError: a manifest cannot be read now, so that nobody can say what is used; nothing was removed.
+        StoreError: a manifest cannot be read now, so it is unknown what is used; nothing was removed.
     """
     path, known = base.path, needs(base.path, base.trust)
     forgotten = [name for name, _ in known[:-keep] if name != base.manifest.generation]

@@ -66,7 +66,7 @@ class KeptFrames:
     def get(self, segments: tuple[str, ...], opened: Callable[[Kept[Any]], CorpusFrame]) -> CorpusFrame:
         """The frame of these segments, as it is available or as it is `opened` with the place for its lists.
 
-        Nobody waits while a frame is opened: two threads may open the same one, and both get that of the first.
+        No thread waits while a frame is opened: two threads may open the same one, and both get that of the first.
         """
         with self._lock:
             if (known := self._held.get(segments)) is not None:
@@ -141,7 +141,7 @@ def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], ch
 
 
 def _placed(amended: pa.Table, segments: Sequence[Segment]) -> tuple[pa.Table, NDArray[np.int64]]:
-    """What is said of rows of these segments, by `segment_id` and `row`, and the row of each through the segments."""
+    """Amendments of rows of these segments, by `segment_id` and `row`, and the row number of each across all segments."""
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
     at = pc.index_in(amended["segment_id"], value_set=pa.array([s.segment_id for s in segments], pa.string()))
     amended, at = amended.filter(at.is_valid()), at.drop_null().to_numpy()

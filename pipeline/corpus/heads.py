@@ -6,12 +6,12 @@
                 manifest, hash of the line before; a signature follows where there is a key, see `trust.py`. On an object
                 store, `HEADS/<number>`, an object per line
 
-Both stand in the folder of the corpus, or in another one that fewer may write (the setting `corpus_head`); `path` is that
+Both are in the folder of the corpus, or in another one with fewer writers (the setting `corpus_head`); `path` is that
 folder here.
 
 A publication writes the manifest, then CURRENT, then the line of HEADS. After a crash between the last two, CURRENT is
 one line ahead, and that line names the last one of HEADS: readers accept this, and the next writer appends the line.
-So CURRENT is never older than the last line of HEADS, unless somebody set it back.
+So CURRENT is never older than the last line of HEADS, unless it was set back.
 
 A corpus of schema version 1 has no HEADS, and nothing but the first line in CURRENT. It can be read; the next writer,
 or `corpus upgrade`, begins its chain.
@@ -44,7 +44,7 @@ __all__ = [
 
 HEADS = "HEADS"
 START = "0" * 64
-"""What stands for the hash of the line before the first."""
+"""The previous hash of the first line."""
 _WINDOW = 1 << 13
 """Bytes at the end of HEADS that hold its last line; a line has less than 500."""
 _ATTEMPTS = 50

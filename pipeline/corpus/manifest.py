@@ -9,8 +9,8 @@ A generation's id is a digest of its content: rows, placements, commit tables, w
 analyzers. The same content has the same id wherever, in whatever order and in however many segments it was written.
 
 Note: content that returns to an earlier state has the id of that generation, so that its
-manifest is replaced before the pointer says so. The new one tells its `earlier` number: where the writer dies in between,
-the generation keeps it. And a manifest that cannot be read now is no damaged one: nobody can say what it needs.
+manifest is replaced before the pointer says so. The new one has its `earlier` number: if the writer dies in between,
+the generation keeps it. A manifest that cannot be read now is not taken as damaged: what it needs is unknown.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class Manifest:
         """Make this the current generation of the corpus at `path`: its manifest, then the pointer, then the line of HEADS.
 
         Returns it with its head. Where the manifest of the current generation is replaced, the pointer announces the new
-        one first, so that a reader finds a manifest that the pointer accepts at any time. The caller holds the lock, and ghosts are gone: a manifest of this content that stands is of a generation.
+        one first, so that a reader finds a manifest that the pointer accepts at any time. The caller holds the lock, and has
+        removed leftovers of failed writes: an existing manifest of this content belongs to a generation.
         """
         trust.expect_signer()
         at, heads = manifest_of(path, self.generation), trust.place(path)
@@ -282,7 +283,7 @@ def generations(path: Place, trust: Trust = UNSIGNED) -> list[str]:
 
 
 def needs(path: Place, trust: Trust) -> list[Needs]:
-    """The packs that each stored generation needs, oldest first; nobody can open a damaged one, and it needs none.
+    """The packs that each stored generation needs, oldest first; a damaged one cannot be opened and needs none.
 
     Raises:
         StoreError: a manifest cannot be read now.

@@ -1,4 +1,4 @@
-"""A corpus that stands nowhere: imported rows as frames, with nothing written.
+"""A corpus in memory: imported rows as frames, with nothing written.
 
 Reads: import rows, normalised and redacted. Gives: what the line needs of a corpus (`generation`, `frame`). Identity,
 postings and vectors are those that a folder would hold, so the same rows give the same answers from either.

@@ -39,7 +39,7 @@ _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.in
 
 
 class Segment(NamedTuple):
-    """Where one owner's rows stand: ranges [start, end) of a pack's rows, placements and posting keys."""
+    """The place of one owner's rows: ranges [start, end) of a pack's rows, placements and posting keys."""
 
     segment_id: str
     pack: str

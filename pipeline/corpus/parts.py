@@ -65,7 +65,7 @@ class Part:
         )
 
     def sorted(self) -> Part:
-        """By owner, then encoded or not, then in EVIDENCE order, at the line where a row stood last."""
+        """By owner, then encoded or not, then in EVIDENCE order, by the line of a row's last placement."""
         last = self.placement_starts()[1:] - 1
         keys = self.evidence.select(["owner_project", "owner_user", "source_id", "path", "evidence_id"])
         keys = keys.append_column("line_start", self.placements["line_start"].take(pa.array(last)))
@@ -159,7 +159,7 @@ def shifted(placements: pa.Table, by: int) -> pa.Table:
 
 
 def without_vectors(schema: pa.Schema, rows: int) -> pa.Table:
-    """`vectors` of rows that have none. Their numbers are zeros, not nulls: a matrix is mapped as it stands."""
+    """`vectors` of rows that have none. Their numbers are zeros, not nulls: a matrix is mapped unchanged."""
     kind = schema.field("vector").type
     zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(kind.list_size, np.int16)), kind.list_size)
     columns = {"text_digest": pa.nulls(rows, pa.binary(32)), "vector": zeros.take(pa.nulls(rows, pa.int64()))}

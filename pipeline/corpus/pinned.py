@@ -1,8 +1,8 @@
-"""The generation that a run pinned when it began: where it stands, if it still does.
+"""The generation that a run pinned when it began: its place, if it still exists.
 
-Note: a generation that one corpus lacks may be in another, and in the folder that had
-it may stand another corpus now, or an older copy that was brought back. So a plan says which corpus it was, where, and
-how far on: only that corpus, further on, can have lost the generation.
+Note: a generation that one corpus lacks may be in another, and the folder that had
+it may hold another corpus now, or a restored older copy. So a plan records the id, place and sequence number of
+the corpus: only that corpus, at a later number, can have lost the generation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["pinned_at"]
 
 
 def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -> Place | None:
-    """The corpus that has the generation of a run: the one at hand, or the one that it began over; None if it is gone.
+    """The corpus that has the generation of a run: the given one, or the one that the run began over; None if it is gone.
 
     Raises:
-        StoreError: nobody can say now, as the corpus that it began over is not there.
+        StoreError: unknown, as the corpus that the run began over is not there.
     """
     generation, pin = plan["settings"]["generation"], plan["pin"]
     if stands(manifest_of(corpus, generation)):

@@ -208,7 +208,7 @@ def _lists(code: NDArray[np.int64], freq: NDArray[np.int32], span: int) -> Lists
 
 
 def _in_lists(code: NDArray[np.int64], freq: NDArray[np.int32] | None, span: int, first_list: int = 0) -> Lists:
-    """`_lists` of some codes, the lists counted from a first one; None as `freq` stands for ones."""
+    """`_lists` of some codes, the lists counted from a first one; None as `freq` means ones."""
     order = _order(code // span)
     ordered = code[order]
     if np.any(ordered[1:] < ordered[:-1]):  # rows have been moved; those as they were read lie in order

@@ -1,8 +1,8 @@
-"""How one generation becomes the next: the difference to it, and what of the stored rows is amended or written again.
+"""How one generation becomes the next: the difference to it, and which stored rows are amended or written again.
 
-Stored rows are written again only where their postings change, they lack a vector that can be made now, stand in too many
-small segments or have too many amendments. Everything else stays as it is, in its pack, or in one with others where there
-are too many small packs, see `compaction.py`.
+Stored rows are written again only if their postings change, they lack a vector that can be made now, are in too many
+small segments or have too many amendments. All other rows stay in their packs; too many small packs are merged into one,
+see `compaction.py`.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ class PublishReport:
 
 @dataclass(frozen=True)
 class Import:
-    """What a publication is told.
+    """The input of a publication.
 
     `new` are its rows, `complete_sources` of `projects` those that it has all of, but for the paths of `standing`, by
-    source, which were not read because their rows stand as they are. `commits` are the commit tables that changed, by
-    project; `users` are those whose rows of complete sources end, None for rows of nobody. `encoder` encodes rows that have no vector yet, and keeps `embedding_checkpoints` in the meantime.
+    source, which were not read because their rows are unchanged. `commits` are the commit tables that changed, by
+    project; `users` are those whose rows of complete sources end, None for shared rows. `encoder` encodes rows that have no
+    vector yet, with `embedding_checkpoints` on the way.
     """
 
     new: Incoming

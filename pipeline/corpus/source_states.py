@@ -1,13 +1,13 @@
-"""What sources were last read as, so that the next import need not read what stands as it was.
+"""The state in which sources were last read, so that the next import need not read unchanged files.
 
     readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
     readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
 
 A reading holds no text: digests, sizes, times and counts of files, whose rows are in the corpus. Digests are of bytes
 that no mask has touched, so they are keyed with a salt that goes when the reading goes: equal files of two corpora, or
-from before and after an erasure, cannot be told, and no table of digests names one. It is worth something only beside
+from before and after an erasure, cannot be recognized, and no table of digests names one. It is valid only with
 the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
-publication takes the readings of sources that it does not touch along, erasing removes them all, and without them an
+publication keeps the readings of sources that it does not touch, erasing removes them all, and without them an
 import reads everything, with the same result.
 """
 
@@ -110,7 +110,7 @@ _SCHEMA = pa.schema(
 
 
 def reading_of(corpus: Place, generation: str, wanted: Source) -> Reading | None:
-    """What a source was read as beside this generation; None where nobody knows."""
+    """The state in which a source was read for this generation; None if unknown."""
     name = _state(corpus, generation).get(wanted)
     if name is None:
         return None

@@ -97,7 +97,7 @@ class Corpus:
 
     @property
     def trust(self) -> Trust:
-        """Where its heads stand, and whose signature they need."""
+        """The place of its heads, and whose signature they need."""
         return self._base.trust
 
     @property
@@ -122,9 +122,9 @@ class Corpus:
         }
 
     def expect_unerased(self) -> None:
-        """What was read of the generation that is open may still be shown.
+        """Check that rows read from the open generation may still be shown.
 
-        An erasure forgets all generations that hold what it erases before it looks into runs: one that stands may be shown.
+        An erasure removes all generations that hold erased rows before it looks into runs: an existing one may be shown.
 
         Raises:
             ErasedError: evidence was erased since it was opened, and the generation is gone.
@@ -174,14 +174,14 @@ class Corpus:
             commits: source id to `version` and `recorded_time` of every commit of a history of `project`; they replace
                 what is known of these sources.
             project: whose complete sources are meant, where `rows` may be empty; default the projects of `rows`.
-            user: whose rows of complete sources may end, beside those of nobody and of the users in `rows`; another
+            user: whose rows of complete sources may end, beside shared rows and those of the users in `rows`; another
                 user's rows of a source with that name stay.
             now: when rows are captured, and when those end that are gone. With a time zone.
             encoder: encodes rows that have no vector yet.
             redactor: the detector of secrets, with its version, that `rows` went through; recorded.
-            told: is told how many texts of how many are encoded.
-            standing: source id to paths of a complete source that were not read, because their rows stand as they are.
-            readings: what sources were read as, to be known by the next import.
+            told: called with the number of encoded texts and their total.
+            standing: source id to paths of a complete source that were not read, because their rows are unchanged.
+            readings: the state in which sources were read, for the next import.
             basis: the generation that `standing` holds for.
 
         Raises:
@@ -241,7 +241,7 @@ class Corpus:
         Readers that have a generation open keep it.
 
         Raises:
-            StoreError: a manifest cannot be read now, so that nobody can say what is used; nothing was removed.
+            StoreError: a manifest cannot be read now, so it is unknown what is used; nothing was removed.
         """
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
@@ -282,7 +282,7 @@ class Corpus:
             finish_receipts(self.path, evidence_ids)
 
     def reading(self, project: str, source: str) -> Reading | None:
-        """What a source was read as, as far as this generation has its rows; None where nobody knows."""
+        """The state in which a source was read, as far as this generation has its rows; None if unknown."""
         return reading_of(self.path, self.generation, (project, source))
 
     def encoded(self, projects: Collection[str], users: Collection[str]) -> tuple[int, int]:
@@ -308,8 +308,8 @@ class Corpus:
         return damaged_files(self.path, self._base)
 
     def verify(self, anchor: str | None = None) -> list[str]:
-        """What is wrong with the stored generation: files or rows that changed, content that has another digest, a chain of
-        heads that does not hold `anchor`, the hash of a head that somebody kept elsewhere. Empty if all is well."""
+        """Problems of the stored generation: files or rows that changed, content that has another digest, a chain of
+        heads without `anchor`, the hash of a head that was kept elsewhere. Empty if there are none."""
         heads = self.trust.place(self.path)
         lost = anchored(heads, anchor) if anchor is not None else None
         changed = changed_manifests(self._base, chain(heads))

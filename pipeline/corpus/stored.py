@@ -57,7 +57,7 @@ class Stored:
     def in_sources(
         self, projects: Collection[str], users: Collection[str | None], sources: Collection[str]
     ) -> NDArray[np.bool_]:
-        """Which rows are in one of these sources of these projects and users; None stands for rows of nobody."""
+        """Which rows are in one of these sources of these projects and users; None means shared rows."""
         named = {"owner_project": projects, "owner_user": users, "source_id": sources}
         found = np.ones(self.evidence.num_rows, dtype=bool)
         for name, values in named.items():

@@ -3,8 +3,8 @@
     ERASED.json     {"receipts": [{"at", "by", "reason", "selection", "rows", "evidence_ids", "keys", "finished"}]}
 
 A key is a digest over owner, source and text, so the same text of the same source stays out wherever in that source it
-comes back, and says nothing to whoever does not have the text. A receipt is written before anything is removed and
-marked as finished after everything was: an erasure that a crash broke off is known by it.
+comes back, and discloses nothing to a reader who does not have the text. A receipt is written before anything is removed and
+marked as finished at the end: it shows an erasure that was interrupted by a crash.
 """
 
 from __future__ import annotations

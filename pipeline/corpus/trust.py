@@ -1,11 +1,11 @@
-"""Who vouches for the current generation of a corpus: where its heads stand, who signs them, whose signature they need.
+"""Trust in the current generation of a corpus: the place of its heads, who signs them, whose signature they need.
 
 Reads: key files, and the file of heads that were seen. Gives: `Trust`, which signs heads and refuses those that are
-unsigned, signed by somebody else, or older than one that was accepted before.
+unsigned, signed with another key, or older than one that was accepted before.
 
 A signature is Ed25519 (RFC 8032) over `scoped-retrieval/head/1`, a line feed and the JSON of the head; keys are PEM files
-(RFC 8410), as `openssl genpkey -algorithm ed25519` writes them. A signature says nothing of time: whoever can write the
-folder can put back an older head that was signed. So the newest head that was accepted of each corpus is kept on this
+(RFC 8410), as `openssl genpkey -algorithm ed25519` writes them. A signature does not prove that a head is current: a user who can write the
+folder can restore an older signed head. So the newest head that was accepted of each corpus is kept on this
 machine, as SSH keeps the keys of known hosts.
 """
 

@@ -3,9 +3,9 @@
 Reads: the evidence of an import, and the stored rows it may name. Gives: the same evidence, each zone the highest of the
 row's own and its parents', all the way up. A parent is named by evidence id or by entity.
 
-Note: a parent is looked up only among rows of the same project that belong to the same user or to nobody. An evidence id
-is an unsalted digest of the text, so a lookup across owners would confirm a guess about somebody else's text. A row that
-belongs to nobody takes no zone from a user's row: everybody sees it, and it must not change with what one user keeps.
+Note: a parent is looked up only among rows of the same project that belong to the same user or are shared. An evidence id
+is an unsalted digest of the text, so a lookup across owners would confirm a guess about another user's text. A shared row
+takes no zone from a user's row: all users see it, and it must not change with the rows of one of them.
 
 Zones are resolved at import. A parent that becomes more sensitive later raises its parts when they are imported again;
 downwards nothing is passed on.
@@ -33,7 +33,7 @@ def with_effective_zones(evidence: pa.Table, stored: pa.Table) -> pa.Table:
 
     Args:
         evidence: EVIDENCE of an import, and possibly more columns.
-        stored: `FAMILY` of the rows that stand already; those that the import brings again do not count.
+        stored: `FAMILY` of the stored rows; those that the import brings again do not count.
     """
     if evidence["parent_id"].null_count == evidence.num_rows:
         return evidence
@@ -74,7 +74,7 @@ def _parents(family: pa.Table) -> NDArray[np.int64]:
 
 
 def _keys(family: pa.Table, names: pa.Array, *, shared: bool = False) -> pa.Array:
-    """Project, user and name of each row as one string, null where there is no name; `shared`: as a row of nobody."""
+    """Project, user and name of each row as one string, null where there is no name; `shared`: as of a shared row."""
     user = flat(family["owner_user"])
     owner = pc.if_else(pa.scalar(shared), "", pc.fill_null(pc.binary_join_element_wise("user", user, ":"), ""))
     return pc.binary_join_element_wise(flat(family["owner_project"]), owner, names, "\0")

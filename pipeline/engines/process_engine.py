@@ -3,8 +3,8 @@
 Gives: `ProcessEngine`, an `Engine`. Workers are spawned, open corpus, runs and models by path and name, and keep one
 thread each. Between them and this process only numbers and errors pass.
 
-Note: a worker outlives a sender that is killed, and writes into a run that somebody resumes.
-Each watches its parent and ends with it. An interrupt from the keyboard reaches all of them: workers do not listen, and
+Note: a worker would outlive a killed sender, and write into a run that is being resumed.
+So each watches its parent and ends with it. An interrupt from the keyboard reaches all of them: workers do not listen, and
 the sender waits for the shards that they have, because a resumed shard has another time of capture in its parts.
 """
 

@@ -38,9 +38,9 @@ ANSWERS_WITHIN = 5.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """What a client of HTTP/2 says first: its preface, and a SETTINGS frame that changes nothing."""
 _PING, _PONG = (b"\0\0\x08\6" + answer + b"\0\0\0\0scoped-r" for answer in (b"\0", b"\1"))
-"""A PING frame, and what everybody who speaks HTTP/2 answers (RFC 9113, section 6.7)."""
+"""A PING frame, and the answer of every HTTP/2 peer (RFC 9113, section 6.7)."""
 _LONGEST = 1 << 14
-"""Bytes of the longest frame that may come unasked; what greets in other words seems to say a longer one."""
+"""Bytes of the longest frame that is read before the answer; bytes of another protocol mostly parse as a longer one."""
 BEFORE_ITS_ANSWER = 8
 """Frames read in search of it: settings and flow control come before."""
 _HINT = "install scoped-retrieval[ray]"
@@ -65,8 +65,8 @@ class RayEngine:
 
     @contextmanager
     def ready(self) -> Iterator[RayEngine]:
-        """This engine, connected for as long as the context is open: a cluster that does not answer is told before a run is
-        begun, which would have to be resumed.
+        """This engine, connected for as long as the context is open: a cluster that does not answer is reported before a run
+        begins, which would have to be resumed.
 
         Raises:
             EngineError: Ray is not installed, or does not answer.
@@ -125,7 +125,7 @@ def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
 
 @contextmanager
 def _connected(address: str | None) -> Iterator[Any]:
-    """Ray, connected for as long as the context is open; a connection that stood before stays."""
+    """Ray, connected for as long as the context is open; an existing connection stays open."""
     ray = _ray()
     if ray.is_initialized():
         yield ray
@@ -152,7 +152,7 @@ def _reached(address: str | None) -> None:
     ask for a quarter of an hour. Of one that speaks TLS the connection has to do.
 
     Raises:
-        OSError: nobody does, or there is no such port.
+        OSError: no cluster answers, or there is no such port.
     """
     if found := _HOST_AND_PORT.fullmatch(address or ""):
         if int(found[2]) >= 1 << 16:

@@ -1,10 +1,10 @@
-"""A job as it is sent to another process, and what that process does with it.
+"""A job as it is sent to another process, and how that process runs it.
 
-Gives: `RemoteJob`, a `ShardJob` without what a process opens for itself; `run_packed`, what a worker does, whoever
-sent the job; `raised_as`, how the sender tells what a worker raised.
+Gives: `RemoteJob`, a `ShardJob` without the objects that each process opens for itself; `run_packed`, which a worker runs for
+any engine; `raised_as`, the error that the sender raises for that of a worker.
 
-Note: a worker of another version, or without the encoder, would answer and nobody would see
-that it answered otherwise. It opens the job only if its code and its encoder are those that the run began with.
+Note: a worker of another version, or without the encoder, would silently give other answers.
+So it opens the job only if its code and its encoder are those that the run began with.
 """
 
 from __future__ import annotations

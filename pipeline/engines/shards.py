@@ -3,8 +3,8 @@
 Gives: `shards_of`, the shard of each request; `ShardJob`, which runs a shard and leaves its parts and receipt; the engines'
 common form and the one that works in this process; `with_progress`; `resumable`, for errors.
 
-Note: a shard's receipt is the last thing written of it. Whoever runs it, as often as it takes,
-a receipt means done, and what a crash left without one is run again.
+Note: a shard's receipt is written last. In every engine and after any number of attempts,
+a receipt means done, and a shard that a crash left without one runs again.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def shards_of(requests: pa.Table, size: int) -> pa.Array:
 class ShardJob:
     """A staged run and the line that answers it.
 
-    `auditor` is the principal who keeps what the contracts withhold, if somebody does; `compiled`, whether there
-    are so many requests that loading the compiled loops pays.
+    `auditor` is the principal who keeps what the contracts withhold, if there is one; `compiled`, whether there
+    are enough requests for loading the compiled loops to pay.
     """
 
     staged: StagedRun
@@ -208,7 +208,7 @@ def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place 
 
 
 def _gone(staged: StagedRun, corpus: Place | None) -> bool:
-    """Whether a run has lost its generation; where nobody can say now, `resume` will."""
+    """Whether a run has lost its generation; if that is unknown now, `resume` reports it."""
     with suppress(OSError, ScopedRetrievalError):
         return corpus is not None and pinned_at(staged.plan, corpus) is None
     return False

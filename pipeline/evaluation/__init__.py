@@ -5,7 +5,7 @@
   without a score term; `baselines`: rankings of others, `chunks`: filled to a budget; `attribution`: which
   lane found what
 - `frozen_terms`: score terms as arrays; `fitting`: weights fitted to them; `tuning`: and measured on what was left out;
-  `reweighing`: other weights by hand, with `sliders` in a notebook; `synthetic`: judged requests where nobody has judged;
+  `reweighing`: other weights by hand, with `sliders` in a notebook; `synthetic`: judged requests without judges;
   `run_quality`: for the report of a run
 - `judgements`: files of judgements and rankings; `lost_gold`: where judged rows were lost, `funnel`: as a picture
 - `metrics`: by their `ir_measures` names; `significance`: tests and intervals; `report`: the figures together

@@ -109,7 +109,7 @@ class Collection:
         return (pd.to_datetime(queries["asOf"], utc=True) + pd.Timedelta(microseconds=1)).map(lambda t: t.isoformat())
 
     def _commit_times(self) -> dict[str, pd.Timestamp]:
-        """Commit to time, made distinct in order of time so that every snapshot can be told apart."""
+        """Commit to time, made distinct in order of time so that every snapshot has its own."""
         corpus = self.read("corpus", ["commit", "timestamp"]).drop_duplicates()
         corpus["timestamp"] = pd.to_datetime(corpus["timestamp"], utc=True)
         corpus = corpus.sort_values(["timestamp", "commit"], kind="stable")

@@ -1,7 +1,7 @@
 """Weights of score terms fitted to what people judged relevant: ListNet's top-one loss (Cao et al. 2007), by L-BFGS-B.
 
 Reads frozen score terms of one or more collections. Gives one weight per term, 0 or more. Each collection counts the
-same, however many queries it has. A document takes part by its best candidate under the weights at hand, as it is ranked.
+same, however many queries it has. A document counts by its best candidate under the current weights, as in its ranking.
 
 Note: an order does not change when all weights are multiplied, so the fit is free to choose
 how sharp the softmax is, and the weights are brought back to the sum they had. A pull towards the weights one starts from

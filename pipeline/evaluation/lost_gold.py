@@ -3,9 +3,9 @@
 Reads a run, judgements, and the generation that the run was made from. Gives `LostGold`: of every judged document the
 stage at which the last of its rows was lost, what decided, and for what was outranked the terms it fell behind in.
 
-Who may learn what is as for `why`: of requests that the principal audits, everything; of their own, what was decided
-about rows that passed every gate, and of every other row, absent ones included, one answer. Requests that are nobody's
-of theirs do not exist for them.
+Access is as for `why`: of requests that the principal audits, everything; of their own requests, the decisions
+about rows that passed every gate, and of every other row, absent ones included, one answer. All other requests do not exist
+for them.
 
 Note: a document has several rows, and the one that came furthest says where it was lost.
 """
@@ -31,8 +31,8 @@ from ..views.refusal import refused_pairs
 from .rankings import FULL
 
 STAGES = ("request", "corpus", "unseen", "gate", "recall", "merge", "select", "pack", "trim", "cite", "shown")
-"""How far a document came: lost with its request, not in the corpus, not to be told, stopped by a gate, recalled by no
-lane, cut when lanes were merged, outranked, dropped while packing, trimmed, without a citation; or shown."""
+"""How far a document came: lost with its request, not in the corpus, not to be disclosed, stopped by a gate, recalled by
+no lane, cut when lanes were merged, outranked, dropped while packing, trimmed, without a citation; or shown."""
 _PLACE = {stage: place for place, stage in enumerate(STAGES)}
 _STAGE_OF = {"gate": "gate", "rank": "select", "select": "select", "pack": "pack", "trim": "trim", "cite": "cite"}
 OUTRANKED = ("select", "trim")

@@ -51,7 +51,7 @@ def block_ranking(trimmed: pa.Table, documents: pd.Series, asked: Mapping[str, s
     """The documents of which blocks show something, in the order of their items and inside one in document order.
 
     Args:
-        trimmed: TRIMMED; an item may show rows of several documents, as of turns that stand side by side.
+        trimmed: TRIMMED; an item may show rows of several documents, such as adjacent turns.
         documents: document per evidence_id.
         asked: the query of each request.
     """

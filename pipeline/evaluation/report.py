@@ -1,7 +1,7 @@
 """The figures of an evaluation: means per collection, what differs by more than chance, and the values that it rests on.
 
 Collections of one kind (documents, conversations, code) are pooled query by query, so a large one counts for more; the
-means of each collection stand beside them.
+means of each collection are shown beside them.
 """
 
 from __future__ import annotations

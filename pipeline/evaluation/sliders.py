@@ -1,7 +1,7 @@
 """A slider per score term of a `Reweighing`, with its figures beside them, in a notebook.
 
 Reads: a `Reweighing`. Gives: `Sliders`; with ipywidgets (extra `notebook`) they move, and every move measures again.
-Where no widget can be shown, as on a page of a repository host, the figures stand as HTML.
+Where no widget can be shown, as on a page of a repository host, the figures are HTML.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Judged requests where nobody has judged: known items of a corpus, and commits of a repository.
+"""Judged requests without judges: known items of a corpus, and commits of a repository.
 
 Reads: rows of evidence, or a Git history. Gives: `known_items` and `commit_questions`, requests with their qrels.
 
 Note: a known item is a row that is searched for with words of its own (Azzopardi et al. 2007): such figures compare weights
-on one corpus, and say nothing about questions that people ask. A commit's subject is a question that somebody had, and the
+on one corpus, and say nothing about questions that people ask. A commit's subject is taken as a question, and the
 files that it changed answer it; it is asked of the state before the commit.
 """
 

@@ -55,7 +55,7 @@ RECORDS = {reader.name: reader for reader in records.READERS}
 _KINDS = ("paths", "evidence", *RECORDS)
 """The fields of a request that name files and folders."""
 LONG_SECONDS = 60
-"""Embedding that takes longer is told with an estimate."""
+"""Embedding that takes longer is announced with an estimate."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def index_into(
         now: when the sources count as read; default: the present.
         progress: show bars on standard error.
         say: is given a line when a phase begins that takes long.
-        grant: let the principal ask in the project, if nobody may yet.
+        grant: let the principal ask in the project, unless the project already has grants.
 
     Raises:
         InputError: no project, nothing to read, malformed input or grants; the corpus is as it was.
@@ -173,7 +173,7 @@ class _Import:
     readers: Mapping[str, SourceReader]
     report: IndexReport = field(init=False)
     read: int = field(init=False, default=0)
-    """Rows of evidence that were read: what stands unread is in the report, and not here."""
+    """Rows of evidence that were read: unchanged ones that were not read are in the report, and not here."""
 
     def __post_init__(self) -> None:
         self.report = IndexReport(self.settings["project"], self.settings["corpus"])
@@ -275,7 +275,7 @@ class _Import:
 
         Raises:
             ModelError: the encoder that is chosen does not load or answer.
-            UnusableError: rows that stand have no vectors, and reading them would give them some.
+            UnusableError: unchanged rows have no vectors, and would get them if they were read.
         """
         settings, request, report = self.settings, self.request, self.report
         if not request.semantic or "semantic" not in settings["lanes"]:
@@ -338,7 +338,7 @@ def _source_states(settings: Settings, request: IndexRequest, plugins: str) -> I
 
 
 def _grant(settings: Settings, report: IndexReport) -> None:
-    """Let whoever brings the first rows of a project ask in it; one that others hold is theirs to grant."""
+    """Let the principal ask in the project, unless the project already has grants."""
     path, principal, project = settings.grants_path, settings.principal, report.project
     if write_starter_grants(path, principal, project, audit=True, first=True):
         report.granted = str(path)

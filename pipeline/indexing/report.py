@@ -21,9 +21,9 @@ SHOWN = 3
 class IndexReport:
     """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
 
-    `rows` are rows of evidence, `places` how often they are somewhere: a history has one text in many versions.
-    `unread` counts by kind the files, or paths of a history, that stand as they were read before; what they gave counts.
-    `granted` is the grants file that has let the principal ask in the project since, if it did not before.
+    `rows` are rows of evidence, `places` the number of their placements: a history has one text in many versions.
+    `unread` counts by kind the files, or paths of a history, that are unchanged and were not read; their rows are counted.
+    `granted` is the grants file that now lets the principal ask in the project, if it did not before.
     """
 
     project: str
@@ -40,7 +40,7 @@ class IndexReport:
     notes: list[str] = field(default_factory=list)
 
     def count_unread(self, kind: str, counts: tuple[int, int, int], standing: int) -> None:
-        """Count what stands as it was read before: its rows, places and masked places, and how many paths those are."""
+        """Count unchanged paths that were not read: their rows, places and masked places, and the number of paths."""
         rows, places, masked = counts
         self.rows[kind] += rows
         self.places[kind] += places
