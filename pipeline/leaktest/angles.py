@@ -45,7 +45,7 @@ _FEEDBACK = 0.1
 
 @dataclass(frozen=True)
 class Others:
-    """Somebody else and a project elsewhere, both out of the tenant's reach."""
+    """Another principal and another project, both out of the tenant's reach."""
 
     principal: str
     project: str
@@ -55,7 +55,7 @@ class Others:
 class Angle:
     """How a tenant asks: fields of every probe, and by reason the columns that shut a row out.
 
-    `{token}` in a path stands for the word of the canary.
+    `{token}` in a path is replaced by the word of the canary.
     """
 
     name: str
@@ -85,7 +85,7 @@ def angle(
 
     Args:
         seen: a row that the tenant was shown, IMPORT_ROWS by name.
-        folder: where hooks and canaries stand, empty or with `/` at its end.
+        folder: the folder of hooks and canaries, empty or with `/` at its end.
         who: principal, project and highest zone of the tenant.
         others: whom the canaries of the gates `owner`, `principals` and `project` belong to.
         sources: the sources of the tenant's rows.

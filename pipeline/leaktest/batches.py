@@ -1,4 +1,4 @@
-"""Batches: the canaries of many tenants stand in one corpus, and one run asks the probes of all of them.
+"""Batches: the canaries of many tenants are in one corpus, and one run asks the probes of all of them.
 
 Reads units, each a tenant asked from one angle. Gives what differs between four states of the corpus: hooks alone, canaries
 planted, changed, removed. Four runs, however many tenants there are.
@@ -81,7 +81,7 @@ class Bench:
         return self.now + timedelta(hours=1)
 
     def ask(self, corpus: Path, requests: Sequence[Mapping[str, Any]], runs: Path) -> Run:
-        """The run of these requests, whoever their principals are."""
+        """The run of these requests, which may have any principals."""
         retriever = Retriever.open(
             corpus,
             principal=ASKER,
@@ -110,7 +110,7 @@ class Bench:
         return Settings({**self.settings.values, **{name: Value(value, LEAK_TEST) for name, value in mine.items()}})
 
     def desk(self, tenant: Tenant, corpus: Path) -> ContractResolver:
-        """The desk at which a tenant looks at contracts."""
+        """The resolver of a tenant's contracts."""
         opened = Corpus.open(corpus)
         fields = {"project": tenant.project}
         return ContractResolver(

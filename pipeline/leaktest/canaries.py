@@ -1,8 +1,8 @@
 """Canaries: rows outside a tenant's scope that would rank first inside it, in every role that a row can play.
 
 Reads a row that the tenant was shown, and the angle it is asked from. Gives hooks, rows inside the scope that point to
-rows outside it, and canaries, each shut out for exactly one reason and otherwise a copy of that row. Hooks stand in every
-state of the test: what a canary could change is the answer about them.
+rows outside it, and canaries, each shut out for exactly one reason and otherwise a copy of that row. Hooks are in every
+state of the test: a canary could change only the answers about them.
 
 Note: identity holds owner, source, path, section and text. A canary with all of these from
 a row inside the scope *is* that row, described again.
@@ -29,7 +29,7 @@ __all__ = ["NOBODY", "ROLES", "Case", "Planting", "folder_of", "import_table", "
 Row = dict[str, Any]
 
 NOBODY = "leak-test-nobody"
-"""Whose rows these are, and where, if there is nobody else to own them."""
+"""The owner of these rows, and their project, if there is no other principal to own them."""
 
 ROLES = (
     "candidate", "twin", "parent", "child", "neighbor", "conflict partner", "superseding version", "structured record",
@@ -135,7 +135,7 @@ def planting(cases: Sequence[Case], as_of: datetime) -> Planting:
 
 
 def folder_of(seen: Row) -> str:
-    """Where hooks and canaries stand: beside the row, so that grants of paths that open it open hooks as well."""
+    """The folder of hooks and canaries: beside the row, so that grants of paths that open it open hooks as well."""
     return posixpath.join(posixpath.dirname(seen["path"] or ""), "")
 
 

@@ -102,7 +102,7 @@ def _planted(case: Case, bench: Bench, secrets: list[str]) -> pa.Table:
 
 
 def _token() -> str:
-    """A token of a known form that nobody issued."""
+    """A token of a known form that was never issued."""
     return "ghp_" + base64.b32encode(hashlib.sha256(LEAK_TEST.encode()).digest()).decode()[:36].title()
 
 

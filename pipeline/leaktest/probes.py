@@ -85,7 +85,7 @@ def naming(tokens: Sequence[str], ids: Sequence[str], project: str, as_of: datet
 
 
 def foreign(project: str, number: int, as_of: datetime) -> Probe:
-    """A request in a project that is not the tenant's, or that nobody knows: all of them read alike."""
+    """A request in a project that is not the tenant's, or that does not exist: the answers must not differ."""
     time = {"as_of": as_of.isoformat()}
     fields = {"question": "what is there?", "project": project, "purpose": "answer-question", "time": time}
     return Probe(f"foreign project {number}", fields)

@@ -42,7 +42,7 @@ class LeakReport:
     """Canaries by the gate that shuts them out."""
     leaks: list[Leak] = field(default_factory=list)
     narrowed: list[str] = field(default_factory=list)
-    """Of the first tenants whose answers differ: whether they do with nobody else's canaries around."""
+    """Of the first tenants whose answers differ: whether they also differ without the canaries of other tenants."""
     skipped: list[str] = field(default_factory=list)
 
     def count(self, roles_and_gates: Iterable[tuple[str, str]]) -> None:

@@ -1,8 +1,8 @@
 """Surfaces: everything that callers get back from one run over one state of a corpus, as text by name.
 
 Reads a stored run. Gives per request `{surface: text}`, and what a tenant may list. Ids of snapshots and the folder of the
-test are envelope and stand as placeholders. The surface `scores` is what the line computes from admissible rows, audit
-columns included: no caller sees all of it, and no row outside may move it.
+test are envelope and are replaced by placeholders. The surface `scores` is what the line computes from admissible rows, audit
+columns included: no caller sees all of it, and no row outside may change it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tenants: who asks where, and which of them can be tested together.
 
-Reads grants. Gives tenants in order of name, and groups of them in which nobody reaches the project of another: there the
+Reads grants. Gives tenants in order of name, and groups of them in which no tenant reaches the project of another: there the
 canaries of each are out of scope for all the others, too.
 """
 
@@ -60,7 +60,7 @@ def tenants_of(grants: pa.Table, principal: str | None = None, project: str | No
 
 
 def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
-    """The tenants in as few groups as come of putting each into the first where nobody reaches another's project."""
+    """The tenants in groups: each is put into the first group where no tenant reaches another's project."""
     groups: list[list[Tenant]] = []
     projects: list[set[str]] = []
     reached: list[set[str]] = []
@@ -82,9 +82,9 @@ def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
 
 
 def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
-    """For each tenant of a group somebody else in it, so that the batch opens the rows of both.
+    """For each tenant of a group another tenant in it, so that the batch opens the rows of both.
 
-    Where there is nobody, one of the `known` projects out of reach, or one that does not exist.
+    If there is none, one of the `known` projects out of reach, or one that does not exist.
     """
     found = []
     for number, tenant in enumerate(group):

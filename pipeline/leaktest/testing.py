@@ -42,7 +42,7 @@ from .tenants import Tenant, apart, asking_for_all, others_of, tenants_of
 __all__ = ["PROBES", "leak_test"]
 
 PROBES = 4
-"""Derived probes of a tenant where nothing is said; half as many from each angle but the first."""
+"""Derived probes of a tenant by default; half as many from each angle but the first."""
 _SOURCES = 1_000
 """Distinct sources of a tenant that are looked at."""
 

@@ -3,8 +3,8 @@
 Reads: the settings of a tenant on one state of the corpus, a request of theirs and its stored snapshot. Gives `door_surfaces`:
 what each route and tool shows, as text by name; nothing where the extra is not installed.
 
-Note: tokens of the grants file are digests, so that nobody can present one. The doors read a copy
-of it without tokens, and let in who asks from this machine as the tenant.
+Note: tokens of the grants file are digests, so they cannot be presented. The servers read a copy
+of it without tokens, and treat requests from this machine as the tenant's.
 """
 
 from __future__ import annotations

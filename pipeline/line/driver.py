@@ -2,8 +2,8 @@
 
 Reads resolved requests, a corpus, policies and grants. Gives the line's tables.
 
-Note: a request that breaks the line must not take its shard along. The shard is halved
-until the request stands alone; then a failed lane is left out, or the request becomes a failed snapshot. A corpus that
+Note: a request that breaks the line must not fail its shard. The shard is halved
+until the request is alone; then a failed lane is left out, or the request becomes a failed snapshot. A corpus that
 does not answer breaks no request: its error ends the shard.
 """
 
@@ -66,7 +66,7 @@ POOL = "cross_encoder_pool"
 texts are scored. All of them passed both walls."""
 
 ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
-"""Inputs that are computed between nodes; their times are told beside those of nodes."""
+"""Inputs that are computed between nodes; their times are reported with those of nodes."""
 
 DIGESTS = "request_digests"
 """No run stores this table; the digests of its parts follow from it."""
@@ -87,7 +87,7 @@ class Corpus(Protocol):
 class Line:
     """Everything a run holds fixed: what every shard is run with.
 
-    `corpus` is a view of one generation: it must not move when somebody writes.
+    `corpus` is a view of one generation: it must not change when the corpus is written.
     """
 
     corpus: Corpus
@@ -128,8 +128,8 @@ def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: L
     sub-queries took a vector (QUERY_VECTORS).
 
     `failures` are requests refused on arrival; each gets a failed snapshot. A request that breaks the line becomes
-    one, too; one that breaks a lane goes on without it, with status partial. What the corpus raises is nobody's: it
-    leaves here.
+    one, too; one that breaks a lane goes on without it, with status partial. Errors of the corpus belong to no request and
+    are raised.
     """
     parts = []
     if requests.num_rows:

@@ -1,7 +1,7 @@
-"""Lanes that were asked for and cannot run: what the record says of each, and what the user can do about it.
+"""Lanes that were asked for and cannot run: the message of each in the record, and what the user can do about it.
 
-Gives: `lanes_off` and `lane_states`, messages that are in conditions and therefore in digests; a fault of a model is told by
-what came and what to do, without the folder or address, which a caller need not know. `advice` depends on what is
+Gives: `lanes_off` and `lane_states`, messages that are in conditions and therefore in digests; the message of a model's fault
+has what came and what to do, without the folder or address, which a caller need not know. `advice` depends on what is
 installed here and goes to standard error, never into a snapshot.
 
 Note: whether a request has rows with vectors follows from its contract and A(r) alone. Why
@@ -147,7 +147,7 @@ def semantic_reasons(
     Args:
         some: whether rows of the request have vectors, see `vector_states`.
         lacking: whether rows of the request have none.
-        off: why no query is encoded, if none is. It is said only where there are vectors to compare with.
+        off: why no query is encoded, if none is. It is reported only if there are vectors to compare with.
     """
     reason = np.select([~some & lacking, some & (off is not None), lacking], [0, 1, 2], -1)
     told = np.flatnonzero(reason >= 0)

@@ -58,7 +58,7 @@ def timings() -> Iterator[list[Timing]]:
 
 @contextmanager
 def timed(name: str) -> Iterator[None]:
-    """Time what is no node of the line, under a name of its own, where somebody asks for `timings`."""
+    """Time a step between the nodes of the line, under a name of its own, if the caller asks for `timings`."""
     found, began = _TIMINGS.get(), perf_counter_ns()
     try:
         yield
@@ -76,7 +76,7 @@ def seconds_by_node(found: Iterable[Timing]) -> dict[str, float]:
 
 
 class Call(NamedTuple):
-    """A node as it is called: with the tables of these names; afterwards nobody needs those of `spent`."""
+    """A node as it is called: with the tables of these names; no later node needs those of `spent`."""
 
     name: str
     function: Callable[..., Any]
@@ -95,7 +95,7 @@ class PlannedDriver(hamilton_driver.Driver):
         display_graph: bool = False,
         inputs: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The named outputs; an override stands for its node. A node that raises leaves its name on the exception.
+        """The named outputs; an override replaces its node. A node that raises leaves its name on the exception.
 
         Raises:
             InputError: an input that some node needs is missing, or there is no such output.

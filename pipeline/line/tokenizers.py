@@ -1,11 +1,11 @@
 """Token counters from local files: Hugging Face `tokenizers` JSON and tiktoken encodings, never downloaded.
 
 Gives: `load_counters(names)`, the `Counters` that the line receives, and `resolved_name`. A name is `approx-bpe/1`
-(bundled), `tiktoken:<encoding>`, or the path of a `tokenizer.json` that whoever opens the retriever registered: a request
-is written by anybody and must not choose a file that this process opens. An encoding is read from tiktoken's own cache folder,
+(bundled), `tiktoken:<encoding>`, or the path of a `tokenizer.json` that was registered when the retriever was opened: a request
+is untrusted input and must not choose a file that this process opens. An encoding is read from tiktoken's own cache folder,
 the one `TIKTOKEN_CACHE_DIR` names; where the file is missing the name is refused, because tiktoken would fetch it.
 
-Note: a path says nothing about the file. At the door a path becomes `PATH@sha256:HEX`, so
+Note: a path does not identify the content of its file. On arrival a path becomes `PATH@sha256:HEX`, so
 that contract and digest say which file counted; a counter of that name is loaded from that file or not at all.
 """
 

@@ -282,7 +282,7 @@ def _access(subject: Subject) -> Iterator[Check]:
 
 
 def _records(subject: Subject) -> Iterator[Check]:
-    """Files of structured records that nobody has touched for `STALE_DAYS`: an alert for whoever runs this (S1.33).
+    """Files of structured records that were not changed for `STALE_DAYS`: an alert for the user of the command (S1.33).
 
     Only files with rows that the principal may see are named.
     """

@@ -3,9 +3,9 @@
     done = erase(settings, source="memory:ana", dry_run=True)
 
 Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt, current generation, older
-generations and packs, runs, end of the receipt; after a crash anywhere, asking for the same again completes it. What one
-would otherwise get wrong: a row may be erased by whoever owns it or audits its project, and for everybody else it reads
-like one that is not there.
+generations and packs, runs, end of the receipt; after a crash anywhere, asking for the same again completes it.
+
+Note: a row may be erased by its owner and by auditors of its project; for all others it does not exist.
 """
 
 from __future__ import annotations

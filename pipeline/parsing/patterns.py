@@ -45,7 +45,7 @@ def common_patterns(one: Sequence[str] | None, other: Sequence[str] | None) -> l
 
 
 def pattern_parts(pattern: str) -> list[str]:
-    """The patterns that must all match; one that stands alone is a list of itself."""
+    """The patterns that must all match; a single one is a list of itself."""
     return pattern.split(AND)
 
 

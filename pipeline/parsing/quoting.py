@@ -1,11 +1,11 @@
-"""What a message may show of a file that somebody wrote: its keys, and values that are words or numbers.
+"""What a message may show of a user's file: its keys, and values that are words or numbers.
 
 Gives `shown`, a value as it may be in `got Y`, `canonical`, a word of a closed list under an error that says so,
-`shown_key` for places, `shown_keys` for what came, `shown_problem` for what a parser says, and `shown_row`, an object
-with all of it replaced at once. A file may be another than was meant, and a key may stand where a secret is: texts are
-named by their length, and what the rules of redaction know is named as a secret.
+`shown_key` for places, `shown_keys` for what came, `shown_problem` for the message of a parser, and `shown_row`, an object
+with all of its values replaced. A user may have named the wrong file, and even a key may be a secret: texts are
+shown by their length, and secrets that the redaction rules know as "a secret".
 
-Note: the start of a secret is no secret that a detector knows. A text is shown whole or not
+Note: a detector does not recognize the start of a secret. So a text is shown whole or not
 at all.
 """
 
@@ -27,7 +27,7 @@ _QUOTED = re.compile(r"'[^']{4,}'|\"[^\"]{4,}\"")
 
 
 class _Instead:
-    """Stands for a value in a message: what it is, in place of what it says."""
+    """Replaces a value in a message: its kind in place of its content."""
 
     __slots__ = ("said",)
 

@@ -167,7 +167,7 @@ def _starter(run: Any) -> str | None:
 
 
 def hears_of_damage(settings: Settings, run_id: str) -> bool:
-    """Whether damage may be told: to auditors, and to the user who started the run, as it says itself or else LOG.
+    """Whether damage may be reported: to auditors, and to the user who started the run, by its own record or else by LOG.
 
     Where neither can tell whose a run is, it counts as another user's: its existence is not disclosed.
     """

@@ -3,8 +3,8 @@
 Reads a corpus frame and a run's tables. Gives one row per visible lexical hit: the score on record and the score found.
 
 Note: gates and analyzers are the line's own; counting is not. Every request's admissible rows are
-analyzed from their text again and given to rank-bm25, whose document frequencies, lengths and average stand behind every
-witnessed score. It has no class for `lucene`, so that formula is applied to its counts. Only rows that were hit are scored,
+analyzed from their text again and given to rank-bm25, whose document frequencies, lengths and average every witnessed score is
+computed from. It has no class for `lucene`, so that formula is applied to its counts. Only rows that were hit are scored,
 and one scope after the other: all scores of every request's rows are more than a machine holds.
 """
 

@@ -261,7 +261,7 @@ def _finders() -> tuple[_Finder, ...]:
 
 @cache
 def _finders_by_place() -> tuple[_Finder, ...]:
-    """Those of secrets that what stands around them tells."""
+    """Finders of secrets that are recognized by the text around them."""
     return (
         *_finders_of_keys(),
         *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),

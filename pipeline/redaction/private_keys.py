@@ -23,7 +23,7 @@ _MATERIAL = re.compile(r"[A-Za-z0-9+/]{32,}")
 _LAST_LINE = re.compile(r"(?:^|[\s\"'|>+])[A-Za-z0-9+/]{1,76}(?:=[A-Za-z0-9+/]{4}|={0,2})(?:\\n)?[\"',]{0,2}\s*$")
 """The short line that may be before a fence that ends a block: the rest of the key, or the checksum of OpenPGP."""
 _REST = re.compile(r"[A-Za-z0-9+/]{1,76}={0,2}(?:\\n)?[\"',]{0,2}\s*")
-"""The rest of a key after what stood before its other lines."""
+"""The rest of a key after the prefix of its other lines."""
 _NUMBER = re.compile(r"[0-9]+")
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
 _BASE64_TAIL = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")

@@ -324,14 +324,14 @@ def is_telling(name: str) -> bool:
 
 
 def is_chosen(value: str) -> bool:
-    """Letters with digits: a password that somebody made up, not a placeholder, a word or what tests are full of."""
+    """Letters with digits: a password chosen by a person, not a placeholder, a word or a usual value in tests."""
     if _PLACEHOLDER.search(value) or _IN_TESTS.fullmatch(value):
         return False
     return bool(re.search(r"[0-9]", value) and re.search(r"[A-Za-z]", value))
 
 
 def is_jumbled(value: str) -> bool:
-    """As `is_chosen`, and letters and digits take turns, or signs stand among them: no name in code is like that."""
+    """As `is_chosen`, and letters and digits alternate, or there are signs among them: no name in code is like that."""
     turns = len(re.findall(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])", value))
     return is_chosen(value) and not _HEX.fullmatch(value) and (turns >= 3 or bool(re.search(r"[!#^&*?+~]", value)))
 
@@ -348,7 +348,7 @@ def is_basic(value: str) -> bool:
 
 
 def is_mixed(value: str) -> bool:
-    """A generated value with small and capital letters and digits: what stands unquoted after a name has to be that."""
+    """A generated value with small and capital letters and digits: required of an unquoted value after a name."""
     return bool(re.search(r"[a-z]", value) and re.search(r"[A-Z]", value)) and is_generated(value)
 
 

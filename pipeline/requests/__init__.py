@@ -1,4 +1,4 @@
-"""Requests: their fields, their files, and the door where each is stamped with both clocks or refused.
+"""Requests: their fields, their files, and how each is stamped with both clocks or refused on arrival.
 
 - `fields`: what a request may say, by `converters`, one per kind of value; `known`: what is installed; `files`: files of requests; `resolve`: rows of them become REQUESTS
 - `narrowing`: what two sets of fields both allow; `presets`: fields in a file, which bound every request under them

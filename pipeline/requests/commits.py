@@ -1,9 +1,9 @@
 """When a commit was recorded: what `as_of: commit:SHA` means for one request.
 
-Reads: the commit tables that `index --git` keeps, and the grants. Gives: `Commits.commit_time`. A commit is known to whoever
-holds a grant of the project, when it is asked, that opens the history it belongs to; what the request itself leaves out
-of its answer plays no part, and no row of evidence does. A commit that is unknown, of another project or of a history that no
-grant opens reads alike: None.
+Reads: the commit tables that `index --git` keeps, and the grants. Gives: `Commits.commit_time`. A commit is known to a principal
+with a grant of the project, at the time of asking, that opens the history it belongs to; the filters of the request
+play no part, and rows of evidence do not either. A commit that is unknown, of another project or of a history that no
+grant opens gives the same answer: None.
 """
 
 from __future__ import annotations

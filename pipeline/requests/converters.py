@@ -173,7 +173,7 @@ def rank(value: Any, at: str) -> int:
 
 
 def instant(value: Any, at: str) -> datetime:
-    """An instant with its offset from UTC; a naive one is rejected, because nobody knows when it was."""
+    """An instant with its offset from UTC; a naive one is rejected, because it is ambiguous."""
     expected = "a time with an offset, such as 2025-06-01T12:00:00Z"
     if isinstance(value, str):
         try:

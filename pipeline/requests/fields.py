@@ -99,7 +99,7 @@ FIELDS: dict[str, Converter] = {
     "detail": one_of(v.DETAILS),
     **{f"weight_{term}": weight for term in v.WEIGHED_TERMS},
 }
-"""Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are missing on purpose: the door stamps them."""
+"""Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are missing on purpose: they are set on arrival."""
 
 PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter in (selectors, globs))
 """Columns of allowances, whose patterns may be products."""
@@ -153,7 +153,7 @@ GROUPS: dict[str, frozenset[str]] = {
     "weights": frozenset(f"weight_{term}" for term in v.WEIGHED_TERMS),
     "scope": frozenset(FIELDS),
 }
-"""Objects that group fields; every field may stand flat as well."""
+"""Objects that group fields; every field may also be given flat."""
 
 GROUP_ALIASES = {"time_boundary": "time"}
 

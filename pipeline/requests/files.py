@@ -4,8 +4,8 @@ Reads: a path. Gives: rows as dictionaries, in file order, each of which knows i
 CSV, `file:row n` by its row in Parquet and JSON, from 1. A row that cannot be read becomes an `Unreadable` one, so that the
 others go on; a file that cannot be read as a whole is an error.
 
-Note: a quote that nobody closed takes all of a CSV file after it for one cell. The row where
-it stands is the one that fails, and reading goes on at the next line.
+Note: after an unclosed quote, the rest of a CSV file would be one cell. Only the row with
+the quote fails, and reading continues at the next line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Unit = Literal["line", "row"]
 
 
 class FileRow(dict[str, Any]):
-    """A row and where it stands: `file` and `number`, its line or row from 1."""
+    """A row and its place: `file` and `number`, its line or row from 1."""
 
     def __init__(self, fields: Mapping[str, Any], file: str, number: int, unit: Unit) -> None:
         super().__init__(fields)

@@ -4,9 +4,9 @@ Gives: `handoff`, the `mode` and `variables` of the file, and `trees_around`, th
 read on arrival, so what it said is part of the request that a run stores; no node opens it. What else it holds is no
 business of retrieval.
 
-Note: a request is written by anybody, a model among them, and must not choose a file that
-this process opens. So only work trees that whoever opened the retriever named are looked into; any other is not even
-asked whether it exists.
+Note: a request is untrusted input, possibly written by a model, and must not choose a file that
+this process opens. So only work trees that were named when the retriever was opened are read; of any other, not even its
+existence is checked.
 """
 
 from __future__ import annotations

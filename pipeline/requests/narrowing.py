@@ -2,10 +2,10 @@
 
 Reads: columns of REQUESTS as dictionaries. Gives: `narrowed`, their common part.
 
-Bounds meet: lists of allowances have in common what both allow, denials add up, caps take the lower, floors the higher.
-So bounds compose in any order and grouping, and the rows of the result are rows of each. Where a request stands (its
-principal, project, purpose, mode, work tree, clock, ...) must be said alike by both or by one alone, because rows of two
-places have no common part. Everything else is no bound: the second one's word counts.
+Bounds intersect: lists of allowances keep what both allow, denials add up, of caps the lower counts, of floors the higher.
+So bounds compose in any order and grouping, and the rows of the result are rows of each. The place of a request (its
+principal, project, purpose, mode, work tree, clock, ...) must be the same in both or given by one alone, because rows of two
+places have no common part. All other fields are no bounds: the second value replaces the first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["PLACES", "Fields", "narrowed"]
 
 PLACES = ("principal", "project", "purpose", "mode", "variables", "workspace_root", "as_of", "tokenizer",
           "namespace", "branch", "test_suite", "role")  # fmt: skip
-"""Where a request stands."""
+"""The fields of the place of a request."""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
     {"project": "shop", "purpose": "explain-code", "allowed_paths": ["src/"], "budget": {"max_tokens": 600},
      "workspace_root": null}
 
-A field that the file gives is the request's unless it gives its own, and then both bind. `null` settles a place as
-none. A list inside a list of allowances names patterns that must all match. A preset narrows the caller under it; what
-nobody may leave out are grants.
+A field that the file gives is the request's unless it gives its own, and then both bind. `null` fixes a place as
+none. A list inside a list of allowances names patterns that must all match. A preset is not access control: callers can
+leave it out, but not their grants.
 """
 
 from __future__ import annotations

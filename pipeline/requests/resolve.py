@@ -1,10 +1,10 @@
-"""The door: rows of requests become REQUESTS, both clocks stamped, or FAILURES with a reason.
+"""Requests on arrival: rows become REQUESTS, both clocks stamped, or FAILURES with a reason.
 
 Reads: rows as people, models and runtimes write them, the credential's principal, and the time of asking.
 Gives: REQUESTS and FAILURES; one bad row fails alone and the others go on.
 
-Who asks comes from the credential. A row may name another principal to ask with the rights of: whether the credential
-may is judged by the contract, and whoever may not is denied. `asked_at` judges rights and is never taken from a row;
+The caller comes from the credential. A row may name another principal to ask with the rights of: the contract decides
+whether the credential may, and denies it otherwise. `asked_at` judges rights and is never taken from a row;
 `as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else reads it, in what a
 work tree's `SHO.json` says, too; in ids, names and patterns, which bounds compare, they are refused.
 """
@@ -306,7 +306,7 @@ def _resolve(
     masked: Mapping[str, str],
     row: _Parsed,
 ) -> tuple[dict[str, Any], bool]:
-    """The request, and whether somebody wrote its id; one without gets the digest of what it asks."""
+    """The request, and whether its row has an id; one without gets the digest of what it asks."""
     request = {**common, "principal": principal, **given}
     if request["principal"] != principal:
         if masked.get(request["principal"], request["principal"]) != request["principal"]:
@@ -357,6 +357,6 @@ def _plain(value: object) -> str:
 
 
 def _free_id(wanted: str, *taken: Mapping[str, object], first: int = 1) -> str:
-    """The name, else with the first number from 2 on (or from `first`) that nobody has."""
+    """The name, else with the first free number from 2 on (or from `first`)."""
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(first))
     return next(name for name in names if not any(name in ids for ids in taken))

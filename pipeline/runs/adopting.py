@@ -1,6 +1,6 @@
 """Adopting: interactive files whose line in LOG a crash took get a new one, from `compact` or from the next caller.
 
-runs/.open/<run_id> stands for as long as a session may write into a run. One that nobody holds was left by a crash.
+runs/.open/<run_id> exists as long as a session may write into a run. One that no process holds was left by a crash.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["adopt", "heal"]
 def heal(store: RunStore) -> list[str]:
     """Adopt what crashed sessions left, in folders alone; the ids of the runs that were looked at.
 
-    A run that somebody writes, or that was changed, is left as it is: `verify` tells of it.
+    A run that is being written, or that was changed, is left unchanged: `verify` reports it.
     """
     looked: list[str] = []
     for mark in entries(store.opened) if isinstance(store.path, Path) else ():

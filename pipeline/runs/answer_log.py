@@ -4,8 +4,8 @@ runs/answers/<sha256>.json        one verified answer; LOG holds its SHA-256 as 
 
 Note: a log of texts would keep what `erase` takes away, and so would hashes of values, as
 dates and amounts are few enough to try. An entry holds kinds, places, ids of records, and hashes of the whole answer and
-of names of fields: the words of the answer lie with whoever has the answer, those of a record in the texts of its run, as
-long as they are there.
+of names of fields: the words of the answer are only in the answer itself, those of a record in the texts of its run, until
+they are erased.
 """
 
 from __future__ import annotations

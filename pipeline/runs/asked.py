@@ -3,7 +3,7 @@
     asked = Asked(principal="ana", audited=frozenset({"shop"}), user="bo")
 
 Reads: the stored tables of a run. Gives: hashes of texts. Note: a run stores each text once, so a
-text that somebody else's request or a row of evidence has, too, stays; and a request that was refused names no principal, so
+text that a request of another user or a row of evidence also has stays; and a request that was refused names no principal, so
 it counts as one of the user who started the run.
 """
 

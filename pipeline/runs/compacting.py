@@ -1,8 +1,8 @@
 """Compaction: the interactive files of a run become Parquet parts under a manifest; no digest changes.
 
-Note: a file is the promise, not its line. Files that lost their line get a new one before
-anything is written, and files go when the manifest stands. A crash in between leaves both readable, and the next `compact`
-completes it.
+Note: a snapshot is durable with its file, not with its line. Files that lost their line get a new one before
+anything is written, and files are removed once the manifest is written. A crash in between leaves both readable, and the next
+`compact` completes it.
 """
 
 from __future__ import annotations

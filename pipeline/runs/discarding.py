@@ -15,7 +15,7 @@ def discard(store: RunStore, run_id: str) -> None:
     """Remove the folder of an unfinished run.
 
     Raises:
-        BusyError: somebody is writing it.
+        BusyError: another process is writing it.
         StoreError: the run is finished, or LOG names it.
     """
     folder = store.folder(run_id)

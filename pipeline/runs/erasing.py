@@ -1,4 +1,4 @@
-"""Erasing texts from runs: the record stands, the words go, a receipt says so.
+"""Erasing texts from runs: the record stays, the words are removed, and a receipt says so.
 
 runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they are afterwards; LOG holds its SHA-256
 
@@ -64,11 +64,11 @@ class RunsErased:
     dropped: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Of unfinished runs whose shards showed it, how many shards went, and how many requests these had answered."""
     remains: list[str] = field(default_factory=list)
-    """What crashes left of folders that never were runs, or are none any more: nobody could say whether it showed it, so it went."""
+    """Remains of folders that a crash left half created or half removed: they may have shown it, so they were removed."""
     unreadable: list[str] = field(default_factory=list)
-    """Damaged runs, those without their manifest included: nobody can say what they hold."""
+    """Damaged runs, those without their manifest included: their content is unknown."""
     being_written: list[str] = field(default_factory=list)
-    """Runs that another process was writing: what they will hold, nobody can say yet."""
+    """Runs that another process was writing: their content is not known yet."""
     unheld: set[str] = field(default_factory=set)
     """Ids of rows that went from runs and that the corpus did not hold."""
 
@@ -189,7 +189,7 @@ def _asks(store: RunStore, run_id: str, asked: Asked) -> bool:
 
 
 def _discard(store: RunStore, run_id: str, done: RunsErased, *, dry_run: bool) -> None:
-    """Remove an unfinished run: its staged requests stand in one table, and nothing vouches for it yet."""
+    """Remove an unfinished run: its staged requests are in one table, and no line of LOG covers it yet."""
     done.discarded.append(run_id)
     if not dry_run:
         confirm(store.lock_of(run_id))
@@ -201,7 +201,7 @@ def _compacted_since(run: Run) -> bool:
 
 
 def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:
-    """Finish compactions that were broken off: a session's files still stand beside its parts, or LOG lacks the line."""
+    """Finish interrupted compactions: a session's files still exist beside its parts, or LOG lacks the line."""
     unlogged = set[str]()
     with suppress(VerificationError):  # a damaged LOG takes no line that it lacks, and keeps no text
         unlogged |= {*store.uncompacted()}
@@ -214,7 +214,7 @@ def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsEra
 
 @contextmanager
 def _counted(done: RunsErased, run_id: str) -> Iterator[None]:
-    """Go on with other runs where this one is damaged or somebody writes it."""
+    """Continue with other runs if this one is damaged or being written."""
     try:
         yield
     except BusyError:
@@ -281,7 +281,7 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
 def erased_from(store: RunStore, run: Run, lines: Iterable[LogEntry]) -> Erased:
     """What the receipts say that these lines of LOG name; lines of other kinds say nothing.
 
-    A receipt accounts for texts and the parts that held them. It cannot stand in for any other file of a run.
+    A receipt accounts for texts and the parts that held them. It cannot replace any other file of a run.
 
     Raises:
         VerificationError: a receipt is missing, not the one that LOG names, or names what no erasure writes again.
@@ -333,7 +333,7 @@ def _read_receipt(store: RunStore, line: LogEntry) -> dict[str, Any]:
 def _sweep(store: RunStore, run_id: str) -> None:
     """Remove what a crash left of a part under a temporary name: it may hold the text.
 
-    Whoever was writing the run, and had been told that nothing was erased, is done with it afterwards, or dead.
+    Takes the lock, so that a process that wrote the run without knowing of the erasure has finished or died by then.
     """
     folder = store.folder(run_id)
     with locked(store.lock_of(run_id), "a run"):

@@ -3,8 +3,8 @@
 The caller holds the run. A receipt goes before the parts that it names: whatever fails in between, a shard without one is not
 done, and the next erasure sweeps what is left of it.
 
-Note: what a crash left holds texts, too. Parts that no receipt vouches for, and files under
-temporary names, cannot be told from erased ones and would be written again anyhow, so they go with every erasure.
+Note: leftovers of a crash hold texts, too. Parts without a receipt, and files under
+temporary names, cannot be distinguished from erased ones and would be written again anyhow, so every erasure removes them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from .store import RunStore
 from .took import Took
 
 COMPACTED_WITHIN = 60.0
-"""Seconds that a snapshot waits for whoever compacts its run."""
+"""Seconds that a snapshot waits for a compaction of its run."""
 
 
 class RunTakenError(StoreError):
@@ -68,7 +68,7 @@ class LiveRun:
         self._in_doubt: dict[str, str] = {}
         """The line of the last snapshot, where the log may lack it."""
         self._taken = False
-        """Whether this process lost its hold on the run, and somebody else may have it."""
+        """Whether this process lost its lock on the run, and another may have it."""
         self._settings = dict(settings or {})
         self._mark, self._marked = store.opened / self.run_id, False
         """What says to others that a session may write into the run: one that crashes leaves it."""
@@ -98,15 +98,15 @@ class LiveRun:
     ) -> None:
         """Make one snapshot durable. How long its line `took` is beside its tables, and in no digest.
 
-        `confirmed` is called when the run is held and its folder stands, and no word of the snapshot does: where that
-        raises, none is left behind.
+        `confirmed` is called when the run is locked and its folder exists, before anything of the snapshot is written: if it
+        raises, nothing is left behind.
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
-            RunTakenError: somebody compacted the run, or this process was forked from its own; nothing was written.
-            StoreError: the disk does not take it; no snapshot is left behind.
-            LineInDoubtError: a store may have taken it. Its file and number stay, as where the thread is interrupted;
-                the next snapshot, or `compact`, gives it the line that it may lack.
+            RunTakenError: the run was compacted, or this process was forked from the one that holds it; nothing was written.
+            StoreError: it cannot be written; no snapshot is left behind.
+            LineInDoubtError: a store may have taken it. Its file and number stay, as after an interrupt of the thread;
+                the next snapshot, or `compact`, adds the line that it may lack.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
@@ -159,11 +159,11 @@ class LiveRun:
             raise
 
     def _take_back(self, path: Place) -> None:
-        """Leave nothing of a snapshot of which the caller is told that there is none; the first one takes the run along."""
+        """Remove a snapshot that is reported to the caller as not written; with the first one, remove the run."""
         path.unlink(missing_ok=True) if self.number else remove_tree(self.folder)
 
     def _confirm(self) -> None:
-        """Stop where a lease ran out while the file was put: whoever compacts now adopts it, and so it gets no line here."""
+        """Stop if the lease expired while the file was put: a concurrent `compact` adopts the file, so it gets no line here."""
         try:
             confirm(self.store.lock_of(self.run_id))
         except StoreError:

@@ -1,10 +1,10 @@
 """The log of a runs folder: one line per finished thing, each holding the hash of the line before.
 
 A line is `<sha256 of the JSON> <JSON>`; the JSON is canonical (sorted keys, no spaces), so that no byte of a line can
-change unnoticed. Whoever keeps the last hash elsewhere (`--anchor`) can tell a log that was rewritten whole.
+change unnoticed. With the last hash kept elsewhere (`--anchor`), a log that was rewritten as a whole is detected.
 
-Note: a later line never replaces an earlier one. A file is named once, so that whoever
-changed it cannot add a line that fits.
+Note: a later line never replaces an earlier one. A file is named once, so that a changed file
+cannot be covered by another line.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Log(RunLog):
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
         """Add a line under the lock; returns its hash. A line that a crash left unfinished is dropped first.
 
-        Where this raises, the log is as it was: whoever is told that a line was not written may write it again.
+        If this raises, the log is unchanged: the caller may write the line again.
         """
         with locked(self._lock, "the log"):
             previous, sequence = self._tail()
@@ -250,8 +250,8 @@ class ObjectLog(RunLog):
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
         """Add a line, durable whatever `sync` says; returns its hash.
 
-        The lines are listed where none is known, or another writer was first: a list takes the longer the more there are.
-        That the last known one stands is asked all the same, as a log may be put back from a copy.
+        The lines are listed only if none is known, or another writer was first, as the time of a list grows with their number.
+        The last known line is looked up each time, as a log may be restored from a copy.
         """
         while True:
             if not self._known[0] or not (self._lines / self._known[0]).is_file():

@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["START", "LogEntry", "canonical"]
 
 START = "0" * 64
-"""What stands for the line before the first."""
+"""The previous hash of the first line."""
 
 
 @dataclass(frozen=True, slots=True)

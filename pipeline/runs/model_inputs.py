@@ -1,7 +1,7 @@
 """Texts of evidence taken out of recorded model inputs, which lie in `contexts` beside the runs.
 
-A record keeps the lines of each source by SHA-256, so the lines of an erased row go and the ledger stands. `context.store` reads
-and writes records; this is all that an erasure needs of them.
+A record keeps the lines of each source by SHA-256, so the lines of an erased row are removed and the ledger stays. `context.store` reads
+and writes records; this module has only what an erasure needs.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def audited(grants: pa.Table, principal: str, at: datetime) -> frozenset[str]:
 
 
 def expect_auditor(grants: pa.Table, principal: str, now: datetime) -> None:
-    """Whoever shall keep what a contract withholds audits something, at least when it is begun.
+    """Check that the principal who is to keep what contracts withhold audits something when the run begins.
 
     Raises:
         AccessError: the principal audits nothing.

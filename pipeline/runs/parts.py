@@ -40,7 +40,7 @@ TEXTS = pa.schema(
 
 
 Vectors = Mapping[str, NDArray[np.int16]]
-"""The query vectors that the line took for the tables at hand, by text."""
+"""The query vectors that the line took for these tables, by text."""
 
 
 def stored_schema(name: str, columns: Iterable[str] = ()) -> pa.Schema:

@@ -1,10 +1,10 @@
-"""Going on with a run: what a principal asks one by one gathers in few runs, so that `compact` makes few files of it.
+"""Resuming a run: single requests of a principal are collected in few runs, so that `compact` makes few files of them.
 
-A session writes into one run, and holds it for as long as it lasts. The next session of the same principal resumes the
-last run that nobody holds, if all that it rests on is the same: the tables of the run, its settings, its graph.
+A session writes into one run, and locks it as long as it lasts. The next session of the same principal resumes the
+last run that is not locked, if it has the same basis: the tables of the run, its settings, its graph.
 
-Note: the files of a run have their lines in LOG in their order, and every id of a request stands
-once in a run. So a run is left alone where the end of LOG does not tell of each of its files.
+Note: the files of a run have their lines in LOG in their order, and every id of a request occurs
+once in a run. So a run is not resumed if the end of LOG does not name each of its files.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .parts import PER_RUN, stored_tables
 from .store import RunStore
 
 GATHERED = 100
-"""Snapshots from which nobody resumes a run."""
+"""Number of snapshots from which a run is no longer resumed."""
 LOOKED_INTO = 8
-"""Runs that are read to find one: where each question meets another generation, none is the same."""
+"""Runs that are read to find one: if each question meets another generation, no run matches."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def starter_of(folder: Place) -> str | None:
 
 
 def started_by(folder: Place, principal: str) -> bool:
-    """Whether a principal certainly started the run in a folder: where what would say so is damaged, nobody did."""
+    """Whether a principal certainly started the run in a folder; False if the files that record it are damaged."""
     try:
         return starter_of(folder) == principal
     except StoreError:
@@ -67,7 +67,7 @@ class Run:
         self.run_id = folder.name
         self.live = not stands(folder / "manifest.json")
         self._opened: dict[str, dict[str, pa.Table]] = {}
-        """What was read of the interactive files and shards of snapshots that somebody asked about, by file name."""
+        """Tables read from the interactive files and shards of requested snapshots, by file name."""
         self._shards: dict[str, str] = {}
         self._inline: dict[str, pa.Table] = {}
         """Texts that parts of an older version keep in place, by part."""

@@ -1,4 +1,4 @@
-"""The signed head of LOG: with a signing key, nobody without it can add a line, take one away or write the log again.
+"""The signed head of LOG: without the signing key, no line can be added or removed, and the log cannot be rewritten.
 
     LOG.signed      "<sequence> <hash of the line before> <hash> <signature>", replaced before each line is appended; once
                     the line is on disk, "written" follows, and is signed, too
@@ -7,8 +7,9 @@ Reads: the lines of LOG and what vouches for signatures. Gives: `sign_next` and 
 lock of LOG, and `head_problem`, what is wrong with the head. A log on an object store has none.
 
 Note: the head is written before its line, so that a crash leaves a head that is one line ahead, and never a line that is not
-signed. A head that says `written` has its line: a log that lacks it was set back. A session says so as it ends. A writer signs a line only where the log ends with the signed head: what somebody without the key has added is never
-vouched for later on. `runs upgrade` begins to sign a log that has lines.
+signed. A head that says `written` has its line: a log that lacks it was set back. A session writes that word as it ends. A writer
+signs a line only if the log ends with the signed head: lines that were added without the key are never signed
+later. `runs upgrade` begins to sign a log that has lines.
 """
 
 from __future__ import annotations

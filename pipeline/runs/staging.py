@@ -2,8 +2,8 @@
 
 runs/.new-<run_id>-<hex>          there while the run is staged; its lock is held from before until after
 
-Note: such a folder holds what people asked, and nobody looks for it. Whoever stages or erases
-removes those whose lock nobody holds, for then their process is gone.
+Note: such a folder holds what people asked, and no command reads it. Staging and erasing
+remove those whose lock is free, as their process is gone.
 """
 
 from __future__ import annotations

@@ -138,5 +138,5 @@ def _left(folder: Place, logged: bool) -> bool:
 
 
 def compacted_since(run: Run) -> bool:
-    """Whether an interactive run was compacted after it was opened: its files are gone, its parts stand."""
+    """Whether an interactive run was compacted after it was opened: its files are gone, its parts exist."""
     return run.live and stands(run.folder / "manifest.json")

@@ -225,7 +225,7 @@ class RunStore:
 
 
 def run_kind(folder: Place) -> str | None:
-    """The kind of the run in a folder, whatever a crash left of it; None if that cannot be told."""
+    """The kind of the run in a folder, even of one that a crash left; None if unknown."""
     if stands(folder / "manifest.json"):
         with suppress(StoreError, AttributeError):
             return read_json(folder / "manifest.json").get("kind")

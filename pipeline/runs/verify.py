@@ -59,7 +59,7 @@ class VerifyReport:
     erased: tuple[str, ...] = ()
     head: str = ""
     state: str = ""
-    """A word of `states` for what is no change: unfinished, crashed, unreadable, unknown version."""
+    """A word of `states` other than a change: unfinished, crashed, unreadable, unknown version."""
 
     @property
     def status(self) -> str:
@@ -94,9 +94,9 @@ def verify(
 ) -> VerifyReport:
     """Check one run (or the run of a snapshot id) against the log and itself.
 
-    `anchor` is a hash of the log's head that somebody kept elsewhere: the log must still contain it. `log` is every line
-    of LOG where the caller has just read it; otherwise it is read. A difference counts if it is there at a second look, too,
-    while nobody writes the run if that can be had: between a session's file and its line there is one.
+    `anchor` is a hash of the log's head that was kept elsewhere: the log must still contain it. `log` is every line
+    of LOG, if the caller has read it already. A difference is reported only if a second look confirms it, under the lock of
+    the run if possible: between a session's file and its line there is always one.
 
     Raises:
         StoreError: there is no such run, and LOG names none.

@@ -53,7 +53,7 @@ def write_stored(
 ) -> dict[str, Any]:
     """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt.
 
-    `digests` are REQUEST_DIGESTS of the tables, if the line has just made them. Threads encode and write while this one
+    `digests` are REQUEST_DIGESTS of the tables, if the line has computed them already. Threads encode and write while this one
     checks and digests: each takes about half of the time.
     """
     filled = {name: table for name, table in [*stored.items(), ("texts", texts)] if table.num_rows}

@@ -107,7 +107,7 @@ class EncoderChoice:
 
 
 def expect_address(url: str, at: str) -> None:
-    """Refuse what is no plain http or https address. What was given is not quoted: it may hold a password.
+    """Refuse anything but a plain http or https address. The value is not quoted: it may hold a password.
 
     Raises:
         InputError: it is none, or has a user, a query or a fragment.
@@ -129,7 +129,7 @@ def expect_address(url: str, at: str) -> None:
 
 
 def expect_variable(given: str, at: str) -> None:
-    """Refuse what is no name of an environment variable, as a key is none; it is not quoted.
+    """Refuse anything but a name of an environment variable, such as a key; the value is not quoted.
 
     Raises:
         InputError: it has other characters than capitals, digits and underscores.

@@ -123,7 +123,7 @@ def _loaded(weights: Path, name: str) -> MiniLmEncoder:
 
 
 def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyEncoder | None:
-    """The encoder that made the vectors of a corpus, by its profile; None where there are none, or it is not at hand.
+    """The encoder that made the vectors of a corpus, by its profile; None if there are no vectors, or the encoder is not available.
 
     A question has no choice of encoder: vectors of two profiles are never compared. But where a folder of weights or a
     server with a key is found, only the choice says, and never the corpus: text goes to no address that a corpus names.

@@ -3,8 +3,8 @@
 Gives: `OpenAIEncoder`, which the corpus and the driver use like the bundled encoder. What is sent are the texts of rows, as
 they are stored, questions, and the texts of `probe`. Nothing is sent before a vector or the profile is needed.
 
-Note: nobody says which weights a server has, and a server on an accelerator gives other last
-bits from day to day. The profile holds URL, model, dimension and a sketch of the answers to fixed texts; a server whose
+Note: a server does not report which weights it has, and on an accelerator the last bits of its answers
+vary from day to day. The profile holds URL, model, dimension and a sketch of the answers to fixed texts; a server whose
 answers are those of the profile of a corpus, up to that rounding, takes that profile, and any other keeps its own.
 """
 

@@ -1,6 +1,6 @@
-"""What a model does with a few fixed texts: whether it looks at a text's neighbors, and a sketch that it is known again by.
+"""What a model does with a few fixed texts: whether it looks at a text's neighbors, and a sketch that identifies it.
 
-Gives: `PROBES`, `reads_alone`, `sketch_of` and `same_sketch`. Reads nothing: the vectors are asked of whoever has the model.
+Gives: `PROBES`, `reads_alone`, `sketch_of` and `same_sketch`. Reads nothing: the caller has the model and provides the vectors.
 
 A sketch is the signs of the products of four vectors with 64 fixed directions each (Charikar 2002, SimHash): of two vectors
 at an angle of a, a share of a/pi of the signs differs. Rounding on a server moves none or one of the 256, another model

@@ -53,8 +53,8 @@ def encoded(
     Args:
         encoder: is asked once.
         texts: what it is asked.
-        place: how many texts of how many came before, where an error may say which text it is about. Of a question none
-            does: what is said of it must not depend on the questions beside it.
+        place: how many texts of how many came before, if an error may say which text it is about. Errors of questions
+            do not say it: they must not depend on the questions beside them.
         queries: the texts are questions, which an encoder may read in another way than passages.
 
     Raises:
