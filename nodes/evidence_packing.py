@@ -23,6 +23,7 @@ from .blocks.neighbors import AskedWords, reaches
 from .blocks.passages import Terms
 from .columns.keys import (
     among,
+    chosen_positions,
     constants,
     distinct_rows,
     first_of_runs,
@@ -30,7 +31,7 @@ from .columns.keys import (
     flags_at,
     flat,
     gathered_columns,
-    pair_codes,
+    pair_positions,
     positions,
     rank_within,
     run_lengths,
@@ -77,9 +78,8 @@ def packs(
 
     `merged_rows` of an item lists its rows in document order; of a dropped row, the row alone.
     """
-    tables = (ranked, bounded_candidates, verdicts)
-    keys, candidate, judged = pair_codes(*((table["request_id"], table["evidence_id"]) for table in tables))
-    at, verdict = positions(keys, candidate), positions(keys, judged)
+    at = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (ranked, bounded_candidates)))
+    verdict = chosen_positions(bounded_candidates, verdicts, truth(verdicts["admitted"]))[at]
     row = bounded_candidates["row"].to_numpy()[at]
     placement = bounded_candidates["placement"].to_numpy()[at]
     owner = positions(ranked["request_id"], contracts["request_id"])

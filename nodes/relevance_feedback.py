@@ -26,7 +26,6 @@ from .columns.keys import (
     gathered,
     gathered_columns,
     integers,
-    pair_codes,
     positions,
     rank_within,
     run_lengths,
@@ -159,11 +158,10 @@ def feedback_scores(
     if vectors is not None:
         nearest = Pairs(chosen.request[rank <= NEAREST], chosen.row[rank <= NEAREST])
         semantic = quantise(np.clip(mean_cosines(pairs, nearest, len(contracts), vectors), 0.0, 1.0))
-    known, given = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (bounded_candidates, feedback_rows)))
     return FEEDBACK_SCORES.build(
         {
             **{name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")},
-            "rank": take_or(feedback_rows["rank"], positions(known, given), 0),
+            "rank": take_or(feedback_rows["rank"], pairs.among(chosen), 0),
             "lexical": lexical,
             "semantic": semantic,
         }

@@ -262,6 +262,8 @@ def cross_encoder_pool(
 
 def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScores) -> ScoreTerms:
     """All raw score classes of every bounded candidate, in recall order; what no cross-encoder read has 0 of its term."""
+    if not cross_encoder_scores.num_rows:
+        return plain_terms
     own, scored = pair_codes(
         *((table["request_id"], table["evidence_id"]) for table in (plain_terms, cross_encoder_scores))
     )

@@ -13,7 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import constants, flags_at, flat, gathered, objects, pair_codes, positions, take_or
+from ..columns.keys import (
+    chosen_positions,
+    constants,
+    flags_at,
+    flat,
+    gathered,
+    objects,
+    pair_positions,
+    positions,
+    take_or,
+    truth,
+)
 from ..facts.fact_conditions import mismatches, stale_records
 from ..facts.fact_conflicts import rivals
 from ..tables import CONDITIONS
@@ -159,10 +170,11 @@ def _shown_rules(
 ) -> Iterator[Row]:
     selected = decisions.select(["request_id", "evidence_id", "evidence_kind"])
     selected = selected.filter(pc.equal(decisions["outcome"], "selected"))
-    tables = (selected, score_terms, candidates)
-    keys, terms, pool = pair_codes(*((table["request_id"], table["evidence_id"]) for table in tables))
+    pool = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (selected, candidates)))
+    term_of = np.full(candidates.num_rows, -1)
+    term_of[chosen_positions(score_terms, candidates, truth(verdicts["admitted"]))] = np.arange(score_terms.num_rows)
     owner = positions(selected["request_id"], ids)
-    term, row = positions(keys, terms), take_or(candidates["row"], positions(keys, pool))
+    term, row = term_of[pool], take_or(candidates["row"], pool)
     count = np.bincount(owner, minlength=len(ids))
     block = positions(ids, blocks["request_id"])
     items = np.asarray(take_or(blocks["items"], block, 0))

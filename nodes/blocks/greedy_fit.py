@@ -40,7 +40,7 @@ LEAST_TOKENS, LEAST_CHARS = 16, 40
 LEAST_SHARE = 4
 """A cut item keeps at least one part in this many of what it may show."""
 _UNREAD = np.iinfo(np.int64).min
-RANKS_FIRST = 16
+RANKS_FIRST = 8
 """Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
 still have room."""
 _FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs
+from ..columns.keys import distinct_numbers, distinct_rows, first_of_runs, positions
 from ..columns.numbers import RESOLUTION, quantise
 from ..columns.ragged import slabs, spread, starts_of
 from ..frames import PostingIndex, VectorIndex
@@ -36,6 +37,12 @@ class Pairs:
     def starts(self, requests: int) -> Int:
         """Where the pairs of each request start, and where the last one's end."""
         return starts_of(np.bincount(self.request, minlength=requests))
+
+    def among(self, others: Pairs) -> Int:
+        """Position of each pair in `others`, -1 where it does not occur."""
+        width = 1 + max(int(pairs.row.max(initial=0)) for pairs in (self, others))
+        wanted, known = (pa.array(pairs.request * width + pairs.row) for pairs in (self, others))
+        return positions(wanted, known)
 
 
 def bm25_reach(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:
