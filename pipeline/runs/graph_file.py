@@ -1,7 +1,7 @@
 """The graph that a run keeps in `lineage.json`: whether it has the form that pictures, pages and events are made of.
 
-Gives: `expect_graph`. Nothing names the file of an interactive run but its line in LOG, which `verify` reads: whatever is
-there when a page is drawn is looked at as input of any author.
+Gives: `expect_graph`. A crash may have taken the line in LOG that names the graph of an interactive run: what is there then
+is looked at as input of any author.
 """
 
 from __future__ import annotations

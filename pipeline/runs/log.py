@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from sys import intern
@@ -130,9 +130,23 @@ class RunLog(ABC):
             VerificationError: one of these lines does not match its hash.
             StoreError: the log cannot be read now.
         """
-        mark, data = f'"kind":"{kind}"'.encode(), self._data()
+        return {line.run_id for line in self._with(f'"kind":"{kind}"')}
+
+    def graphs(self, run_id: str) -> set[str | None]:
+        """SHA-256 of the graph that the lines of an interactive run name: one, or none without lines. The chain is not checked.
+
+        Raises:
+            VerificationError: one of these lines does not match its hash.
+            StoreError: the log cannot be read now.
+        """
+        lines = self._with(f'"run_id":"{run_id}"')
+        return {line.body.get("lineage_sha256") for line in lines if line.kind == "live"}
+
+    def _with(self, mark: str) -> Iterator[LogEntry]:
+        """The lines whose JSON has a mark in it."""
+        sought, data = mark.encode(), self._data()
         whole = data[: data.rfind(b"\n") + 1].split(b"\n")
-        return {_parse(raw, number).run_id for number, raw in enumerate(whole, start=1) if mark in raw}
+        return (_parse(raw, number) for number, raw in enumerate(whole, start=1) if sought in raw)
 
     def head(self) -> str:
         """The hash of the last line."""

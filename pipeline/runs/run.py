@@ -22,6 +22,7 @@ from .formats import FORMAT, adapted, check_format, inline_texts, version_of
 from .graph_file import expect_graph
 from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, live_format, read_live, read_settings, read_took
+from .log import log_at
 from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 from .took import Took, of_manifest, seconds_of_nodes
 
@@ -122,12 +123,14 @@ class Run:
 
         Raises:
             StoreError: it is damaged.
-            VerificationError: it is not the one that the manifest names.
+            VerificationError: it is not the one that the manifest names, or for an interactive run LOG.
         """
         file, at = self.folder / "lineage.json", f"{self.run_id}/lineage.json"
         found = read_json(file)
-        if not self.live and sha256_of(file) != self.manifest.get("lineage_sha256"):
-            raise VerificationError(f"Expected the file that the manifest names, got a changed one - at {at}")
+        by = "LOG" if self.live else "the manifest"
+        named = log_at(self.folder.parent).graphs(self.run_id) if self.live else {self.manifest.get("lineage_sha256")}
+        if named and named != {sha256_of(file)}:
+            raise VerificationError(f"Expected the file that {by} names, got a changed one - at {at}")
         expect_graph(found, at)
         return found
 
