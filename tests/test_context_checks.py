@@ -268,7 +268,7 @@ def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
         ("2 of 5 tests pass", False), ("3/5 checks passed", False), ("5 of 5 tests pass", True), ("The tests did not succeed", False), ("it doesn't pass", False),
         ("Nothing passed", False), ("Tests would pass if fixed", None), ("should pass now", None), ("测试失败", False), ("测试未通过", False), ("没有失败", True),
         ("I think all pass", None), ("Did the tests pass?", None), ("tests passed before my change", None), ("all but one pass", None), ("50% pass", None),
-        ("ok, still red", False), ("100% pass", True), ("all checks passed", True),
+        ("ok, still red", False), ("0 tests passed", None), ("have all tests passed", None), ("tests cannot pass", None), ("100% pass", True), ("all checks passed", True),
     ],
 )  # fmt: skip
 def test_a_sentence_of_a_verification_is_no_pass_where_it_denies_or_hopes_for_one(words: str, passed: bool | None):

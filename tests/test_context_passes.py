@@ -51,6 +51,9 @@ ENDS_NO_FAILURE_OF_PYTEST = (
     # It is another program, or changes what it has tested in another way.
     "./pytest", "/tmp/fake/pytest", "python pytest", "pytest && tee src/a.py", "pytest | tee src/a.py", "pytest > src/a.py", "pytest && make build", "pytest && sort -o a.py a.py",
     "pytest && npm run format", "pytest && curl x | sh", "pytest && find . -delete", "pytest && cat > src/a.py <<'EOF'\nx\nEOF", "pytest; exit 0", "coproc pytest", "{ pytest; }",
+    # `-e` ends a shell only where it is on, and only behind the last program of a list.
+    "set -e; pytest > a.log && echo ok; echo done", "set -e; set +e; pytest > a.log; echo done", "pytest > a.log; set -e; echo done", "set -e; pytest | grep x && echo ok; ls",
+    "set -o pipefail; set +o pipefail; pytest | cat old.log", "set +o pipefail; pytest | grep x", "git stash && pytest", "git stash -u; pytest", "pytest --collectonly",
     "pytest --splits 3 --group 1", "pytest --testmon", "pytest --noconftest", "python -c 'x' pytest", "xargs pytest", "docker run x pytest", "cd nowhere; pytest", "env -i pytest",
 )  # fmt: skip
 
@@ -147,6 +150,59 @@ def test_the_ordinary_ways_to_run_all_tests_end_a_failure(failing: str):
         ("go test ./... | tail -3", "ok  \tx/a\t0.1s\nFAIL", 0, "failed"),
         ("mypy . && pytest | tail -1", OK, 0, "passed"),
         ("pytest --runslow | tail -3", OK, 0, "unknown"),
+        # The last lines tell of a part: what failed may stand in front of them.
+        ("npx vitest run | tail -4", "Tests  5 passed (5)\nStart at  12:00\nDuration  1s", 0, "unknown"),
+        ("npx vitest run | tail -20", "Test Files  2 passed (2)\nTests  5 passed (5)", 0, "passed"),
+        (
+            "npx jest | tail -4",
+            "Tests: 3 passed, 3 total\nSnapshots: 0 total\nTime: 1 s\nRan all test suites.",
+            0,
+            "unknown",
+        ),
+        (
+            "npx jest | tail -5",
+            "Test Suites: 1 passed, 1 total\nTests: 3 passed, 3 total\nSnapshots: 0 total\nTime: 1 s\nRan all test suites.",
+            0,
+            "passed",
+        ),
+        ("npx playwright test | tail -n 2", "[chromium] a.spec.ts\n3 passed (5.2s)", 0, "unknown"),
+        ("npx playwright test 2>&1 | tail -20", "Running 3 tests using 1 worker\n3 passed (5.2s)", 0, "passed"),
+        (
+            "dotnet test | tail -1",
+            "Passed!  - Failed:     0, Passed:     5, Skipped:     0, Total:     5, Duration: 1 s - B.dll",
+            0,
+            "unknown",
+        ),
+        ("nox | tail -c 90", "nox > * tests-3.9: success", 0, "unknown"),
+        ("npm test --workspaces | tail -3", "Test Suites: 1 passed, 1 total\nTests: 3 passed, 3 total", 0, "unknown"),
+        ("set -euo pipefail; pytest -q | tail -1; echo ok", "ok", 0, "passed"),
+        # Another line than the last summary says that it failed.
+        ("pytest a.py; pytest b.py", f"1 failed in 0.1s\n{OK}", 0, "failed"),
+        ("pytest | grep FAILED", "FAILED a.py::test_b - assert 1 == 2", 0, "failed"),
+        ("pytest | grep ERROR", "ERROR a.py - ImportError: no x", 0, "failed"),
+        (
+            "pytest | tail -4",
+            f"FAIL Required test coverage of 80% not reached. Total coverage: 70.00%\n{OK}",
+            0,
+            "failed",
+        ),
+        (
+            "npx jest | tail",
+            'Jest: "global" coverage threshold for lines (80%) not met: 70%\nTest Suites: 1 passed, 1 total',
+            0,
+            "failed",
+        ),
+        ("npx vitest run | tail", "Test Files  2 passed (2)\nTests  5 passed (5)\nErrors  1 error", 0, "failed"),
+        (
+            "npx karma start | tail -2",
+            "Firefox: Executed 3 of 3 SUCCESS (1 secs)\nTOTAL: 1 FAILED, 5 SUCCESS",
+            0,
+            "failed",
+        ),
+        ("make -k test | tail -3", f"{OK}\nmake: Target 'test' not remade because of errors.", 0, "failed"),
+        ("pre-commit run -a | tail -9", "ruff.......Passed\nmypy.......Failed", 0, "failed"),
+        ("pre-commit run", "ruff.......(no files to check)Skipped", 0, "unknown"),
+        ("pre-commit run", "ruff.......Passed\nmypy.......(no files to check)Skipped", 0, "passed"),
         # No exit code: the summary decides.
         ("pytest -q", OK, None, "passed"),
         ("pytest -q", "collecting", None, "unknown"),

@@ -64,6 +64,8 @@ class Ran:
     """No other program of the line can have ended it with another code than 0."""
     shown: bool
     """A summary at the end of the output is its own."""
+    last: int | None
+    """Of what it printed at most so many last lines are shown; None = all, 0 = it is not known how many."""
     stands: bool
     """The line is read, and nothing behind the check changes files: what it says holds when the line has ended."""
 
@@ -71,28 +73,29 @@ class Ran:
 def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran]:
     """The checks of a command in their order, each as it is named from the folder in which the command ran."""
     segments = segments_of(command or "")
-    place, known, pipefail, exits = place_of(folder, root), True, False, False
-    found: list[tuple[int, Check]] = []
+    place, known, options = place_of(folder, root), True, frozenset[str]()
+    found: list[tuple[int, Check, frozenset[str]]] = []
     for number, segment in enumerate(segments):
         words = segment.words
         known &= not segment.nested and not {segment.behind, segment.ahead} & {"||", "&"}
         if words[0] == "set":
-            pipefail |= "pipefail" in words
-            exits |= any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in words)
-            known &= all(re.fullmatch(r"[-+][euxo]+|pipefail", word) for word in words[1:])
+            options = _options_behind(options, words[1:])
+            known &= all(re.fullmatch(r"[-+][Eeuxo]+|pipefail|errexit", word) for word in words[1:])
         elif words[0] in _MOVES:
             known &= _leads(segment)
             place = place_of(place, root, words[1] if len(words) > 1 else "~")
         elif (check := check_of(segment, place, root)) is not None:
             known &= segment.exact or not any(set(word) & set("$`") for word in words)
-            found.append((number, check))
+            found.append((number, check, options))
         else:
-            known &= _does_not_steer(segment)
-    hiding = {"||"} | (set() if exits else {";", "\n"})
+            known &= _does_not_steer(segment) and not _sets_work_aside(segment)
     ran = []
-    for number, check in found:
+    for number, check, options in found:
         before, segment, later = segments[:number], segments[number], segments[number + 1 :]
-        hidden = segment.ahead in ("|", "|&") and not pipefail
+        follows = next((each.behind for each in later if each.behind not in ("|", "|&")), "")
+        # With `-e` a program ends the shell that is the last one of its list: in `a && b; c` not `a`.
+        hiding = {"||"} if "errexit" in options and follows != "&&" else {"||", ";", "\n"}
+        hidden = segment.ahead in ("|", "|&") and "pipefail" not in options
         hidden |= any(each.behind in hiding for each in later) or any(each.ahead == "&" for each in segments[number:])
         ran.append(
             Ran(
@@ -100,10 +103,39 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
                 decides=not hidden and segment.words[0] != "!",
                 alone=not any(map(_may_end, (*before, *later))),
                 shown=all(_says_nothing(each, check) for each in before) and _let_through(segment, later, check),
+                last=min((_last_lines(each) for each in later if _program(each)[0] == "tail"), default=None),
                 stands=known and all(map(_is_log, printed_into(segment))) and all(map(_leaves_files, later)),
             )
         )
     return ran
+
+
+def _options_behind(options: frozenset[str], words: Sequence[str]) -> frozenset[str]:
+    """The options of a shell behind a `set` with these words, as far as they decide whether an exit code is hidden."""
+    on = {"errexit": "errexit" in options, "pipefail": "pipefail" in options}
+    sign = ""
+    for word in words:
+        if word[:1] in ("-", "+"):
+            sign = word[0]
+            if "e" in word:
+                on["errexit"] = sign == "-"
+        elif word in on:
+            on[word] = sign == "-"
+    return frozenset(name for name, held in on.items() if held)
+
+
+def _last_lines(tail: Segment) -> int:
+    """How many lines `tail` shows at most, 0 where that is not known."""
+    words = [word for word in _program(tail)[1] if word.startswith("-") or word.lstrip("+").isdigit()]
+    found = re.fullmatch(r"(?:-|-n ?|--lines[= ])(\d{1,6})", " ".join(words))
+    return int(found[1]) if found else 0 if words else 10
+
+
+def _sets_work_aside(segment: Segment) -> bool:
+    """Whether a program takes away what was changed: what is checked behind it is other code."""
+    program, rest = _program(segment)
+    taken = program == "git" and first_word(rest, ("-C",)) == "stash"
+    return taken and not {"pop", "apply", "list", "show", "drop", "clear", "branch"} & set(rest)
 
 
 def _leads(segment: Segment) -> bool:

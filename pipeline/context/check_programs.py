@@ -90,7 +90,7 @@ _SCRIPT_FAMILY = {
 _OWN_SCRIPT = re.compile(r"(?:run[-_]?)?(?P<name>tests?|lint|check|verify|build|ci)(?:\.(?:sh|py|mjs|js|ts|rb|ps1))?\Z")
 _TEST_FILE = re.compile(r"(?:test_.+|.+_test)\.py\Z")
 _READ_ONLY = frozenset((
-    "--collect-only", "--co", "--version", "--help", "-h", "--fixtures", "--markers", "--dry-run", "--list", "--listtests", "--list-tests",
+    "--collect-only", "--collectonly", "--co", "--version", "--help", "-h", "--fixtures", "--markers", "--dry-run", "--list", "--listtests", "--list-tests",
     "--init", "--showconfig", "--print-config", "--show-settings", "--show-files", "--setup-plan", "--just-print", "--no-run", "--clean",
     "--clearcache", "--clear-cache", "--cache-show", "--setup-only", "--fixtures-per-test", "--listenvs", "--listenvs-all", "--notest",
     "--show-only", "--install-only", "--print-labels", "--touch", "--question", "--list-sessions", "--recon",

@@ -35,10 +35,10 @@ _NONE_OF = re.compile(
 )
 _PART_OF = re.compile(r"(?i)\b(?P<some>\d+)(?: (?:out )?of |/)(?P<all>\d+)\b(?=[^.\n]*\bpass)")
 _NOT_YET = re.compile(
-    r"(?i)\b(?:would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to|"
+    r"(?i)\A\W*(?:is|are|do|does|did|has|have|can|was|were)\b|\b(?:cannot|unable|stopped|refus\w+|used to|false|nothing|would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to|"
     r"think|believe|probably|likely|seems?|hope(?:fully)?|before|earlier|previously|all but|most|some|only|almost|nearly|half|few)\b|\b\d\d?(?:\.\d+)?%|[?\uff1f]"
 )
-"""Words of what is hoped, asked, or true of a part."""
+"""Words of what is hoped, asked, past, or true of a part."""
 _WHOLE = re.compile(
     r"(?i)\b(?:all|the|tests?|suite|whole|full|entire|every(?:thing)?|checks?|checked|verif\w+|now|again|is|are|was|were|has|have|been|and|with|of|out|no|zero|without|any|"
     r"in|on|for|here|local(?:ly)?|still|finally|after|my|this|fix|changes?|project|repo(?:sitory)?|"
@@ -47,6 +47,8 @@ _WHOLE = re.compile(
 """Words of a verification that narrow it to no part of what there is."""
 _SENTENCE = 200
 """Characters of a sentence that may say of what part a verification speaks; a longer text is what a program printed."""
+_BLANK = 3
+"""Lines without words, around an output, that a harness may have left out."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
 _TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
 """Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
@@ -99,7 +101,7 @@ def checked(
     says = _says(payload)
     running = says == "running" or bool(_RUNNING.search(words[:HEAD]))
     running |= any(payload.value(*names) not in (None, False) for names in _RUNS_ON)
-    told = [_report(words) or summary_of(words, ran.check.program) for ran in checks]
+    told = [_report(words) or _summed_up(ran, words, checks) for ran in checks]
     if verification:
         outcome = _verified(words, says, code, timed_out=timed_out, running=running)
         known = all(ran.stands and ran.check.understood for ran in checks)
@@ -174,6 +176,15 @@ def _verified(words: str, says: str | None, code: int | None, *, timed_out: bool
     return "passed" if told else "failed"
 
 
+def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:
+    """What an output says of a check. Where the line shows no more than the last lines, a summary of a part passes nothing."""
+    several = sum(each.check.program == ran.check.program for each in checks) > 1
+    cut = ran.last is not None and len(words.splitlines()) >= ran.last - _BLANK
+    told = summary_of(words, ran.check.program, cut=cut, several=several)
+    of_packages = ran.check.program.startswith("script ") and bool(ran.check.other)
+    return None if told == "passed" and cut and of_packages else told
+
+
 def _report(text: str) -> str | None:
     """What a report in JUnit XML or TAP says."""
     passed = report_passed(text)
@@ -203,8 +214,8 @@ def _truth(value: Any, *, unknown: bool | None = None) -> bool | None:
 def told_outcome(text: str) -> bool | None:
     """Whether a sentence about the result of a check says that it passed; None if it does not say."""
     found = summary_of(text)
-    if found in ("passed", "failed"):
-        return found == "passed"
+    if found is not None:
+        return None if found == "nothing" else found == "passed"
     some = [each for each in _PART_OF.finditer(text) if int(each["some"]) < int(each["all"])]
     if some or _SAYS_NOT.search(_NONE_OF.sub(" ", text)):
         return False

@@ -22,17 +22,17 @@ _COUNTS = r"(?:\d+|no) [a-z]+(?: [a-z]+)?(?:(?:,| \||;) (?:\d+|no) [a-z]+(?: [a-
 _PAIRS = r"[A-Z][a-z]+(?: run)?:\s{1,20}\d+(?:, [A-Z][a-z]+(?: run)?:\s{1,20}\d+)+"
 _TIME = r"(?: \([\d.:]+ ?\w{1,3}\))?"
 _SUMMARIES: dict[str, str] = {
-    "pytest": rf"(?:=+ )?(?:{_COUNTS}|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?|(?:\d+ (?:failed|skipped), )*\d+ (?:passed|failed)(?:, \d+ [a-z]+)*",
+    "pytest": rf"(?:=+ )?(?:{_COUNTS}|no tests ran) in [\d.]+s(?: \([\d:]+\))?(?: =+)?|(?:\d+ (?:failed|skipped), )*\d+ (?:passed|failed)(?:, \d+ [a-z]+)*|(?:FAILED|ERROR) \S+\.py(?:::\S.*| - .*)?",
     "unittest": r"OK(?: \([a-z]+(?: [a-z]+)?=\d+(?:, [a-z]+(?: [a-z]+)?=\d+)*\))?|FAILED \(.+\)|NO TESTS RAN.*|Ran \d+ tests? in .+",
     "jest": rf"(?:Tests|Test Suites):\s+{_COUNTS}",
-    "vitest": rf"(?:Tests|Test Files)\s+(?:{_COUNTS}|no tests)(?: \(\d+\))?",
+    "vitest": rf"(?:Tests|Test Files)\s+(?:{_COUNTS}|no tests)(?: \(\d+\))?|Errors\s+\d+ errors?",
     "mocha": rf"\d+ (?:passing|failing|pending){_TIME}",
     "playwright": rf"\d+ (?:passed|failed|flaky|skipped|did not run){_TIME}",
     "ava": r"\d+ tests? (?:passed|failed)",
     "node": r"(?:#|\u2139) (?:tests|pass|fail|cancelled) \d+",
     "bun": r"\d+ (?:pass|fail)",
     "cypress": r"✔ +All specs passed!.*|✖ +\d+ of \d+ failed.*",
-    "karma": r"(?:.*: )?Executed \d+ of \d+ .*(?:SUCCESS|FAILED).*|TOTAL: \d+ (?:SUCCESS|FAILED)",
+    "karma": r"(?:.*: )?Executed \d+ of \d+ .*(?:SUCCESS|FAILED).*|TOTAL: \d+ (?:SUCCESS|FAILED).*",
     "cargo": r"test result: (?:ok|FAILED)\. .*|error: (?:test failed|could not compile|\d+ targets? failed|aborting due to).*|error\[E\d+\]: .*",
     "nextest": r"Summary \[.*\] .*\d+ tests? run: .*",
     "go": r"ok\s+\S+\s+(?:\(cached\)|[\d.]+s)(?:\s+coverage: .*)?|FAIL(?:\s.*)?|--- FAIL: .*|DONE \d+ tests.*",
@@ -60,7 +60,10 @@ _SUMMARIES: dict[str, str] = {
     "rubocop": r"\d+ files? inspected, (?:no|\d+) offenses? detected.*",
     "golangci": r"\d+ issues[.:]?",
     "prettier": r"All matched files use Prettier code style!|\[\w+\] Code style issues found.*",
-    "make": r"g?make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)).*",
+    "make": r"g?make(?:\[\d+\])?: (?:\*\*\* (?!.*\(ignored\))|Target .* not remade because of errors).*",
+    "pre-commit": r".{1,80}\.{3,}(?:\(.*\))?(?:Passed|Failed|Skipped)",
+    "coverage": r"FAIL Required test coverage of .* not reached.*|Coverage failure: total of \S+ is less than fail-under=.*|"
+    r"Jest: .*coverage threshold .*not met.*|ERROR: Coverage for .* does not meet .*threshold.*",
     "scripts": r"npm (?:ERR!|error) (?:code|Test failed|Lifecycle script).*|error Command failed with exit code \d+\.?|.*\bELIFECYCLE\b.*",
 }  # fmt: skip
 """The lines with which programs sum up, by style."""
@@ -76,6 +79,8 @@ _STYLES = {
     "cargo check": ("cargo",), "cargo clippy": ("cargo",), "cargo build": ("cargo",),
 }  # fmt: skip
 """The styles of a program. Another one may start any of them."""
+_OF_A_PART = {"jest": "Tests", "vitest": "Tests", "playwright": "", "dotnet": "", "nox": "", "pre-commit": ""}
+"""Lines of styles, by how they begin, that say of a part that it passed: another part may have failed in front of them."""
 _COUNTED = re.compile(r"\b(?P<count>\d+|no) (?P<word>[a-z]+(?: (?:fixed|remaining|passed|failed|run|detected))?)")
 _PAIRED = re.compile(r"\b(?P<word>[A-Za-z]+(?: run)?)[:=]? {0,20}(?P<count>\d+)")
 _IN_PAIRS = frozenset(("maven", "phpunit", "dotnet", "node", "meson", "sbt", "unittest"))
@@ -89,11 +94,11 @@ _GOOD = frozenset((
     "test", "doctests", "doctest", "ran", "total", "scenarios",
 ))  # fmt: skip
 _FAILS = re.compile(
-    r"FAILED\b|FAIL\b|--- FAIL:|FAILURES!|ERRORS!|Failed!|not ok\b|BUILD FAIL|make\b|gmake\b|npm\b|error\b|evaluation failed|Test Run Failed|nox > .*\bfailed\b|"
+    r"FAILED\b|FAIL\b|ERROR \S+\.py|(?:Coverage failure|Jest|ERROR): |.*\.\.\..*Failed\Z|(?:.*: )?Executed .*\bFAILED|TOTAL: .*\bFAILED|--- FAIL:|FAILURES!|ERRORS!|Failed!|not ok\b|BUILD FAIL|make\b|gmake\b|npm\b|error\b|evaluation failed|Test Run Failed|nox > .*\bfailed\b|"
     r"\[error\]|.*\bSome tests failed|.*\berror TS\d|.*ELIFECYCLE|.*would be reformatted|.*Code style issues|.*Test run with .* failed"
 )
 _PASSES = re.compile(
-    r"100% tests passed|ok\b|OK\b|congratulations|BUILD SUCCESS|All \d* ?(?:checks|specs|matched|tests)\b|✔ +All|Test Run Successful|nox > .*\bsuccess|Success:|.*All tests passed|Passed!|"
+    r".*\.\.\..*Passed\Z|100% tests passed|ok\b|OK\b|congratulations|BUILD SUCCESS|All \d* ?(?:checks|specs|matched|tests)\b|✔ +All|Test Run Successful|nox > .*\bsuccess|Success:|.*All tests passed|Passed!|"
     r"\d+ files? (?:already|left)|.*Test run with .* passed|Executed .*: .*\bpass"
 )
 _NOTHING = re.compile(
@@ -103,24 +108,26 @@ _NOTHING = re.compile(
 )
 
 
-def summary_of(text: str, program: str = "") -> str | None:
+def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool = False) -> str | None:
     """What an output says of its checks: `passed`, `failed`, `nothing` where it says that none ran, None where it does not say.
 
-    Of `program` its own summaries are read; of one that may start any other, those of all.
+    Of `program` its own summaries are read; of one that may start any other, those of all. `cut`: the beginning of the output may be missing;
+    `several`: the program ran more than once, and each run summed up.
     """
-    styles = _STYLES.get(program, tuple(_SUMMARIES))
+    styles = (*_STYLES[program], "coverage") if program in _STYLES else tuple(_SUMMARIES)
     lines = [_ESCAPES.sub("", line).strip() for line in text[-TAIL:].splitlines()]
     said = [
         (style, told)
         for line in lines
         if line and len(line) <= LINE and _any_of(styles).fullmatch(line)
         for style in styles
-        if _pattern(style).fullmatch(line) and (told := _told(style, line)) is not None
+        if _pattern(style).fullmatch(line)
+        and (told := _told(style, line)) is not None
+        and not (cut and told == "passed" and line.startswith(_OF_A_PART.get(style, "\n")))
     ]
-    last = next((n for n in range(len(said) - 1, -1, -1) if said[n][0] == "pytest"), 0)
-    said = [
-        each for n, each in enumerate(said) if each[0] != "pytest" or n == last
-    ]  # of pytest the last one stands for all
+    if not several:  # of pytest the last one stands for all
+        last = next((n for n in range(len(said) - 1, -1, -1) if said[n][0] == "pytest"), 0)
+        said = [each for n, each in enumerate(said) if each[0] != "pytest" or n == last]
     outcomes = {told for _, told in said}
     if "failed" in outcomes:
         return "failed"
@@ -160,7 +167,7 @@ def _told(style: str, line: str) -> str | None:
         return "passed"
     if many & _GOOD:
         return "passed"
-    if named & _GOOD or (style == "pytest" and counts):
+    if named & _GOOD or (style == "pytest" and counts) or (style == "pre-commit" and line.endswith("Skipped")):
         return "nothing"
     return "passed" if _PASSES.match(line) else None
 
