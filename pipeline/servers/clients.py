@@ -38,7 +38,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Client:
-    """One client: the file below the project, or below the home folder, and the key that its servers stand under."""
+    """One client: the file below the project, or below the home folder, and the key of its servers."""
 
     file: str
     key: str

@@ -35,9 +35,7 @@ class OneMessage:
             await self._app(scope, receive, send)
             return
         if scope["method"] != "POST":
-            said = (
-                f"Expected POST, got {scope['method']}: each request stands alone, and no stream is opened - at {PATH}"
-            )
+            said = f"Expected POST, got {scope['method']}: each request is independent, and no stream is opened - at {PATH}"
             await _refused(405, INVALID_REQUEST, said, {"allow": "POST"})(scope, receive, send)
             return
         body = await Request(scope, receive).body()

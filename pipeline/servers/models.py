@@ -1,4 +1,4 @@
-"""What goes into the doors and comes out, as pydantic types.
+"""Requests and answers of the servers, as pydantic types.
 
 Reads: the declared tables. Gives: the types of every answer, `REQUEST_SCHEMA` (the JSON schema of a request) and
 `field_schema`. Columns, types and docs are those of `nodes/tables/`; nothing restates them.
@@ -104,7 +104,7 @@ class RetrievalEvent(_Part):
 
 
 class CitedItem(_Part):
-    """What a label of a block stands for."""
+    """The item behind a label of a block."""
 
     snapshot_item_id: str
     source_ref: str
@@ -114,7 +114,7 @@ class CitedItem(_Part):
 
 
 class RetrievalObservation(_Part):
-    """For a harness to hand on (document 000): the block, and what its labels stand for."""
+    """For a harness to hand on (document 000): the block, and the items behind its labels."""
 
     type: Literal["retrieval.observation"]
     snapshot_id: str | None
@@ -347,7 +347,7 @@ def _request_schema() -> dict[str, JsonValue]:
 
 
 ROW_SCHEMA = _row_schema()
-"""What a row may say that is added through a door."""
+"""The fields of a row that is added through a server."""
 ROWS_SCHEMA: dict[str, JsonValue] = {
     "type": "object",
     "properties": {

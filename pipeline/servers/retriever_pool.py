@@ -114,7 +114,7 @@ class RetrieverPool:
                 found.close()
 
     def _current(self) -> Models:
-        """The models of the corpus as it stands; what was opened on an earlier head is retired."""
+        """The models of the current corpus; those opened on an earlier head are retired."""
         head = read_whole(head_file(self.settings)) if self._models is not None else b""
         if self._models is None or head != self._head:
             self._retire()

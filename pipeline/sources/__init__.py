@@ -1,6 +1,6 @@
-"""Sources: readers of everything that becomes evidence, and the door through which their rows reach the corpus.
+"""Sources: readers of everything that becomes evidence, and the import of their rows into the corpus.
 
-- the door: `importing`; `trust_defaults` and `row_defaults`: what it assumes of a row that does not say; `row_paths`: paths in one form; `row_limits`;
+- `importing`; `trust_defaults` and `row_defaults`: defaults of rows; `row_paths`: paths in one form; `row_limits`;
   `report`: what a reader did
 - work trees and documents: `work_tree`, `documents`, `files` (bytes into documents), `file_kinds` (what a path names)
 - histories: `git_history`, `git_commands`, `git_uncommitted`; `path_history`, `history_states`, `history_check`

@@ -5,7 +5,7 @@ order: but for front matter and what is masked, they put together are the docume
 blank lines only has no chunks). How a document is cut depends on its text and on `file_kind(path)` alone.
 
 Secrets are found in the document as a whole where a cut would hide them: a private key of many lines, a token in a line that
-is cut. Their part of each chunk is masked here; the door masks what is in one chunk, see `importing`.
+is cut. Their part of each chunk is masked here; secrets inside one chunk are masked by `importing`.
 
 Note: `byte_start` and `byte_end` count UTF-8 bytes of the whole document, byte order mark
 and `\\r` included, and `line_end` is inclusive. A line longer than a chunk is cut inside; its pieces share the line number

@@ -7,7 +7,7 @@ for every other language (line windows, names by pattern). `section` is the qual
 Note: `describe("createSession")` defines no `createSession`; a test block is known by its
 title, and a title of one word names something else. Comments and decorators above a definition belong to it; a class is
 one segment while it is small and is split at its methods beyond that; a statement between definitions that is too short
-to stand alone (`else:`, a class line) goes with what follows. Trees are only used for line numbers and names, so a file
+to be a segment (`else:`, a class line) goes with what follows. Trees are only used for line numbers and names, so a file
 that does not parse still gives segments.
 """
 

@@ -1,7 +1,7 @@
-"""Generic evidence: rows somebody else prepared, as Parquet, Arrow IPC (`.arrow`, `.feather`) or JSON lines.
+"""Generic evidence: prepared rows, as Parquet, Arrow IPC (`.arrow`, `.feather`) or JSON lines.
 
 Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types, and the place of each row.
-Required are `source_id` and `text`; the columns of evidence and placements stand side by side in each row.
+Required are `source_id` and `text`; each row has the columns of both evidence and placements.
 
 Note: columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like
 unknown ones, because a value given for them would be ignored.

@@ -51,7 +51,7 @@ class Change:
 
 
 def may_find_repository(path: Path) -> bool:
-    """Whether git may find a repository at a folder or above; where it cannot, nobody need start a process to hear so."""
+    """Whether git may find a repository at a folder or above; if it cannot, no process need be started."""
     folder = path.resolve()
     return any(os.path.lexists(each / name) for each in (folder, *folder.parents) for name in (".git", "HEAD"))
 

@@ -4,7 +4,7 @@ Gives: `read_git_history`, one row per placement of a chunk, and every commit in
 `resolve_commit_time` for `as_of: commit:SHA`. The line is the first-parent history of the branch; a merge is the change
 it made to its first parent, a rename a removal and an addition.
 
-Note: a chunk that survives an edit where it stood is the same row, still open. One that
+Note: a chunk that survives an edit in its place is the same row, still open. One that
 moves ends (`superseded_at`) and begins again in the same commit, with its new lines and that commit as `version`. A row
 ends by `deleted_at` only if its file was removed. `event_time`, title and names are those of a
 chunk's first appearance, in every placement of it.

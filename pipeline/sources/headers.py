@@ -47,7 +47,7 @@ class Header:
     """The line of each field, from 1."""
 
     def place(self, key: str) -> str:
-        """Where a field stands: file, line and field."""
+        """The place of a field: file, line and field."""
         return f"{self.at}:{self.stands[key]}.{key}" if key in self.stands else f"{self.at}.{key}"
 
     def text(self, *keys: str) -> str | None:
@@ -139,7 +139,7 @@ def record_number(words: str) -> str | None:
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without aliases: a few lines of them can stand for gigabytes."""
+    """Safe YAML without aliases: a few lines of them can expand to gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):

@@ -55,7 +55,7 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A placement that still stands: the chunk where it stands, and the commit in which it began."""
+    """An open placement: the chunk in its place, and the commit in which it began."""
 
     first: First
     chunk: Chunk
@@ -69,7 +69,7 @@ class Live:
 
 @dataclass(slots=True)
 class PathState:
-    """A path in the middle of its history: what stands, what every chunk first said, and the ids of its rows."""
+    """A path in the middle of its history: open placements, the first form of every chunk, and the ids of its rows."""
 
     live: dict[Key, Live] = field(default_factory=dict)
     first: dict[Key, First] = field(default_factory=dict)

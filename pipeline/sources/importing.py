@@ -1,4 +1,4 @@
-"""The door of the corpus: rows of any reader, checked, completed and with their secrets masked.
+"""Import rows: those of any reader, checked, completed and with their secrets masked.
 
 Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalise`, the same rows
 with every column, and an `ImportReport` of what was assumed, left out and masked.
@@ -245,7 +245,7 @@ def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
 
 
 def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
-    """Where a row stands, in masked words: as its reader says, else by path and first line, else by its number."""
+    """The place of a row, masked: as its reader gives it, else by path and first line, else by its number."""
     said, path, line = where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
     return f"{path}:{line}" if path and line and said.startswith("rows[") else said
 

@@ -1,10 +1,10 @@
-"""What of a source an import need not read: files and paths whose rows are in the corpus as they would be read now.
+"""Unchanged parts of a source: files and paths whose rows are in the corpus as they would be read now.
 
-Gives: `IncrementalImport`, one import, which has a `Known` for each source; readers ask them what stands and say what they read. An
-import without them reads everything and gives the same corpus.
+Gives: `IncrementalImport`, one import, which has a `Known` for each source; readers ask it which paths are unchanged, and report
+what they read. An import without it reads everything and gives the same corpus.
 
-Note: nothing stands unless everything else that decides its rows is as it was (`rules`). An
-import may find out late that it must not rely on what it knew (`UnusableError`) and is then made again without.
+Note: a path counts as unchanged only if everything else that decides its rows is unchanged, too (`rules`). An
+import may find out late that it must not rely on earlier readings (`UnusableError`) and then runs again without them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class IncrementalImport:
         """
         Args:
             corpus: what it knows; None where there is none yet.
-            named: whoever imports has named the source, so that any folder may be it.
+            named: the user named the source, so that any folder may be it.
             rules: everything but the source itself that decides the rows of a file.
             started: when reading began, in nanoseconds since 1970; default: now.
         """
@@ -74,8 +74,8 @@ class IncrementalImport:
         `same` says whether a folder elsewhere holds what was read.
 
         Raises:
-            InputError: it was another folder of that name, which is there still, and nobody has named the source.
-            StoreError: nobody can say now whether that one is there still.
+            InputError: it was another folder of that name, which still exists, and the user did not name the source.
+            StoreError: it cannot be determined now whether that folder still exists.
             UnusableError: two sources of this import have that id.
         """
         if source_id in self._known:
@@ -96,10 +96,10 @@ class IncrementalImport:
         return known
 
     def share(self, source_ids: Iterable[str]) -> None:
-        """Rows of these sources come from another reader, too: whose path one is, nobody can tell afterwards.
+        """Rows of these sources come from another reader, too, so the reader of a path is unknown afterwards.
 
         Raises:
-            UnusableError: something of one of them stands already.
+            UnusableError: rows of one of them were already taken as unchanged.
         """
         self._shared.update(source_ids)
         if any(self._known[source_id].relied for source_id in self._shared & self._known.keys()):
@@ -109,7 +109,7 @@ class IncrementalImport:
         """Rows of this import get vectors.
 
         Raises:
-            UnusableError: something stands that was read without.
+            UnusableError: rows taken as unchanged were read without.
         """
         if any(not known.before.embedded for known in self.relied):
             raise UnusableError
@@ -132,12 +132,12 @@ class IncrementalImport:
         return {source_id: known for source_id, known in self._known.items() if known.standing}
 
     def for_publishing(self) -> dict[str, Any]:
-        """What a publication is told of this: arguments of `Corpus.publish`."""
+        """The arguments of `Corpus.publish` for this import."""
         standing = {source: of.standing.keys() for source, of in self.standing.items()}
         return {"standing": standing, "readings": self.readings(), "basis": self.basis}
 
     def readings(self) -> dict[tuple[str, str], Reading]:
-        """What the sources were read as now, by project and source id."""
+        """The states in which the sources were read now, by project and source id."""
         made = {source_id: known.reading() for source_id, known in self._known.items() if source_id not in self._shared}
         return {
             (self.project, source_id): replace(reading, embedded=self._embedded)

@@ -1,7 +1,7 @@
 """Lines of JSON that people and harnesses write, read strictly: every error names file, line and field.
 
 Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes)`. A record takes its fields by any of the
-names they go by (`turnId`, `turn_id`) and knows which of its fields nobody asked for.
+names they go by (`turnId`, `turn_id`) and knows which of its fields were not used.
 
 Note: the whole file is parsed before the first record is given, so a bad last line stops an
 import before anything is written.
@@ -49,7 +49,7 @@ class Record:
         return self.fields.get(self._given(names))
 
     def place(self, *names: str) -> str:
-        """Where a value stands, by the name that the record gives it."""
+        """The place of a value, by the name that the record gives it."""
         return f"{self.at}.{self._given(names)}"
 
     def _given(self, names: tuple[str, ...]) -> str:
@@ -183,7 +183,7 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
 def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport | None = None) -> list[Path]:
     """The file itself, or the files of a folder with one of the suffixes, sorted; symbolic links are left out.
 
-    Files of other kinds, and what is no regular file, are counted in the report, but for those whose path in the folder
+    Files of other kinds, and anything but regular files, are counted in the report, except those whose path in the folder
     is hidden.
 
     Raises:

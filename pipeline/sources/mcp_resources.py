@@ -1,4 +1,4 @@
-"""Resources of an MCP server as a source (S0.22): whatever a server says, nobody here vouches for it.
+"""Resources of an MCP server as a source (S0.22): texts of a server are untrusted.
 
 Reads: a server, as a URL or as a command that is started, through the official client (extra `serve`). Gives: `read_mcp_resources`, one
 row per resource, or per chunk of a long one; `source_id` is `mcp-resource:<name>`.

@@ -1,10 +1,10 @@
-"""The placements of every chunk of a line of changes: which chunk stood where, from which commit until which.
+"""The placements of every chunk of a line of changes: which chunk was where, from which commit until which.
 
 Gives: `read_changes(changes, blobs, rows, options, report)` for any line of changes whose blobs can be had by id: a git
 branch, or the snapshots of a labelled collection.
 
-Note: a chunk that survives an edit where it stood is the same placement, still open. What a
-row says besides time and place is what its first appearance said.
+Note: a chunk that survives an edit in its place is the same placement, still open. All fields
+of a row except time and place are those of its first appearance.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def read_changes(
         rows: collects and gives the tables.
         report: counts placements read, and what was left out with its reason.
         states: where paths begin that were read up to the first of the changes.
-        known: is told what was read of each path.
+        known: receives what was read of each path.
         say: is given a line at each tenth of many changes.
     """
     by_path: dict[bytes, list[Change]] = {}

@@ -1,7 +1,7 @@
 """The digest of everything in this installation that decides what rows, and what vectors, a file gives.
 
-Gives: `reader_digest`. The readers' own sources count, and the versions of the libraries that they call, so that nobody has
-to remember to raise a number: another reader reads everything again.
+Gives: `reader_digest`. It covers the readers' own source code and the versions of the libraries that they call, so no version
+number must be raised by hand: after any change of the readers, everything is read again.
 """
 
 from __future__ import annotations

@@ -19,15 +19,15 @@ def same_folder(before: str, root: Path) -> bool:
     """Whether a folder is the one that was read before, or that one is there no more.
 
     Raises:
-        StoreError: nobody can say now whether it is.
+        StoreError: it cannot be determined now.
     """
     return not stands(Path(before)) or (root.is_dir() and root.samefile(before))
 
 
 def holds_most(root: Path, limit: Callable[[str], int], before: Reading) -> bool:
-    """Whether at least half of the files that were read stand below a folder as they were: a copy of a tree is no other tree.
+    """Whether at least half of the files that were read are unchanged below a folder: a copy of a tree counts as the same tree.
 
-    Those with a masked secret do not count: of their content nothing is known. `limit` says of a path how many bytes
+    Files with a masked secret do not count: their content is not known. `limit` says of a path how many bytes
     readers look at: of a longer file, one more.
     """
     told = {path: reading for path, reading in before.paths.items() if reading.digest}

@@ -41,7 +41,7 @@ def read_sessions(
     """One row per event (several where its text is long), in the order of the file.
 
     `source_id` is `session-event:<session id>`, `path` `sessions/<session id>`, `section` the event's id, lines and bytes
-    those of the event in its file. `name` stands for the session id of events that have none (default: the file's name).
+    those of the event in its file. `name` is the session id of events that have none (default: the file's name).
     Text of users and models may speak as history; of tools it is untrusted.
 
     Raises:
@@ -108,7 +108,7 @@ def _who(speaker: str | None, role: str | None) -> str:
 
 
 def _derived_id(line: int, happened: datetime, who: str, text: str) -> str:
-    """The id of an event without one. Secrets are masked first: nobody can try them against a digest."""
+    """The id of an event without one. Secrets are masked first, so they cannot be guessed from a digest."""
     told = json.dumps([line, happened.isoformat(), who, redact_text(text)], ensure_ascii=False)
     return sha256(told.encode()).hexdigest()[:12]
 

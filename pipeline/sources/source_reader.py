@@ -2,8 +2,8 @@
 
 Gives: `SourceReader`, and `languages`, which lets readers of plugins cut files of their languages while an import runs.
 
-Note: rows of every reader go through `importing.normalise`, which fills what they do not say with the least privileged
-values, masks secrets and refuses what is malformed. A reader gives nobody a right.
+Note: rows of every reader go through `importing.normalise`, which fills missing fields with the least privileged
+values, masks secrets and refuses malformed rows. A reader grants no rights.
 """
 
 from __future__ import annotations

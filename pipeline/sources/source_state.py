@@ -1,4 +1,4 @@
-"""One source as the last import read it: the files that stand as they were, and the commits that were read before.
+"""One source as the last import read it: the unchanged files, and the commits that were read before.
 
 Note: a file is taken for unchanged by its status only if it was settled when it was read, else
 by its content.
@@ -31,7 +31,7 @@ from .same_source import known_commits
 __all__ = ["Known", "UnusableError"]
 
 _STATUS = 5
-"""The fields of `PathReading` that are a file's status stand first."""
+"""The first fields of `PathReading` are a file's status."""
 
 
 class UnusableError(Exception):
@@ -70,10 +70,10 @@ class Known:
     # --- files of a work tree ----------------------------------------------------------------------------------------
 
     def in_question(self, root: Path, files: Iterable[bytes], recorded: int, report: SourceReport) -> Iterator[bytes]:
-        """Those of the files below `root` that their status does not show to stand; what was said of the others is said
-        again, in the order of all of them.
+        """Those of the files below `root` whose status does not show that they are unchanged; entries of the report for the
+        others are repeated, in the order of all of them.
 
-        The short way of `status` and `stands`, for the many files that nobody touched.
+        A fast path of `status` and `stands`, for the many unchanged files.
         """
         before, links, standing, lstat = self.before.paths, self._links, self.standing, os.lstat
         below, latest = os.fsencode(root) + b"/", min(self._started - TICK_NS, 1_000 * recorded)
@@ -115,7 +115,7 @@ class Known:
     def stands(
         self, root: Path, raw: bytes, status: PathReading | None, limit: Callable[[str], int], report: SourceReport
     ) -> bool:
-        """Whether a file is as it was read; what was said of it then is said again.
+        """Whether a file is as it was read; if so, its entries of the report are repeated.
 
         `limit` says of a path how many bytes readers look at: of a longer file, one more.
         """
@@ -175,7 +175,7 @@ class Known:
     def resume(self, changed: Sequence[bytes], report: SourceReport) -> tuple[dict[str, PathState], list[bytes]]:
         """States of the changed paths as the corpus holds them, and the paths that have to be read from their beginning.
 
-        All other paths stand.
+        All other paths are unchanged.
 
         Raises:
             UnusableError: a path is not UTF-8, so that nothing is known of it.
@@ -209,7 +209,7 @@ class Known:
 
     @property
     def counts(self) -> Counts:
-        """Of what stands, and of resumed paths whatever did not come again."""
+        """Of unchanged paths, and of the rows of resumed paths that did not come again."""
         standing = self.standing.values()
         total = Counts(*(sum(map(attrgetter(name), standing)) for name in Counts._fields))
         if self._resumed:

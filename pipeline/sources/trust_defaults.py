@@ -1,6 +1,6 @@
 """What an importer assumes about a row that does not say: one line per class of source.
 
-Gives: `DEFAULTS` and how a missing class or kind is told from the source id, the kind, or the path. A reader that knows
+Gives: `DEFAULTS` and how a missing class or kind is derived from the source id, the kind, or the path. A reader that knows
 more writes its own values; these fill what is still null.
 
 Note: `verified` speaks of the record, not of its author; what strangers wrote is held back

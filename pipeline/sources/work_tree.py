@@ -1,4 +1,4 @@
-"""A work tree as it stands: every text file that is not ignored, once, as of the moment it is read.
+"""The current work tree: every text file that is not ignored, once, as of the moment it is read.
 
 Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
 folder is walked and nested `.gitignore` files are honored in git's own pattern language.
@@ -160,7 +160,7 @@ def list_files(root: Path, report: SourceReport) -> list[bytes]:
 
 
 def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
-    """Pipes, sockets and devices beside these paths, of which git does not know: read as files, they are told as left out."""
+    """Pipes, sockets and devices beside these paths, of which git does not know: read as files, they are reported as left out."""
     for folder in sorted({path.rpartition(b"/")[0] for path in paths}):
         with suppress(OSError), os.scandir(root + b"/" + folder) as found:
             for entry in found:

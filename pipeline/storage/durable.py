@@ -41,8 +41,8 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
 
     Args:
         sync: bytes and name are on disk when this returns; else `sync_all` brings them there later.
-        private: a new file is its owner's alone, whatever its folder's access, and one that stands keeps its mode. On
-            an object store, whoever may read the prefix reads it.
+        private: only the owner may read a new file, whatever its folder's access; an existing file keeps its mode. On
+            an object store, it is readable for all users who may read the prefix.
     """
     if isinstance(path, ObjectPlace):
         path.write_bytes(data)
@@ -187,7 +187,7 @@ def stands(path: Place) -> bool:
     """Whether something is there. From Python 3.14 on, `exists` denies what it cannot look at.
 
     Raises:
-        StoreError: nobody can say now.
+        StoreError: it cannot be determined now.
     """
     if isinstance(path, ObjectPlace):
         return path.exists()

@@ -7,9 +7,9 @@ A lease is a numbered object beside the place, `<place>.lease/000001`: who creat
 creates an object once. It names its owner and the time at which it expires, and is renewed while it is held; the number of
 one that was given up stays, so that no number comes twice.
 
-Note: the holder of a lease may be stopped for longer than the lease lasts, and go on when
-another one holds it. So whoever publishes asks `confirm` right before. Machines that write must agree on the time to
-within `TTL - RENEWED`, and a store that overwrites what it was asked to create is refused.
+Note: the holder of a lease may be stopped for longer than the lease lasts, and continue when
+another process holds it. So every publication calls `confirm` right before. The clocks of machines that write must agree to
+within `TTL - RENEWED`, and a store that overwrites an existing object on `create` is refused.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ TTL = 60.0
 RENEWED = 15.0
 """Seconds between renewals."""
 _MAY_BE_DEAD = f"its writer may have died: then its lease ends within {TTL:.0f} seconds; ask again then"
-"""What to do about a lease that somebody holds."""
+"""The hint about a lease that another process holds."""
 _ASKED_AGAIN = 0.2
-"""Seconds between two looks at a lease that somebody else holds."""
+"""Seconds between two looks at a lease that another process holds."""
 
 Clock = Callable[[], float]
 
@@ -52,8 +52,8 @@ def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[No
     """Hold the lock at a place; wait at most `timeout` seconds for it, without end if it is negative.
 
     Raises:
-        BusyError: somebody else holds it for longer; `busy` and `hint` say so.
-        StoreError: the store takes no lease.
+        BusyError: another process holds it for longer; `busy` and `hint` say so.
+        StoreError: the store does not support leases.
     """
     if not isinstance(place, ObjectPlace):
         lock = FileLock(place, timeout=timeout, mode=file_mode_in(place.parent))
@@ -87,7 +87,7 @@ class Hold(FileLock):
 def hold(place: Place) -> Hold | None:
     """Hold the lock at a place until `release`, or for as long as this process lives.
 
-    None if somebody else holds it, and on an object store, whose leases would have to be renewed all the time.
+    None if another process holds it, and on an object store, whose leases would have to be renewed all the time.
     """
     if isinstance(place, ObjectPlace):
         return None
@@ -103,7 +103,7 @@ def confirm(place: Place) -> None:
     """Say that the lock at a place is held here still; a file lock is for as long as its process lives.
 
     Raises:
-        BusyError: the lease expired, and somebody else may write by now, such as another thread of this process; or
+        BusyError: the lease expired, and another thread or process may be writing by now; or
             this thread took none. Nothing more must be published.
     """
     if not isinstance(place, ObjectPlace):
@@ -120,7 +120,7 @@ _held: ContextVar[Mapping[str, Lease]] = ContextVar("_held", default=MappingProx
 
 @dataclass
 class Lease:
-    """A lock on an object store. `clock` is the time of day in seconds, the same for everybody."""
+    """A lock on an object store. `clock` is the time of day in seconds, the same on all machines."""
 
     place: ObjectPlace
     clock: Clock = time.time
@@ -130,7 +130,7 @@ class Lease:
     expires: float = 0.0
 
     def acquire(self, timeout: float = 0.0) -> bool:
-        """Take the lock; False if somebody else holds it for longer than `timeout` seconds."""
+        """Take the lock; False if another process holds it for longer than `timeout` seconds."""
         expect_create(self.place)
         deadline = time.monotonic() + timeout
         while True:
@@ -167,11 +167,11 @@ class Lease:
             self.expires = expires
 
     def confirmed(self) -> bool:
-        """Whether the lease has not expired and nobody took the next number."""
+        """Whether the lease has not expired and no other process took the next number."""
         return self.clock() < self.expires and self._newest() == self.number
 
     def release(self) -> None:
-        """Give the lock up; nothing happens if somebody else took it in the meantime."""
+        """Release the lock; does nothing if another process took it in the meantime."""
         if self._newest() == self.number:
             self.expires = 0.0
             self._object(self.number).write_bytes(self._lease_bytes(self.expires))
@@ -220,7 +220,7 @@ def _renewed(lease: Lease) -> Iterator[None]:
 
 
 def expect_create(place: ObjectPlace) -> None:
-    """Stop where a store creates an object twice: there, nobody could hold a lock.
+    """Refuse a store that creates an object twice: it cannot hold a lock.
 
     Raises:
         StoreError: it does, or says nothing about it.

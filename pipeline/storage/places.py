@@ -5,8 +5,8 @@ Gives: `place_of`, which makes a `Place` of a path or URL. A folder is a `pathli
 business: the environment, or its configuration files.
 
 Note: an object store has no rename, no append and no folders. A put is whole or absent, and
-durable when it returns; what names other things is put after them; what only one may write is made by `create`, which
-fails where the object stands.
+durable when it returns; an object that names others is put after them; an object with a single writer is made by `create`,
+which fails if it exists.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Stat(NamedTuple):
 
 
 class ObjectPlace:
-    """An object, or a prefix that stands for a folder. Methods are those of `pathlib.Path`, and mean the same."""
+    """An object, or a prefix that represents a folder. Methods are those of `pathlib.Path`, and mean the same."""
 
     __slots__ = ("_info", "_key", "fs", "protocol")
 
@@ -119,7 +119,7 @@ class ObjectPlace:
         return io.BytesIO(self.read_bytes())
 
     def write_bytes(self, data: bytes | memoryview) -> None:
-        """Put the object, in place of one that stands; it is durable when this returns."""
+        """Put the object, replacing an existing one; it is durable when this returns."""
         self._translated(lambda: self.fs.pipe_file(self._key, bytes(data)))
 
     def upload(self, file: Path) -> None:
@@ -127,11 +127,11 @@ class ObjectPlace:
         self._translated(lambda: self.fs.put_file(str(file), self._key))
 
     def create(self, data: bytes) -> None:
-        """Put the object where none stands.
+        """Put the object, unless one exists.
 
         Raises:
-            FileExistsError: there is one. A put that the store took and whose answer was lost may raise it, too: who
-                must know reads what stands.
+            FileExistsError: there is one. A put that the store took and whose answer was lost may raise it, too: read the
+                object to find out.
         """
         self._translated(lambda: self.fs.pipe_file(self._key, data, mode="create"))
 
@@ -274,7 +274,7 @@ def at_home(path: Path, at: str) -> Path:
     """A path that may begin with `~`; `at` says where it was given.
 
     Raises:
-        InputError: nobody knows the home that is meant.
+        InputError: the home folder is unknown.
     """
     try:
         return path.expanduser()

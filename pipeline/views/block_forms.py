@@ -3,7 +3,7 @@
 Reads: the block, its citations and its items. Gives: `block_form`. Each form holds the items that the block shows, in its order,
 under the same labels; a block that is empty has no items.
 
-Note: the budget is that of the block. The other forms hold the same texts, and what stands around them is of another length.
+Note: the budget is that of the block. The other forms hold the same texts, with frames of other lengths.
 """
 
 from __future__ import annotations

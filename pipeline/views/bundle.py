@@ -51,7 +51,7 @@ REASONS = {
     "stale": "stale",
 }
 """Reason codes in the document's words; every other one is `low_score`. Stale is what is out of date: older than the role or
-the window takes, no longer valid, or replaced. What nobody verified, what was revoked and what was deleted is not old."""
+the window takes, no longer valid, or replaced. Unverified, revoked and deleted rows are not stale."""
 WARNINGS = {
     "no_overlay": "ONLY_SHARED_CORPUS",
     "no_strong_match": "NO_HIGH_TRUST_MATCH",

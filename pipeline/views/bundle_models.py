@@ -1,4 +1,4 @@
-"""The `RetrievalBundle` 1.0 of document 004 as declared types, for whoever makes or reads one (S4.7, S4.10 to S4.14, S4.18).
+"""The `RetrievalBundle` 1.0 of document 004 as declared types, to make or read one (S4.7, S4.10 to S4.14, S4.18).
 
 Gives: `RetrievalBundle` and its parts, `PacketKnowledge`, `EvidenceProvenance`, `FallbackDecision`, `validate_bundle`.
 Names are snake_case, as in the document's own schema.

@@ -61,7 +61,7 @@ def current_lineage() -> dict[str, Any]:
 def to_dot(lineage: Mapping[str, Any]) -> str:
     """The graph as DOT: a box per node, grouped by step, with the inputs of the line that it reads named inside.
 
-    An arrow stands for an edge that no longer path implies; the JSON form has every edge.
+    An arrow is an edge that no longer path implies; the JSON form has every edge.
     """
     inputs = {n["name"] for n in lineage["nodes"] if n["kind"] == "input"}
     reads: dict[str, list[str]] = {n["name"]: [] for n in lineage["nodes"]}
@@ -168,7 +168,7 @@ def _table(type_: Any) -> Table | None:
 def _version(function: Callable[..., Any]) -> str:
     """Hamilton's version of a node: the digest of its source without docstring and comments.
 
-    The lines of the source are told by the compiled function; Hamilton finds them with the tokenizer, in ten times as long.
+    The lines of the source come from the compiled function; Hamilton finds them with the tokenizer, which takes ten times as long.
     """
     from hamilton.graph_types import hash_source_code
 

@@ -1,6 +1,6 @@
-"""Where rejected rows stand, as their caller may read it: masked as the citations of the same contract are.
+"""Places of rejected rows, as their caller may read them: masked as the citations of the same contract are.
 
-DECISIONS is for auditors and says source and path as they are stored. Gives: `masked_places`, for what shows a caller
+DECISIONS is for auditors and has source and path as they are stored. Gives: `masked_places`, for what shows a caller
 anything of it.
 """
 

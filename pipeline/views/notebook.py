@@ -44,7 +44,7 @@ def answer_html(
     citations: Sequence[Mapping[str, Any]],
     conditions: Sequence[Mapping[str, Any]],
 ) -> str:
-    """An answer: its block, what it cites, and what whoever uses it should know."""
+    """An answer: its block, its citations, and notes for the user."""
     head = f"<p><strong>{text(snapshot_id or 'no snapshot')}</strong> ({text(status)}), {counted(len(citations), 'item')}</p>"
     shown = f"<pre>{text(block)}</pre>" if block else "<p>The block is empty.</p>"
     cited = _table(

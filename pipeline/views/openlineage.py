@@ -1,7 +1,7 @@
 """A run as OpenLineage events (spec 2-0-2): what it read, what it wrote, the schema of every table, and how it ended.
 
 Reads: a lineage, rows by table, what a manifest says. Gives: `start_event`, `complete_event` and `fail_event`, plain values that
-share the id of their run; nobody is sent anything.
+share the id of their run; nothing is sent.
 
 Note: no content leaves: names, types, counts, digests and times, no question, no evidence, no path.
 """
@@ -69,7 +69,7 @@ def fail_event(run_id: str, settings: Mapping[str, Any], message: str, at: str) 
     """The FAIL event of a run that was interrupted or could not go on; it may be resumed, which starts it again.
 
     Args:
-        message: what may be told of the error: ids, names, types and counts.
+        message: what may be disclosed of the error: ids, names, types and counts.
     """
     event = _event("FAIL", run_id, settings, at)
     event["run"]["facets"]["errorMessage"] = _facet(

@@ -24,7 +24,7 @@ _LINE = 12
 _NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 """Of a file; an element of an HTML page has it anyway."""
 _INK = "#010203"
-"""Stands for the color of the text around a picture, see `inline_svg`."""
+"""Placeholder for the color of the text around a picture, see `inline_svg`."""
 
 
 def overview_svg(steps: Sequence[Step], *, links: bool = False) -> str:
@@ -152,7 +152,7 @@ def _spot(number: int) -> tuple[int, int]:
 
 
 def _arrow(start: tuple[int, int], end: tuple[int, int], one: Passed, ink: str) -> str:
-    """A line from box to box with what passes along it: sideways, down to the next row, or bent where others stand between."""
+    """A line from box to box with what passes along it: sideways, down to the next row, or bent if there are others between."""
     (x1, y1), (x2, y2), names = start, end, _few(one.nodes)
     lines = len(names) - 1
     if y1 == y2 and abs(x1 - x2) == _BOX + _GAP:

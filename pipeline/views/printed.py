@@ -4,8 +4,8 @@ Gives `to_json` and `json_document` for values, `printed` for text and pages, `h
 and `visible_json`, which sanitize. A control character, a bidirectional control or another character that hides or reorders
 what is beside it is given as its escape. Line ends and tabs stay.
 
-Note: files, pages and what goes to a pipe are sanitized, too, because somebody looks at them later. What a
-program reads, it reads with `--json`, where the escapes are those of JSON and nothing is lost. A block alone stays as the
+Note: files, pages and output to a pipe are sanitized, too, because they may be shown later. Programs
+use `--json`, where the escapes are those of JSON and nothing is lost. A block alone stays as the
 model read it, byte for byte: its text was sanitized when it was rendered.
 """
 

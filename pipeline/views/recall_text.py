@@ -2,7 +2,7 @@
 
 Reads: the snapshot as plain values. Gives: `render_recall`, text with a newline at the end.
 
-Note: fields that a result does not have leave no line; of the header every line stands, with `-` for what is absent.
+Note: fields that a result does not have are left out; the header has every line, with `-` for absent values.
 """
 
 from __future__ import annotations

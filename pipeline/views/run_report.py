@@ -1,6 +1,6 @@
-"""What the report of a run is made of: counts of statuses, losses, conditions and budgets, and its requests.
+"""The content of the report of a run: counts of statuses, losses, conditions and budgets, and its requests.
 
-Reads: the tables of a run, the rows of its snapshots that somebody may read. Gives: `run_report`, HTML as text.
+Reads: the tables of a run, the rows of its snapshots that the reader may see. Gives: `run_report`, HTML as text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run_report(
     Args:
         snapshots: rows of the snapshots that the reader may see, with question, project and purpose.
         tables: those of `TABLES_READ`, restricted to these snapshots.
-        audit: whether the reader audits all of them; else nothing is said of rows that were not shown.
+        audit: whether the reader audits all of them; else rows that were not shown are left out.
         settings: what the manifest says of the settings.
         seconds: how long each node took, where that was measured.
         took: for auditors, by snapshot the seconds of its line and how many requests shared them, where each was measured.

@@ -58,7 +58,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _is_whole(cells: Sequence[str]) -> bool:
-    """Whether a column holds ids alone: folded, nobody could copy them. The first of a table stays whole."""
+    """Whether a column holds ids alone, which could not be copied if they were folded. The first of a table stays whole."""
     return all(len(cell) <= WHOLE and not any(map(str.isspace, cell)) for cell in cells)
 
 
