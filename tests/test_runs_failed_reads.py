@@ -87,6 +87,7 @@ def test_a_run_that_cannot_be_looked_at_is_named_and_keeps_no_other_from_being_l
     store = RunStore(tmp_path)
     hidden, run = batch(store, line_tables), live(store, line_tables)
     with unseen(hidden.folder / "manifest.json"):
+        assert store.unfinished() == []
         assert [one.run_id for one in store.list()] == [run.run_id]
         assert {one.run_id: one.state for one in states(store)} == {hidden.run_id: "unreadable", run.run_id: "ok"}
         report = verify(store, hidden.run_id)

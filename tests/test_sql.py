@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from audited_runs import audited, settings_of
 from command_line import run as command
+from failing_reads import unseen
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.reading.auditing.sql import VIEWS, named_in, queried, tables_of
@@ -124,3 +126,35 @@ def test_a_column_of_whole_numbers_stays_one_beside_an_absent_value(world, monke
     where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
     query = "select * from (values (5), (null)) as t(n)"
     assert command("sql", query, *where, "--csv", capsys=capsys)[1] == 'n\n5\n""\n'
+
+
+UNLIKELY = """select 'nan'::double as number, ['inf'::float, 1] as numbers, timestamp '2026-06-01 10:00' as clock,
+    timestamp_ns '2026-06-01 10:00:00.000000001' as fine"""
+
+
+def test_numbers_and_times_of_every_kind_are_json_and_the_same_in_every_time_zone(world, monkeypatch, capsys):
+    where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+        elsewhere.setenv("TZ", "America/New_York")
+        time.tzset()
+        code, shown, _ = command("sql", UNLIKELY, *where, "--json", capsys=capsys)
+        _, table, _ = command("sql", UNLIKELY, *where, capsys=capsys)
+        _, _, refused = command("sql", "select date 'infinity' as day", *where, capsys=capsys)
+    time.tzset()
+    assert code == 0 and json.loads(shown, parse_constant=pytest.fail) == [
+        {
+            "number": None, "numbers": [None, 1.0], "clock": "2026-06-01T10:00:00Z",
+            "fine": "2026-06-01T10:00:00.000000001Z",
+        }
+    ]  # fmt: skip
+    assert "2026-06-01T10:00:00Z" in table
+    assert refused.startswith("error: Expected dates from the year 1 to 9999, got others - at column day\n")
+
+
+def test_runs_that_cannot_be_read_are_named_beside_the_result(world, monkeypatch, capsys):
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    where = ["--runs", str(world.folder / "runs"), "--grants", str(world.folder / "grants.yaml")]
+    with unseen(world.folder / "runs" / world.run / "manifest.json"):
+        code, _, err = command("sql", "select 1", *where, capsys=capsys)
+    assert (code, err) == (0, f"left out: {world.run}: unreadable\n")

@@ -11,7 +11,7 @@ import typer
 
 from ..progress import counted
 from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
-from .output import EXIT, emit, emit_block, stored, write_table
+from .output import EXIT, emit, emit_block, note_other_runs, stored, write_table
 
 __all__ = ["register"]
 
@@ -157,7 +157,7 @@ def sql(
 ) -> int:
     """Query the tables of runs with DuckDB; without a query, list tables and views. For auditors."""
     from ...nodes.errors import InputError
-    from ..reading.auditing.sql import VIEWS, queried
+    from ..reading.auditing.sql import VIEWS, queried, rows_of
     from ..runs.parts import PERSISTED
     from ..views.text_table import csv_table
 
@@ -173,8 +173,11 @@ def sql(
     text = sys.stdin.read() if query == "-" else query
     if not text.strip():
         raise InputError.described("a query", "nothing", "QUERY")
-    found = queried(settings_of(runs=runs, grants=grants), text, run or ())
-    rows = found.to_pylist()
+    settings = settings_of(runs=runs, grants=grants)
+    found = queried(settings, text, run or ())
+    if not run:
+        note_other_runs(settings)
+    rows = rows_of(found)
     if as_csv:
         emit(None, as_json=False, text=csv_table(found.column_names, (row.values() for row in rows)))
         return EXIT["ok"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ __all__ = [
     "exit_code_of",
     "note",
     "note_left_out",
+    "note_other_runs",
     "print_error",
     "shows_progress",
     "stored",
@@ -143,6 +144,14 @@ def note_left_out(damaged: int) -> None:
     """How many damaged runs a list leaves out, if any."""
     if damaged:
         note(f"left out: {damaged} damaged run{'s' if damaged > 1 else ''}; `verify` names what differs")
+
+
+def note_other_runs(settings: Any, *, but: Collection[str] = ()) -> None:
+    """Every run that the principal may know of and that cannot be read now, with its state; `but` were named already."""
+    from ..reading.across_runs import other_runs
+
+    for other in other_runs(settings, but=but):
+        note(f"left out: {other.run_id}: {other.state}")
 
 
 def print_error(error: BaseException, *, as_json: bool) -> int:

@@ -14,7 +14,7 @@ import typer
 
 from ..progress import counted
 from .options import CorpusFlag, GrantsFlag, JsonFlag, RunsFlag, settings_of
-from .output import EXIT, deliver, emit, emit_block, note, note_left_out, write_table
+from .output import EXIT, deliver, emit, emit_block, note, note_left_out, note_other_runs, write_table
 
 __all__ = ["register"]
 
@@ -218,15 +218,13 @@ def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool)
 
 def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
     """Each run and what is read of it; every run that is left out is named on standard error with its state."""
-    from ..reading.across_runs import other_runs, read_each
+    from ..reading.across_runs import read_each
 
     found, damaged = read_each(settings, runs, read)
     note_left_out(len(damaged))
     for run_id in damaged:
         note(f"left out: {run_id}: damaged")
-    for other in other_runs(settings):
-        if other.run_id not in damaged:
-            note(f"left out: {other.run_id}: {other.state}")
+    note_other_runs(settings, but=damaged)
     return found
 
 

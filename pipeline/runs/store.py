@@ -236,9 +236,11 @@ def run_kind(folder: Place) -> str | None:
 
 
 def _is_batch(folder: Place) -> bool:
-    """Whether a folder holds a batch run, staged or with its manifest; no interactive file is looked for."""
-    kept = stands(folder / "manifest.json") or stands(folder / STAGE / "run.json")
-    return kept and run_kind(folder) == BATCH
+    """Whether a folder holds a batch run, staged or with its manifest; no interactive file is looked for, nor behind access rights."""
+    with suppress(StoreError):
+        kept = stands(folder / "manifest.json") or stands(folder / STAGE / "run.json")
+        return kept and run_kind(folder) == BATCH
+    return False
 
 
 class StagedRun:

@@ -23,7 +23,7 @@ from typing import Any
 from ...nodes.columns.hidden_characters import HIDDEN, JOINERS, SELECTORS, escape
 from ..storage.places import ObjectPlace
 
-__all__ = ["html_text", "json_document", "printed", "to_json", "visible", "visible_json"]
+__all__ = ["html_text", "in_utc", "json_document", "printed", "to_json", "visible", "visible_json"]
 
 _ACTS_IN_JSON = re.compile(f"[\x7f-\x9f{HIDDEN}{JOINERS}{SELECTORS}]")
 """JSON escapes the rest itself, and its own line ends are layout."""
@@ -56,14 +56,26 @@ def json_document(value: Any) -> str:
 
 
 def to_json(value: Any, *, sort_keys: bool = False) -> str:
-    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, decimals as numbers, paths as text, bytes as hex."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain)
+    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, decimals as numbers, paths as text, bytes as hex.
+
+    NaN and infinite numbers, for which JSON has no form, are null.
+    """
+    try:
+        text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=sort_keys, default=_plain, allow_nan=False)
+    except ValueError:
+        finite = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+        text = json.dumps(finite, indent=2, ensure_ascii=False, sort_keys=sort_keys)
     return text.encode("utf-8", "backslashreplace").decode()  # half a character, as in a file's name, stays an escape
+
+
+def in_utc(value: datetime) -> datetime:
+    """A time in UTC; one without a zone is in UTC already, wherever this machine is."""
+    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return in_utc(value).isoformat().replace("+00:00", "Z")
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):  # what SQL gives for a sum of whole numbers

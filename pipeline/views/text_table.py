@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from rich import box
@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from .printed import to_json
+from .printed import in_utc, to_json
 
 __all__ = ["UNFOLDED", "csv_table", "text_table"]
 
@@ -66,7 +66,7 @@ def _cell(value: Any) -> str:
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        return in_utc(value).isoformat(timespec="seconds").replace("+00:00", "Z")
     return str(value)
 
 

@@ -1,6 +1,6 @@
 """`sql`: the tables of runs under DuckDB, with ready views, for operators.
 
-Reads: every table of one or more runs, texts in place. Gives: `queried`, the result as an Arrow table; `VIEWS`.
+Reads: every table of one or more runs, texts in place. Gives: `queried`, the result as an Arrow table; `rows_of` it; `VIEWS`.
 
 Note: SQL sees whole tables, withheld rows included, so it is for those who audit every snapshot of a run. A query reads
 the tables it names and nothing else: files, networks, extensions and settings are closed to it.
@@ -22,7 +22,7 @@ from ...runs.parts import PERSISTED
 from ..access import expect_reader, known_runs, open_run
 from ..snapshots import audits_whole
 
-__all__ = ["VIEWS", "View", "queried", "tables_of"]
+__all__ = ["VIEWS", "View", "queried", "rows_of", "tables_of"]
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,23 @@ def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Tabl
                 f"Expected a query over tables of runs, got {said} - at QUERY",
                 hint=_hint(any_run=bool(tables) or not named),
             ) from error
+
+
+def rows_of(found: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a result as Python values.
+
+    Raises:
+        InputError: a column has dates or times that Python lacks.
+    """
+    columns = {}
+    for name, column in zip(found.column_names, found.columns, strict=True):
+        try:
+            columns[name] = column.to_pylist()
+        except (OverflowError, ValueError) as error:
+            raise InputError.described(
+                "dates from the year 1 to 9999", "others", f"column {name}", hint=f'cast it: "{name}"::varchar'
+            ) from error
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _named_once(found: pa.Table) -> pa.Table:
