@@ -422,6 +422,35 @@ def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp
     assert state["verification"] == "pytest: passed"
 
 
+RUNS = "Chunk ID: 1\nWall time: 1.0 seconds\nProcess running with session ID 41\nOutput:\n{}\n"
+EXITED = "Chunk ID: 2\nWall time: 9.0 seconds\nProcess exited with code 0\nOutput:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "later", "passed"),
+    [
+        (RUNS.format("worker: Process exited with code 0"), None, False),
+        ("starting\nExit code: 0\n", None, False),
+        (EXITED, None, True),
+        (f"Total output lines: 9\n\n{EXITED}", None, True),
+        (RUNS.format("collecting"), {"chars": ""}, True),
+        (RUNS.format("collecting"), {"chars": "q"}, False),
+        (RUNS.format("collecting"), 'text(await tools.write_stdin({session_id: 41, chars: "\\u0003"}));', False),
+        (RUNS.format("collecting"), 'text(await tools.write_stdin({session_id: 41, chars: ""}));', True),
+    ],
+)
+def test_how_a_command_of_codex_ended_the_harness_says_and_no_key_decides(
+    printed: str, later: Any, passed: bool, tmp_path: Path
+):
+    """What a program prints in the form of the harness ends nothing, nor does a watcher that was asked to quit."""
+    rows = [said("user", "Fix it."), called("1", "exec_command", {"cmd": "npm test"}), output("1", printed)]
+    if later is not None:
+        given = {"session_id": 41, **later} if isinstance(later, dict) else later
+        rows += [called("2", "write_stdin", given), output("2", EXITED)]
+    told = "passed" if passed else "outcome unknown"
+    assert state_of(codex(*rows), tmp_path)["verification"] == f"npm test: {told}"
+
+
 def test_a_log_that_has_more_than_its_transcript_is_told(tmp_path: Path):
     """Imported again after the user rewound: a log keeps what it has."""
     rows = claude(
@@ -539,15 +568,16 @@ def test_what_claude_code_asks_of_the_background_belongs_to_its_command(
     ]
     state = state_of(claude(*begins, *ends), tmp_path)
     assert (state["verification"], state["latest_command"]) == (verification, "pytest")
-    edit = [
-        call("m3", "t3", "Edit", file_path="/home/me/shop/a.py", old_string="1", new_string="2"),
-        result("t3", "ok"),
-    ]
+    edit = call("m3", "t3", "Edit", file_path="/home/me/shop/a.py", old_string="1", new_string="2")
+    script = call("m3", "t3", "Bash", command="sed -i s/1/2/ a.py")
     if verification == "pytest: passed":
         verification = "pytest: outcome unknown"
-        assert state_of(claude(*begins, *edit, *ends), tmp_path)["verification"] == verification, (
-            "files changed meanwhile"
-        )
+        for change in (edit, script):
+            state = state_of(claude(*begins, change, result("t3", "ok"), *ends), tmp_path)
+            assert state["verification"] == verification, "files changed meanwhile"
+        look = call("m3", "t3", "Bash", command="ls")
+        state = state_of(claude(*begins, look, result("t3", "a.py"), *ends), tmp_path)
+        assert state["verification"] == "pytest: passed"
 
 
 @pytest.mark.parametrize(

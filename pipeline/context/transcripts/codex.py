@@ -39,10 +39,16 @@ _DENIED_OF_SERVER = re.compile(r"(?:err: )?\"?user (?:rejected|cancelled) MCP to
 _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
-_EXITED = re.compile(r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
+_EXITED = re.compile(
+    r"\A(?:(?:(?:Chunk ID|Total output lines|Original token count|Warning|Command|Session ID):|Wall time)[^\n]*\n|\s*\n)*"
+    r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)"
+)
+"""How the harness begins where it says how a command ended; the same words further down are those of the command."""
 _RUNS = re.compile(r"(?i)\brunning with session (?:id )?(?P<id>\d+)")
 _WRITES_TO = re.compile(r"\bsession_id\W{1,4}(?P<id>\d+)")
 """A process that still runs, by its number: `write_stdin` reads on what it prints."""
+_KEYS = re.compile(r"\bchars\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
+"""The keys that a script sends to it."""
 _STOPPED = re.compile(r"\A(?:command timed out after|aborted by user after) ")
 """How the harness begins where it ended a command."""
 _NOT_APPLIED = re.compile(
@@ -69,6 +75,8 @@ class _Call(NamedTuple):
     """Where it ran, where the call says so."""
     begun: int | None = None
     """The event at which it went on to run, where its output did not end it."""
+    steered: bool = False
+    """Keys were sent to it: how it ends may follow from them."""
 
 
 _UNKNOWN = _Call("tool", "", "")
@@ -161,7 +169,10 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         folder = PurePosixPath(made.folder) / str(named or "")
         call = _Call(tool, command, words, "" if folder == PurePosixPath() else folder.as_posix())
         writes = tool == "write_stdin" or "write_stdin(" in words
-        calls[str(payload.get("call_id"))] = calls.get(_session(_WRITES_TO, words), call) if writes else call
+        if writes:
+            call = calls.get(_session(_WRITES_TO, words), call)
+            call = call._replace(steered=call.steered or _sends_keys(given))
+        calls[str(payload.get("call_id"))] = call
         if tool == "update_plan" and isinstance(given, Mapping):
             steps = [each for each in given.get("plan") or [] if isinstance(each, Mapping)]
             made.add(
@@ -175,9 +186,8 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         call = calls.get(str(payload.get("call_id")), _UNKNOWN)
         if session := _session(_RUNS, text_of(payload.get("output"))[:600]):
             begun = len(made.events) if call.begun is None else call.begun
-            calls[session] = call._replace(
-                begun=begun
-            )  # what is written to it later, and how it ends, is this command's
+            # What is written to it later, and how it ends, is this command's.
+            calls[session] = call._replace(begun=begun)
         _output(made, id_, call, payload.get("output"), ends)
     elif kind == "web_search_call":
         action = payload.get("action")
@@ -223,6 +233,16 @@ def _of_user(made: Transcript, id_: str, payload: Mapping[str, Any], content: Se
     made.user(id_, "\n".join(filter(str.strip, own)))
 
 
+def _sends_keys(given: Any) -> bool:
+    """Whether a call sends keys to a process that runs, and does not only look what it prints."""
+    keys = (
+        given.get("chars")
+        if isinstance(given, Mapping)
+        else _unquoted(found[1] if (found := _KEYS.search(given)) else '""')
+    )
+    return bool(str(keys or "").strip(" \r\n"))
+
+
 def _arguments(payload: Mapping[str, Any]) -> Any:
     """What a tool was called with: an object where it is one, else the text."""
     action = payload.get("action")
@@ -260,7 +280,7 @@ def _unquoted(literal: str) -> str:
 
 
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
-    tool, command, given, folder, begun = call
+    tool, command, given, folder, begun, steered = call
     text, code = _read_output(output)
     if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
         made.add("permission.denied", id_, tool=tool, command=command or None, text=text)
@@ -292,7 +312,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         stopped = (code is None and bool(_STOPPED.match(text))) or None
         command = f"apply_patch\n{command}" if command.startswith("*** ") else command
         made.add("command.finished", id_, command=command or tool, exitCode=code, interrupted=stopped, stdout=text or "(no output)",
-                 background=None if begun is None else made.changed_since(begun), **made.ran_in(folder, command))  # fmt: skip
+                 background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder, command))  # fmt: skip
 
 
 def _answers(tool: str, text: str) -> str:
@@ -336,5 +356,5 @@ def _read_output(output: Any) -> tuple[str, int | None]:
         about = read.get("metadata")
         code = about.get("exit_code") if isinstance(about, Mapping) else read.get("exit_code")
         return read["output"], exit_code_of(code)
-    exited = _EXITED.search(text[:600])
+    exited = _EXITED.match(text)
     return (_OUTPUT.sub("", text, count=1) if exited else text), int(exited["code"]) if exited else None

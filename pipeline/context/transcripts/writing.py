@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+from ..changes import may_change
 from .speaking import OTHERS, Told
 
 __all__ = ["Transcript", "asked", "exit_code_of", "matches_in", "text_of", "version_of"]
@@ -99,8 +100,10 @@ class Transcript:
         self.other(id_, said.others)
 
     def changed_since(self, begun: int) -> bool | None:
-        """Whether a file was modified since an event: what a command that began there tells of files may be out of date."""
-        return any(each["kind"] == "file.modified" for each in self.events[begun:]) or None
+        """Whether a file may have been modified behind an event: what a command that began there tells of files may be out of date."""
+        later = self.events[begun + 1 :]
+        by_command = (each["payload"]["command"] for each in later if each["kind"] == "command.finished")
+        return any(each["kind"] == "file.modified" for each in later) or any(map(may_change, by_command)) or None
 
     def ran_in(self, folder: Any, command: str) -> dict[str, str | None]:
         """Where a command ran, as its event says it: nothing of the working directory itself."""
