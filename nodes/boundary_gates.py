@@ -110,9 +110,9 @@ def gated_rows(
 
 
 def row_groups(scope_groups: ScopeGroups, gated_rows: GatedRows) -> ScopeGroups:
-    """The scope groups by request id, numbered anew: those that read the same rows with the same outcome are one.
+    """The scope groups by request id, renumbered: those that read the same rows with the same outcome are one.
 
-    Branches that no row names, say, divide requests but not rows; what follows is worked out once for all of them.
+    For example, branches that no row names divide requests but not rows; the following steps then run once for all of them.
     """
     spoken, number = _row_groups(gated_rows)
     group = scope_groups["scope_group"].to_numpy()

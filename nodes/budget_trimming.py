@@ -245,7 +245,7 @@ class _Work:
         )
 
     def chosen(self, result: Fit) -> tuple[Items, pa.Array]:
-        """The chosen items as they will stand in their blocks, and their texts."""
+        """The chosen items in the order of their blocks, and their texts."""
         index = result.number.nonzero()[0]
         index = index[np.lexsort((self.places(result.number)[index], self.owner[index]))]
         at = pa.array(index)

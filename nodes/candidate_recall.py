@@ -68,7 +68,7 @@ def recall_tables(
     row_index: RowIndex,
     sub_queries: SubQueries,
 ) -> RecallTables:
-    """What every lane reads, as one value: clocks, groups and statistics are worked out once per shard."""
+    """The input of every lane, as one value: clocks, groups and statistics are computed once per shard."""
     return RecallTables(contracts, row_groups, reachable, admissible, segments, evidence, row_index, sub_queries)
 
 

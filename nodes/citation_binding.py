@@ -5,8 +5,8 @@ and `item_details`, what else a bundle says of each item.
 
 Note: lines and bytes are those of the text *shown*. A cut item starts later or ends
 earlier than its row, and neighbors merged into one item may have sections of their own. `text_sha256` is that of the
-leading row as stored, `visible_sha256` that of what is visible. What the contract masks is masked in source, path, section,
-locator and details, too; the evidence id leads whoever may read the row to all of it.
+leading row as stored, `visible_sha256` that of what is visible. Masks of the contract apply to source, path, section,
+locator and details, too; a reader with access to the row finds all of it by evidence id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .tables import (
 
 _DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain", "tags",
             "applicable_roles", "excluded_roles")  # fmt: skip
-"""What a bundle shows of a stored row. All of it is somebody's words, so it is masked as the text is."""
+"""Columns of a stored row that a bundle shows. All of them are words of sources, so they are masked as the text is."""
 
 
 def citations(

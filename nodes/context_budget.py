@@ -1,10 +1,10 @@
 """Context budget: the hard limit of a model input, messages and tool schemas together, for every limit from 0 up.
 
-Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: what stands in each input, and what bound.
+Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: the content of each input, and which limit bound.
 
-Note: rules, goal, state and constraints are never cut. Where they alone are over the limit the
-turn fails, and shows nothing. Counters that do not add up over lines have the last word: the whole input is rendered and
-counted, and what is kept last is dropped until it fits.
+Note: rules, goal, state and constraints are never cut. If they alone are over the limit, the
+turn fails, and shows nothing. Counters that do not add up over lines decide at the end: the whole input is rendered and
+counted, and sources are dropped in trim order until it fits.
 """
 
 from __future__ import annotations

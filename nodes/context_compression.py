@@ -3,9 +3,9 @@
 Reads: sources, selection, turns, states, phases, counters. Gives `compressed`, one row per source that the gates let through
 or that the input names as left out.
 
-Note: a summary is a projection and replaces nothing: the log and the artifacts stand as they
-are, and every short form names where the original is. Rules and words of the user lose no sentence: where rules are too long for
-their share, sections in which nothing reads as a duty become references, whole ones, and all others stay as they are.
+Note: a summary is a projection and replaces nothing: the log and the artifacts stay unchanged,
+and every short form names its original. Rules and words of the user lose no sentence: if rules are too long for
+their share, whole sections in which nothing reads as a duty become references, and all others stay as they are.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 TAIL_CHARACTERS = 240
-"""Longest text of a tool or of the model that stands in the tail as it is."""
+"""Longest text of a tool or of the model that the tail shows in full."""
 USER_CHARACTERS = LONG_MESSAGE
-"""Longest message of a user that stands in the tail as it is in any input; the last one does whatever its length."""
+"""Longest message of a user that the tail of any input shows in full; the last one is always shown in full."""
 USER_SHARE = 0.25
-"""In a large input, characters of a message that stands in the tail as it is, per token of the input's limit."""
+"""In a large input, longest message that the tail shows in full, in characters per token of the input's limit."""
 CONSTRAINTS_SHARE = 0.25
 """Of the input's limit, what long constraints may take together with the short ones; beyond it the longest are references."""
 FILE_SHARE = 4

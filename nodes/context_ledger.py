@@ -3,7 +3,7 @@
 Reads: sources and what every other step decided. Gives `context_decisions` and `turn_warnings`. No model sees either.
 
 Note: a row is written for what was left out as for what was shown, by the last decision that
-concerned it. A gate's reason stands until the budget overrules it, and a reference that took the place of a text says so.
+concerned it. A gate's reason stays until the budget overrules it, and a reference that replaced a text says so.
 """
 
 from __future__ import annotations

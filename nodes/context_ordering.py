@@ -1,9 +1,9 @@
-"""Context ordering: which level each source has, what a binding budget keeps first, and where each stands in the input.
+"""Context ordering: which level each source has, what a binding budget keeps first, and the place of each in the input.
 
 Reads: sources, what the gates said of them, turns. Gives `ordering`, one row per source.
 
 Note: these are three orders. The level is the priority of S3.23. What is kept follows the trim
-order of the turn from behind. Where a text stands follows the level, and inside the tail the order of events.
+order of the turn in reverse. The place of a text follows the level, and inside the tail the order of events.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Reads trimmed items and their citations. Gives `blocks`, one row per contract, an empty block included.
 
 Note: projection has no authority of its own. It prints items that a citation names, with
-the texts that trimming left; stored rows give only what stands beside a text (path, section, kind, date). It writes no
+the texts that trimming left; stored rows give only the frame of a text (path, section, kind, date). It writes no
 messages: `context-block`, `citation-pack` and `model-brief` are shapes of one block, not prompts.
 """
 

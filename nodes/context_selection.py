@@ -301,7 +301,7 @@ class _Work(Worth):
     # --- memories ---------------------------------------------------------------------------------------------------
 
     def judge_memories(self, memories: pa.Table, events: pa.Table) -> None:
-        """Memories: governed, in scope, verified lately, not ended; whoever lacks metadata is a candidate and no memory (S3.54)."""
+        """Memories: governed, in scope, verified lately, not ended; one that lacks metadata is a candidate and no memory (S3.54)."""
         mine = np.flatnonzero(self.of("memory_candidate"))
         row, turn = self.row[mine], self.turn[mine]
         at = pa.array(row)

@@ -1,4 +1,4 @@
-"""Context sources: everything that might stand in a turn's input, gathered and judged by nobody yet.
+"""Context sources: everything that a turn's input might show, gathered before any decision.
 
 Reads: turns with their states, the session log, rules, memories, items of retrieval snapshots, tools. Gives
 `context_sources`, one row per turn and source. Each of them ends in one row of the ledger.
@@ -45,7 +45,7 @@ _ORIGINS = {
     "user": "User request", "repository": "Repo rule", "global": "Global rule", "system": "System rule", "user.message": "User said", "user.confirmation": "User said",
     "user.goal": "From an earlier goal; what it forbids or requires still holds",
 }  # fmt: skip
-"""Who may set an active constraint that instructs; of everybody else, a constraint is a hint."""
+"""Origins that may set an active constraint that instructs; a constraint of any other origin is a hint."""
 
 
 def context_sources(
@@ -122,13 +122,13 @@ def _rules(turns: pa.Table, rules: pa.Table) -> pa.Table:
 
 
 def _placed(place: pa.Array, origin: pa.ChunkedArray) -> pa.Array:
-    """Where a rule stands; one that holds for all repositories says so."""
+    """The place of a rule; one that holds for all repositories says so."""
     everywhere = joined("global rule", place, between=", ", skip_nulls=True)
     return pc.if_else(pc.equal(flat(origin), "global"), everywhere, place)
 
 
 def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Table]:
-    """Active constraints and the summary of earlier rounds. What the goal of the turn says stands under the goal."""
+    """Active constraints and the summary of earlier rounds. Constraints that the goal of the turn states are shown under the goal."""
     wanted = np.flatnonzero(among(facts["slot"], ("constraint", "history")))
     some = facts.take(pa.array(wanted))
     until = integers(pc.fill_null(some["until_seq"], FOREVER))
@@ -221,9 +221,9 @@ def _state(states: pa.Table) -> list[pa.Table]:
 
 
 ARTIFACTS = 4
-"""References of artifacts that the state shows; it counts them all, and each stands beside what is shown of its text as well."""
+"""References of artifacts that the state shows; it counts them all, and each is also shown beside its text."""
 STATE_CHARACTERS = 400
-"""Of a plan, a failure or a command, the characters that the state shows: it says where things stand, and quotes no log."""
+"""Of a plan, a failure or a command, the characters that the state shows: it is a summary, and quotes no log."""
 
 
 def _line(words: str, values: Any) -> pa.Array:

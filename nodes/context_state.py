@@ -59,7 +59,7 @@ SAID = 8
 def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
     """Every fact of every session with its range of events, by session, slot, fact and event.
 
-    `checkpoint_facts` are those that held where the log at hand begins.
+    `checkpoint_facts` are those that held where the loaded log begins.
     """
     made = pa.concat_tables([checkpoint_facts, *assertions(log_events)]).combine_chunks()
     if not made.num_rows:

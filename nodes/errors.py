@@ -78,7 +78,7 @@ class InputError(ScopedRetrievalError, ValueError):
 
     @classmethod
     def described(cls, expected: str, got: str, at: str, *, hint: str = "") -> InputError:
-        """What came in words of ours, which stand without quotes: `none`, `3 characters`."""
+        """An error whose `got` is a description, printed without quotes: `none`, `3 characters`."""
         return cls(f"Expected {expected}, got {got} - at {at}", hint=hint)
 
     @classmethod

@@ -182,7 +182,7 @@ class _Packing:
         self.reason[which] = reason
 
     def drop_repeats(self, group: Int, reason: str, among: Bool | None = None) -> None:
-        """Keep the best row of each group; the others say which row stands for them."""
+        """Keep the best row of each group; the others say which row replaces them."""
         index = (self.kept if among is None else self.kept & among).nonzero()[0]
         first, inverse = distinct_rows(group[index])
         if len(first) == len(index):
@@ -299,7 +299,7 @@ def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
 
 
 def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
-    """How many items of its source stand before each item, where sources take turns; else 0."""
+    """How many items of its source are before each item, if sources take turns; else 0."""
     index = (kept & diverse).nonzero()[0]
     if not len(index):
         return np.zeros(len(source), dtype=np.int64)
@@ -334,7 +334,7 @@ def _kind_classes(
     history: Bool,
     dispute: tuple[Int, Bool],
 ) -> Int:
-    """Per row 0, 1 or 2: what stands in front, what follows it for its kind, and the rest (see `kind_places`)."""
+    """Per row 0, 1 or 2: the first rows, those that follow for their kind, and the rest (see `kind_places`)."""
     conflict, disputed = dispute
     index = packing.kept.nonzero()[0]
     index = index[order_by(owner[index], position[index])]
@@ -359,7 +359,7 @@ def _kind_classes(
 
 
 def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:
-    """What `max_items` counts up to each item: a conflict set, whose members stand side by side, counts as one."""
+    """What `max_items` counts up to each item: a conflict set, whose members are adjacent, counts as one."""
     order = order_by(owner, position)
     of_set = np.where(disputed & (position > 0), conflict, -1)[order]
     same = np.zeros(len(order), dtype=np.int64)

@@ -25,7 +25,7 @@ FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "
 """Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
 
 LISTS_KEPT = 3 << 28
-"""Bytes of the lists of whole scopes that all frames of a corpus keep at hand together: 768 MiB."""
+"""Bytes of the lists of whole scopes that all frames of a corpus cache together: 768 MiB."""
 MICROS_PER_DAY = 86_400_000_000
 """Times are int64 microseconds since 1970."""
 OPEN_END = np.iinfo(np.int64).max
@@ -58,7 +58,7 @@ class SegmentPostings:
     freqs: NDArray[np.int32]
 
     def find(self, keys: pa.Array, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Position of each key, -1 where it has no postings. Equal hashes are told apart by their texts."""
+        """Position of each key, -1 where it has no postings. Equal hashes are distinguished by their texts."""
         if not len(self.hashes) or not len(hashes):
             return np.full(len(hashes), -1, dtype=np.int64)
         position = self.hashes.searchsorted(hashes)

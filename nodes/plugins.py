@@ -32,7 +32,7 @@ __all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "values_of"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_]*")
 ASKED = ("principal", "project", "purpose", "mode", "role", "as_of")
-"""What a score term is told of each candidate's request."""
+"""The fields of each candidate's request that a score term receives."""
 MOST_WEIGHT = 100.0
 
 
@@ -91,11 +91,11 @@ class Plugins:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The plugins, each once: what stands before the dot of the names of its objects."""
+        """The plugins, each once: the part before the dot of the names of its objects."""
         return tuple(sorted({one.name.partition(".")[0] for one in (*self.gates, *self.lanes, *self.score_terms)}))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What is worked out of them is worked out again in another process."""
+        """Cached properties are computed again in another process."""
         return Plugins, (self.gates, self.lanes, self.score_terms, self.digest)
 
     def __bool__(self) -> bool:

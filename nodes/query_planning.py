@@ -1,7 +1,7 @@
 """Query planning: turns each request into several sub-queries, each with its own text, lanes, sources and limits.
 
-Reads requests, contracts, the plan rules of the purpose, the words of the role and `session_texts`, what each request's
-own session has just observed. Gives `anchors`, `sub_queries` and `query_terms`.
+Reads requests, contracts, the plan rules of the purpose, the words of the role and `session_texts`, the latest
+observations of each request's own session. Gives `anchors`, `sub_queries` and `query_terms`.
 
 Note: the query text of a sub-query is not the user's sentence. It is put together from the parts its
 rule names: question, context, declared anchors, what was found in traces, state and the session's last events (S0.42).
@@ -259,7 +259,7 @@ def _texts(requests: pa.Table, session_texts: pa.Table) -> list[tuple[str, Int, 
 
 
 def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.Array, str]]:
-    """The anchors that stand in some texts; every pattern runs once over all of them."""
+    """The anchors in some texts; every pattern runs once over all of them."""
     if not columns:
         return []
     starts = starts_of(np.array([len(text) for _, _, text in columns]))

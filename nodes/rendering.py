@@ -20,10 +20,10 @@ without a margin, and what a line does not say the fence says of all of them.
     | She rents.
     kqzvtma>>
 
-Note: text cannot speak for the frame, whatever it says. Every line of it stands behind a
-margin, and what else a reader may take for a line break is an escape, as is all that is invisible, so no spelling of a
+Note: text cannot speak for the frame, whatever it says. Every line of it follows a
+margin, and everything else that a reader may take for a line break is an escape, as is all that is invisible, so no spelling of a
 forged fence, header or label (HTML entities, full-width, zero-width, no-break spaces) begins a line. Authority and standing
-stand on the fence, whose nonce occurs nowhere else in the block. The margin comes off printable text without loss:
+are on the fence, whose nonce occurs nowhere else in the block. The margin comes off printable text without loss:
 `unquoted(quoted(text)) == text`.
 """
 
@@ -136,7 +136,7 @@ def quoted(texts: pa.Array) -> pa.Array:
 
 
 def requoted(texts: pa.Array) -> pa.Array:
-    """`quoted` for texts that continue a line: the margin stands after line breaks only."""
+    """`quoted` for texts that continue a line: the margin follows line breaks only."""
     return pc.replace_substring(escaped(texts), pattern="\n", replacement="\n" + MARGIN)
 
 
@@ -223,7 +223,7 @@ class Pieces:
     """What is printed of each item: `head`, nonce, `fence`, quoted text, nonce, `tail`; after the last item every `foot`.
 
     Items without text end after `head`; their `fence` and `tail` are empty, and so is a `foot` unless citations are
-    footnotes. Of items that share a fence the first `opens` and the last `closes` it: a nonce and what follows it stand
+    footnotes. Of items that share a fence the first `opens` and the last `closes` it: a nonce and its tail are
     nowhere else.
     """
 
@@ -256,10 +256,10 @@ def pieces(
     """The parts of each item around its text, all arrays in item order.
 
     `fact_note` is what a record says against the text or null, `day` the date of the event or null, `reason` the short
-    reason of selection, `style` the citation style: the locator stands beside its label, below the last item, or in the
+    reason of selection, `style` the citation style: the locator is beside its label, below the last item, or in the
     bundle alone. `fenced` is false for items of a citation-pack, which print reason and hash in place of text, and are
-    cited where they stand. `joins` says which items may share the fence of the one before, where their words are equal,
-    and `place` where each of them stands in their source.
+    cited in place. `joins` says which items may share the fence of the one before, where their words are equal,
+    and `place` the place of each of them in their source.
     """
     stated = _join(
         authority, " authority, ", _worded(standing, STANDING_WORDS), _worded(form, FORM_WORDS),
@@ -322,8 +322,8 @@ class Blocks:
 def assemble(owner: NDArray[np.int64], heading: pa.Array, item: Pieces, texts: pa.Array, count: int) -> Blocks:
     """`count` blocks from items sorted by owner and place; `heading` is the line before an item, or empty.
 
-    The nonce stands where an item's parts meet, so a block is its parts joined by the nonce: joined by zeros it is
-    what the digest covers, and one pass fills in the rest.
+    The nonce is between an item's parts, so a block is its parts joined by the nonce: joined by zeros, they are
+    what the digest covers, and one pass fills in the nonces.
     """
     segments, offsets = _segments(owner, heading, item, texts, count)
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), segments)

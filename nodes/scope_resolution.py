@@ -184,9 +184,9 @@ def contract_layers(
     mode_presets: ModePresets,
     role_policies: RolePolicies,
 ) -> ContractLayers:
-    """The layers of each contract, by request id and ordinal, in the order in which they stand below.
+    """The layers of each contract, by request id and ordinal, in the order of the list below.
 
-    The layers `act_as`, `mode`, `role` and `preset` stand only where a request has them.
+    The layers `act_as`, `mode`, `role` and `preset` are present only if a request has them.
     """
     requests = _ordered(requests)
     policy = _policy_of(requests, purpose_policies)
@@ -348,8 +348,8 @@ def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
 def _counts(requests: pa.Table, preset: pa.Table, policy: pa.Table, role: pa.Table) -> dict[str, NDArray[np.int32]]:
     """The smaller of what a request and its mode say, else the purpose's; never more than its role's caps.
 
-    Items and characters that nobody says grow with the tokens: a request that asks for twice the tokens of its purpose gets
-    twice the items and characters of it.
+    Limits of items and characters that are not given grow with the tokens: a request for twice the tokens of its purpose gets
+    twice its items and characters.
     """
     found, tokens = {}, _numbers(policy["max_tokens"])
     grown = np.fmax(_numbers(requests["max_tokens"]), tokens) / tokens

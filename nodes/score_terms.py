@@ -1,7 +1,7 @@
 """The score terms: what may count for a row, each declared once with its columns, its part of a role's weights and its docs.
 
-`TERMS` is the one list; the tables of scores, weights and policies take their columns from it. What a term's value is,
-`task_aware_reranking.plain_terms` works out. A term of a plugin is a `ScoreTerm` with a `value` of its own and a weight, see
+`TERMS` is the one list; the tables of scores, weights and policies take their columns from it. `task_aware_reranking.plain_terms` computes
+the values. A term of a plugin is a `ScoreTerm` with a `value` of its own and a weight, see
 `docs/how-to/extend.md`.
 """
 
@@ -48,7 +48,7 @@ class ScoreTerm:
 
 _NO_CODE = "0 for rows that are no source code"
 _OF_FILE = "contribution; the same for every row of a file"
-_NO_FEEDBACK = "0 = it is not worked out"
+_NO_FEEDBACK = "0 = it is not computed"
 
 TERMS = (
     ScoreTerm(
@@ -95,12 +95,12 @@ TERMS = (
     ScoreTerm("scope", "closeness inside the scope: project, branch, session, test suite, directory", group="metadata"),
     ScoreTerm(
         "turn_context",
-        "what the turns beside it add to its share of BM25, or take from it; 0 of what is no turn",
+        "what the turns beside it add to its share of BM25, or take from it; 0 of other rows",
         "turn",
         "lexical",
         contribution="contribution; negative where the turns beside it say less of the words",
     ),
-    ScoreTerm("turn_answer", "the share of BM25 of a question just before it", "turn", "lexical"),
+    ScoreTerm("turn_answer", "the share of BM25 of a question in the turn before it", "turn", "lexical"),
     ScoreTerm(
         "turn_session", "BM25 of its session as a share of the most that the terms could give one", "turn", "lexical"
     ),

@@ -30,7 +30,7 @@ from .tables import (
 from .walls.clocks import clocks
 
 EVENTS = 3
-"""Events per request: what was just observed, not the session's history."""
+"""Events per request: the latest observations, not the session's history."""
 CHARACTERS = 4_000
 """Of an event, the characters that are read: a tool may have printed megabytes."""
 OBSERVED = ("session-event", "tool-output", "test-log")

@@ -107,8 +107,8 @@ def plain_terms(
 ) -> ScoreTerms:
     """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
-    `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, whoever else is a
-    candidate (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but a row of source is no farther than its file:
+    `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, independent of the other
+    candidates (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but a row of source is no farther than its file:
     a file's best words are often beside its nearest definition, or in a row that defines nothing and has no outline.
     `recency` is measured against `as_of` (S0.96).
     """
@@ -216,7 +216,7 @@ def file_scores(
 ) -> FileScores:
     """How well the file of every bounded candidate answers, in recall order; 0 for rows that are no source code.
 
-    A request's best files have scores; of any other file, and of its rows, nothing is said.
+    A request's best files have scores; any other file, and its rows, have none.
     """
     keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])

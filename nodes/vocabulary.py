@@ -111,7 +111,7 @@ LEVELS = Vocabulary(
     "level",
     ("portfolio", "venture", "offer", "engagement", "program", "project", "sprint", "task", "deliverable"),
 )
-"""From the widest to the narrowest (S1.3): offer, engagement and program stand side by side below a venture, sprint,
+"""From the widest to the narrowest (S1.3): offer, engagement and program are side by side below a venture, sprint,
 task and deliverable below a project."""
 INTENTS = Vocabulary("intent", ("find-error", "find-code", "find-rule", "find-memory", "find-decision"))
 MERGE_POLICIES = Vocabulary("merge_policy", ("interleave-by-relevance", "authority-first", "evidence-balanced"))

@@ -86,7 +86,7 @@ def _citations(claims: Claims, items: Collection[str]) -> Iterator[Finding]:
 
 
 def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
-    """Quotes that stand in no visible text, or not in one of those cited beside them."""
+    """Quotes that are in no visible text, or not in one of those cited beside them."""
     for quote in claims.quotes:
         holders = [label for label, item in items.items() if _stands(quote, item)]
         cited = [label for label in quote.labels if label in items]
@@ -144,7 +144,7 @@ def _facts(
 ) -> Iterator[Finding]:
     """Values that a record contradicts: one that is shown, else one that was looked up; one finding per place.
 
-    An amount is looked up with its currency and may be read without: both stand at one place.
+    An amount is looked up with its currency and may be read without: both have one place.
     """
     records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
     taken: list[tuple[int, int]] = []
@@ -168,9 +168,9 @@ def _overlaps(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
 
 
 def places_of(values: Sequence[str], answer: str) -> list[int]:
-    """Where each value first stands on its own, in characters; -1 = nowhere. 15 is not where 2015 or 2025-11-15 is.
+    """The first place of each value, in characters; -1 = nowhere. A part of another value does not count: 2015 has no 15.
 
-    Nor, if it stands elsewhere as well, where a longer value of the list does, such as EUR 15.
+    Places inside a longer value of the list, such as EUR 15, count only if the value has no other place.
     """
     spans = [(value.start, value.end) for value in values_in(answer)]
     starts = [start for start, _ in spans]

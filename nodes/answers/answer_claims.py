@@ -1,4 +1,4 @@
-"""What an answer says, in the parts that can be held against evidence: citations, quotes, values and actions.
+"""The claims of an answer that can be compared with evidence: citations, quotes, values and actions.
 
 Reads the text of an answer. Gives `Claims`, each claim with its place in characters and the labels cited beside it.
 
@@ -69,7 +69,7 @@ class Claims:
     citations: list[Span] = field(default_factory=list)
     quotes: list[Span] = field(default_factory=list)
     values: list[tuple[Value, Span]] = field(default_factory=list)
-    """Each with the sentence that it stands in."""
+    """Each with its sentence."""
     actions: list[Span] = field(default_factory=list)
     """Files, symbols and commands that the answer proposes to change or run."""
     sentences: list[Span] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """Numbers, dates and ids in a text, each with one canonical form: `1,000` is `1000`, `20 May 2026` is `2026-05-20`.
 
 Reads any text. Gives `Value`s in order of place. Note: a value is taken whole, longest
-first, so that no part of a date, an id or a version counts as a number of its own. A date such as 3/4/2025, of which nobody
-can say what comes first, is its own text: it agrees with nothing but the same.
+first, so that no part of a date, an id or a version counts as a number of its own. An ambiguous date, such as
+3/4/2025, is compared as text: it agrees only with the same text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value: where it stands in the text, in characters, its kind (number, date, time or id) and canonical form."""
+    """A value: its place in the text, in characters, its kind (number, date, time or id) and canonical form."""
 
     start: int
     end: int

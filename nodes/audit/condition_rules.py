@@ -37,7 +37,7 @@ STRONG_LEXICAL = 0.25
 """Lexical term from which a shown row that says a word of the question counts as a strong match by words: about half of
 the words, since a word said once gives about half of what it could."""
 FEW_ITEMS = 3
-"""Below this many items nothing is said about diversity."""
+"""Below this many items diversity is not judged."""
 
 Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArray[np.object_]]
 """Where it holds (one flag per request), condition, subject, action, message."""

@@ -39,7 +39,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What each item costs, in tokens or in characters: all of its text, what stands beside it, and the request's limit
+    """The cost of each item, in tokens or in characters: all of its text, its frame, and the request's limit
     and the room that is left before its first item."""
 
     text: Int

@@ -218,7 +218,7 @@ def _tried(
 ) -> _Trial:
     """Measure items: each distinct text once per counter, however many requests it answers.
 
-    Where not even what stands beside the text fits, the text need not be read: it counts as empty, and is not chosen.
+    If not even the frame of the text fits, the text need not be read: it counts as empty, and is not chosen.
     """
     asking = owner[item]
     room = budgets.max_tokens[asking] - done.tokens[asking] >= costs.tokens[item]

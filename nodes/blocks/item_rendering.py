@@ -76,7 +76,7 @@ class Items:
 
 
 def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> Pieces:
-    """The pieces of each item: each alone, or, where they stand `beside` each other, those of short rows in shared fences."""
+    """The pieces of each item: each alone, or with `beside`, adjacent short rows in shared fences."""
     stored = gathered_columns(evidence, _STORED, items.row)
     joins, place = _joins(items, stored) if beside else (None, None)
     return pieces(
@@ -100,7 +100,7 @@ def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> Pieces
 
 
 def _joins(items: Items, stored: dict[str, pa.Array]) -> tuple[NDArray[np.bool_] | None, pa.Array | None]:
-    """Which items are short rows of the source and kind of the item before, and where each stands in it; None if none is."""
+    """Which items are short rows of the source and kind of the item before, and the place of each in it; None if none is."""
     short = among(stored["evidence_kind"], SHORT_KINDS)
     joins = np.zeros(len(short), dtype=bool)
     joins[1:] = short[1:] & short[:-1] & (items.owner[1:] == items.owner[:-1])

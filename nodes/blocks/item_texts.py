@@ -1,4 +1,4 @@
-"""The text of an item and where its parts stand in their document: shared by trimming and citation.
+"""The text of an item and the places of its parts in their document: shared by trimming and citation.
 
 Reads packs and stored rows. Gives `ItemTexts`: per item its text (one row's, or neighbors joined in document order),
 and per member row its byte range in that text and its place in the document.

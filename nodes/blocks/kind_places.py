@@ -3,8 +3,8 @@
 Reads the places that packing gave by rank, with what each item may cost. Gives the places after it.
 
 Note: ranking is not touched, and what matches best keeps the first places. An item is moved
-only from behind the end of what the budget is likely to show to just before that end, and only if its score is near
-that of the best, or if the request requires its kind. So variety costs the weakest of what would be shown. The cost is
+only from behind the estimated end of the shown items to the last places before that end, and only if its score is near
+that of the best, or if the request requires its kind. So variety costs only the weakest items that would be shown. The cost is
 an estimate: it decides on an order, never on a limit.
 """
 
@@ -48,7 +48,7 @@ class Places:
     required: Bool
     """Whether the request requires items of this kind."""
     able: Bool
-    """Whether the item may stand for its kind; history may not."""
+    """Whether the item may represent its kind; history may not."""
     tokens: Int
     """What the item is likely to cost."""
 

@@ -1,7 +1,7 @@
 """E-mail addresses and absolute paths masked at projection, where the purpose's policy says so.
 
-Reads texts and the classes to mask in each. Gives the masked texts and the byte ranges of the masks. Secrets are another
-matter: those are masked at import and stand nowhere.
+Reads texts and the classes to mask in each. Gives the masked texts and the byte ranges of the masks. Secrets are not
+handled here: they are masked at import and are stored nowhere.
 
 Note: a mask is as long as what it covers, in bytes. So every line and byte position of a
 citation stays true, the budget is counted on what is shown, and no cut depends on whether a text was masked. Positions

@@ -1,7 +1,7 @@
-"""Which neighbors of a row are shown with it: those that say words of the question which it does not say.
+"""Which neighbors of a row are shown with it: those with words of the question that the row lacks.
 
-Reads the texts of rows that stand side by side in one document, and what their requests ask for. Gives `AskedWords` and
-`reaches`, for packing. A neighbor that adds nothing comes in only where it stands between the row and one that does.
+Reads the texts of adjacent rows of one document, and what their requests ask for. Gives `AskedWords` and
+`reaches`, for packing. A neighbor that adds nothing is shown only if it is between the row and one that does.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class AskedWords:
 
 
 def reaches(chain: Int, own: Bool, near: Bool, adds: Bool) -> Bool:
-    """Of the rows near their best, `near` without `own`, those that add something or stand between it and one that does.
+    """Of the rows near their best, `near` without `own`, those that add something or are between it and one that does.
 
     Args:
-        chain: number of the chain of neighbors of each row; its rows stand one after the other.
+        chain: number of the chain of neighbors of each row; its rows are adjacent.
         own: which rows are the best of their chain.
         near: which rows are near it, the best among them.
         adds: of the rows in `near` without `own`, in their order, which add something.

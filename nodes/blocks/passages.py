@@ -174,8 +174,8 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
 def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Int:
     """Of each item the weights of the terms said before each of its units and before its end, one item after the other.
 
-    In multiples of `RESOLUTION`: a running sum over all items of a batch is exact as whole numbers, and would be rounded
-    by what stands before an item as floating-point ones.
+    In multiples of `RESOLUTION`: a running sum over all items of a batch is exact in whole numbers; in floating-point
+    numbers, its rounding would depend on the items before.
     """
     # A text that answers several requests is read once.
     one, text = distinct_rows(opening, closing)
@@ -226,7 +226,7 @@ def _asked(key: Int, asking: Int, terms: Terms) -> tuple[Int, Int]:
 
 
 def _slots(keys: Int) -> NDArray[np.uint64]:
-    """A slot of a table of `_SLOTS` for each key (Fibonacci hashing): most words are asked for by nobody."""
+    """A slot of a table of `_SLOTS` for each key (Fibonacci hashing): no request asks for most words."""
     return (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
 
 

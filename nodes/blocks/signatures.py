@@ -34,7 +34,7 @@ DEFINITION = "|".join(
 """A line that begins a definition, in the languages that people ask about most; a method in braces by what follows its name."""
 STATEMENT = r"^\s*(?:if|for|foreach|while|switch|catch|return|else|elif|with|try|do|match|throw|yield|await|new|super|using|lock)\b"
 _ABOVE = r"^\s*(?:#|//|/?\*|@|--|\[)"
-"""A line that may stand above a definition and belong to it: a comment, a decorator."""
+"""A line above a definition that may belong to it: a comment, a decorator."""
 _CLOSER = r"^\s*[)\]}]"
 
 Int = NDArray[np.int64]

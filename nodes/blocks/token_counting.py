@@ -1,6 +1,6 @@
 """Token counters by name: how long a text is in the unit that budgets are written in.
 
-Gives: `Counter`, the base counter `approx-bpe/1`, `EncodedCounter` for tokenizers that somebody else loaded, and
+Gives: `Counter`, the base counter `approx-bpe/1`, `EncodedCounter` for tokenizers that the caller loaded, and
 `Counters`, the registry that nodes receive as an input. `pipeline/line/tokenizers.py` loads files; nothing here does.
 
 Note: `approx-bpe/1` is exact under its own name, because its definition is the two

@@ -1,8 +1,8 @@
-"""What stands in Arrow columns, as bytes that say the values and nothing of their layout.
+"""The values of Arrow columns as bytes that do not depend on their layout.
 
 Reads arrays of any chunk, slice or dictionary. Gives validity, fixed-width values by bit pattern, and offsets and bytes of
-variable values. `digests` builds the forms of tables from them, `row_forms` those of single rows; whoever passes over the
-bytes of many texts at once starts from `offsets_and_bytes`, which are not for writing.
+variable values. `digests` builds the forms of tables from them, `row_forms` those of single rows; code that passes over the
+bytes of many texts at once starts from `offsets_and_bytes`, which are read-only.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def layout_of(type_: pa.DataType) -> Layout:
 
 @lru_cache(maxsize=256)
 def number_forms(type_: pa.DataType) -> tuple[np.dtype[np.generic], ...]:
-    """The forms of the numbers that stand for a value of a type, structs apart: of a length, a count or the value."""
+    """The forms of the numbers that represent a value of a type, except structs: a length, a count or the value."""
     layout = layout_of(type_)
     if layout == "fixed":
         return (np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_),)

@@ -4,7 +4,7 @@ Reads: any declared table. Gives: one digest per table, or one per request of a 
 
 The form of a table is its heading (names, types, which columns may be null), the number of rows, then row by row all
 that has a fixed width (validity of what may be null, numbers by bit pattern, lengths), then the variable values column
-by column; the items of lists follow in the same form. A value longer than `LONG` stands there as its SHA-256, so that a
+by column; the items of lists follow in the same form. A value longer than `LONG` is replaced by its SHA-256, so that a
 length takes one byte. The digest of a request is that of a table of its rows. Equal tables have equal forms however they
 are chunked, sliced or dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from "1". Free
 text enters as its SHA-256, so that a record can be checked after a text was erased.
@@ -89,7 +89,7 @@ def hashed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
     """The table as a run stores it: free-text columns hold SHA-256 hex digits, type string, in place of texts.
 
-    A table that is already in stored form comes back unchanged. The form of one in use is at hand: the line digests
+    A table that is already in stored form comes back unchanged. The form of one in use is cached: the line digests
     it, and the run keeps it.
 
     Raises:
@@ -166,7 +166,7 @@ def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | N
     Args:
         table: rows of whole requests; a table that is of no request has the digest of `table_digest`.
         declared: its declaration.
-        known: digests by request as `digests_by_request` gives them, if somebody has them already.
+        known: digests by request as `digests_by_request` gives them, if the caller has them already.
     """
     if "request_id" not in declared.columns:
         return table_digest(table, declared)
@@ -182,7 +182,7 @@ def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | N
 
 @lru_cache(maxsize=4096)
 def _named(request_id: str) -> bytes:
-    """What stands before the digest of a request in that of a part; every part of a shard names the same requests."""
+    """The bytes before the digest of a request in that of a part; every part of a shard names the same requests."""
     data = request_id.encode()
     return len(data).to_bytes(4, "little") + data
 
@@ -318,7 +318,7 @@ def _record(forms: tuple[np.dtype[np.generic], ...]) -> tuple[np.dtype[np.void],
 
 
 def _values(array: pa.Array) -> tuple[Int, Int, Bytes]:
-    """Lengths of strings or binary values, and offsets and bytes of what stands for them: long ones by their SHA-256."""
+    """Lengths of strings or binary values, and offsets and bytes of their forms: long ones are replaced by their SHA-256."""
     offsets, data = offsets_and_bytes(array)
     length = offsets[1:] - offsets[:-1]
     if data.size > LONG and length.max() > LONG:

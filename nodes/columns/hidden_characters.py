@@ -1,4 +1,4 @@
-r"""Characters that act on a terminal, or hide or reorder what stands beside them, as escapes that a reader sees.
+r"""Characters that act on a terminal, or hide or reorder the text beside them, as visible escapes.
 
 Gives `escape`, and the classes of characters `HIDDEN`, `JOINERS` and `SELECTORS`; `rendering` does columns. An ESC in front
 of `[31m` is shown as the four characters `\x1b`. Tabs, line feeds, and returns before a line feed stay. One zero-width

@@ -1,4 +1,4 @@
-"""Values that are worked out once: for arrays, while there is room; for a table, as long as it is in use.
+"""Cached values: for arrays, while there is room; for a table, as long as it is in use.
 
 Reads nothing. Gives `Kept` and `OfTable`, the two things below `nodes` that change after they were made. What they hold
 follows from the arrays or the table alone, so no result depends on it, only time does.
@@ -36,7 +36,7 @@ class Kept(Generic[Value]):
         return other
 
     def get(self, arrays: Arrays) -> Value | None:
-        """The value of some arrays, compared number by number; None if it is not at hand."""
+        """The value of some arrays, compared number by number; None if it is not cached."""
         with self._lock:
             for at, (whose, known, value, _) in enumerate(self._held):
                 if whose is self._own and _same(known, arrays):

@@ -51,7 +51,7 @@ def gathered(column: Column, rows: Column | NDArray[np.int64]) -> pa.Array:
 
 
 def gathered_columns(table: pa.Table, names: Iterable[str], rows: Column | NDArray[np.int64]) -> dict[str, pa.Array]:
-    """`gathered` of some columns at the same positions; in which chunks those lie is worked out once."""
+    """`gathered` of some columns at the same positions, whose chunks are determined once."""
     index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
     chosen = table.select(list(names))
     columns = dict(zip(chosen.column_names, chosen.columns, strict=True))
@@ -72,7 +72,7 @@ def _chunk_starts(column: pa.ChunkedArray) -> tuple[int, ...]:
 
 
 def _by_chunk(starts: tuple[int, ...], index: pa.Array) -> tuple[list[tuple[int, pa.Array]], pa.Array | None]:
-    """The positions inside each chunk that is read, and where each value stands among them; None = in that order."""
+    """The positions inside each chunk that is read, and the place of each value among them; None = in that order."""
     at = np.asarray(index).astype(np.int64)
     bounds = np.array(starts)
     chunk = bounds.searchsorted(at, side="right") - 1
@@ -210,7 +210,7 @@ def _found_number(values: NDArray[np.int64], among: NDArray[np.int64]) -> NDArra
 
 
 def distinct(values: Column) -> pa.Array:
-    """The distinct values, in the order in which they first stand; of a run of equal ones only the first is looked at."""
+    """The distinct values, in the order of their first places; of a run of equal ones only the first is looked at."""
     array = flat(values)
     return pc.unique(array if len(array) <= FEW_ROWS else array.take(pa.array(_run_starts(array))))
 

@@ -15,7 +15,7 @@ COMPRESSED = table(
     position=int32("as in context_sources"),
     form=string("full, excerpt, summary or reference"),
     text=text("what is shown of it", nullable=True),
-    summary_id=string("`sum-` and the hash of the summary, where one stands for the text", nullable=True),
+    summary_id=string("`sum-` and the hash of the summary, if it replaces the text", nullable=True),
     original_ref=string("where the original is", nullable=True),
     lost_sentences=int32("of rules and words of the user: sentences of the original that the form lacks"),
 )
@@ -29,11 +29,11 @@ ISOLATED = table(
     input_id=string("the model input"),
     source_id=string("the source"),
     position=int32("as in context_sources"),
-    section=int32("the section that it stands in, by its place in `turns.frame.SECTIONS`; -1 = tool schema"),
+    section=int32("the section that it is in, by its place in `turns.frame.SECTIONS`; -1 = tool schema"),
     body=text("its lines, each behind a margin"),
     fallback=text("the line that refers to it where its text has no room", nullable=True),
     marker=string(
-        "word on its own fence, the class of the observation; null = it stands in the fence of the section",
+        "word on its own fence, the class of the observation; null = it is in the fence of the section",
         nullable=True,
     ),
     carrier=string(
@@ -46,7 +46,7 @@ FITTED = table(
     key=("input_id", "source_id"),
     order=("input_id", "position"),
     persist=True,
-    doc="What fits: the form in which each selected source stands in the input.",
+    doc="What fits: the form in which the input shows each selected source.",
     input_id=string("the model input"),
     source_id=string("the source"),
     position=int32("as in context_sources"),

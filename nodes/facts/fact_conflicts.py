@@ -87,7 +87,7 @@ def rivals(
 
 
 def _message(fields: pa.ListArray) -> NDArray[np.object_]:
-    """What is said of each list of fields: the first by name, and how many others there are."""
+    """The message for each list of fields: the first by name, and how many others there are."""
     count = pc.list_value_length(fields)
     more = pc.binary_join_element_wise(" and ", pc.subtract(count, FIELDS_NAMED).cast(pa.string()), " more", "")
     more = pc.if_else(pc.greater(count, FIELDS_NAMED), more, "")

@@ -34,7 +34,7 @@ FINDINGS = Table(
     persist=False,
     columns={
         "text": int64("number of the text"),
-        "value": text("the value as it stands there"),
+        "value": text("the value as the text has it"),
         "kind": string("id, date, money or number"),
         "finding": string("match, mismatch, unknown_key, stale_sot or unread"),
         "fact": int64("row of the facts; -1 = none"),
@@ -42,7 +42,7 @@ FINDINGS = Table(
 )
 _WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key", "unread")
 _UNCHECKED = "unchecked"
-"""A plain number that no field is named beside: it is no fact of a record, so nothing is said of it."""
+"""A plain number that no field is named beside: it is no fact of a record, and is not checked."""
 _SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
 _COMMON = frozenset({"date", "amount", "value", "total"})
 """Words that name no field alone: `due_date` is named by "due", `date` only by "date"."""

@@ -1,4 +1,4 @@
-"""The words that stand beside an item whose value a record contradicts: the canonical value and where it stands.
+"""The note beside an item whose value a record contradicts: the canonical value and its place.
 
 Reads `fact_checks`. Gives one text per item, for the line above the item's text.
 
@@ -16,7 +16,7 @@ from ..columns.keys import pair_positions, rank_within
 from ..rendering import clean
 
 NOTES = 3
-"""Values noted beside one item; every finding stands in `fact_checks`."""
+"""Values noted beside one item; every finding is in `fact_checks`."""
 _WORDS = 60
 """Characters of a field, a value or a locator in a note."""
 

@@ -1,4 +1,4 @@
-"""Values that can be checked against a record: ids, dates, money and numbers, as they stand in texts.
+"""Values that can be checked against a record: ids, dates, money and numbers, as texts have them.
 
 Reads texts. Gives `values_in`: every value with its line, and `canonical`: the form in which two spellings of one value
 are equal (`$52,500` and `52500 USD`, `15 November 2025` and `2025-11-15`).

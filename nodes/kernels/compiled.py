@@ -51,7 +51,7 @@ def kernels(visits: int) -> Kernels | None:
 
 
 _LOADING = Lock()
-"""numba's folder is one for all threads: nobody else may load while it is another."""
+"""numba's folder is global to all threads: no other thread may load while it is changed."""
 
 
 @lru_cache(maxsize=1)
@@ -69,10 +69,10 @@ def load() -> Kernels | None:
 
 @contextmanager
 def kept_by_content(folder: Path, names: Sequence[str]) -> Iterator[None]:
-    """What is compiled meanwhile is kept under a digest of all its sources, the modules of these names in `folder`.
+    """Code compiled in this context is cached under a digest of all its sources, the modules of these names in `folder`.
 
-    By itself numba looks at the file of a function alone, not at the files of those that it calls: after an upgrade the
-    machine code of the version before would go on. This is a cache: the files that are read and kept are
+    By default numba checks only the file of a function, not the files of those that it calls: after an upgrade it would
+    use the machine code of the previous version. This is a cache: the files that are read and kept are
     code, and no value of a table depends on them.
     """
     from numba import config  # pyright: ignore[reportMissingImports]

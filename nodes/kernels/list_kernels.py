@@ -65,7 +65,7 @@ def ones(word) -> np.int64:
 
 @njit(inline="always")
 def posting_of(own, low, high, row, own_line, words, before_word):
-    """Where a row stands in a list from `low` to `high`, -1 where it does not; `own_line` is the list's, or -1."""
+    """The place of a row in a list from `low` to `high`, -1 if it is not in it; `own_line` is the list's, or -1."""
     if own_line >= 0:
         at = index(own >> 6)
         bit, word = np.uint64(own & 63), words[own_line, at]

@@ -14,10 +14,10 @@ _I8, _I4, _U8, _U1, _B = types.int64, types.int32, types.uint64, types.uint8, ty
 
 @loop(given(_U8), given(_I8), given(_U1), given(_U8), given(_I8), given(_U1), filled(_I8))
 def find(hashes, starts, texts, stored, stored_starts, stored_texts, position) -> None:
-    """Where each key stands in a segment's list of keys, -1 where it does not.
+    """The place of each key in a segment's list of keys, -1 if it is not in it.
 
-    Both lists are sorted by hash; the text of key `i` is `texts[starts[i]:starts[i + 1]]`. Equal hashes are told apart by
-    their texts.
+    Both lists are sorted by hash; the text of key `i` is `texts[starts[i]:starts[i + 1]]`. Equal hashes are distinguished
+    by their texts.
     """
     at, end = 0, len(stored)
     for key in range(len(hashes)):

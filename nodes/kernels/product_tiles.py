@@ -3,7 +3,7 @@
 Gives `tile`, how many queries and rows one takes, and what finds the few products of a tile that matter. Needs numba;
 see `compiled.kernels`.
 
-Note: two components stand side by side as one int32, because processors multiply such pairs and add
+Note: two components are packed into one int32, because processors multiply such pairs and add
 them up in one step (x86: `vpdpwssd`, `vpmaddwd`). That takes a third of the time of float32 and rounds nothing. Loops in
 Python do not compile to it, so the steps are written down one by one. Sums are modulo 2**32: what overflows on the way
 comes back.

@@ -20,7 +20,7 @@ _LAST = 2147483647
 
 @loop(_I8, _I8, given(_I4, 2), filled(_I4, 3))
 def side_by_side(first, last, rows, panels) -> None:
-    """Writes the rows of the panels from `first` to `last` pair by pair: `ROWS` rows a panel; nobody reads behind the last."""
+    """Writes the rows of the panels from `first` to `last` pair by pair: `ROWS` rows a panel; the rest of the last panel is not read."""
     for panel in range(first, last):
         low = panel * ROWS
         size = min(ROWS, len(rows) - low)

@@ -8,7 +8,7 @@
 - `bm25`: its variants; `scope_postings`, `posting_recall`: scores from posting lists
 - `compiled_recall`: the same numbers through `kernels`, over `score_bounds`
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
-- `turns`: the order of conversations; `turn_scores`: what stands around a turn says of it
+- `turns`: the order of conversations; `turn_scores`: scores of a turn from the turns around it
 - `pair_scores`: what the lexical and the semantic lane say of any pair of request and row, and the vectors of other rows
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

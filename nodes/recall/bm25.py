@@ -1,6 +1,6 @@
 """BM25 by name: the variants, their weights and their parameters, over integer statistics of the admissible rows.
 
-Reads: document frequencies, row counts and lengths that somebody else counted. Gives: one weight per term (`idf`) and
+Reads: document frequencies, row counts and lengths that the caller counted. Gives: one weight per term (`idf`) and
 one factor per posting (`saturation`); a contribution is their product.
 
 Note: `lucene` (Kamphuis et al. 2020, "Which BM25 do you mean?") has positive weights however small

@@ -3,7 +3,7 @@
 Reads a scope, the posting index and its look-ups. Gives `Found`.
 
 Note: a posting's part of a score is the product of its key's weight and its grade's factor (see
-`score_bounds`) under a setting (clock, N and total length). So weights are worked out once for each distinct (setting,
+`score_bounds`) under a setting (clock, N and total length). So weights are computed once for each distinct (setting,
 key, weight), a *pair*, factors once per setting, and their product only for the postings that a sub-query looks at.
 """
 
@@ -30,7 +30,7 @@ from .score_bounds import Lists
 
 POSTINGS = 1 << 23
 """Postings of rows that are not open, rows judged, factors and keys held at once: about 100 MiB. A request that needs more
-is worked out alone.
+is computed alone.
 """
 KEY_BITS = 62
 """Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
@@ -64,7 +64,7 @@ class _Part(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """What is worked out once for the sub-queries of a part: weights, factors, and which rows may return."""
+    """Values that are computed once for the sub-queries of a part: weights, factors, and which rows may return."""
 
     part: _Part
     lists: Lists

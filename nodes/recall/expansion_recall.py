@@ -1,11 +1,11 @@
-"""The expansion lane: what stands beside the best hits, found through the rows' own links.
+"""The expansion lane: rows beside the best hits, found through the rows' own links.
 
 Reads the visible hits of the other lanes. Gives neighbours in the same document or conversation, parents and children, partners in a
 conflict set, superseding records, and as far as the contract says documents that are cited and structured records that
 are named; each is judged by the same gates as any other row before it becomes a hit.
 
-Note: it starts from admissible hits only. A withheld row leads nowhere, or what stands beside it would
-tell that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is. The window of a mode does
+Note: it starts from admissible hits only. Links of a withheld row are not followed, as its neighbors would
+disclose that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is. The window of a mode does
 apply (S1.23): a link is no way around it. Most links are followed from the first `SEEDS` hits; conflict sets from every
 hit, since any of them may be selected (S0.111), and whatever the recall effort: `minimal` follows nothing else.
 """
@@ -196,7 +196,7 @@ def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reach
 
 
 def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> Iterator[tuple[Int, Int]]:
-    """Row number and position in `scope.rows` of everything that stands under the keys."""
+    """Row number and position in `scope.rows` of everything under the keys."""
     keys = references.key.dictionary_encode()
     matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
     for of, local in _matched(scope, matches, integers(keys.indices)):
@@ -213,7 +213,7 @@ def _matched(scope: Scope, matches: Matches, codes: Int) -> Iterator[tuple[Int, 
 
 
 def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Reached:
-    """The admissible rows before and after each seed in its document, as it stood at the request's as_of.
+    """The admissible rows before and after each seed in its document, as it was at the request's as_of.
 
     Each document is put in order once per clock, however many seeds and requests look into it.
     """

@@ -38,7 +38,7 @@ BM25 = Bm25(k1=4.0, b=0.6)
 CHUNKS = 3
 """Chunks of a file that the lane returns, and that count as its best passages."""
 TELLING = 24
-"""Terms of a text by which the chunks of a file are told apart."""
+"""Terms of a text by which the chunks of a file are distinguished."""
 
 
 class FileRecall(NamedTuple):
@@ -88,7 +88,7 @@ def recall_files(
         tables: the inputs every lane reads.
         query_terms: QUERY_TERMS.
         postings: the frame's index.
-        weights: what terms weigh in the lexical lane: the chunks of a file are told apart by it.
+        weights: what terms weigh in the lexical lane: the chunks of a file are distinguished by it.
         bm25: how a chunk scores.
     """
     terms = Terms.of(tables, query_terms, ("text",))

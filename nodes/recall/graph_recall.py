@@ -236,7 +236,7 @@ def _files(module: str, quoted: bool) -> list[str]:
 
 
 def _looked_up(scope: Scope, references: References, postings: PostingIndex, kind: str) -> Iterator[_Edges]:
-    """Everything in the scope that stands under the keys; calls of one name share their confidence."""
+    """Everything in the scope under the keys; calls of one name share their confidence."""
     if not len(references.row):
         return
     keys = references.key.dictionary_encode()

@@ -46,7 +46,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Fields:
-    """Keys that stand for terms: an occurrence of `keys[i]` counts `boost[i]` times as one of term `term[i]`.
+    """Keys as terms: an occurrence of `keys[i]` counts `boost[i]` times as one of term `term[i]`.
 
     Several keys of a term, one per field, make it BM25F (Robertson & Zaragoza 2009, section 3.6): the frequencies are
     added up before they saturate. `Entries.key` is then a position among the terms.

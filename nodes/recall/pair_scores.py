@@ -1,10 +1,10 @@
 """What the lexical and the semantic lane say of given pairs of request and row, whichever lane recalled them.
 
-Reads the weights of terms that recall worked out (`TermWeights`), the posting index and the vectors. Gives scores that
+Reads the weights of terms that recall computed (`TermWeights`), the posting index and the vectors. Gives scores that
 equal those of the lanes bit for bit, and how much each request could reach.
 
 Note: the weights hold the document frequencies of A(r), counted once, in recall. Here nothing is
-counted, so that no row, whoever sees it, has a part in the score of another.
+counted, so that no row affects the score of another.
 """
 
 from __future__ import annotations

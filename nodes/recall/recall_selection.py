@@ -22,7 +22,7 @@ from .recall_scope import Bool, Float, Int, RecallTables, Scope
 
 VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import", "cochange")
 SPARE = 32
-"""Keys of a sub-query beside its best, so that few have to be told apart before they are sorted."""
+"""Keys of a sub-query in addition to its best, so that few have to be selected before they are sorted."""
 _BINS = 1 << 10
 _COLUMNS = ("sub", "row", "score", "withheld", "via")
 
@@ -118,7 +118,7 @@ def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
 def hit_table(tables: RecallTables, lane: str, found: Found, via: pa.Array | None = None) -> pa.Table:
     """The hits of a lane in declared order; withheld ones rank after all others of their sub-query.
 
-    `via` stands for the links of `found`, where there is more to say of them.
+    `via` replaces the links of `found`, if there is more to say of them.
     """
     if not len(found.sub):
         return HITS.empty()

@@ -67,7 +67,7 @@ def lists_of(
 
 
 def whole_lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, look_ups: int) -> Whole | None:
-    """The lists of every term, if they are at hand or pay; None also where two terms have one hash."""
+    """The lists of every term, if they are cached or pay; None also if two terms have one hash."""
     kept, known = postings.whole_scopes, (scope.rows, scope.segments)
     if whole := kept.get(known):
         return whole

@@ -51,7 +51,7 @@ class Lists(NamedTuple):
     words: NDArray[np.uint64]
     """A bit per row that is in the list."""
     before: NDArray[np.int32]
-    """How many of a list's postings stand before each word."""
+    """How many of a list's postings are before each word."""
     peak: NDArray[np.uint8]
     """The greatest factor of each word's rows in 255ths of the list's, rounded up."""
 

@@ -1,10 +1,10 @@
-"""What the conversation around a turn says of it: BM25 of the turns beside it, of a question before it, of its session.
+"""Scores of a turn from its conversation: BM25 of the turns beside it, of a question before it, of its session.
 
-Reads pairs of request and turn, the turns beside them, the weights of terms that recall worked out, and the posting index.
+Reads pairs of request and turn, the turns beside them, the weights of terms that recall computed, and the posting index.
 
 Note: every neighbour is a row of A(r), found under the request's own clock (`turns`). The weights hold the
 document frequencies of A(r); a turn and its neighbours are scored as one row in which a neighbour's terms count by
-`NEAR`, so that a turn that says nothing itself can answer what stands before it.
+`NEAR`, so that a turn without such terms can answer the turn before it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEAR = (1, 2, 2, 1)
 """Quarters that an occurrence in the turns at -2, -1, 1 and 2 counts, and their length: half for each step away."""
 _WHOLE = 4
 _BEFORE = REACH - 1
-"""The line of the turn just before, among those beside."""
+"""The line of the preceding turn, among those beside."""
 _QUESTION = "[?\u00bf\uff1f\u061f\u037e]"
 """Question marks of Latin, Chinese, Arabic and Greek script."""
 
@@ -46,7 +46,7 @@ class TurnScores(NamedTuple):
     context: Float
     """BM25 together with the turns beside it less BM25 alone."""
     answer: Float
-    """BM25 of the turn just before, where that one asks something."""
+    """BM25 of the preceding turn, if that one asks something."""
     session: Float
     """BM25 of its session among the sessions of A(r); 0 where there are not two."""
     session_reach: Float
@@ -175,7 +175,7 @@ def _around(
 
 
 class _Cells(NamedTuple):
-    """The distinct pairs of request and row among turns and what stands beside them, by request."""
+    """The distinct pairs of request and row among turns and their neighbors, by request."""
 
     starts: Int
     """Where those of each request start, and where the last one's end."""

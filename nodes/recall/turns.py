@@ -3,10 +3,10 @@
 Reads the evidence of a frame and what every lane reads. Gives which session each row is a turn of, the sessions of a
 scope as groups, and the turns beside given ones.
 
-Note: what is a turn is said by the kind of the row and its session id, whatever it was read from: chat
-logs, session events and memories of a session are treated alike. Two turns stand beside each other where nothing
-admissible lies between them, no more than `GAP` passed, and both are of one session. So a turn that the request may not
-see is not there: it is no neighbour, and it keeps nobody apart.
+Note: the kind of a row and its session id decide whether it is a turn, not its reader: chat
+logs, session events and memories of a session are treated alike. Two turns are neighbors if nothing
+admissible is between them, no more than `GAP` passed, and both are of one session. So a turn that the request may not
+see does not exist: it is no neighbor, and it separates no neighbors.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def _members(tables: RecallTables, session: Int, group: Int, wanted: Int) -> tup
 
 
 def _in_order(tables: RecallTables, placements: pa.Table, clock: Int, page: Int, row: Int) -> tuple[Int, Int, Int]:
-    """Of turns on pages the admissible ones, by page, time, line and id; the stretch of each: within one, all stand
-    beside each other.
+    """Of turns on pages the admissible ones, by page, time, line and id; the stretch of each: within one, all are
+    neighbors.
     """
     index = tables.row_index
     open_, placement = tables.clock[0].judge(index, clock, row)

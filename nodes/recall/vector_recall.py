@@ -60,7 +60,7 @@ class _Asked(NamedTuple):
     rows: Int
     """Frame rows that have a vector and that some mask lets pass, ascending."""
     masks: Bool | None
-    """bool[masks, rows]; None = every row for everybody."""
+    """bool[masks, rows]; None = every row for all sub-queries."""
     mask: Int
 
 

@@ -4,5 +4,5 @@
 - `file_terms`: how well a row's file answers, as a whole, by its best passages and by its outlines
 - `reasons`: why a row was selected, in words
 - `row_terms`: authority, recency and scope, by a row's own columns
-- `role_terms`: what a role makes of a row, also where it stands in the block, which packing asks for
+- `role_terms`: effects of a role on a row, also on its place in the block, which packing asks for
 """

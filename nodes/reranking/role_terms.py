@@ -1,4 +1,4 @@
-"""What a role makes of a row: its two score terms, how fresh the row counts, and where it stands in the block.
+"""Effects of a role on a row: two score terms, how fresh the row counts, and its place in the block.
 
 Reads stored rows with their contracts' roles, ROLE_POLICIES and ROLE_RULES. Gives `role_terms` and `reading_order`.
 
@@ -28,7 +28,7 @@ TEXT_COLUMNS = ("title", "section", "path", "text")
 """What a row says, for a role's words."""
 
 _HALF_SAID = 3.0
-"""Weight of what is said at which the vocabulary term is one half."""
+"""Total weight of matched words at which the vocabulary term is one half."""
 _PHRASE, _TERM, _MISSION = 2.0, 1.0, 0.25
 _AGING_RECENCY, _STALE_RECENCY = 0.5, 0.25
 _FRESHNESS = FRESHNESS.column(["undated", "stale", "aging", "fresh"])

@@ -77,7 +77,7 @@ def active_grants_of(requests: pa.Table, grants: pa.Table) -> ActiveGrants:
 
 
 def acts_for_another(requests: pa.Table) -> NDArray[np.bool_]:
-    """Which requests somebody asks for another."""
+    """Which requests a principal asks for another."""
     return truth(pc.not_equal(requests["asked_by"], requests["principal"]))
 
 

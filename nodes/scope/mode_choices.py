@@ -1,4 +1,4 @@
-"""What one mode chooses for one set of variables: used by the node and, to refuse a request early, by the door.
+"""What one mode chooses for one set of variables: used by the node and, to refuse a request early, on arrival.
 
 Reads a row of MODE_POLICIES and the variables of a request. Gives the columns of MODE_PRESETS.
 """

@@ -3,9 +3,9 @@
 A path of a mode begins at the root of the portfolio: `/decisions/` is the folder `decisions` of the indexed tree, so the
 filled path loses the slash that stored paths do not have. `{current_venture}` and `{venture}` name the same variable.
 
-A value stands for itself and for one segment: a `*` in it matches a star, and one with a `/` is refused, because it
-would move the path to another level. So is one with a line end or another character that does not print: lists of globs
-are told apart by them.
+A value is literal text of one segment: a `*` in it matches a star, and one with a `/` is refused, because it
+would move the path to another level. So is one with a line end or another character that does not print, because these
+separate lists of globs.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ denial of `external:*` would miss `external:site/page`. `[*]`, `[?]` and `[[]` a
 other character: no pattern matches a part. Patterns with a line end between them must all match: what two lists of
 allowances have in common. No request can write one, names hold no line end; a preset gives them as a list.
 
-A list of path globs also decides about rows without a path. A list of allowances lets them in only where it holds
-`(none)`. A denial shuts them out, because nobody can say that they do not come from there, unless the glob is written
-`path:GLOB`, which speaks of rows with a path alone. Case is exact.
+A list of path globs also decides about rows without a path. A list of allowances admits them only if it holds
+`(none)`. A denial excludes them, because they may come from there, unless the glob is written
+`path:GLOB`, which applies only to rows with a path. Case is exact.
 
 Selectors are judged once per distinct (origin_class, source_id) pair, never per row.
 """

@@ -43,7 +43,7 @@ EVIDENCE = table(
     branch=caller(string("code line; null = every one", nullable=True)),
     session_id=caller(string("session it happened in", nullable=True)),
     test_suite=caller(string("test suite it speaks of; null = every one", nullable=True)),
-    principals=strings("who may read it, users or groups; null = no list, [] = nobody", nullable=True),
+    principals=strings("who may read it, users or groups; null = no list, [] = no user", nullable=True),
     applicable_roles=strings("roles it is for; null = every role", nullable=True),
     excluded_roles=strings("roles it is not for", nullable=True),
     zone=string("public < internal < private < restricted; null counts as restricted", nullable=True),
@@ -52,7 +52,7 @@ EVIDENCE = table(
     confidence=caller(float64("how sure the record is, 0 to 1", nullable=True)),
     importance=float64("0 to 1, as given by the importer", nullable=True),
     reinforcement_count=int32("how often it was confirmed", nullable=True),
-    last_verified_at=caller(timestamp("when somebody last checked it", nullable=True)),
+    last_verified_at=caller(timestamp("when it was last checked", nullable=True)),
     source_refs=caller(strings("what it rests on: ids, paths or URLs", nullable=True)),
     lifecycle=caller(string("candidate, verified, deprecated, expired or revoked; null = candidate", nullable=True)),
     conflict_set=caller(string("id of the set of competing claims it belongs to", nullable=True)),
@@ -78,17 +78,17 @@ PLACEMENTS = table(
     key=("evidence_id", "version", "line_start"),
     order=("row", "recorded_time", "version"),
     persist=False,
-    doc="The times and places a row of evidence stood. A row is admissible if one of its placements is.",
+    doc="The times and places of a row of evidence. A row is admissible if one of its placements is.",
     row=int64("position of its evidence row in the same segment or frame"),
     evidence_id=caller(string("the evidence row")),
-    version=caller(string("commit, revision or content version it stood in", nullable=True)),
+    version=caller(string("commit, revision or content version that has it", nullable=True)),
     line_start=caller(int32("first line, from 1", nullable=True)),
     line_end=caller(int32("last line, inclusive", nullable=True)),
     byte_start=caller(int64("first byte in the document", nullable=True)),
     byte_end=caller(int64("end byte in the document, exclusive", nullable=True)),
     recorded_time=caller(timestamp("when its source recorded it")),
-    superseded_at=caller(timestamp("when another text took its place; null = still stands", nullable=True)),
-    deleted_at=caller(timestamp("when it was removed; null = still stands", nullable=True)),
+    superseded_at=caller(timestamp("when another text took its place; null = not superseded", nullable=True)),
+    deleted_at=caller(timestamp("when it was removed; null = not removed", nullable=True)),
 )
 
 _DERIVED_AT_IMPORT = ("evidence_id", "captured_time", "length", "text_sha256", "redactions", "row")
@@ -106,7 +106,7 @@ IMPORT_ROWS = Table(
     }
     | {
         "occurrence": int32(
-            "0 for the first time this text stands in this document version, then 1, 2, ...", nullable=True
+            "0 for the first occurrence of this text in this document version, then 1, 2, ...", nullable=True
         )
     },
 )

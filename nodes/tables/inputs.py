@@ -16,7 +16,7 @@ REQUESTS = table(
     key=("request_id",),
     order=("request_id",),
     persist=True,
-    doc="The resolved requests: aliases and defaults settled, both clocks stamped at the door.",
+    doc="The resolved requests: aliases and defaults settled, both clocks stamped on arrival.",
     request_id=caller(string("unique in the run; default: digest of the request", digest=False)),
     intent_id=caller(string("id of the intent", nullable=True, digest=False)),
     intent_source=caller(string("model, policy or runtime; all take the same path")),
@@ -61,7 +61,7 @@ REQUESTS = table(
     ),
     denied_paths=caller(strings("anchored globs on path; any match denies", nullable=True)),
     as_of=caller(timestamp("facts are judged at this instant")),
-    asked_at=caller(timestamp("rights are judged at this instant; stamped at the door; envelope", digest=False)),
+    asked_at=caller(timestamp("rights are judged at this instant; stamped on arrival; envelope", digest=False)),
     include_after=caller(timestamp("window start on event time (recorded time where null)", nullable=True)),
     exclude_after=caller(timestamp("window end, exclusive", nullable=True)),
     window_days=caller(float64("window length back from as_of, days", nullable=True)),
@@ -223,7 +223,7 @@ ROLE_POLICIES = table(
     weight_metadata=float64("share of the metadata, authority and recency classes"),
     weight_rerank=float64("share of the vocabulary and actionability classes"),
     max_selected_chunks=int32("cap on items; null = none", nullable=True),
-    require_source_diversity=boolean("no source stands twice before every source stands once"),
+    require_source_diversity=boolean("no source has a second item before every source has one"),
     max_chunks_per_source=int32(
         "cap on items of one document: a structured record, a path, else an entity, else the row; null = none",
         nullable=True,
@@ -232,8 +232,8 @@ ROLE_POLICIES = table(
     stale_penalty=float64("taken from the metadata term of a stale row, 0 to 1"),
     role_mismatch_penalty=float64("taken from the metadata term of a row that is for other roles, 0 to 1"),
     bridge_roles=strings("other roles whose rows count as its own"),
-    prioritize=strings("what stands first in the block: a kind, document type, domain, tag, or a phrase of the text"),
-    avoid=strings("what stands last, in the same words"),
+    prioritize=strings("what comes first in the block: a kind, document type, domain, tag, or a phrase of the text"),
+    avoid=strings("what comes last, in the same words"),
     required_evidence=strings("required_evidence values that answers in this role need"),
     citation_style=string("inline, footnote or bundle_only"),
     golden_set_id=string("golden set that the role is measured on", nullable=True),
@@ -259,7 +259,7 @@ FAILURES = table(
     key=("request_id",),
     order=("request_id",),
     persist=True,
-    doc="Requests that were refused at the door or broke on the line: each becomes a snapshot of status failed.",
+    doc="Requests that were refused on arrival or failed on the line: each becomes a snapshot of status failed.",
     request_id=caller(
         string("its id; else `line-<n>` by its line in JSONL and CSV, `row-<n>` elsewhere, from 1", digest=False)
     ),
@@ -321,7 +321,7 @@ LANE_STATES = table(
     key=("request_id", "lane"),
     order=("request_id", "lane"),
     persist=False,
-    doc="Lanes that did not run for a request, from the driving process; what came of it stands in `conditions`. "
+    doc="Lanes that did not run for a request, from the driving process; the consequences are in `conditions`. "
     "The cross-encoder counts as one here.",
     request_id=string("the request"),
     lane=string("the lane, or cross_encoder"),

@@ -48,7 +48,7 @@ FACT_CHECKS = table(
     doc="Dates, ids, numbers and money in items, checked against the structured records the contract admits.",
     request_id=caller(string("the request", digest=False)),
     evidence_id=caller(string("the item")),
-    value=caller(text("the value as it stands in the item")),
+    value=caller(text("the value as the item has it")),
     kind=caller(string("id, date, money or number")),
     finding=caller(string("match, mismatch, unknown_key, stale_sot or unread")),
     field=caller(text("the record's field", nullable=True)),

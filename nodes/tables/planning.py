@@ -25,7 +25,7 @@ SESSION_EVENTS = table(
     key=("request_id", "rank"),
     order=("request_id", "rank"),
     persist=True,
-    doc="What each request's own session has just observed, read before planning (S0.42); `anchors` keeps what it names.",
+    doc="The latest observations of each request's own session, read before planning (S0.42); `anchors` keeps what they name.",
     request_id=string("the request", digest=False),
     rank=int32("1 = the newest"),
     evidence_id=string("the event"),

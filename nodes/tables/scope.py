@@ -100,7 +100,7 @@ CONTRACTS = table(
     role=caller(string("the role overlay that applies; null = none", nullable=True)),
     role_sources=caller(strings("source selectors the role allows; null = all", nullable=True)),
     forbidden_sources=caller(strings("source selectors the role forbids; any match is withheld")),
-    source_diversity=caller(boolean("no source stands twice before every source stands once")),
+    source_diversity=caller(boolean("no source has a second item before every source has one")),
     citation_style=caller(string("inline, footnote or bundle_only")),
     **_OWN_WEIGHTS,
 )

@@ -18,7 +18,7 @@ from .anchor_patterns import LOWER_CASE_ID, find_all
 from .index_keys import definition_keys, id_keys, path_keys
 
 SUFFIXES = 4
-"""Of a path the last four suffixes: an absolute path of another machine starts with folders that nobody stored."""
+"""Of a path the last four suffixes: an absolute path of another machine starts with folders that are in no stored path."""
 
 Keys = tuple[Ragged, NDArray[np.float64]]
 

@@ -3,7 +3,7 @@
 Reads arrays of text. Gives every match of every pattern, as (text, value) pairs; loops run over patterns only.
 
 Note: Arrow has no "find all". `find_all` marks each match with two control characters, splits at them
-and keeps what stood between; the control characters are taken out of the text first, so a text cannot forge a match.
+and keeps the text in between; the control characters are taken out of the text first, so a text cannot forge a match.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Pattern:
     name: str
     regex: str
     needs: tuple[str, ...] = ()
-    """One of these stands in every match, in lower case where the pattern ignores case."""
+    """One of these is in every match, in lower case where the pattern ignores case."""
     hump: bool = False
     """Every match has a capital behind a small letter or a digit."""
     run: int = 0
@@ -134,7 +134,7 @@ PATTERNS = (
 
 @dataclass(frozen=True)
 class AnchorMatches:
-    """Values found: `text[i]` is the position of the text in which `value[i]` of kind KINDS[`kind[i]`] stands."""
+    """Values found: `text[i]` is the position of the text that has `value[i]` of kind KINDS[`kind[i]`]."""
 
     text: NDArray[np.int64]
     kind: NDArray[np.int64]
@@ -188,7 +188,7 @@ class Said:
         return cls(every, every.lower(), hump, int((breaks[1:] - breaks[:-1]).max()) - 1)
 
     def has(self, *words: str) -> bool:
-        """Whether one of some words stands in the texts."""
+        """Whether one of some words is in the texts."""
         return any(word.encode() in self.every for word in words)
 
     def may_match(self, pattern: Pattern) -> bool:

@@ -1,4 +1,4 @@
-"""Records that an asked-for record names stand right behind it (S1.14, S1.18: direct dependencies come in).
+"""Records that a requested record names follow it directly (S1.14, S1.18: direct dependencies come in).
 
 Reads kept rows with their places. Gives the places to order by instead.
 

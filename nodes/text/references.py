@@ -26,20 +26,20 @@ _UPWARD = re.compile(r"^(?:\.{1,2}/|/)+")
 
 @dataclass(frozen=True)
 class References:
-    """Row `row[i]` refers to what stands under the key `key[i]`."""
+    """Row `row[i]` refers to the rows under the key `key[i]`."""
 
     row: NDArray[np.int64]
     key: pa.Array
 
 
 def cited_documents(links: pa.Array, texts: pa.Array) -> References:
-    """The paths and ids that links point to and that stand in texts (`ADR-011`, `decisions/pricing.md`)."""
+    """The paths and ids that links point to and that are in texts (`ADR-011`, `decisions/pricing.md`)."""
     linked = Ragged.of(links).expand(_document_keys)
     return _joined([(linked.rows, linked.vocabulary.take(pa.array(linked.codes))), *_in_texts(texts, ("id", "path"))])
 
 
 def named_records(paths: pa.Array, texts: pa.Array) -> References:
-    """The ids that stand in texts, and the folders of paths: `ventures/acme/projects/proj-001/x.md` names `proj-001`."""
+    """The ids in texts, and the folders of paths: `ventures/acme/projects/proj-001/x.md` names `proj-001`."""
     folders = Ragged.of(paths).expand(lambda path: [key for name in path.split("/")[:-1] for key in _ids(name)])
     row, name = find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
     lower = Ragged.of(name).expand(_ids)

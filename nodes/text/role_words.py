@@ -27,7 +27,7 @@ DRIFT_SHARE = 0.5
 
 _SIGNS, _ASCII_SIGNS = r"[^\p{L}\p{M}\p{N}]+", r"[^A-Za-z0-9]+"
 _SHORT = 3
-"""Letters up to which a word must stand whole."""
+"""Letters up to which a word must match as a whole word."""
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 
 Bool = NDArray[np.bool_]
@@ -51,7 +51,7 @@ def words_apart(texts: pa.Array) -> pa.Array:
 
 
 def saying(texts: pa.Array, phrase: str) -> Bool:
-    """Which of some `spoken` texts say a phrase; a phrase without words is said by none."""
+    """Which of some `spoken` texts say a phrase; a phrase without words is in none."""
     pattern = _pattern(phrase)
     if not pattern:
         return np.zeros(len(texts), dtype=bool)

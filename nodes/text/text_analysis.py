@@ -1,7 +1,7 @@
 """How text becomes index terms: named analyzers, all in one term space.
 
-`prose/1` drops English stopwords and stems; `code/1` stems and drops nothing; `plain/1` gives lowercase words as they
-stand, to compare with other implementations. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
+`prose/1` drops English stopwords and stems; `code/1` stems and drops nothing; `plain/1` only
+lowercases words, to compare with other implementations. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
 whole and split into its parts. A script without spaces gives pairs of neighbouring characters. The version in a name
 changes whenever its terms do.
 

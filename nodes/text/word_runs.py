@@ -18,7 +18,7 @@ from ..columns.ragged import Ragged, distinct, starts_of
 __all__ = ["runs_of"]
 
 _CHUNK_BYTES = 1 << 21
-"""So few that the passes over them read what the processor still has at hand."""
+"""So few that all passes over them read from the processor's cache."""
 _JOINERS = b".-'"
 
 

@@ -1,7 +1,7 @@
 """What the steps of the context policy are made of.
 
 - `words`: closed lists of events, sources, parts, phases, reasons
-- `asof`: what stood as of an event, for many turns at once
+- `asof`: the facts and events as of an event, for many turns at once
 - `asserting`: what events assert, slot by slot, for the state of the agent
 - `conflicts`: rules of different scopes that may disagree
 - `duties`: prohibitions, approvals and checks in rule texts; `tagged`: blocks in tags, which programs put into a message

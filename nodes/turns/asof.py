@@ -1,6 +1,6 @@
-"""What stood as of an event, for many turns at once: look-ups in runs of a sorted log.
+"""The facts and events as of an event, for many turns at once: look-ups in runs of a sorted log.
 
-Gives: `Sessions` (where a turn stands among the events of its session), `holding` (which facts hold at which turns) and
+Gives: `Sessions` (the place of a turn among the events of its session), `holding` (which facts hold at which turns) and
 `before` (the last events before each turn).
 
 Note: the work follows what holds at a turn and what lies in its window, never the length of the log.

@@ -27,9 +27,9 @@ Bool = NDArray[np.bool_]
 RING = 64
 """Artifacts that a state remembers at most."""
 OTHERS = ("system", "global", "repository", "model", "memory", "tool")
-"""Standings besides the user's: what one of them says replaces its own facts alone. Whoever is not named is a tool."""
+"""Standings besides the user's: what one of them says replaces its own facts alone. Any other speaker is a tool."""
 SHARED = ("public", "internal")
-"""Zones whose words a state keeps; those of others stand in their event alone."""
+"""Zones whose words a state keeps; those of other zones are in their event alone."""
 ABOUT = "\x1f"
 """Between what a denial is about and the action that it denies."""
 _DENIED_CHARACTERS = 80
@@ -133,7 +133,7 @@ def _constraints(of: _Events) -> Iterator[pa.Table]:
 
 
 def _of_others(standing: pa.Array | str, name: pa.Array) -> pa.Array:
-    """The name of a fact of somebody else: it never takes the place of one of the user, whatever it is called."""
+    """The name of a fact of another speaker: it never replaces one of the user, whatever it is called."""
     return joined("\x1f", standing, "\x1f", name)
 
 

@@ -1,9 +1,9 @@
-"""Rules of different scopes of which one forbids what another asks for: each pair is said once, by name (S3.47).
+"""Rules of different scopes of which one forbids what another asks for: each pair is reported once, by name (S3.47).
 
 Gives: `conflicts`, sources that name both rules, and `FORBIDS`.
 
-Note: nothing is settled here. Both rules stand in the input as they are written; this says that they
-may disagree, and where each stands. Whether they do is decided by topic and by a word of negation, not by meaning.
+Note: nothing is settled here. The input shows both rules as they are written; this reports that they
+may disagree, with their places. Whether they do is decided by topic and by a word of negation, not by meaning.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORBIDS = re.compile(r"(?i)\b(?:never|not|don't|avoid|without|no)\b")
 MOST = 6
 """Most pairs that an input names."""
 QUOTED = 160
-"""Characters of a sentence that stand in a pair."""
+"""Characters of a sentence that a pair shows."""
 _STRAIGHT = str.maketrans({"\u2019": "'", "\u2018": "'"})
 _TEXT = pa.large_string()
 _KINDS = ("system_rules", "repository_instructions", "user_goal", "active_constraint")
@@ -115,7 +115,7 @@ def _scope(sources: pa.Table) -> pa.Array:
 
 
 def _where(sources: pa.Table) -> pa.Array:
-    """Where each stands: file and line, or who said it in which event."""
+    """The place of each: file and line, or who said it in which event."""
     kind, heading = flat(sources["source_kind"]), flat(sources["heading"]).cast(_TEXT)
     rule = pc.coalesce(heading, pc.if_else(pc.equal(kind, "system_rules"), "system rule", None).cast(_TEXT))
     told = joined(pc.fill_null(heading, "User goal"), " (", flat(sources["reference"]).cast(_TEXT), ")")

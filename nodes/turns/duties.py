@@ -85,7 +85,7 @@ LONG_MESSAGE = 1_200
 LONG_SECTION = 600
 """Longest section or sentence of a long message that binds; of a longer section its sentences do."""
 BOUND = 4_800
-"""Characters of a message that bind at most: its first passages, and a quarter of them its last; how many lie between is said."""
+"""Characters of a message that bind at most: its first passages, and a quarter of them its last; the input says how many are left out between."""
 _REPORTS = re.compile(
     r"(?i)\bhere\b|\b(?:sa(?:ys|id)|prints?|printed|shows?|showed|got|gave|(?:output|log|error|result|trace|message)s?(?: is| was| are| were)?)\W*$"
 )
@@ -202,8 +202,8 @@ def _plain(text: str) -> str:
 
 
 def binding(said: str) -> str | None:
-    """Of a message what binds beyond its round: all that the user says in it, of a long one the sections that bind, of long sections
-    their sentences; None where nothing does. What is pasted binds nothing; the same words stand once.
+    """The part of a message that binds beyond its round: all that the user says in it, of a long one the sections that bind, of long
+    sections their sentences; None if nothing does. Pasted text binds nothing; repeated text is kept once.
     """
     said = apart(said)[0]
     if len(said) <= LONG_MESSAGE:

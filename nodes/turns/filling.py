@@ -173,7 +173,7 @@ class _State:
         return body + heading + np.where(self.fences[turn, fence], 0, self.frames.fence[turn, fence])
 
     def group(self, index: Int, how: int) -> Int:
-        """Where they stand: references stand together."""
+        """Their groups: all references are in one."""
         return self.some.group[index] if how == BODY else np.full(len(index), PLACE["references"])
 
     def take(self, index: Int, body: Int, how: int) -> None:

@@ -7,12 +7,12 @@
     - Fix the project test failure and verify it.
     </trusted_instructions kqzvtma>
 
-Gives: `GROUPS` (what stands where, under which heading), `bullets`, `bullet`, `quote`, `one_line`, `assemble`, `sealed`,
+Gives: `GROUPS` (the groups of sources with their places and headings), `bullets`, `bullet`, `quote`, `one_line`, `assemble`, `sealed`,
 `neutral`. `context_budget` counts with the same lines, so nothing is rendered that was not counted.
 
-Note: every line of a source stands behind a margin (`- `, two spaces or `| `), and every line of
+Note: every line of a source follows a margin (`- `, two spaces or `| `), and every line of
 the frame begins at the margin's left. So no text begins a line of the frame, whatever it says; the nonce, which occurs
-nowhere else in the input, is a second lock. Until an input is put together, a NUL stands for the nonce: texts have none.
+nowhere else in the input, is a second lock. Until an input is assembled, the nonce is a NUL: texts have none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .joining import joined
 Int = NDArray[np.int64]
 
 NONCE = "\0"
-"""Stands for the nonce."""
+"""Placeholder of the nonce."""
 COUNTED_NONCE = "aaaaaaa"
 """What the nonce is counted as: it is seven small letters, and so is this."""
 _TEXT = pa.large_string()
@@ -42,7 +42,7 @@ _TEXT = pa.large_string()
 
 @dataclass(frozen=True)
 class Group:
-    """What stands together under one heading; groups of one `fence` follow each other inside it."""
+    """Sources under one heading; groups of one `fence` follow each other inside it."""
 
     name: str
     heading: str
@@ -96,7 +96,7 @@ def closing(fence: str, style: str) -> str:
 
 @lru_cache(maxsize=len(STYLES))
 def leads(style: str) -> tuple[tuple[str, ...], ...]:
-    """What stands in front of a group's first line, by the group before it (the last: none) and its own."""
+    """The lines before a group's first line, by the group before it (the last: none) and its own."""
     table = []
     for before in (*GROUPS, None):
         row = []

@@ -47,7 +47,7 @@ class Judgment:
         )
         self.referenced = self.of("older_history")
         self.hidden = np.zeros(rows, dtype=bool)
-        """What the permission gate refuses, whichever gate refused it first: not even its name may be told."""
+        """What the permission gate refuses, whichever gate refused it first: not even its name may be disclosed."""
         self.tier = np.zeros(rows, dtype=np.int64)
         self.rank = np.zeros(rows, dtype=np.int64)
         self.carrier = pa.nulls(rows, pa.string())

@@ -32,7 +32,7 @@ _FILLED: dict[str, Any] = {
 
 
 def rows(turn: Int, **columns: Any) -> pa.Table:
-    """Sources without their turn's id and position; a value that is no array stands in every row."""
+    """Sources without their turn's id and position; a value that is no array is repeated in every row."""
     arrays: dict[str, Any] = {"turn": pa.array(turn)}
     for name, column in CONTEXT_SOURCES.columns.items():
         if name in ("input_id", "position"):
@@ -118,7 +118,7 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
 
 
 def _from_behind(turn: Int, mask: Bool) -> Int:
-    """For members of a mask: how many of their turn stand behind them. Turns lie side by side."""
+    """For members of a mask: how many of their turn come after them. Turns are contiguous."""
     place = np.zeros(len(turn), dtype=np.int64)
     mine = np.flatnonzero(mask)[::-1]
     place[mine] = rank_within(turn[mine])

@@ -1,4 +1,4 @@
-"""Blocks in tags, `<name …> … </name>`: what programs put into a message beside the words of whoever speaks.
+"""Blocks in tags, `<name …> … </name>`: what programs put into a message beside the words of its speaker.
 
 Gives `blocks_of`, the blocks of a text that lie in no other block, `foreign_blocks`, those that are not the speaker's own words,
 and `INLINE`, the tags that set words and hold no block.
@@ -18,7 +18,7 @@ INLINE = frozenset((
     "a", "abbr", "b", "big", "br", "cite", "code", "del", "em", "font", "hr", "i", "img", "ins", "kbd", "mark", "q", "s", "samp", "small", "span",
     "strong", "sub", "sup", "tt", "u", "var", "wbr",
 ))  # fmt: skip
-"""Tags that set words in bold, as code and so on: what stands in them is said by whoever writes them."""
+"""Tags that set words in bold, as code and so on: their content is the writer's own words."""
 _ASKING = frozenset((
     "constraints", "critical", "goal", "guidelines", "important", "instructions", "requirements", "restrictions", "rules", "task",
 ))  # fmt: skip
@@ -39,7 +39,7 @@ class Block:
 
 def blocks_of(text: str) -> list[Block]:
     """The blocks of a text that lie in no other block, in their order. A tag that is not closed begins none; one that is closed twice
-    ends with the second closing tag: what stands in a block does not end it.
+    ends with the second closing tag: the content of a block does not end it.
     """
     open_: dict[str, list[int]] = {}
     last: dict[str, int] = {}

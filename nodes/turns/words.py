@@ -169,7 +169,7 @@ LEVELS: Mapping[str, int] = {
     "latest_observation": 5, "recent_tail": 6, "user_message": 6, "pasted_text": 7, "file_content": 7, "search_match": 7, "retrieval_result": 7,
     "memory_candidate": 8, "history_summary": 9, "older_history": 9, "tool_schema": 9,
 }  # fmt: skip
-"""The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas stand beside the messages."""
+"""The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas are beside the messages."""
 DECISION_TRUST: Mapping[str, str] = {
     "instruction": "instruction", "evidence": "fact", "history": "fact", "hint": "untrusted_text",
     "untrusted": "untrusted_text",

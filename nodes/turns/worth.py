@@ -46,7 +46,7 @@ class Worth(Judgment):
 
     def _tail(self, events: pa.Table) -> None:
         """The newest messages of the user and decisions about permissions, the newest other events beside them, up to the limit.
-        The last message stands in the tail even where it is a constraint as well.
+        The last message is in the tail even if it is a constraint as well.
         """
         tail = np.flatnonzero(self.of("recent_tail", "user_message"))
         row = np.where(self.of("user_message")[tail], -1, self.row[tail])
@@ -73,7 +73,7 @@ class Worth(Judgment):
         self.ranked(latest[np.lexsort((-self.seq[latest], self.turn[latest]))])
 
     def _stands_above(self, tail: Int) -> Bool:
-        """Events whose whole text stands under the goal or the constraints."""
+        """Events whose whole text is shown under the goal or the constraints."""
         rule = np.flatnonzero(self.of("user_goal", "active_constraint"))
         event = pc.replace_substring_regex(flat(self.sources["reference"]).take(pa.array(rule)), r"^event:", "")
         said = flat(self.sources["text"]).take(pa.array(rule))

@@ -1,6 +1,6 @@
 """The gates of a run in order, those of plugins among them, and what the code of a gate means.
 
-The gates of the package keep their numbers; those of plugins are numbered after them, and stand in the ladder at the end of
+The gates of the package keep their numbers; those of plugins are numbered after them, and follow at the end of
 their class: access, then visibility, then time.
 """
 

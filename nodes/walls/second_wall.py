@@ -69,7 +69,7 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
 def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:
     """The first time gate that removes each candidate, and whether the placement that serves it best has ended.
 
-    Best is one that passes every gate (one that still stands before one that ended, which passes only where the contract
+    Best is one that passes every gate (one that has not ended before one that has, which passes only where the contract
     includes deleted text), then one alive at `as_of`, then one recorded by then; of equals the latest, but of those
     recorded only later the first.
     """

@@ -45,8 +45,8 @@ def time_codes(
         as_of: the instant of each pair, microseconds, int64[n].
         window_start: start of the window, `OPEN_START` where open, int64[n].
         window_end: end of the window, exclusive, `OPEN_END` where open, int64[n].
-        history: where text that was superseded or deleted passes as well, bool[n]; None = nowhere. One that still
-            stands is preferred.
+        history: where text that was superseded or deleted passes as well, bool[n]; None = nowhere. One that has
+            not ended is preferred.
 
     Returns:
         codes, int8[n]: 0 = passes every time gate, else the gate's number in `gates.GATES`; and placements, int64[n]:
@@ -64,7 +64,7 @@ def time_codes(
 def _ended(
     row_index: RowIndex, rows: Micros, as_of: Micros, window_start: Micros, window_end: Micros
 ) -> tuple[NDArray[np.int8], Micros]:
-    """The same for rows of which no placement that still stands passes: as if none had ended."""
+    """The same for rows without an open placement that passes: as if none had ended."""
     endless = replace(
         row_index,
         superseded=np.full(len(row_index.superseded), OPEN_END),
@@ -129,7 +129,7 @@ def open_grid(
 ) -> Flags:
     """Which of some rows pass every time gate under each of `c` instants, bool[c, rows]: where `time_grid` is 0.
 
-    Whether some placement passes is asked of all of them at once: nobody needs to know which one speaks for its row.
+    Whether some placement passes is asked of all of them at once: the result does not depend on which one passes.
     """
     if row_index.single and not history.any():
         return time_grid(row_index, rows, as_of, window_start, window_end) == 0

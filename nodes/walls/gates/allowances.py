@@ -21,7 +21,7 @@ def in_words(patterns: Sequence[str]) -> str:
 
 
 def most_specific(patterns: Iterable[str]) -> str:
-    """The pattern with the most characters that stand for themselves; an origin class is the least specific."""
+    """The pattern with the most literal characters; an origin class is the least specific."""
     return max(sorted(patterns), key=lambda pattern: (pattern not in ORIGIN_CLASSES, len(pattern.replace("*", ""))))
 
 

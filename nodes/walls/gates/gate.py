@@ -87,7 +87,7 @@ class Ground:
 
     seen: Mapping[str, Any]
     folder: str
-    """Where canaries stand, empty or with `/` at its end."""
+    """The folder of canaries, empty or with `/` at its end."""
     principal: str
     project: str
     zone: str
@@ -116,7 +116,7 @@ class Gate:
     """One rule of the boundary.
 
     `stops` says which rows of a segment the gate stops where the contract alone decides, `bound_stops` where a grant does;
-    None stands for "none of them". Both read the contract columns that are declared: requests with equal values of these
+    None means "none of them". Both read the contract columns that are declared: requests with equal values of these
     are judged together.
     """
 
@@ -142,7 +142,7 @@ class Gate:
     hides: bool = False
     """Whether its rows end as `hidden` rather than `rejected`."""
     number: int = 0
-    """Its place in `GATES`, from 1; 0 stands for "passed them all"."""
+    """Its place in `GATES`, from 1; 0 means "passed them all"."""
 
 
 def always(says: str) -> Callable[[Contract, Bounds], Rule]:

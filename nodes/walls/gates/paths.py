@@ -29,7 +29,7 @@ from .gate import (
 )
 
 NO_PATH = "no path"
-"""The reason of canaries without a path where the request denies a folder: nobody can say that they are not of it."""
+"""The reason of canaries without a path where the request denies a folder: they may be in it."""
 
 
 def _on(segment: SegmentColumns, globs: Sequence[str], *, pathless: bool) -> Mask:

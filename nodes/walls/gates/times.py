@@ -24,7 +24,7 @@ def _at(says: str) -> Callable[[Contract, Bounds], Rule]:
 
 
 def _standing(says: str) -> Callable[[Contract, Bounds], Rule]:
-    """What still stands, unless the mode shows history."""
+    """Text that has not ended, unless the mode shows history."""
 
     def rule(contract: Contract, bounds: Bounds) -> Rule:
         if contract["include_deleted"]:
@@ -51,7 +51,7 @@ def _another_instant(case: Case) -> Opening:
         if not ends or start < min(ends):
             spans.append((start, min(ends) if ends else None))
     if not spans:
-        return Opening(f"as_of {_instant(asked)}", "another row: this one was never valid while it stood", False)
+        return Opening(f"as_of {_instant(asked)}", "another row: this one was never valid while it existed", False)
     case.contract["as_of"] = spans[-1][0]
     said = [f"from {_instant(start)}" + (f" until {_instant(end)}" if end else " on") for start, end in spans]
     return Opening(f"as_of {_instant(asked)}", f"an as_of {' or '.join(said)}")
