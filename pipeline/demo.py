@@ -30,7 +30,6 @@ from .indexing.importing import IndexReport, IndexRequest, index_into
 from .reading.replaying import snapshot_rows
 from .reading.reports import report_of
 from .runs import RunStore, replay
-from .storage.places import at_home
 from .views.demonstration import Demonstration
 from .views.lineage import to_dot, write_picture
 from .views.refusal import refusals
@@ -237,7 +236,7 @@ def _in(settings: Settings, project: str) -> Settings:
 
 def _fresh(folder: Path) -> Path:
     """The folder, emptied of an earlier demo; anything else in it is left alone and refused."""
-    folder = at_home(folder, "--folder").resolve()
+    folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise InputError.described("a folder", "a file", f"{folder}")
     if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):

@@ -428,13 +428,23 @@ def test_a_note_begins_a_line_where_both_outputs_are_one(shop):
         ("corpus info --corpus {}", "--corpus"), ("ask default --grants {}", "--grants"),
         ("demo --folder {}", "--folder"), ("xray {snapshot} --out {}", "--out"), ("context-actions --out {}", "--out"),
         ("contract delegate {snapshot} --out {}", "--out"), ("overlay validate {}", "FILE"),
-        ("verify-answer {snapshot} {}", "ANSWER_FILE"),
+        ("verify-answer {snapshot} {}", "ANSWER_FILE"), ("run {}", "REQUESTS"), ("ask default --preset {}", "--preset"),
+        ("ask default --workspace {}", "--workspace"), ("contract preview {}", "REQUEST"), ("index {}", "PATH..."),
+        ("index --sessions {}", "--sessions"), ("index --read logs={}", "--read"), ("context open {} event:1", "LOG"),
+        ("why {snapshot} --gold {}", "--gold"), ("eval {}", "COLLECTION..."), ("ask default --weights {}", "--weights"),
     ],
 )  # fmt: skip
 def test_a_path_under_the_home_of_nobody_is_refused_by_name(shop, capsys, command: str, at: str):
     path = "~nobody-of-this-name/x"
     code, _, err = run(*command.format(path, snapshot=ask(capsys=capsys)[1]).split(), capsys=capsys)
     assert (code, err) == (2, f"error: Expected a path whose ~ is the home of a user, got {path!r} - at {at}\n")
+
+
+def test_a_path_under_the_home_of_the_user_is_read(shop, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "fields.json").write_text('{"purpose": "explain-code"}', encoding="utf-8")
+    for command in ("contract preview ~/fields.json", "ask default --preset=~/fields.json"):
+        assert run(*command.split(), capsys=capsys)[0] == 0
 
 
 def test_the_package_of_the_commands_can_be_run(shop):

@@ -16,6 +16,7 @@ from importlib import import_module
 import typer
 from typer.core import TyperGroup
 
+from .home_paths import with_home_paths
 from .options import PROFILE
 from .output import EXIT, note, print_error
 
@@ -65,7 +66,7 @@ def _application(modules: tuple[str, ...]) -> TyperGroup:
     app.callback(invoke_without_command=True)(_root)
     for module in modules:
         import_module(f".{module}", __package__).register(app)
-    return typer.main.get_group(app)
+    return typer.main.get_group(with_home_paths(app))
 
 
 def _root(

@@ -179,7 +179,7 @@ def sql(
         note_other_runs(settings)
     rows = rows_of(found)
     if as_csv:
-        emit(None, as_json=False, text=csv_table(found.column_names, (row.values() for row in rows)))
+        emit(None, as_json=False, text=csv_table(found.column_names, ([*row.values()] for row in rows)))
         return EXIT["ok"]
     emit(rows, as_json=as_json, text=write_table("", found.column_names, [list(row.values()) for row in rows]))
     return EXIT["ok"]

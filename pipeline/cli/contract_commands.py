@@ -273,13 +273,14 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     from ..requests.narrowing import PLACES, Fields
     from ..requests.presets import fields_in
     from ..runs.ids import is_snapshot
+    from ..storage.places import at_home
 
     if subject is None:
         found = Fields()
     elif is_snapshot(subject):
         found = fields_of_snapshot(settings, subject)
     else:
-        found = fields_in(subject)
+        found = fields_in(at_home(Path(subject), "REQUEST"))
     row: dict[str, Any] = {}
     without = set(found.without)
     for pair in given or ():

@@ -37,7 +37,9 @@ def _with_reader(given: str) -> tuple[str, Path]:
         from ...nodes.errors import InputError
 
         raise InputError.expected("NAME=PATH", given, "--read")
-    return name, Path(path)
+    from ..storage.places import at_home
+
+    return name, at_home(Path(path), "--read")
 
 
 def index(

@@ -96,15 +96,13 @@ def write_file(out: Path, data: bytes) -> None:
 
 
 def stored(out: Path, data: bytes) -> Path:
-    """The file of `--out` once it is written; its path may begin with `~`, and name a link or a device.
+    """The file of `--out` once it is written; its path may name a link or a device.
 
     Raises:
         InputError: it cannot be written.
     """
     from ...nodes.errors import InputError
-    from ..storage.places import at_home
 
-    out = at_home(out, "--out")
     try:
         out.write_bytes(data)
     except OSError as error:

@@ -158,9 +158,6 @@ def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
         InputError: the file cannot be written.
     """
     from ...nodes.errors import InputError
-    from ..storage.places import at_home
-
-    file = at_home(file, "--openlineage")
 
     def append(line: str) -> None:
         try:
@@ -213,7 +210,7 @@ def ask(
     ] = None,
     branch: Annotated[str | None, typer.Option(help="Branch of the code.")] = None,
     workspace: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Work tree whose uncommitted files to include.")
+        Path | None, typer.Option(metavar="DIR", help="Work tree whose uncommitted files to include.")
     ] = None,
     namespace: Annotated[str | None, typer.Option(help="Namespace inside the project.")] = None,
     test_suite: Annotated[str | None, typer.Option("--test-suite", help="Test suite.")] = None,
@@ -271,8 +268,8 @@ def ask(
     settings = settings_of(
         corpus=corpus, runs=runs, project=project, grants=grants, lanes=lanes, purpose=purpose, weights=weights
     )
-    if workspace is not None and not Path(workspace).is_dir():
-        raise InputError.expected("the folder of a work tree", workspace, "--workspace")
+    if workspace is not None and not workspace.is_dir():
+        raise InputError.expected("the folder of a work tree", str(workspace), "--workspace")
     said = {name: settings[name] for name in ("project", "purpose") if preset is None or _given(settings, name)}
     fields: dict[str, Any] = {
         "question": question,
@@ -280,7 +277,7 @@ def ask(
         **said,
         "role": role,
         "branch": branch,
-        "workspace_root": str(Path(workspace).resolve()) if workspace else None,
+        "workspace_root": str(workspace.resolve()) if workspace else None,
         "namespace": namespace,
         "test_suite": test_suite,
         "session_id": session,
@@ -301,7 +298,7 @@ def ask(
         "output_shape": shape,
         "detail": detail,
     }
-    trees = trees_around(Path.cwd()) | ({Path(workspace).resolve()} if workspace else set())
+    trees = trees_around(Path.cwd()) | ({workspace.resolve()} if workspace else set())
     opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
     with opened as retriever, named_by_flags(ASK_FLAGS, settings):
         found = retriever.retrieve(fields)

@@ -95,10 +95,9 @@ def show(
 def _validated(file: Path, validate: Any, as_json: bool) -> int:
     from ...nodes.errors import InputError
     from ..sources.jsonl import parse_json
-    from ..storage.places import at_home
 
     try:
-        data = at_home(file, "FILE").read_bytes()
+        data = file.read_bytes()
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at FILE {file}") from error
     try:

@@ -201,11 +201,10 @@ def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool)
     from ...nodes.errors import InputError
     from ..config.opening import trust_of
     from ..reading.auditing.exported_file import check_file
-    from ..storage.places import at_home
 
     if run is not None:
         raise InputError.expected("either a run or --file", f"both {run} and a file", "RUN")
-    found = check_file(at_home(file, "--file"), trust_of(settings_of()), anchor=anchor)
+    found = check_file(file, trust_of(settings_of()), anchor=anchor)
     signed = "signed with the trusted key" if found.signed else "no trusted key was given, so no signature was checked"
     lines = [f"{found.snapshot_id}: {'ok' if found.ok else 'changed'}", *(f"  {problem}" for problem in found.problems)]
     lines.append(f"  {signed}" if found.ok else f"  {FILE_HINT}")

@@ -164,10 +164,9 @@ def leak_test(
 def _text_of(file: Path) -> str:
     """The text of a file in UTF-8, or of standard input for `-`."""
     from ...nodes.errors import InputError
-    from ..storage.places import at_home
 
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else at_home(file, "ANSWER_FILE").read_bytes()
+        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
         raise InputError(f"Expected a readable file, got {error.strerror} - at ANSWER_FILE {file}") from error

@@ -133,9 +133,8 @@ def report(
     if qrels is not None:
         from ..evaluation.judgements import read_qrels
         from ..evaluation.run_quality import quality_of
-        from ..storage.places import at_home
 
-        judged = read_qrels(at_home(qrels, "--qrels"))
+        judged = read_qrels(qrels)
 
         def of_run(run: Any, requests: list[str]) -> Any:
             return quality_of(run, judged, documents, requests)
