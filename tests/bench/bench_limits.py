@@ -27,8 +27,8 @@ LIMITS = {
         "share it, and side by side they take 1.3 times the processor time of one."
     ),
     "batch/bytes": (
-        "The aim speaks of 100,000 chunks, where it is met. Projects of 10,000 rows give a request twice the candidates of "
-        "projects of 1,000, and each stands in the record with its reasons."
+        "The aim is for 100,000 chunks, where it is met. Projects of 10,000 rows give a request twice the candidates of "
+        "projects of 1,000, and the record has each of them with its reasons."
     ),
     "interactive/p50": _PER_REQUEST,
     "interactive/p99": "As above; the rest is syncing one file and its folder, and other work of the machine.",
@@ -36,12 +36,12 @@ LIMITS = {
 
 
 def limits_of(records: Iterable[Mapping[str, Any]]) -> str:
-    """The missed rows as Markdown: by how much, and what limits them; nothing where none is missed."""
+    """The missed rows as Markdown: by how much, and what limits them; empty if none is missed."""
     missed = [one for one in records if one["met"] is False]
     if not missed:
         return ""
     lines = ["## What was missed, and what limits it\n"]
     for one in missed:
         limit = LIMITS.get(one["row"], "Not looked into yet.")
-        lines.append(f"- {one['what']}: {figures_of(one)}, where the aim is {one['aim']}. {limit}")
+        lines.append(f"- {one['what']}: {figures_of(one)}; the aim is {one['aim']}. {limit}")
     return "\n".join(lines) + "\n"
