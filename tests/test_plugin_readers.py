@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plugin_package import install, settings_of
+from plugin_package import SOURCE, install, settings_of
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.indexing import importing
 from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_into
 from scoped_retrieval.pipeline.plugins import installed
+from scoped_retrieval.pipeline.sources.chunking import chunk_document
+from scoped_retrieval.pipeline.sources.file_kinds import file_kind
+from scoped_retrieval.pipeline.sources.source_reader import languages
 from small_corpus import NOON, Story
 
 
@@ -55,3 +58,36 @@ def test_files_of_a_plugin_s_language_are_cut_at_their_definitions(tmp_path, mon
         return {(one["language"], one["section"], *one["symbols"]) for one in rows}
 
     assert read(plugins="acme") == {("zig", "limit", "limit"), ("zig", "wait", "wait")}
+
+
+def test_a_plugin_cuts_what_the_package_knows_but_has_no_grammar_for(tmp_path, monkeypatch):
+    lua = SOURCE.replace('extensions=("zig",)', 'extensions=("lua", "yaml")')
+    install(tmp_path, monkeypatch, lua)
+    with languages(installed(("acme",)).readers):
+        kinds = [file_kind(path) for path in ("src/pay.lua", "docs/pay.lua", "deploy.yaml")]
+        chunks = chunk_document("pay.lua", "fn limit()\n    return 3\nfn wait()\n    pause()\n")
+    assert [(one.splitter, one.language, one.document_type) for one in kinds] == [
+        ("acme.zig", "lua", None), ("acme.zig", "lua", "example"), ("acme.zig", "yaml", "config"),
+    ]  # fmt: skip
+    assert [one.section for one in chunks] == ["limit", "wait"]
+    assert file_kind("src/pay.lua").splitter == "lines"
+
+
+@pytest.mark.parametrize(
+    ("extensions", "message"),
+    [
+        (
+            '("zig", "py")',
+            r"Expected extensions that nothing else cuts, got 'py', which this package cuts - at acme\.zig\.ext",
+        ),
+        ('("md",)', r"got 'md', which this package cuts"),
+        ('("zig", "zig")', r"got 'zig', which acme\.zig cuts"),
+        ('("Zig",)', r"Expected an extension in lower case, without a dot, got 'Zig' - at acme\.zig\.extensions"),
+        ('(".zig",)', r"got '\.zig'"),
+        ('"zig"', r"Expected a tuple, got .* - at acme\.zig\.extensions"),
+    ],
+)
+def test_a_reader_that_would_never_be_asked_is_refused(tmp_path, monkeypatch, extensions, message):
+    install(tmp_path, monkeypatch, SOURCE.replace('extensions=("zig",)', f"extensions={extensions}"))
+    with pytest.raises(InputError, match=message):
+        installed(("acme",))

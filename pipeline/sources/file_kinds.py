@@ -8,12 +8,15 @@ called `notes.txt` stays a document even where it quotes a stack trace.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
-from .source_reader import language_of
+from ...nodes.errors import InputError
+from .grammars import SPLITTERS
+from .source_reader import SourceReader, language_of
 
-__all__ = ["CLASSES", "FileKind", "file_kind"]
+__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ _CODE_NAMES = {"makefile": "make", "dockerfile": "docker", "rakefile": "ruby", "
 _MARKDOWN = frozenset(["md", "markdown", "mdx", "mkd"])
 _PROSE = frozenset(["txt", "text", "adoc", "asciidoc", "org", "tex"])
 _LOGS = frozenset(["log", "out", "err", "trace"])
+_CUT_HERE = {*_MARKDOWN, *_PROSE, *_LOGS, "rst", "rest", "csv"} | {
+    extension for extension, language in _BY_EXTENSION.items() if language in SPLITTERS
+}
+"""Extensions that no plugin reads."""
 _NOT_TEXT = _words(
     """png jpg jpeg gif bmp ico webp tif tiff svg pdf psd ai eps woff woff2 ttf otf eot mp3 mp4 ogg wav flac avi mov webm
     zip gz tgz bz2 xz zst 7z rar tar jar war whl egg so dylib dll exe o a class pyc pyo wasm bin dat db sqlite sqlite3
@@ -116,24 +123,31 @@ _GENERATED_NAME = re.compile(r"\.min\.(?:js|css|mjs)$|\.bundle\.js$|_pb2(?:_grpc
 
 def file_kind(path: str) -> FileKind:
     """The kind of the file at `path` (`/` separated, inside its source); of a language that a plugin reads, its reader's."""
-    kind = _file_kind(path)
-    if kind.splitter != "lines" or kind.language is not None or kind.content_type != "code":
-        return kind
-    reader = language_of(path.rpartition("/")[2].rpartition(".")[2].lower())
-    if reader is None:
-        return kind
-    *folders, name = path.lower().split("/")
-    of_code = _document_type(tuple(folders), name, reader.language)
-    return replace(kind, splitter=reader.name, language=reader.language, document_type=of_code, text_by_name=True)
+    return _file_kind(path, language_of(path.rpartition("/")[2].rpartition(".")[2].lower()))
+
+
+def check_extensions(readers: Iterable[SourceReader]) -> None:
+    """Refuse readers of files that this package cuts itself, and two readers of one extension: one would never be asked.
+
+    Raises:
+        InputError: such an extension.
+    """
+    taken = dict.fromkeys(_CUT_HERE, "this package")
+    for reader in readers:
+        for extension in reader.extensions:
+            if extension in taken:
+                got = f"{extension!r}, which {taken[extension]} cuts"
+                raise InputError.described("extensions that nothing else cuts", got, f"{reader.name}.extensions")
+            taken[extension] = reader.name
 
 
 @lru_cache(maxsize=65_536)
-def _file_kind(path: str) -> FileKind:
+def _file_kind(path: str, reader: SourceReader | None) -> FileKind:
     *folders, name = path.lower().split("/")
     stem, dot, extension = name.rpartition(".")
     if not dot or not stem:
         stem, extension = name, ""
-    text_by_name = extension not in _NOT_TEXT
+    text_by_name = reader is not None or extension not in _NOT_TEXT
     generated = name in _LOCK_NAMES or _GENERATED_NAME.search(name) is not None
 
     def document(splitter: str, language: str | None, kind: str = "doc") -> FileKind:
@@ -151,12 +165,12 @@ def _file_kind(path: str) -> FileKind:
         return FileKind("log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
     if extension == "csv" and (not _LOG_FOLDERS.isdisjoint(folders) or _LOG_WORDS.search(stem)):
         return FileKind("csv-log", None, "excerpt", "test-log", "workspace", generated, text_by_name)
-    language = _BY_EXTENSION.get(extension) or _CODE_NAMES.get(stem)
+    language = _BY_EXTENSION.get(extension) or (reader.language if reader else _CODE_NAMES.get(stem))
     if language is None and (extension in _PROSE or _is_prose_name(stem, extension) or "docs" in folders):
         if stem.startswith("requirements") and extension == "txt":
             return FileKind("lines", "ini", "code", "code", "workspace", generated, text_by_name, "config")
         return document("lines", None)
-    splitter = language if language in ("python", "javascript", "typescript", "tsx") else "lines"
+    splitter = reader.name if reader else language if language in SPLITTERS else "lines"
     language = "typescript" if language == "tsx" else language
     of_code = _document_type(tuple(folders), path.rpartition("/")[2], language)
     return FileKind(splitter, language, "code", "code", "workspace", generated, text_by_name, of_code)

@@ -1,6 +1,6 @@
 """The tree-sitter grammars in use, with the queries for definitions, constants and references.
 
-Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. Every grammar comes in the wheel of its language; nothing is
+Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. `_GRAMMARS` is the one list of them. Every grammar comes in the wheel of its language; nothing is
 fetched.
 
 Note: repairing text that is not of the language takes time that grows with the square of
@@ -13,10 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from tree_sitter import Language, Node, Parser, Query
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser, Query
 
-__all__ = ["Grammar", "grammar"]
+__all__ = ["SPLITTERS", "WHEELS", "Grammar", "grammar"]
 
 _FREE_STEPS = 400
 _BYTES_A_STEP = 40
@@ -136,11 +138,17 @@ _GRAMMARS = {
         _TS_FULL_REFERENCES + _JSX_REFERENCES,
     ),
 }
+SPLITTERS = frozenset(_GRAMMARS)
+"""The languages that are cut by a grammar."""
+WHEELS = tuple(sorted({module.replace("_", "-") for module, *_ in _GRAMMARS.values()}))
+"""The distributions that grammars come in."""
 
 
 @cache
 def grammar(splitter: str) -> Grammar:
-    """The grammar of a splitter: python, javascript, typescript or tsx."""
+    """The grammar of a splitter, one of `SPLITTERS`."""
+    from tree_sitter import Language, Parser, Query  # only where a file is cut: an `ask` loads no parser
+
     module, function, definitions, references = _GRAMMARS[splitter]
     language = Language(getattr(import_module(module), function)())
     return Grammar(Parser(language), Query(language, definitions), Query(language, references))

@@ -14,14 +14,13 @@ from importlib.metadata import version
 
 from ..line.code_digest import sources_below
 from ..redaction.masking import REDACTOR
+from .grammars import WHEELS
 
 __all__ = ["reader_digest"]
 
 _FOLDERS = ("nodes", "pipeline.sources", "pipeline.redaction", "pipeline.corpus")
 _VECTORS = "pipeline.line.encoders"
-_LIBRARIES = (
-    "PyYAML", "markdown-it-py", "tree-sitter", "tree-sitter-javascript", "tree-sitter-python", "tree-sitter-typescript",
-)  # fmt: skip
+_LIBRARIES = ("PyYAML", "markdown-it-py", "tree-sitter", *WHEELS)
 
 
 @lru_cache(maxsize=2)

@@ -40,6 +40,13 @@ class SourceReader:
             raise InputError.described("either `read` or `outline`", "both or neither", self.name)
         if (self.outline is None) != (not self.extensions):
             raise InputError.described("`extensions` with `outline`", "one without the other", self.name)
+        if not isinstance(self.extensions, tuple):
+            raise InputError.of_kind("a tuple", self.extensions, f"{self.name}.extensions")
+        for extension in self.extensions:
+            if extension != extension.lower().strip("."):
+                raise InputError.expected(
+                    "an extension in lower case, without a dot", extension, f"{self.name}.extensions"
+                )
 
     @property
     def language(self) -> str:
@@ -52,7 +59,7 @@ _LANGUAGES: ContextVar[dict[str, SourceReader] | None] = ContextVar("languages",
 
 @contextmanager
 def languages(readers: Iterable[SourceReader]) -> Iterator[None]:
-    """Files of these readers' extensions are cut by them in the meantime; a kind of file that the package knows stays its own."""
+    """Files of these readers' extensions are cut by them in the meantime."""
     token = _LANGUAGES.set({extension: one for one in readers for extension in one.extensions} or None)
     try:
         yield
