@@ -359,7 +359,7 @@ def _segments(
     printed = np.insert(printed, ends, 3 * rows + np.arange(count))
     starts_at = np.zeros(count + 1, dtype=np.int64)
     starts_at[1:] = ends + np.arange(1, count + 1)
-    # A nonce stands where an item opens a fence and where one closes it; elsewhere neighbors grow together.
+    # A nonce is put where an item opens a fence and where one closes it; elsewhere neighboring parts are joined.
     cut = np.stack([np.zeros(rows, bool), item.opens, item.closes], axis=1).ravel()
     cut = np.insert(cut, ends, False)
     cut[starts_at[:-1]] = True

@@ -207,7 +207,7 @@ def _shown_rules(
 
     alone = np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)
     noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
-    # A claim beside its rivals is disputed no less than one that stands alone.
+    # A claim beside its rivals is disputed no less than one without them.
     noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
     disagree, message = rivals(ids, candidates, verdicts, selected, evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)

@@ -113,7 +113,7 @@ def decision_columns(
         flat(verdicts["decided_by"]), flat(verdicts["reason_code"]),
         take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
     ]  # fmt: skip
-    # Candidates share some dozens of fates: each is worked out once, in Python, and taken for all of its rows.
+    # Candidates share some dozens of outcomes: each is computed once, in Python, and used for all of its rows.
     first, of = distinct_rows(codes_of([pa.array(step), *said]))
     words = (column.take(pa.array(first)).to_pylist() for column in said)
     fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]

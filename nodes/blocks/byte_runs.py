@@ -126,7 +126,7 @@ def _of_bytes(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, 
     after[:-1], after[-1] = kind[1:], _NONE
     after[of_unit[1:] - 1] = _NONE
     first, behind, size = kind[of_unit], after[of_unit], length[of_unit]
-    # The space of the margin lengthens an indentation, joins a word, capitals or signs, or stands alone.
+    # The space of the margin lengthens an indentation, joins a word, capitals or signs, or is alone.
     wider = _run_tokens(first, behind, size + 1) - _run_tokens(first, behind, size)
     margin = 1 + np.where(first >= _SPACE, wider, ~_JOINED[first])
     tokens = np.add.reduceat(_run_tokens(kind, after, length), of_unit) + opens * margin

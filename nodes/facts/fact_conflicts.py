@@ -66,7 +66,7 @@ def rivals(
     of, field, value, currency = _stated(gathered(evidence["text"], row[at]), memory)
     entity = pc.if_else(pa.array(memory), "", pc.utf8_lower(pc.fill_null(gathered(evidence["entity"], row[at]), "")))
     project, user = (pc.fill_null(gathered(evidence[name], row[at]), "") for name in ("owner_project", "owner_user"))
-    # A record is of its entity whoever keeps it; a memory is of those who remember.
+    # A record belongs to its entity, whoever owns it; a memory belongs to its owner.
     user = pc.if_else(pa.array(memory), user, "")
     owner = positions(candidates["request_id"], ids)[at]
     known = entity.dictionary_encode()

@@ -87,7 +87,7 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     # Where one value of a line agrees with a field, the line's other values of that kind are not about it.
     cell = (values.line[value] * max(facts.num_rows, 1) + fact) * len(KINDS) + values.kind[value]
     named &= same | ~np.isin(cell, cell[same & named])
-    # Of several records, a text that names none can be held against no certain one: it agrees, or nothing is said.
+    # With several records, a text that names none of them cannot contradict a certain one: it agrees, or is not checked.
     guessed, width = named & silent[pair], int(record.max(initial=0)) + 1
     asked = np.unique(value[guessed] * width + record[fact[guessed]]) // width
     named &= same | ~guessed | (np.bincount(asked, minlength=len(values.kind))[value] < 2)

@@ -63,7 +63,7 @@ PATTERNS = (
     (
         "date",
         r"\b(\d{1,2}(?:/\d{1,2}/|-\d{1,2}-)(?:\d{4}|\d{2}))\b",
-    ),  # of a year in two digits nobody knows the century
+    ),  # a year of two digits has no certain century
     ("date", rf"\b(\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_NAMED}))\b"),  # nor of a day which year it is in
     ("date", rf"\b((?:{_NAMED})\.? \d{{1,2}}(?:st|nd|rd|th)?)\b"),
     ("date", r"\b(\d{1,2}\.\d{1,2}\.\d{4})\b"),

@@ -75,7 +75,7 @@ def recall_expansion(
             tables, followed, known, lambda scope, own, local: _all_links(scope, own, local, postings, placements)
         ),
     )
-    # Any hit may be selected, also one that stands beside a seed: the rivals of all of them come in.
+    # Any hit may be selected, also one beside a seed: the rivals of all of them come in.
     shown = Found.concat([seeds, others])
     rivals = best_found(
         tables, _followed(tables, shown, known, lambda scope, own, _: _linked(scope, own.row, postings, _RIVALS))

@@ -182,7 +182,7 @@ def _edges(
     entry, target, kind, group, placement = (column[kept] for column in (entry, target, kind, group, placement))
     if not len(entry):
         return entry, target, kind, np.empty(0)
-    # Of a document that is cited or imported the first row stands for it.
+    # A document that is cited or imported is represented by its first row.
     line = integers(gathered(placements["line_start"], placement).fill_null(0))
     named = kind <= EDGES.index("import")
     page = np.where(named, scope.document[target], len(scope.rows) + target)

@@ -48,7 +48,7 @@ def _suffixes(paths: pa.Array) -> Ragged:
     path = np.repeat(np.arange(len(counts)), counts)
     name = begin[np.cumsum(counts) - 1] if len(counts) else begin
 
-    dots = np.append(np.flatnonzero(data == _DOT), -1)  # the one at the end stands for none
+    dots = np.append(np.flatnonzero(data == _DOT), -1)  # the last one means none
     dot = dots[np.searchsorted(dots[:-1], offsets[1:]) - 1]
     ended = np.flatnonzero(dot > name)
     order = np.argsort(np.concatenate([path, ended]), kind="stable")

@@ -77,7 +77,7 @@ class Worth(Judgment):
         rule = np.flatnonzero(self.of("user_goal", "active_constraint"))
         event = pc.replace_substring_regex(flat(self.sources["reference"]).take(pa.array(rule)), r"^event:", "")
         said = flat(self.sources["text"]).take(pa.array(rule))
-        # The whole goal: what is pasted into it stands in the input as well.
+        # The whole goal: text that is pasted into it is in the input as well.
         goal = flat(self.states["user_goal"]).take(pa.array(self.turn[rule]))
         said = pc.if_else(pa.array(self.of("user_goal")[rule]), goal, said)
         whole = joined(event, said, between="\n")

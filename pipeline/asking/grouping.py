@@ -52,7 +52,7 @@ class Grouped(Generic[Asked, Answer]):
             while self._leads(call, lambda: call.done):
                 self._settle([one for one in list(self._line) if not one.done][: self._most])
                 self._pass_on(call)
-        finally:  # answered, or interrupted: then nobody may answer who is gone, and the others keep their places
+        finally:  # answered, or interrupted: then its thread must not be answered, and the others keep their places
             self._line.remove(call)
             self._pass_on(call)
         if isinstance(call.answer, Exception):

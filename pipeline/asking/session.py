@@ -224,7 +224,7 @@ class Session:
                 wrote = Timing(WRITING, began, time.perf_counter_ns())
                 found = replace(found, timings=(*passed.timings, wrote))
                 found = self._captured(found, live, name, tables)
-        except RunTakenError:  # somebody else has the run: this one and those after it are asked in another
+        except RunTakenError:  # another process has the run: this request and those after it are asked in another run
             self._leave()
             yield from self._again(asked)
             return

@@ -66,7 +66,7 @@ def connect(
         server = clients.Server(command, args, environ)
         text = clients.changed(client, server, standing, path)
     if write and text != standing:
-        linked = path.resolve()  # a link to where somebody keeps their configurations stays one
+        linked = path.resolve()  # a link to a folder of configurations stays a link
         make_folders(linked.parent)
         write_atomic(linked, text.encode(), private=standing is None and declared.home)
     missing = _missing(settings)

@@ -170,6 +170,6 @@ def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
             return f"{command} completes the run"
         if stands(head_file(settings)):
             return f"its generation is gone: {command} ends it with what was answered"
-    except (ScopedRetrievalError, OSError, KeyError, TypeError):  # whoever resumes it is told what is wrong
+    except (ScopedRetrievalError, OSError, KeyError, TypeError):  # `run --resume` reports what is wrong
         pass
     return f"{command} completes the run, or ends it if its generation is gone"

@@ -253,7 +253,7 @@ def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "")
 
             [(name, given)] = shown_row({name: given}).items()
             _of_file(name, given, file, kind, within)
-            # A URL was refused, and what stands for it would pass as a path.
+            # A URL was refused, and its replacement would pass as a path.
             expected = error.message.partition(", got ")[0]
             raise InputError(f"{expected}, got {given!r} - at {file}: {within}{name}", hint=error.hint) from None
     return values

@@ -218,7 +218,7 @@ def _go_test(lines: list[str]) -> tuple[str, str] | None:
     told = [n for n, line in enumerate(lines) if _GO_SAID.match(line)]
     if not failed or not told:
         return None
-    said = next((n for n in told if n > failed[0]), told[-1])  # with -v it stands before
+    said = next((n for n in told if n > failed[0]), told[-1])  # with -v it comes before
     test = max((n for n in failed if n < said), default=failed[0])
     name = _GO_FAILED.match(lines[test])
     return f"{name['test'] if name else ''} at {lines[said].strip()}", _around(lines, [test, said])

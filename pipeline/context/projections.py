@@ -77,7 +77,7 @@ def project_log(
         turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
-    # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` stands for them.
+    # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` replaces them.
     return replace(found, beyond=None) if every else found
 
 

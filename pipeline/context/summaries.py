@@ -125,7 +125,7 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
         and (told := _told(style, line)) is not None
         and not (cut and told == "passed" and line.startswith(_OF_A_PART.get(style, "\n")))
     ]
-    if not several:  # of pytest the last one stands for all
+    if not several:  # of pytest the last one covers all
         last = next((n for n in range(len(said) - 1, -1, -1) if said[n][0] == "pytest"), 0)
         said = [each for n, each in enumerate(said) if each[0] != "pytest" or n == last]
     outcomes = {told for _, told in said}

@@ -97,7 +97,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         return _of_caller(settings, run, snapshot_id, decisions, evidence)
     try:
         corpus = pinned_corpus(settings, run)
-    except StoreError:  # erased or cleaned away since: what the run recorded stands
+    except StoreError:  # erased or removed since: the record of the run counts
         if recorded := [row for row in decisions if evidence in (row["evidence_id"], row["path"])]:
             return [_decided(row) for row in recorded]
         raise

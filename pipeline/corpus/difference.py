@@ -104,7 +104,7 @@ def _matched(came: pa.Table, old: pa.Table, now: datetime) -> tuple[dict[str, ND
     for name, values in ends.items():
         values[match[closing]] = micros(came[name], OPEN_END)[closing]
 
-    # Text that stood in this place before and ended: it is back since `now`, unless it says that it came back later.
+    # Text that was in this place before and ended: it is back since `now`, unless the row gives a later time.
     old_end = np.minimum(ends["superseded_at"], ends["deleted_at"])
     latest = np.argsort(-old_end, kind="stable")
     before = _first(place, old_place.take(pa.array(latest)), ~old_open[latest])

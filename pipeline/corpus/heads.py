@@ -205,7 +205,7 @@ def chain(path: Place) -> list[Head]:
     try:
         now = checked_pointer(path).head
     except (FileNotFoundError, ValueError):
-        now = None  # reported by whoever opens the corpus
+        now = None  # reported when the corpus is opened
     return [*found, now] if now is not None and now.number == len(found) + 1 else found
 
 

@@ -63,7 +63,7 @@ class Corpus:
         with taken(path, "use another folder or fix the permissions."):
             make_folders(path)
             with locked(path):
-                _expect_none(heads)  # somebody else may have made it, and published, since
+                _expect_none(heads)  # another process may have created it, and published, since
                 for folder in ("packs", "generations"):
                     make_folders(path / folder, path)
                 keep_out(path)
@@ -220,7 +220,7 @@ class Corpus:
             touched = sources_of(rows) | {(owner, source) for owner in projects for source in complete_sources}
             carry_readings(self.path, before, self.generation, touched, readings or {})
             if encoder is not None:
-                with suppress(OSError):  # published already; whoever writes next removes them
+                with suppress(OSError):  # published already; the next writer removes them
                     forget_pieces(self.path)
         return replace(report, erased_rows=erased)
 

@@ -44,7 +44,7 @@ def expect_writable(path: Place) -> None:
         StoreError: it may not.
     """
     if isinstance(path, ObjectPlace):
-        return  # whoever reads one is told by the store; it has no cheaper question than a put
+        return  # a read reports errors of the store itself; there is no cheaper check than a put
     with taken(path, "use another folder or fix the permissions; nothing was read."):
         folder = next(each for each in (path, *path.parents) if each.exists())
         TemporaryFile(dir=folder).close()

@@ -105,7 +105,7 @@ def _run(
     waiting, flying = list(reversed(shards)), dict[Future[int], int]()
     try:
         while waiting or flying:
-            # One more than there are workers: nobody idles, and an interrupt does not wait long.
+            # One more than there are workers: none is idle, and an interrupt does not wait long.
             while waiting and len(flying) <= workers:
                 shard = waiting.pop()
                 with _as_workers_begin():

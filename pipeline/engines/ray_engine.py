@@ -102,7 +102,7 @@ class RayEngine:
                         _result(ray, reference, job.staged.run_id, flying[reference])
                         yield flying.pop(reference)
             finally:
-                # Whoever resumes the run must not meet a worker that still writes it. Nothing is cancelled: what is in
+                # A resumed run must not be written by a worker of this one. Nothing is cancelled: what is in
                 # flight counts when it is done, and Ray aborts the whole process where a task ends while it is cancelled.
                 if flying:
                     ray.wait(list(flying), num_returns=len(flying))

@@ -42,7 +42,7 @@ class QueryVectors:
         if new:
             self.known.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
         for text in wanted:
-            self.known[text] = self.known.pop(text)  # the latest used stand last
+            self.known[text] = self.known.pop(text)  # the most recently used are last
         for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:
             del self.known[text]
         return np.stack([self.known[text] for text in texts])

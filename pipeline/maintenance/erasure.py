@@ -143,7 +143,7 @@ def erase(
     if questions or (questions is None and (user or project)):
         asked = Asked(settings.principal, audited, user, project, shown=bool(source or evidence))
     unheld = None
-    if user is None:  # whose a row was that is no longer there, nobody can say
+    if user is None:  # the owner of a row that is gone is unknown
         unheld = Unheld(
             Asked(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
         )
@@ -151,7 +151,7 @@ def erase(
         raise _nothing(selection, asked)
     generations = 0
     if stored and not dry_run:
-        # With those of erasures that were broken off, which are somebody else's to count.
+        # Includes ids of interrupted erasures, which are not counted here.
         ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
     # Opened after the receipt was written: what is stored later asks for receipts first.
     store = runs_of(settings) if entries(settings["runs"]) else None

@@ -297,7 +297,7 @@ def _finder(rule: Rule, accept: Callable[[re.Match[str]], bool]) -> _Finder:
                 named = "s" in rule.pattern.groupindex and match["s"] is not None
                 start, end = match.span("s") if named else match.span()
                 # Some patterns stop at a fixed length; the rest of the word belongs to the secret.
-                yield start, end if named else _WORD.match(text, end).end(), rule.kind  # type: ignore[union-attr]  # a word starts there: it was just found
+                yield start, end if named else _WORD.match(text, end).end(), rule.kind  # type: ignore[union-attr]  # a word starts there: it was found above
 
     return _Finder(_re2(rule.pattern), find)
 

@@ -117,7 +117,7 @@ def globs(value: Any, at: str) -> list[str]:
 
 def _glob(pattern: str, at: str) -> str:
     if "[REDACTED:" in pattern:
-        return pattern  # the door refuses a secret in words of its own
+        return pattern  # a secret is refused on arrival, with a message of its own
     if (glob := path_glob(pattern)) is None:
         raise InputError.described("a glob such as src/keys/ or **/*.pem", "another form", at, hint=GLOBS)
     return glob

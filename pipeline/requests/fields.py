@@ -199,7 +199,7 @@ def _nearest(parent: str, leaf: str) -> str:
         near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
         return f"did you mean {near[0]}?" if near else ""
     fields = sorted({*GROUPS[group], *(alias for alias, field in ALIASES.items() if field in GROUPS[group])})
-    if group == "weights":  # the columns have a prefix that nobody writes in the group
+    if group == "weights":  # the columns have a prefix that is left out in the group
         fields, leaf = [name.removeprefix("weight_") for name in fields], leaf.removeprefix("weight_")
     near = difflib.get_close_matches(leaf, fields, n=1)
     return f"did you mean {group}.{near[0]}?" if near else f"{group} has {', '.join(fields)}"

@@ -203,7 +203,7 @@ def _parquet_row(table: pa.Table, file: str, number: int) -> Row:
 
 
 def _csv(data: bytes, file: str) -> list[Row]:
-    text = data.decode("utf-8", "surrogateescape")  # what is no UTF-8 stays apart until its row is known
+    text = data.decode("utf-8", "surrogateescape")  # invalid UTF-8 is kept until its row is known
     lines = list(io.StringIO(text, newline=""))
     limit = csv.field_size_limit(
         max(len(text), 1)

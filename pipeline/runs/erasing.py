@@ -136,7 +136,7 @@ def erase_evidence(
             else:
                 _remove_remains(store, run_id, logged, done, dry_run=dry_run)
     if not dry_run:
-        forget_listings(store.path)  # whoever listed in the meantime may have kept what is gone now
+        forget_listings(store.path)  # a concurrent listing may have cached removed rows
     return done
 
 

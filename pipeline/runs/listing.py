@@ -63,7 +63,7 @@ def listed(run: Run) -> pa.Table:
     found = found.replace_schema_metadata({_OWN: run.format or ""})
     with suppress(OSError, ScopedRetrievalError):  # a folder that cannot be written to is listed more slowly
         _keep(file, found, stamp)
-        if _stamp(run.folder, files) != stamp:  # somebody erased from it in the meantime: what was read must not stay
+        if _stamp(run.folder, files) != stamp:  # an erasure ran in the meantime: rows that were read must not be cached
             file.unlink(missing_ok=True)
     return found
 

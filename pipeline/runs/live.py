@@ -133,7 +133,7 @@ class LiveRun:
                 make_folders(self.folder / "live", self.store.path)
                 self._lineage_sha256 = write_json(self.folder / "lineage.json", self._lineage, sync=True)
                 stored |= stored_tables(self._inputs, [TABLES[name] for name in PER_RUN])
-            confirmed()  # whoever erases from now on sees the run, and waits for its lock
+            confirmed()  # from now on, an erasure sees the run and waits for its lock
             sha256 = write_live(path, stored, None if self.number else self._settings, took)
         self._confirm()
         line = {"file": file, "sha256": sha256, "lineage_sha256": self._lineage_sha256, **log_fields(stored)}
@@ -153,7 +153,7 @@ class LiveRun:
         """Leave nothing of a snapshot where this raises."""
         try:
             yield
-        except Exception:  # whatever it was: the caller is told that there is no snapshot
+        except Exception:  # after any error, the snapshot is reported as not written
             with suppress(OSError):
                 self._take_back(path)
             raise

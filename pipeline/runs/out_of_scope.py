@@ -116,7 +116,7 @@ def capture(runs: Place, run_id: str, part: str, tables: Mapping[str, pa.Table],
             keep_captured(runs, run_id, part, out_of_scope(tables, line, everywhere))
         except StoreError:
             raise
-        except Exception as error:  # rows that nobody else reads may be damaged in any way
+        except Exception as error:  # rows that are read nowhere else may be damaged in any way
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise StoreError(f"Expected to keep a capture, got {why} - at {run_id}") from error
 

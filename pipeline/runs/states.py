@@ -128,7 +128,9 @@ def broken_off(store: RunStore, run: Run, logged: Collection[str]) -> bool:
         return False
     with suppress(OSError), locked(store.lock_of(run.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
         return _left(run.folder, run.run_id in store.log.named("run"))
-    return _left(run.folder, run.run_id in store.log.named("run"))  # written for long, or nobody can lock it here
+    return _left(
+        run.folder, run.run_id in store.log.named("run")
+    )  # being written for long, or it cannot be locked here
 
 
 def _left(folder: Place, logged: bool) -> bool:

@@ -108,7 +108,7 @@ def verify(
     if not report.ok and report.status != "missing":
         with suppress(OSError), locked(store.lock_of(report.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
             return _verified(store, run_id, anchor, None)
-        again = _verified(store, run_id, anchor, None)  # somebody writes it for long, or nobody can here
+        again = _verified(store, run_id, anchor, None)  # being written for long, or it cannot be locked here
         return replace(again, problems=tuple(one for one in again.problems if one in report.problems))
     return report
 

@@ -77,7 +77,7 @@ class Guard:
             answered_with, problem = problem_of(error, trace_id)
             if answered_with >= 500:
                 LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
-                if "principal" not in state:  # nobody in particular is told where files are
+                if "principal" not in state:  # places of files are not disclosed without a principal
                     problem = problem.model_copy(update={"message": "Expected grants that can be read, got others"})
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
             if isinstance(error, RefusedError) and error.retry_after is not None:

@@ -225,7 +225,7 @@ class Known:
         paths = pa.array([path for path in self._read if path not in counts], pa.string())
         secret = set(paths.filter(pc.not_equal(redact_column(paths)[0], paths)).to_pylist())
         if not self._usable or not counts.keys() <= self._seen or (secret and self._commits):
-            return None  # rows of a path that was masked, or that nobody followed
+            return None  # rows of a path that was masked, or that was not followed
         paths = dict(self.standing)
         for path, reading in self._read.items():
             rows, places, masked = counts.get(path, Counts())

@@ -147,7 +147,7 @@ class Lease:
             except FileExistsError:
                 if self._read(self.number).get("owner") != self.owner:
                     continue
-            # Whoever listed before older numbers were removed may have made one of those again.
+            # A process that listed before older numbers were removed may have created one of those again.
             if self._newest() == self.number:
                 break
             self._object(self.number).unlink(missing_ok=True)

@@ -24,7 +24,7 @@ def rewound(records: Sequence[Record], by_user: Callable[[Record], bool]) -> set
     place = {record["uuid"]: number for number, record in enumerate(records) if isinstance(record.get("uuid"), str)}
     before = {number: _before(records[number], place) for number in sorted(place.values())}
     tree: dict[int, int] = {}
-    for number, parent in before.items():  # a record stands behind the one that it names
+    for number, parent in before.items():  # a record follows the one that it names
         tree[number] = number if parent is None else tree.get(parent, number)
     linked = next((number for number, parent in before.items() if parent is not None), len(records))
     begun = max((n for n in before if n > linked and _begins(records[n]) and by_user(records[n])), default=0)

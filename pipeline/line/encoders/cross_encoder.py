@@ -193,7 +193,7 @@ class PairScores:
         if new:
             self.known.update(zip(new, self.model.scores(new).tolist(), strict=True))
         for pair in wanted:
-            self.known[pair] = self.known.pop(pair)  # the latest used stand last
+            self.known[pair] = self.known.pop(pair)  # the most recently used are last
         for pair in list(self.known)[: max(0, len(self.known) - max(PAIRS_KEPT, len(wanted)))]:
             del self.known[pair]
         return np.array([self.known[pair] for pair in pairs], dtype=np.float64)

@@ -93,7 +93,7 @@ class Endpoint:
         self, path: str, body: Mapping[str, Any] | None, number: int
     ) -> tuple[dict[str, Any] | ModelError, float | None]:
         """The answer; or an error, and how long to wait before the next try, None if another one is of no use."""
-        from http.client import HTTPException  # here: where nobody asks a server, nobody waits for the imports of HTTP
+        from http.client import HTTPException  # here: without a server, the imports of HTTP need not be loaded
         from urllib.error import HTTPError, URLError
         from urllib.request import Request
 
