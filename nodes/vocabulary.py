@@ -214,60 +214,30 @@ STAGES = Vocabulary(
     "stage",
     ("resolve", "plan", "recall", "gate", "merge", "rank", "select", "pack", "trim", "cite", "snapshot", "project"),
 )
-REASON_CODES = Vocabulary(
-    "reason_code",
-    (
-        "selected",
-        "out_of_scope_project",
-        "out_of_scope_source",
-        "denied_source",
-        "out_of_scope_path",
-        "denied_path",
-        "denied_zone",
-        "not_owner",
-        "not_principal",
-        "wrong_namespace",
-        "not_model_visible",
-        "redacted",
-        "wrong_branch",
-        "wrong_workspace",
-        "wrong_test_suite",
-        "level_excluded",
-        "after_as_of",
-        "before_window",
-        "after_window",
-        "superseded",
-        "deleted",
-        "not_yet_valid",
-        "expired",
-        "lifecycle_excluded",
-        "unverified_cap",
-        "authority_not_accepted",
-        "authority_below_min",
-        "role_mismatch",
-        "forbidden_source",
-        "safety_blocked",
-        "stopped_by_plugin",
-        "stale",
-        "duplicate",
-        "near_duplicate",
-        "merged",
-        "low_score",
-        "below_overlap_floor",
-        "diversity_cut",
-        "conflict_downrank",
-        "source_cap",
-        "budget_items",
-        "budget_tokens",
-        "budget_part",
-        "not_recalled",
-        "lane_failed",
-        "wall_disagreement",
-        "superseded_by_sot",
-        "citation_unresolved",
-    ),
-    {"budget_cut": "budget_tokens", "forbidden": "forbidden_source", "not_yet": "not_yet_valid"},
+PLAIN_REASONS = (
+    "selected",
+    "redacted",
+    "unverified_cap",
+    "stopped_by_plugin",
+    "stale",
+    "duplicate",
+    "near_duplicate",
+    "merged",
+    "low_score",
+    "below_overlap_floor",
+    "diversity_cut",
+    "conflict_downrank",
+    "source_cap",
+    "budget_items",
+    "budget_tokens",
+    "budget_part",
+    "not_recalled",
+    "lane_failed",
+    "wall_disagreement",
+    "superseded_by_sot",
+    "citation_unresolved",
 )
+"""Reasons that no gate gives; a gate declares its own."""
 CITATION_STYLES = Vocabulary("citation_style", ("inline", "footnote", "bundle_only"), {"bundle-only": "bundle_only"})
 FRESHNESS = Vocabulary("freshness", ("fresh", "aging", "stale", "undated"))
 AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
@@ -285,7 +255,5 @@ SCORE_TERMS = (*named("plain", "turn", "role", "cross_encoder", "file"), *FEEDBA
 in the order they are added."""
 PURPOSE_TERMS = named("turn", "cross_encoder", "file")
 """Score classes that only a purpose weighs, under a role as well."""
-OPTIONAL_TERMS = (*PURPOSE_TERMS, *FEEDBACK_TERMS)
-"""Score classes that a policy may leave out, and then weighs 0. Feedback has no share of a role's four weights (S4.16)."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """Score classes that a purpose weighs, and a request: the others are a role's alone."""

@@ -10,7 +10,7 @@ import pytest
 from scoped_retrieval.nodes import audit_snapshot
 from scoped_retrieval.nodes.audit import decision_rules
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.nodes.vocabulary import OUTCOMES, REASON_CODES, STAGES
+from scoped_retrieval.nodes.vocabulary import OUTCOMES, STAGES
 from scoped_retrieval.nodes.walls.gates import GATES
 from selection_line import line
 
@@ -316,5 +316,5 @@ def test_every_word_of_a_decision_is_one_of_its_closed_list():
     stages = {"gate", "rank", "select", "pack", "trim", "cite", "project", *decision_rules.PACK_STAGES.values()}
     reasons = {"selected", *(gate.reason_code for gate in GATES), *decision_rules.WORDS, *decision_rules.PACK_RULES}
     assert stages <= set(STAGES.values)
-    assert reasons | set(decision_rules.BUDGET_REASONS.values()) <= set(REASON_CODES.values)
+    assert reasons | set(decision_rules.BUDGET_REASONS.values()) <= set(decision_rules.REASON_CODES.values)
     assert OUTCOMES.values == ("selected", "hidden", "rejected")

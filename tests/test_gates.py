@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from scoped_retrieval.nodes.audit.decision_rules import REASON_CODES
 from scoped_retrieval.nodes.tables import CONTRACTS, EVIDENCE
-from scoped_retrieval.nodes.vocabulary import REASON_CODES
+from scoped_retrieval.nodes.vocabulary import PLAIN_REASONS
 from scoped_retrieval.nodes.walls import second_wall, second_wall_patterns
 from scoped_retrieval.nodes.walls.gates import GATES, HIDING, NUMBER, Gate
 
@@ -21,7 +22,7 @@ def test_access_gates_come_first_and_time_gates_last():
 @pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
 def test_a_gate_has_everything_that_belongs_to_it(gate: Gate):
     assert gate.doc and gate.explain and gate.remedy and gate.canaries
-    assert gate.reason_code in REASON_CODES
+    assert gate.reason_code in REASON_CODES and gate.reason_code not in PLAIN_REASONS, "declared once, by the gate"
     assert set(gate.columns) <= set(EVIDENCE.columns)
     assert set(gate.contract_columns) <= set(CONTRACTS.columns)
     assert (gate.stops is None) == (gate.gate_class == "time" or gate.name in ("project", "owner"))

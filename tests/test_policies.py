@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 import yaml
 from scoped_retrieval.nodes.errors import PolicyError
+from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import KIND_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from scoped_retrieval.nodes.vocabulary import (
     EVIDENCE_KINDS,
@@ -127,6 +128,15 @@ def test_a_file_of_the_users_folder_replaces_one_purpose_whole(folder):
     assert own.purpose_policies["version"].to_pylist()[:3] != own.purpose_policies["version"].to_pylist()[1:]
 
 
+def test_a_policy_weighs_a_term_that_it_leaves_out_0_unless_a_role_shares_a_weight_out_to_it(folder):
+    shared = {term.name for term in TERMS if term.share}
+    left_out = [name for name in yaml.safe_load(FIX_TEST)["weights"] if name not in shared]
+    assert {"diversity", "scope"} < set(left_out)
+    write(folder, changed(**dict.fromkeys([f"weights__{name}" for name in left_out])))
+    (own,) = (row for row in load_policies(folder).purpose_policies.to_pylist() if row["purpose"] == "fix-test")
+    assert {name for name in own if name.startswith("weight_") and own[name]} <= {f"weight_{name}" for name in shared}
+
+
 def test_an_empty_folder_changes_nothing(folder):
     assert load_policies(folder).digest == load_policies().digest
 
@@ -150,6 +160,7 @@ def test_an_empty_folder_changes_nothing(folder):
         ({"weights__semantic": -1}, r"Expected a number from 0 to 100, got -1 - at .*: weights.semantic"),
         ({"weights__semantic": math.nan}, r"Expected a number from 0 to 100, got nan - at"),
         ({"weights__semantic": "much"}, r"Expected a number from 0 to 100, got 'much' - at"),
+        ({"weights__semantic": None}, r"Expected a value, got nothing - at .*: weights.semantic"),
         ({"kinds__code": None}, r"Expected a value, got nothing - at .*: kinds.code"),
         (
             {"kinds__code__actionability": 1.5},

@@ -22,7 +22,7 @@ from ..columns.keys import (
     truth,
 )
 from ..columns.list_columns import flattened
-from ..vocabulary import OUTCOMES, REASON_CODES, STAGES
+from ..vocabulary import OUTCOMES, PLAIN_REASONS, STAGES, Vocabulary
 from ..walls.gates import GATES, HIDING
 from ..walls.gates.gate import PLUGIN_REASON
 
@@ -66,6 +66,8 @@ WORDS = {
     "wall_disagreement": "the two walls disagree, so nothing of this request is shown",
     PLUGIN_REASON: "a gate of a plugin stops it, the one that decided",
 }
+REASON_CODES = Vocabulary("reason_code", (*dict.fromkeys(gate.reason_code for gate in GATES), *PLAIN_REASONS))
+"""Every reason that a decision may give: a gate declares its own."""
 REASON_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES} | WORDS
 """Reasons in words: the rule that a row did not meet."""
 

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....nodes.errors import PolicyError
+from ....nodes.score_terms import TERMS
 from ....nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ....nodes.vocabulary import (
     AUTHORITY,
@@ -30,7 +31,6 @@ from ....nodes.vocabulary import (
     MASKS,
     MERGE_POLICIES,
     MODES,
-    OPTIONAL_TERMS,
     OUTPUT_SHAPES,
     PURPOSES,
     REQUIRED_EVIDENCE,
@@ -56,8 +56,8 @@ _BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverif
            "max_chunk_tokens", "withheld_k")  # fmt: skip
 _WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """The terms of a role are weighed by the role alone: without one they are 0."""
-_NEEDED_WEIGHTS = tuple(name for name in _WEIGHTS if name not in OPTIONAL_TERMS)
-"""A policy that does not weigh one of the others weighs it 0."""
+_NEEDED_WEIGHTS = tuple(term.name for term in TERMS if term.share and term.name in _WEIGHTS)
+"""Those that a role's four weights are shared out to. A policy that does not weigh one of the others weighs it 0."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
 SCHEMA_VERSION = 1
 """Of policy files; see `docs/versions.md`."""
@@ -207,7 +207,6 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
 def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
     weights = fields["weights"].fields(_WEIGHTS, required=_NEEDED_WEIGHTS)
-    others = {name: weights.pop(name).optional(lambda item: item.number(0, 100)) or 0.0 for name in OPTIONAL_TERMS}
     return (
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
@@ -218,8 +217,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
             "mask": fields["mask"].words(MASKS) or None,
         }
         | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
-        | {f"weight_{name}": item.number(0, 100) for name, item in weights.items()}
-        | {f"weight_{name}": weight for name, weight in others.items()}
+        | {f"weight_{name}": item.optional(lambda one: one.number(0, 100)) or 0.0 for name, item in weights.items()}
     )
 
 
