@@ -18,8 +18,10 @@ counts, never evidence or query text. A refusal is not an error: it is a row wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
+from pathlib import PurePath
+from typing import Any
 
 __all__ = [
     "AccessError",
@@ -33,6 +35,7 @@ __all__ = [
     "ScopedRetrievalError",
     "StoreError",
     "VerificationError",
+    "called",
     "kind_of",
 ]
 
@@ -104,6 +107,25 @@ class AccessError(ScopedRetrievalError, PermissionError):
     """The credential may not ask this. Absent, foreign and unknown read alike."""
 
     exit_code = 3
+
+
+def called(at: str, function: Callable[..., Any], *given: Any) -> Any:
+    """What a function of a plugin returns.
+
+    Raises:
+        SchemaError: it raised something; the message names function, type and line, and quotes nothing.
+    """
+    try:
+        return function(*given)
+    except Exception as error:  # code of others may raise anything
+        trace = error.__traceback__.tb_next if error.__traceback__ else None
+        code = trace.tb_frame.f_code if trace else None
+        while (
+            trace and trace.tb_next and trace.tb_next.tb_frame.f_code.co_filename == trace.tb_frame.f_code.co_filename
+        ):
+            trace = trace.tb_next
+        where = f" ({PurePath(code.co_filename).name}, line {trace.tb_lineno})" if trace and code else ""
+        raise SchemaError(f"Expected a plugin that runs, got {type(error).__name__} - at {at}{where}") from error
 
 
 class StoreError(ScopedRetrievalError, OSError):

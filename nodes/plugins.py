@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .columns.keys import gathered
-from .errors import InputError, SchemaError
+from .errors import InputError, SchemaError, called
 from .lanes import Lane
 from .score_terms import ScoreTerm
 from .tables import EVIDENCE
@@ -81,7 +81,7 @@ class Plugins:
         for term in self.score_terms:
             if term.value is None:
                 raise InputError.described("a function", "none", f"{term.name}.value")
-            if not 0.0 <= term.weight <= MOST_WEIGHT:
+            if not isinstance(term.weight, int | float) or not 0.0 <= term.weight <= MOST_WEIGHT:
                 raise InputError.expected(f"a number from 0 to {MOST_WEIGHT:g}", term.weight, f"{term.name}.weight")
 
     @cached_property
@@ -112,6 +112,8 @@ def _check_names(names: Collection[str], kind: str) -> None:
 
 
 def _check_columns(names: Iterable[str], known: Collection[str], at: str) -> None:
+    if isinstance(names, str):
+        raise InputError.expected("a tuple of names", names, at, hint="one name is written with a comma: ('title',)")
     for name in names:
         if name not in known:
             raise InputError.one_of(known, name, at)
@@ -155,7 +157,7 @@ def values_of(terms: Iterable[ScoreTerm], evidence: pa.Table, rows: Any, asked: 
 
 def _numbers(term: ScoreTerm, stored: pa.Table, asked: pa.Table) -> NDArray[np.float64]:
     assert term.value is not None
-    values = np.asarray(term.value(stored, asked), dtype=np.float64)
+    values = np.asarray(called(f"{term.name}.value", term.value, stored, asked), dtype=np.float64)
     if values.shape != (asked.num_rows,) or not np.isfinite(values).all():
         raise SchemaError(f"Expected a finite number for each of {asked.num_rows} rows, got others - at {term.name}")
     return np.clip(values, 0.0, 1.0)

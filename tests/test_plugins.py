@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -340,6 +341,7 @@ def test_plugins_go_to_other_processes(story):
         ({"name": "embargo"}, "Expected a name with a dot in it, got 'embargo' - at gates"),
         ({"gate_class": "time"}, "Expected one of access, visibility, got 'time' - at acme.embargo.gate_class"),
         ({"removes": None}, "Expected a function, got none - at acme.embargo.removes"),
+        ({"columns": "tags"}, "Expected a tuple of names, got 'tags' - at acme.embargo.columns"),
         ({"columns": ("tag",)}, "got 'tag' - at acme.embargo.columns"),
         ({"contract_columns": ("as_of",)}, "got 'as_of' - at acme.embargo.contract_columns"),
         ({"reason_code": "deleted"}, "Expected stopped_by_plugin, got 'deleted'"),
@@ -351,9 +353,35 @@ def test_what_a_gate_lacks_is_named(story, change, message):
         Plugins(gates=(gate,))
 
 
-def test_a_weight_is_no_more_than_a_purpose_may_give():
-    with pytest.raises(InputError, match="Expected a number from 0 to 100"):
-        Plugins(score_terms=(ScoreTerm("acme.big", "", weight=101.0, columns=("text",), value=lambda rows, _: rows),))
+@pytest.mark.parametrize("weight", [101.0, "0.05"])
+def test_a_weight_is_no_more_than_a_purpose_may_give(weight):
+    with pytest.raises(InputError, match=r"Expected a number from 0 to 100, got .* - at acme\.big\.weight"):
+        Plugins(score_terms=(ScoreTerm("acme.big", "", weight=weight, columns=("text",), value=lambda rows, _: rows),))
+
+
+def _undeclared(rows: pa.Table, *_: Any) -> Any:
+    return rows["uri"]
+
+
+@pytest.mark.parametrize("broken", ["stops", "removes", "recall", "value"])
+def test_a_function_that_raises_is_named_with_its_line_and_what_it_said_is_not_quoted(story, broken):
+    own = installed(("acme",)).line
+    plugins = {
+        "stops": {"gates": (replace(own.gates[0], stops=lambda segment, _: segment.column("uri")),)},
+        "removes": {"gates": (replace(own.gates[0], removes=_undeclared),)},
+        "recall": {"lanes": (replace(own.lanes[0], recall=lambda scope: _undeclared(scope.rows)),)},
+        "value": {"score_terms": (replace(own.score_terms[0], value=_undeclared),)},
+    }[broken]
+    found = answered(story, plugins=Plugins(**plugins, digest="x"))
+    (name,) = (one.name for (one,) in plugins.values())
+    said = rf"Expected a plugin that runs, got KeyError - at {name}\.{broken} \(test_plugins\.py, line \d+\) - in \w+"
+    assert any(re.fullmatch(said, one["message"]) for one in found.conditions)
+
+
+def test_a_lane_that_returns_something_else_is_named(story):
+    lane = replace(installed(("acme",)).line.lanes[0], recall=lambda scope: None)
+    conditions = answered(story, plugins=Plugins(lanes=(lane,), digest="x")).conditions
+    assert any("Expected a Scored, got nothing - at acme.tags.recall" in one["message"] for one in conditions)
 
 
 def test_digests_of_plugins_given_as_objects_are_worked_out(story):

@@ -14,7 +14,7 @@ from ..columns.keys import codes_of, distinct_numbers, first_of_runs, gathered_c
 from ..columns.numbers import quantise
 from ..columns.orders import order_by
 from ..columns.ragged import expand_ranges
-from ..errors import SchemaError
+from ..errors import SchemaError, called, kind_of
 from ..lanes import Lane
 from ..plugins import LaneScope, Scored
 from .recall_scope import Float, Int, RecallTables, Scope
@@ -66,7 +66,9 @@ def _of_instant(scope: Scope, lane: Lane, number: int) -> Found:
 def _checked(lane: Lane, rows: pa.Table, queries: pa.Table, count: int) -> tuple[Int, Int, Float]:
     """The lane's hits by query and row: their queries, rows and scores."""
     assert lane.recall is not None
-    found: Scored = lane.recall(LaneScope(rows, queries))
+    found = called(f"{lane.name}.recall", lane.recall, LaneScope(rows, queries))
+    if not isinstance(found, Scored):
+        raise SchemaError(f"Expected a Scored, got {kind_of(found)} - at {lane.name}.recall")
     query, row = (np.asarray(each, dtype=np.int64) for each in (found.query, found.row))
     score = quantise(np.asarray(found.score, dtype=np.float64))
     if not query.shape == row.shape == score.shape or query.ndim != 1:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered_columns
-from ..errors import SchemaError
+from ..errors import SchemaError, called
 from .gate_predicates import CONTRACT_COLUMNS, LAST_ACCESS
 from .gates import GATES
 from .gates.gate import Gate, GateClass
@@ -65,8 +65,9 @@ class GateOrder:
         for gate in self.plugins:
             assert gate.stops is not None
             segment = SegmentColumns(evidence.select(list(gate.columns)).slice(start, len(codes)))
-            if (mask := gate.stops(segment, shown)) is not None:
-                self._stop(codes, _mask(mask, len(codes), f"{gate.name}.stops"), gate)
+            at = f"{gate.name}.stops"
+            if (mask := called(at, gate.stops, segment, shown)) is not None:
+                self._stop(codes, _mask(mask, len(codes), at), gate)
         return codes
 
     def removed(
@@ -77,8 +78,8 @@ class GateOrder:
             assert gate.removes is not None
             stored = pa.table(gathered_columns(evidence, gate.columns, rows))
             asked = pa.table(gathered_columns(contracts, CONTRACT_COLUMNS, order))
-            mask = _mask(gate.removes(stored, asked), len(codes), f"{gate.name}.removes")
-            self._stop(codes, mask, gate)
+            at = f"{gate.name}.removes"
+            self._stop(codes, _mask(called(at, gate.removes, stored, asked), len(codes), at), gate)
         return codes
 
     def _stop(self, codes: NDArray[Any], mask: Mask, gate: Gate) -> None:
