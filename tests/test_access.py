@@ -1,4 +1,4 @@
-"""Who may look: what is absent, what is somebody else's and what nobody ever heard of read alike."""
+"""Who may look: absent, foreign and unknown ids get the same answer."""
 
 import json
 import shutil
@@ -286,7 +286,7 @@ def test_the_owner_of_a_damaged_run_hears_of_it_from_the_log(runs_of_ana, shop, 
     snapshot, batch, _ = runs_of_ana
     live = f"run-{snapshot.split('-')[2]}"
     runs = shop / ".scoped-retrieval" / "runs"
-    grants = shop / "gone.yaml"  # nobody audits
+    grants = shop / "gone.yaml"  # no user audits
     file = next((runs / live).glob(f"live/*{SUFFIX}"))
     file.write_bytes(file.read_bytes()[:9])
     (runs / batch / "manifest.json").write_text("{")

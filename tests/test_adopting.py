@@ -1,4 +1,4 @@
-"""Adopting: what a crash left between a file and its line gets its line from whoever asks next, and nothing else does."""
+"""Adopting: what a crash left between a file and its line gets its line from the next caller, and nothing else does."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_next_question_heals_what_the_last_session_left(
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(Log, "append", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         opened(corpus, runs=runs).retrieve(row)
-    gc.collect()  # whoever died holds nothing
+    gc.collect()  # a dead process holds nothing
     (left,) = RunStore(runs).folders()
     assert verify(RunStore(runs), left).status == "crashed"
     with opened(corpus, runs=runs) as session:

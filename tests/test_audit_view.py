@@ -1,4 +1,4 @@
-"""The snapshot in the shape of document 000: every field has its value, and a caller learns of nobody else's rows."""
+"""The snapshot in the shape of document 000: every field has its value, and a caller learns nothing of other users' rows."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_no_block_is_one_token_over_for_any_limit_and_counter() -> None:
 
 
 def assert_whole_sets(made: dict[str, pa.Table], request_id: str) -> None:
-    """Of each conflict set every packed member is shown or none, and one that stands alone says so."""
+    """Of each conflict set every packed member is shown or none, and one that is alone says so."""
     packed, shown = (
         [row for row in made[name].to_pylist() if row["request_id"] == request_id and row.get("kept", True)]
         for name in ("packs", "trimmed")
@@ -241,7 +241,7 @@ def test_a_cut_log_keeps_its_first_error_line() -> None:
 
 
 def test_the_lines_above_an_error_line_are_those_of_its_own_log() -> None:
-    """The error is in the second line: what stands above the first one is another item's text."""
+    """The error is in the second line: the text above the first one belongs to another item."""
     other, log = LOG, "It began. " * 60 + "\nE   AssertionError: expected UTC\n"
     rows = [{"text": text, "evidence_kind": "test-log", "path": path} for text, path in ((other, "a"), (log, "b"))]
     made = line(rows, requests={"r1": {"max_chunk_tokens": 60}}).run()

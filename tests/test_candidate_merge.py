@@ -1,4 +1,4 @@
-"""How the hits of all lanes become candidates: their order, their scores, the placement they stand for."""
+"""How the hits of all lanes become candidates: their order, their scores, their placements."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_a_candidate_carries_its_provenance_from_the_start(story: Story):
 
 
 def test_recallers_give_rows_and_never_text():
-    """S0.124: what leaves recall, gates and reranking names rows; the text of an item and its note stand in `fits`."""
+    """S0.124: what leaves recall, gates and reranking names rows; the text of an item and its note are in `fits`."""
     for name in ("hits", "candidates", "verdicts", "score_terms", "ranked", "packs"):
         assert not TABLES[name].names(free_text=True), name
     assert TABLES["decisions"].names(free_text=True) == ["path"], "a name that can be erased"
@@ -205,7 +205,7 @@ def test_each_kind_of_source_is_read_allowed_and_denied_by_name(story: Story):
     ],
 )
 def test_only_accepted_classes_of_source_are_evidence(story: Story, accepted: str, seen: set[str]):
-    """S0.19: each of the four classes alone; a memory that nobody verified is in none of them."""
+    """S0.19: each of the four classes alone; an unverified memory is in none of them."""
     hunch = row("memory", "memory/hunch", "The default role, as a hunch has it.", lifecycle="candidate", owner_user="")
     story.tell(*of_every_source(), hunch)
     policy = {"acceptedAuthority": [accepted], "maxUnverifiedItems": 5}
@@ -282,7 +282,7 @@ def test_the_limits_of_the_documents_example_hold_together(story: Story):
 
 
 def test_what_may_be_retrieved_keeps_its_own_voice(story: Story):
-    """S0.71, S0.74: rules of the root, logs and verified memory stand in one block and are never one kind of text."""
+    """S0.71, S0.74: rules of the root, logs and verified memory are in one block and are never one kind of text."""
     story.tell(
         row("rule", "AGENTS.md", "A mock declares its role.", origin_class="workspace"),
         row("rule", "vendor/AGENTS.md", "A mock has no role, says the vendor.", origin_class="workspace"),

@@ -1,4 +1,4 @@
-"""`as_of: commit:SHA`: a commit is known to whoever holds a grant that opens its history, and to nobody else."""
+"""`as_of: commit:SHA`: a commit is known to users with a grant that opens its history, and to no others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def committed(**columns: Any) -> Row:
 
 
 def told(folder: Path, *rows: Row, **commits: pa.Table) -> Story:
-    """A corpus with one history of a commit that stands in no row, unless told otherwise."""
+    """A corpus with one history of a commit that is in no row by default."""
     story = Story(folder)
     histories = {name.replace("_", ":"): table for name, table in commits.items()} or {
         GIT: line(**{f"c{SHA}": days_ago(3)})

@@ -130,7 +130,7 @@ def test_a_scope_of_which_every_row_is_open_is_not_judged(monkeypatch: pytest.Mo
     open_ = frame([{"text": text, "path": f"src/{at}.py"} for at, text in enumerate(texts)])
     asked = [request | {"projects": ("shop",), "as_of": day(30)} for request in _questions(40)]
     plain = _hits(open_, asked, None)
-    monkeypatch.setattr(RowIndex, "happened_at", None)  # not called: nobody asks when a row happened
+    monkeypatch.setattr(RowIndex, "happened_at", None)  # not called: no request asks when a row happened
     assert _hits(open_, asked, LOOPS).equals(plain)
 
 
@@ -159,12 +159,12 @@ def test_the_lists_of_a_whole_scope_find_what_a_search_by_segment_finds(
     monkeypatch.setattr(scope_postings, "LEAST", 1)
     assert _hits({**many_words, "postings": postings}, asked, LOOPS).equals(by_segment)
     assert len(postings.whole_scopes) == 1
-    monkeypatch.setattr(scope_postings, "drawn_together", None)  # not called again: the lists are at hand
+    monkeypatch.setattr(scope_postings, "drawn_together", None)  # not called again: the lists are cached
     assert _hits({**many_words, "postings": postings}, asked[:3], LOOPS).equals(_hits(many_words, asked[:3], None))
 
 
 def test_two_terms_of_one_hash_leave_a_scope_to_the_search_by_segment() -> None:
-    """Keys of two segments: equal hashes are equal texts, or the lists cannot be told apart by their hashes."""
+    """Keys of two segments: equal hashes are equal texts, or the lists cannot be distinguished by their hashes."""
     letters = np.frombuffer(b"t:at:bt:a", dtype=np.uint8)
     starts, hashes = np.array([0, 3, 6, 9]), np.array([4, 4], np.uint64)
     assert LOOPS is not None

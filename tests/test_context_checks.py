@@ -213,7 +213,7 @@ def test_a_program_is_read_by_its_own_summaries():
     ["\n" * 100_000, " " * 100_000, "1" * 100_000, "Tests " * 20_000, "FAILED " + "x" * 100_000, "1 a, " * 20_000],
 )
 def test_an_output_takes_time_in_proportion_to_its_length(text: str):
-    """Each took seconds, or would, where a pattern began anew at every line."""
+    """Each took seconds, or would, where a pattern restarted at every line."""
     assert summary_of(text) is None
 
 

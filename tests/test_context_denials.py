@@ -1,4 +1,4 @@
-"""What is denied stays denied until somebody who may says yes, and says it of the same thing (S3.19, S3.30)."""
+"""A denied action stays denied until an authorized user allows the same action (S3.19, S3.30)."""
 
 from __future__ import annotations
 

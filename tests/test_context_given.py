@@ -1,4 +1,4 @@
-"""What a caller gives beside the log: zones and visibility are kept, who speaks counts, and what is none is told clearly."""
+"""Inputs of a caller besides the log: zones and visibility are kept, the speaker counts, and malformed ones are reported clearly."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_the_ordinary_ways_to_run_all_tests_end_a_failure(failing: str):
         ("go test ./... | tail -3", "ok  \tx/a\t0.1s\nFAIL", 0, "failed"),
         ("mypy . && pytest | tail -1", OK, 0, "passed"),
         ("pytest --runslow | tail -3", OK, 0, "unknown"),
-        # The last lines tell of a part: what failed may stand in front of them.
+        # The last lines cover a part: a failure may be before them.
         ("npx vitest run | tail -4", "Tests  5 passed (5)\nStart at  12:00\nDuration  1s", 0, "unknown"),
         ("npx vitest run | tail -20", "Test Files  2 passed (2)\nTests  5 passed (5)", 0, "passed"),
         (

@@ -139,7 +139,7 @@ def test_large_tables_have_packs_of_their_own(shared: Corpus, monkeypatch: pytes
 
 @pytest.mark.parametrize("read_again", [False, True])
 def test_commits_that_are_erased_leave_those_of_other_projects(shared: Corpus, read_again: bool):
-    """Also where the project has another table by now, and its former one stands in a pack that others use."""
+    """Also if the project has another table by now, and its former one is in a pack that others use."""
     shared.merge(now=day(4))
     (sha,) = [row["version"].encode() for row in shared.commits("p07").to_pylist() if row["source_id"] == SOURCE]
     if read_again:

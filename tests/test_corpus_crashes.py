@@ -1,4 +1,4 @@
-"""A writer that ends at any step: the corpus is what it was or what it was to be, and nothing stands in the way."""
+"""A writer that ends at any step: the corpus is in the old or the new state, and can be written again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from small_corpus import Story, row
 
 
 class _Crash(BaseException):
-    """Stands for the end of the process: no handler of the code under test expects it."""
+    """Represents the end of the process: no handler of the code under test expects it."""
 
 
 class _Fault:
@@ -105,7 +105,7 @@ def test_a_crash_at_any_step_leaves_the_generation_before_or_the_next(
         assert stands(survivor) in allowed
         assert survivor.verify() == []
         assert set(kept) <= set(manifest.generations(path))
-        act(survivor)  # nothing a crash leaves behind stands in the way
+        act(survivor)  # leftovers of a crash do not block it
         assert stands(Corpus.open(path)) == allowed[1]
         assert {name: stands(Corpus.open(path, name)) for name in kept} == kept
         survivor.gc(keep=1)

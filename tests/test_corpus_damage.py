@@ -1,4 +1,4 @@
-"""A damaged pack stays one that everybody can tell: no writer makes rows of it anew, and nothing is erased from it."""
+"""A damaged pack stays detectable: no writer writes its rows again, and nothing is erased from it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reword(path: Path) -> Path:
 
 
 def expect_refused(corpus: Corpus, damaged: Path, act: Callable[[Corpus], object]) -> None:
-    """The writer names the damaged file, and the corpus is as it was: damaged, for everybody to see."""
+    """The writer names the damaged file, and the corpus is unchanged: visibly damaged."""
     before = {path: path.read_bytes() for path in corpus.path.rglob("*") if path.suffix == ".json"}
     with pytest.raises(StoreError, match=r"^Expected (SHA-256|checksum) \w+\b.*, got \w+ - at ") as caught:
         act(corpus)
@@ -164,7 +164,7 @@ def test_an_erasure_of_a_damaged_pack_leaves_no_receipt_and_takes_nothing(tmp_pa
 
 
 def test_nobody_says_what_a_damaged_pack_holds(tmp_path: Path) -> None:
-    """Its owner may be another one now: who erases must not be told that nothing of theirs is there."""
+    """Its owner may be another one now: an erasure must not report that it holds nothing of theirs."""
     corpus = told(tmp_path)
     damaged = file_with(tmp_path, b"timeout")
     damaged.write_bytes(damaged.read_bytes().replace(b"workspace:shop", b"workspace:shoq"))

@@ -1,4 +1,4 @@
-"""Rows that are described anew: amended where they stand, where postings and vectors stay; else their segment is trimmed."""
+"""Rows with new descriptions: amended in place if postings and vectors stay; else their segment is trimmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a stored text stands: what ends it, since when it is back, and which of several placements count."""
+"""When a stored text is open: what ends it, since when it is back, and which of several placements count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Times = list[tuple[datetime, datetime | None]]
 
 
 def times(placements) -> Times:
-    """Since when and until when each placement stands."""
+    """Since when and until when each placement is open."""
     return list(zip(placements["recorded_time"].to_pylist(), placements["deleted_at"].to_pylist(), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""A read that fails says nothing of what stands there: nothing is removed for it, and the error names it."""
+"""A failed read proves nothing about the file: nothing is removed because of it, and the error names it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def unread(
 
 
 def three_generations(path: Place) -> tuple[Corpus, list[str]]:
-    """A corpus whose first rows stand in other packs than the last ones, and its generations, oldest first."""
+    """A corpus whose first rows are in other packs than the last ones, and its generations, oldest first."""
     corpus = Corpus.create(path)
     corpus.publish(import_rows({"text": "one"}), now=day(1))
     corpus.publish(import_rows({"text": "two", "path": "b.md"}), now=day(2))

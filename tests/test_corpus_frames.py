@@ -1,4 +1,4 @@
-"""The frames that a corpus keeps at hand: which stay, and that threads may ask for them at once."""
+"""The frames that a corpus caches: which stay, and that threads may ask for them at once."""
 
 from __future__ import annotations
 

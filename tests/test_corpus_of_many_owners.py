@@ -42,7 +42,7 @@ def test_a_corpus_of_more_packs_than_files_may_be_open_is_written_and_read(tmp_p
 
 
 def one_by_one(folder: Path, owners: int) -> Corpus:
-    """Each owner comes with an import of its own; every third is encoded, and every fifth described anew."""
+    """Each owner comes with an import of its own; every third is encoded, and every fifth described again."""
     corpus = Corpus.create(folder)
     for number in range(owners):
         row = {"text": f"note {number}", "owner_project": f"p{number % 7}", "owner_user": f"u{number:02}"}

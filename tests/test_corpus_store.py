@@ -36,7 +36,7 @@ def all_postings(frame: CorpusFrame) -> dict[str, list[tuple[str, int]]]:
 
 
 def rebuilt_postings(frame: CorpusFrame) -> dict[str, list[tuple[str, int]]]:
-    """The same from the rows as they stand, one by one."""
+    """The same from the rows as they are, one by one."""
     found: dict[str, list[tuple[str, int]]] = {}
     for i, evidence_id in enumerate(frame.evidence["evidence_id"].to_pylist()):
         lists, _ = posting_lists(postings_of(frame.evidence.slice(i, 1))[0], np.array([0, 1]))

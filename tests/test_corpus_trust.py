@@ -59,7 +59,7 @@ def test_a_corpus_that_was_rewritten_with_a_chain_that_fits_is_refused(signed: t
     at = path / "generations" / f"{chain(path)[-1].generation}.json"
     at.write_text(json.dumps(json.loads(at.read_text()) | {"created": "2020-01-01T00:00:00+00:00"}))
     repin(path)
-    assert texts(path, Trust()) == ["one", "two"]  # nobody without a key can tell
+    assert texts(path, Trust()) == ["one", "two"]  # not detectable without a key
     with pytest.raises(StoreError, match=r"Expected a head signed with .*ann.pub.pem, got one with another signature"):
         Corpus.open(path, trust=reader(trust))
 

@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Reader:
-    """A stand-in that remembers what it was given, and prefers texts that say a word."""
+    """A stand-in that records its input, and prefers texts with a given word."""
 
     def __init__(self, word: str = "guest", name: str = "reader/1") -> None:
         self.word, self.profile = word, name

@@ -227,7 +227,7 @@ def test_a_declared_table_needs_its_columns():
         table_digest(rows_table().drop_columns(["label"]), only)
 
 
-# Version 3: what has a fixed width stands row by row, long values enter by their SHA-256, lengths take one byte.
+# Version 3: values of fixed width are row by row, long values enter by their SHA-256, lengths take one byte.
 GOLDEN_TABLE = "b9353d39200b27ffb3cc3f0a8a143b2df135837990af335ad3f3d77b220f3c16"
 GOLDEN_REQUESTS = [
     "41a1b3b1ab51c1bfaa2b06e9aa0cf36c629e364d37353150f00e9bf6b7a90cd7",

@@ -43,7 +43,7 @@ FIELDS = {
     "SynthesisPolicy": "prioritize avoid required_evidence_kinds? citation_style?",
     "EvalProfile": "golden_set_id distinctiveness_checks",
 }
-"""The fields of each type; `?` stands behind one that may be left out."""
+"""The fields of each type; `?` follows one that may be left out."""
 WORDS = {
     "ContentType": "paragraph table list code excerpt",
     "TrustTier": "authoritative preferred general untrusted",

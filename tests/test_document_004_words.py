@@ -1,4 +1,4 @@
-"""Every word of document 004's closed lists is said by some answer (S4.13): a list that nothing reaches is decoration."""
+"""Every word of document 004's closed lists is in some answer (S4.13): an unused word would be decoration."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ WARNED: dict[str, dict[str, Any]] = {
 }
 
 
-# What a server that is down does is told in test_document_004.
+# A server that is down is covered in test_document_004.
 @pytest.mark.parametrize("code", sorted(words("WarningCode") - {"SEMANTIC_UNAVAILABLE"}))
 def test_every_code_of_a_warning(code: str):
     how = dict(WARNED[code])

@@ -1,4 +1,4 @@
-"""What every client of a server with a model shares: deadlines, a counted number of tries, and a key that nobody sees."""
+"""What every client of a server with a model shares: deadlines, a counted number of tries, and a key that is never shown."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ class Killed(BaseException):
 
 
 def killed_shard(story: Story) -> None:
-    """The process ends amid the first shard of a run: its texts stand, and no table that says what they show."""
+    """The process ends amid the first shard of a run: its texts are written, and no table that says what they show."""
 
     def texts_alone(folder: Path, path: str, table: pa.Table) -> Any:
         if Path(path).parts[1] in ("trimmed", "citations", "structured_facts", "session_events"):
@@ -293,13 +293,13 @@ def killed_snapshot(story: Story) -> None:
 
 
 def killed_part(story: Story) -> None:
-    """The process ends before a part of a finished run, written anew, has its name."""
+    """The process ends before a rewritten part of a finished run has its name."""
     part = RunStore(story.folder / "runs").open(asked(story, batch=True)).folder / "texts" / "part-00000.parquet"
     shutil.copy(part, part.with_name(".tmp-1.parquet"))
 
 
 def killed_removal(story: Story, left: str = "texts") -> None:
-    """Somebody who was removing an unfinished run went away when the `left` folders stood still."""
+    """A process that was removing an unfinished run ended when the `left` folders still existed."""
     run_id = unfinished(story)
     for name in {"stage", "tables", "texts"} - {*left.split()}:
         shutil.rmtree(story.folder / "runs" / run_id / name)

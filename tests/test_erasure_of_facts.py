@@ -1,4 +1,4 @@
-"""What a record said stands in notes beside other items, in checks and in messages: it goes with the record."""
+"""Values of a record in notes beside other items, in checks and in messages are erased with the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Erasure of what runs show of rows that the corpus does not hold any more, as after it was built anew."""
+"""Erasure of what runs show of rows that the corpus does not hold any more, as after it was rebuilt."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_neighbors_of_one_document_become_one_item_in_document_order() -> None:
     ("", "best three"),
     ("two", "two best three"),
     ("best four", "best three four"),
-    ("best five", "best three four five"),  # what stands between is shown too
+    ("best five", "best three four five"),  # the rows between are shown, too
     ("one four", "one two best three four"),
 ])  # fmt: skip
 def test_neighbors_are_shown_as_far_as_they_add_words_of_the_question(asks: str, shown: str) -> None:

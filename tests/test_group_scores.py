@@ -1,4 +1,4 @@
-"""BM25 over groups of rows: what admissible rows say together, whoever else asks and whatever else is stored."""
+"""BM25 over groups of rows: what admissible rows say together, independent of other requests and other rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def by_session(scope: Scope) -> Groups:
 
 
 def rows(seed: int = 0) -> list[dict[str, Any]]:
-    """150 rows of two projects in sessions or none, recorded over a month; some withheld, some of nobody who asks."""
+    """150 rows of two projects in sessions or none, recorded over a month; some withheld, some in no request's scope."""
     rng = np.random.default_rng(seed)
     return [
         {

@@ -17,7 +17,7 @@ QUESTIONS = [1, 2, 3, 4, 5]
 
 
 def held(answers: Callable[[Sequence[int]], Iterable[int | Exception]], most: int = 100) -> tuple[list, list]:
-    """What comes of QUESTIONS that stand in line while question 0 is answered, and the groups that were made."""
+    """The results of QUESTIONS that wait while question 0 is answered, and the groups that were made."""
     groups: list[list[int]] = []
     begun, full = threading.Event(), threading.Event()
 

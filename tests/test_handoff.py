@@ -1,4 +1,4 @@
-"""Whose word opens `SHO.json`: that of whoever opened the retriever or gave the command, never that of a request."""
+"""Who may open `SHO.json`: the caller who opened the retriever or gave the command, never a request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_request_opens_no_file_of_a_work_tree_that_nobody_named(tmp_path: Path
 
 
 def test_a_tree_that_nobody_named_is_not_even_looked_at(tmp_path: Path):
-    os.mkfifo(tmp_path / "SHO.json")  # whoever opens it waits for ever
+    os.mkfifo(tmp_path / "SHO.json")  # opening it would block forever
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "SHO.json").write_text("{")
     assert handoff(str(tmp_path), []) == handoff(str(tmp_path / "tree"), [tmp_path]) == {}

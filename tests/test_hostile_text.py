@@ -1,4 +1,4 @@
-"""Whatever evidence and questions say: one snapshot is the same bytes at every door, in every format, and none of them acts."""
+"""Whatever evidence and questions say: one snapshot is the same bytes in every interface and format, and none of them acts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door of the corpus: null rules, defaults, vocabularies, times, and masking before anything is stored."""
+"""Import rows: null rules, defaults, vocabularies, times, and masking before anything is stored."""
 
 from __future__ import annotations
 

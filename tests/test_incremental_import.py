@@ -1,4 +1,4 @@
-"""What stands as it was is not read again, and the corpus is the one that reading everything gives."""
+"""Unchanged files are not read again, and the corpus is the one that reading everything gives."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_file_that_was_younger_than_its_reading_is_told_by_its_content(world: 
 
 
 def test_a_status_is_settled_by_itself_and_not_by_the_one_before(world: World) -> None:
-    """A file that was touched just now and holds what it held may be written again within the tick."""
+    """A recently touched file with unchanged content may be written again within the tick."""
     world.index()
     reading = Corpus.open(world.corpus).reading("shop", "workspace:tree")
     assert reading is not None
@@ -312,7 +312,7 @@ def test_two_trees_of_one_name_are_read_whole(world: World) -> None:
 @pytest.mark.parametrize("before", [False, True], ids=["new", "known"])
 @pytest.mark.parametrize("other", ["file", "file first", "rows"])
 def test_a_source_that_two_readers_fill_is_read_whole(world: World, other: str, before: bool) -> None:
-    """Else rows of the second would stand as long as a file of the first at the same path does."""
+    """Else rows of the second would stay as long as a file of the first exists at the same path."""
     (world.tree / "docs").mkdir()
     (world.tree / "docs" / "a.md").write_text("# Another A\n")
     rows = world.folder / "rows.jsonl"

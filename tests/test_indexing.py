@@ -278,13 +278,13 @@ def two_folders_of_one_name(folder: Path) -> tuple[Path, Path]:
 
 
 def committed(tree: Path) -> None:
-    """A git repository of what stands in a folder."""
+    """A git repository of the files of a folder."""
     for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
         subprocess.run(["git", *command], cwd=tree, check=True)
 
 
 def texts_of(folder: Path) -> list[str]:
-    """What stands in the corpus now."""
+    """The current rows of the corpus."""
     frame = Corpus.open(folder / "corpus").frame(["shop"])
     placed = frame.placements
     placed = placed.filter(pc.and_(pc.is_null(placed["superseded_at"]), pc.is_null(placed["deleted_at"])))

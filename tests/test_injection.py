@@ -1,7 +1,7 @@
 """Retrieved text is data: nothing planted in a text, path, section, title or tag leaves its fence or speaks for the frame.
 
 The strings are generated ones that carry the frame's own words, fences, labels and the nonce of an earlier block, in
-every spelling, and, where the evaluation data is at hand, everything of its collection `injection`.
+every spelling, and, where the evaluation data is available, everything of its collection `injection`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of the semantic lane: a function of the contract and of the admissible rows, never of others."""
+"""The messages about the semantic lane: a function of the contract and of the admissible rows, never of others."""
 
 from __future__ import annotations
 

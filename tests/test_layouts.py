@@ -1,4 +1,4 @@
-"""Collections in BEIR's and TREC's files are the collection that Parquet holds, and rankings of others stand beside."""
+"""Collections in BEIR's and TREC's files are the collection that Parquet holds, and rankings of other systems are measured, too."""
 
 from __future__ import annotations
 

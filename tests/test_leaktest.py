@@ -51,7 +51,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def indoors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody asks over HTTP and MCP, and one tenant lists: for faults that are seen in answers, or in the lists of one."""
+    """No tenant asks over HTTP and MCP, and one lists: for faults that are seen in answers, or in the lists of one."""
     monkeypatch.setattr(batches, "THROUGH_DOORS", 0)
     monkeypatch.setattr(batches, "LISTED", 1)
 

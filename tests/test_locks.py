@@ -78,7 +78,7 @@ def test_a_lease_of_a_writer_that_died_expires_and_a_live_one_does_not(prefix: O
 
 
 def test_a_number_whose_creation_was_answered_as_a_failure_is_held_all_the_same(tmp_path: Path):
-    """A client asks again when it got no answer, and is told that what it created itself exists."""
+    """A client asks again when it got no answer, and learns that its own object exists."""
     store = FailingStore(error=FileExistsError())
     place = store.at(f"locks/{tmp_path.name}")
     locks.expect_create(place)

@@ -1,4 +1,4 @@
-"""The MCP door, driven by the official client: tools, scope, errors, resources, both protocol eras, and one answer at every door."""
+"""The MCP server, driven by the official client: tools, scope, errors, resources, both protocol eras, and one answer everywhere."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ TOOLS = {
     "append_evidence",
 }  # fmt: skip
 ERAS = {"2026-07-28": "2026-07-28", "legacy": "2025-11-25"}
-"""What the client is told to speak, and the revision that it then speaks."""
+"""The revision that the client is to speak, and the one that it then speaks."""
 Work = Callable[[Client], Awaitable[None]]
 
 

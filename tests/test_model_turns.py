@@ -14,7 +14,7 @@ from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 -
 
 @pytest.fixture(name="turn")
 def turn_fixture(shop: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """A model request that was shown two blocks; the corpus is gone, the event and the input stand beside each other."""
+    """A model request that was shown two blocks; the corpus is gone, the event and the input are left."""
     blocks, snapshots = [], []
     for purpose in ("explain-code", "review-risk"):
         _, snapshot = ask("--purpose", purpose, capsys=capsys)

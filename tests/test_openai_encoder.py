@@ -105,7 +105,7 @@ def test_another_model_under_the_same_name_is_not(server: ModelServer):
 
 
 def test_a_corpus_of_texts_that_were_sent_together_is_not_asked_one_by_one(server: ModelServer):
-    """The other way round it may be: alone, a text has one vector, whoever asks beside it."""
+    """The other way round it may be: alone, a text has one vector, whatever texts come with it."""
     together = encoder_at(server).profile
     server.looks_around = True
     alone = encoder_at(server, together).profile

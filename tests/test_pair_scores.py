@@ -104,7 +104,7 @@ def test_a_pair_has_the_greatest_cosine_of_its_request(cells: int, monkeypatch: 
     index = vectors(world, rng.normal(size=(6, 4)), rng.normal(size=(3, 4)))
     requests = [{"request_id": name, "question": "word"} for name in ("a", "b", "c")]
     tables = line(world, requests, "recall_tables", plan=rules({}, {"kinds": ["code"]}))["recall_tables"]
-    of_request = np.array([0, 1, -1])  # nobody encoded the last one
+    of_request = np.array([0, 1, -1])  # the last one was not encoded
     sub = sub_query_of(tables.sub_queries, tables.sub_queries)
     vector = of_request[tables.sub_request[sub]]
     vector[1::2] = np.where(vector[1::2] >= 0, 2, -1)  # every second sub-query asks another text

@@ -1,4 +1,4 @@
-"""Readers of plugins: records through the door of the corpus, and files of a language cut at their definitions."""
+"""Readers of plugins: records through the import of rows, and files of a language cut at their definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sub-queries that share one pass of scoring: those that look up the same, and nobody else."""
+"""Sub-queries that share one pass of scoring: those with the same look-ups, and no others."""
 
 from __future__ import annotations
 

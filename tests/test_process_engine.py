@@ -119,7 +119,7 @@ if __name__ == "__main__":
 
 
 def test_workers_end_with_the_process_that_began_them(story: Story):
-    """Two workers wait in the encoder for ever; nobody but them and their parent holds the other end of the pipe."""
+    """Two workers wait in the encoder forever; only they and their parent hold the other end of the pipe."""
     os.mkfifo(story.folder / "pipe")
     script = story.folder / "script.py"
     asked_now = [ASKED | {"question": question} for question in QUESTIONS[:4]]

@@ -152,7 +152,7 @@ def test_an_engine_that_is_ready_stays_connected_until_it_is_done(story: Story, 
     with RayEngine().ready() as engine:
         asked(story, "runs", engine=engine, count=2)
         asked(story, "again", engine=engine, count=2)
-    assert ray.is_initialized()  # by whoever connected before
+    assert ray.is_initialized()  # by the earlier connection
 
 
 def test_a_cluster_that_does_not_start_here_is_an_error_that_says_why(story: Story, monkeypatch: pytest.MonkeyPatch):
@@ -192,7 +192,7 @@ def test_a_corpus_in_memory_stays_in_its_process(story: Story):
 
 @contextmanager
 def answering(said: bytes) -> Iterator[str]:
-    """The address of somebody who takes one connection and says this."""
+    """The address of a server that takes one connection and sends this."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -249,7 +249,7 @@ def test_a_port_that_there_cannot_be_is_not_left_to_ray(port: int):
 
 
 def test_an_engine_that_is_closed_waits_for_what_is_in_flight(monkeypatch: pytest.MonkeyPatch):
-    """Whoever resumes the run must not meet a worker that still writes it."""
+    """A resumed run must not be written by a worker of the interrupted one."""
     waited: list[tuple[list[int], int]] = []
 
     def wait(flying: list[int], num_returns: int) -> tuple[list[int], list[int]]:

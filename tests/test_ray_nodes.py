@@ -1,6 +1,6 @@
 """Twenty workers die on a cluster of two nodes, under TEST_PROFILE=full, and a run is what one process makes of it.
 
-It stands apart from `test_ray_engine`, whose cluster stays up until its last test: a process is connected to one alone.
+It is separate from `test_ray_engine`, whose cluster stays up until its last test: a process is connected to one alone.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ Version = Annotated[str, StringConstraints(pattern=r"^\d+\.\d+\.\d+([-+.][\w.]+)
 
 
 class Part(BaseModel):
-    """A part of an entry; a field that is not listed is one that nobody reads."""
+    """A part of an entry; a field that is not listed is not read."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 

@@ -41,7 +41,7 @@ PLAN = rules({}, {"kinds": ["doc"]}, {"lanes": ["lexical", "semantic"], "parts":
 
 
 def rows(count: int = 200, seed: int = 0) -> list[dict[str, Any]]:
-    """Rows of two projects, recorded over a month; some withheld, some of nobody who asks."""
+    """Rows of two projects, recorded over a month; some withheld, some in no request's scope."""
     rng = np.random.default_rng(seed)
     return [
         {
@@ -109,7 +109,7 @@ def test_the_rows_are_the_best_five_admissible_ones_by_words_then_by_id(world: d
         assert mine["evidence_id"].to_pylist() == wanted
         assert mine["rank"].to_pylist() == list(range(1, len(wanted) + 1))
         assert all(passes(world, request, row) for row in mine["row"].to_pylist())
-    assert len(found["rows"]) == 15  # nobody holds a word of the last request
+    assert len(found["rows"]) == 15  # no row has a word of the last request
 
 
 def test_the_cosine_is_a_quarter_of_the_order() -> None:
@@ -307,7 +307,7 @@ def test_alone_is_as_together(world: dict[str, Any]) -> None:
 
 
 def test_rows_outside_the_scope_have_no_part_in_it() -> None:
-    """Withheld, foreign and future rows come and go: what is said of the others stays."""
+    """Withheld, foreign and future rows come and go: scores of the others stay."""
     every = rows(150, seed=2)
     inside = [row for row in every if not row["withheld_by"] and not row["foreign"] and row["recorded_time"] <= day(12)]
     requests = [request | {"as_of": day(12)} for request in REQUESTS]

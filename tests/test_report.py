@@ -225,7 +225,7 @@ def test_slowest_requests_are_named_where_each_was_measured_and_shards_where_not
 
 
 def world_run_of_bob(world, runs) -> str:
-    """A batch of somebody who does not audit it."""
+    """A batch of a user who does not audit it."""
     with world.story.open(principal="bob", runs=runs) as retriever:
         return retriever.run([IN_A_TABLE | {"request_id": f"bob-{n}"} for n in range(2)]).run_id
 

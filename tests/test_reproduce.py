@@ -95,7 +95,7 @@ def test_a_changed_corpus_is_the_cause(world):
 
 
 def _mend(corpus: Path, pack: Path) -> None:
-    """Write the checksums of a pack anew, and the chain of heads over them."""
+    """Rewrite the checksums of a pack, and the chain of heads over them."""
     for file in (corpus / "generations").glob("*.json"):
         manifest = json.loads(file.read_text(encoding="utf-8"))
         for name, entry in manifest["packs"].get(pack.name, {}).items():

@@ -1,4 +1,4 @@
-"""The door: what may be asked, under which names, and what becomes of a row that is not what was expected."""
+"""Requests on arrival: what may be asked, under which names, and what becomes of a malformed row."""
 
 from __future__ import annotations
 

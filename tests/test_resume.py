@@ -1,4 +1,4 @@
-"""Going on with a run: what is asked one by one gathers in one run, where all that it rests on is the same."""
+"""Resuming a run: single requests are collected in one run, if they have the same basis."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_what_threads_ask_at_once_is_answered_in_one_pass_as_if_asked_alone(corp
     passes: list[int] = []
     begun, full = threading.Event(), threading.Event()
 
-    def clock() -> datetime:  # read once per pass; the first one waits until the others stand in line
+    def clock() -> datetime:  # read once per pass; the first one waits until the others are queued
         passes.append(1)
         if len(passes) == 1:
             begun.set()

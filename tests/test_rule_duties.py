@@ -169,7 +169,7 @@ def labelled(file: Path) -> list[tuple[str, str]]:
 
 
 def real_sentences() -> list[tuple[str, str]]:
-    """Sentences as they stand in rule files, one `label<TAB>repository<TAB>sentence` per line."""
+    """Sentences of rule files, one `label<TAB>repository<TAB>sentence` per line."""
     file = os.environ.get("TEST_RULE_SENTENCES")
     if not file:
         pytest.skip("TEST_RULE_SENTENCES names no file of labelled sentences")

@@ -1,4 +1,4 @@
-"""One snapshot is read from the files that it stands in: nothing elsewhere in its run costs it time or keeps it back."""
+"""One snapshot is read from its own files: nothing else in its run costs time or prevents it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_part_of_other_columns_is_refused(batch: Run):
 
 
 def forge(run: Run, table: str, column: str, value: str) -> None:
-    """Write the first interactive file anew with another value in every row of a column."""
+    """Rewrite the first interactive file with another value in every row of a column."""
     path = run.folder / "live/000001.arrow.lz4"
     tables, settings = read_live(path), read_settings(path)
     rows, place = tables[table], tables[table].column_names.index(column)

@@ -250,7 +250,7 @@ def test_an_erasure_finds_what_a_session_adds_before_its_run_is_compacted(
 
 
 def killed_as_its_file_stands(retriever: Retriever, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask, and be killed when the file of the snapshot stands."""
+    """Ask, and be killed when the file of the snapshot is written."""
     written = live.write_live
 
     def killed(*given: Any) -> str:
@@ -292,7 +292,7 @@ def test_a_first_snapshot_that_came_while_others_were_read_keeps_an_erasure_open
     killed_as_its_file_stands(retriever, monkeypatch)
     (run_id,) = store.run_ids()
     with monkeypatch.context() as patched:
-        patched.setattr(store, "run_ids", tuple)  # it stood there without a file
+        patched.setattr(store, "run_ids", tuple)  # it existed without a file
         assert erase_evidence(store, ids, reason="asked by its owner").being_written == [run_id]
     assert erase_evidence(store, ids, reason="asked by its owner").runs == [run_id]
     assert verify(store, run_id).status == "erased"

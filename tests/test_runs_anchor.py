@@ -24,7 +24,7 @@ from written_runs import Maker, batch, live
 
 
 def forge(path: Path, change: Callable[[dict], None]) -> str:
-    """Change a JSON file of a run as whoever holds the folder can; its new SHA-256."""
+    """Change a JSON file of a run as a user with write access can; its new SHA-256."""
     document = json.loads(path.read_bytes())
     change(document)
     path.write_text(json.dumps(document, sort_keys=True, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""What a session has just observed: its newest events, as far as the request may see them."""
+"""The latest observations of a session: its newest events, as far as the request may see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The head of LOG is signed where there is a key: a log that somebody without it changed, lengthened or set back is refused."""
+"""The head of LOG is signed where there is a key: a log that was changed, lengthened or set back without it is refused."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_crash_between_head_and_line_is_no_finding(
 def test_a_log_that_lost_its_last_line_after_it_was_on_disk_was_set_back(
     command: str, runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever takes the last answer away with its line is told from a crash, also where nobody saw the line before."""
+    """Removing the last answer with its line is distinguished from a crash, even if the line was never read before."""
     before, there = (runs / "LOG").read_bytes(), {*runs.glob("run-*"), *runs.glob("run-*/live/*")}
     if command == "ask":
         ask(capsys=capsys)

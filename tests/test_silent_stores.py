@@ -65,7 +65,7 @@ def test_an_answer_that_needs_a_corpus_that_does_not_answer_raises_and_has_no_sn
         with unread(story, "/packs/"), pytest.raises(StoreError, match=NO_ANSWER):
             retriever.retrieve(ROWS[0])
         assert not store.folders()
-        found = retriever.retrieve(ROWS[0])  # under the same id: nobody asked yet
+        found = retriever.retrieve(ROWS[0])  # under the same id: it was not used yet
         assert found.status == "ok" and found.snapshot_id and found.snapshot_id.endswith("-0001")
         assert verify(store, found.snapshot_id).ok
 

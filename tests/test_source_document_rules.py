@@ -164,7 +164,7 @@ def test_an_unknown_set_of_weights_is_refused():
 
 
 def test_what_names_the_failing_test_says_so(story: Story):
-    """S0.60, S0.66: the reason is short and stands in the record beside the item."""
+    """S0.60, S0.66: the reason is short and is recorded with the item."""
     story.tell(row("test-log", "logs/run.log", "FAIL tests/test_role.py::test_default\nAssertionError"))
     found = story.ask("Why?", purpose="fix-test", anchors={"failing_test": "tests/test_role.py::test_default"})
     assert found.tables["ranked"]["selected_reason"].to_pylist() == ["matched failing test name"]
@@ -192,7 +192,7 @@ def test_a_verified_memory_is_evidence_in_every_state_of_the_question(story: Sto
 
 
 def test_a_candidate_is_a_hint_at_most(story: Story):
-    """S0.109: if it is shown at all, it says that it is unverified; it never stands as evidence."""
+    """S0.109: if it is shown at all, it says that it is unverified; it never has the standing of evidence."""
     story.tell(memory("1", "The role of the fixture was fixed by a default.", "candidate"))
     assert story.ask(**QUESTION, max_unverified_items=0).block == ""
     found = story.ask(**QUESTION, max_unverified_items=1)
@@ -213,7 +213,7 @@ def test_a_deprecated_memory_explains_history_and_no_more(story: Story):
 
 
 def test_a_conflicted_memory_comes_with_its_other_side(story: Story):
-    """S0.111: the convenient side never stands alone: the other comes along, or neither is shown and the answer says so."""
+    """S0.111: the convenient side is never shown alone: the other comes along, or neither is shown and the answer says so."""
     token = memory("token", "The role of the fixture comes from the token.", "verified", conflict_set="source")
     record = memory("record", "Users have it written down somewhere.", "verified", conflict_set="source")
     # Newer rows keep the record out of every lane but the one that follows conflict sets.

@@ -237,7 +237,7 @@ def test_a_citation_is_kept_with_the_text_that_was_visible(story: Story):
 
 
 def test_what_a_cut_took_away_can_be_found(story: Story):
-    """S0.92: the exception stands in the half that was cut; of a log the cut keeps the error."""
+    """S0.92: the exception is in the half that was cut; of a log the cut keeps the error."""
     exception = "Exception: never change a production default while users are moved."
     runbook = "".join(f"Step {number}: move the users of group {number}.\n" for number in range(80)) + exception
     log = "".join(f"ok {number} users moved\n" for number in range(80)) + "AssertionError: users without a role\n"

@@ -1,4 +1,4 @@
-"""A source name that matches nothing is told, as far as the rows that the caller may see can tell (S0.21)."""
+"""A source name that matches nothing is reported, judged by the rows that the caller may see (S0.21)."""
 
 from __future__ import annotations
 

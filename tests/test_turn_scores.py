@@ -1,4 +1,4 @@
-"""What stands around a turn says of it: neighbours of its session, a question before it, its session; nothing unseen."""
+"""Scores of a turn from the turns around it: neighbors of its session, a question before it, its session; nothing unseen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors that are too long for exact products, or no int16: what is said of them at an import, and of a question."""
+"""Vectors that are too long for exact products, or no int16: the messages about them at an import, and for a question."""
 
 from __future__ import annotations
 

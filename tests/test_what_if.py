@@ -1,4 +1,4 @@
-"""What-if: frozen tables give what a fresh run gives, no lane runs, and nobody sees more than their rights of now."""
+"""What-if: frozen tables give what a fresh run gives, no lane runs, and no user sees more than their current rights allow."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_items_say_what_entered_left_and_moved_and_why(world):
 
 
 def told(items: Any) -> dict[str, tuple[str, int, int | None, str]]:
-    """What is said of each item: its change, its places before and after, and why."""
+    """The row of each item: its change, its places before and after, and why."""
     columns = items[["locator", "change", "position_before", "position_after", "why"]].itertuples(index=False)
     return {
         place: (change, before, None if after != after else int(after), why)

@@ -1,4 +1,4 @@
-"""The Haystack component, alone and in a pipeline with a model that repeats what it is told to say."""
+"""The Haystack component, alone and in a pipeline with a model that repeats given words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The LangChain retriever, alone and in a chain with a model that repeats what it is told to say."""
+"""The LangChain retriever, alone and in a chain with a model that repeats given words."""
 
 from __future__ import annotations
 

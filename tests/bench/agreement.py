@@ -1,4 +1,4 @@
-"""Do two systems return the same rows? Up to ties: rows whose scores are equal to the last one may stand for each other."""
+"""Do two systems return the same rows? Up to ties: rows with the same score as the last one may replace each other."""
 
 from __future__ import annotations
 

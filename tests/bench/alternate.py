@@ -2,7 +2,7 @@
 
 Run: `python tests/bench/alternate.py OTHER [--what lexical/whole ...] [--rounds N]`. OTHER is the folder of another checkout
 with a `.venv-bench` of its own, as `make bench` makes it. Each checkout stays open in a process of its own and builds its
-corpora in its own `.bench`; whoever began a round is second in the next. Two runs of `make bench` one after the other
+corpora in its own `.bench`; the one that began a round is second in the next. Two runs of `make bench` one after the other
 differ by up to a third on a machine that others use; medians of turns differ by a few hundredths.
 
 Note: both checkouts must have the modules of the bench that this one calls by name.

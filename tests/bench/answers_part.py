@@ -1,7 +1,7 @@
 """One answer everywhere: the same requests asked in many ways, and how many snapshot digests differ between them.
 
 A snapshot digest covers everything a run keeps of a request, so a score that moved by its last bit would show. The clock
-stands still meanwhile; the corpus of the last row was written in one piece, and once more in many.
+is fixed; the corpus of the last row was written in one piece, and once more in many.
 """
 
 from __future__ import annotations

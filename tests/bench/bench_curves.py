@@ -47,7 +47,7 @@ def _growth(axes: Axes, rows: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _rates(axes: Axes, row: Mapping[str, Any] | None, title: str) -> None:
-    """Throughput of everybody."""
+    """Throughput of every system."""
     axes.set(title=title)
     if row is None:
         axes.text(0.5, 0.5, "not measured", ha="center", transform=axes.transAxes)

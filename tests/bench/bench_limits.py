@@ -1,4 +1,4 @@
-"""What stands between a missed aim and its figure, by row: shown on the page for as long as the row misses."""
+"""Why an aim is missed, by row: shown on the page as long as the row misses it."""
 
 from __future__ import annotations
 

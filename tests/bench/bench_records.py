@@ -52,7 +52,7 @@ class Row:
     systems: dict[str, float] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     precompute_seconds: float | None = None
-    """What we work out once per scope before the first query, off the clock of `ours`."""
+    """Computations once per scope before the first query, not part of the time of `ours`."""
     chunks: int | None = None
     rounds: int | None = None
     queries: dict[str, int] = field(default_factory=dict)

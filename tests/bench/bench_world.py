@@ -158,7 +158,7 @@ class World:
 
     @cached_property
     def tokens(self) -> Tokens:
-        """The lexical terms of all rows, as they were indexed; worked out once and kept beside the corpus."""
+        """The lexical terms of all rows, as they were indexed; computed once and cached beside the corpus."""
         kept = self.path.parent / "tokens.arrow"
         if not kept.exists():
             evidence = self.order.evidence

@@ -1,6 +1,6 @@
 """Dense recall in batches over given vectors: the whole corpus and 1 % of it, against faiss and LanceDB.
 
-Everybody is exact, so everybody must return the same rows; that is checked before anything is timed.
+All systems are exact, so all must return the same rows; that is checked before anything is timed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def dense_rows(options: Options) -> Iterator[Row]:
 def contestants_of(
     scoped: Scoped, scope: Scope, world: World, queries: np.ndarray, faiss: Faiss, lance: LanceVectors
 ) -> list[Contestant]:
-    """Everybody over one scope."""
+    """All systems over one scope."""
     floats = queries.astype(np.float32) / 2**15
     selected, where = faiss.selector(scope, world), where_of(scope)
     return [

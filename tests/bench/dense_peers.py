@@ -49,7 +49,7 @@ class Faiss:
         return self._index.search(queries, self.k, params=selected)
 
     def ranked(self, found: Any) -> Ranked:
-        """As everybody's."""
+        """As in every system."""
         return [(rows[rows >= 0], scores[rows >= 0]) for scores, rows in zip(*found, strict=True)]
 
 
@@ -71,7 +71,7 @@ class LanceVectors:
         return asked.select(["row", "_distance"]).to_arrow()
 
     def ranked(self, found: pa.Table, queries: int) -> Ranked:
-        """As everybody's; LanceDB's distance is 1 - the product."""
+        """As in every system; LanceDB's distance is 1 - the product."""
         query = found["query_index"].to_numpy() if "query_index" in found.column_names else np.zeros(len(found), int)
         row, score = found["row"].to_numpy(), 1 - found["_distance"].to_numpy()
         chosen = (np.flatnonzero(query == number) for number in range(queries))

@@ -1,7 +1,7 @@
 """Indexing: tokens and postings against bm25s and tantivy, imports of changed files, ten new rows, opening a corpus.
 
-Everybody tokenizes and indexes the same strings with an English stemmer. Ours also indexes symbols, paths and ids of the
-rows, because that is what indexing is here; the strings are title, path, section and text, as for everybody else.
+All systems tokenize and index the same strings with an English stemmer. Ours also indexes symbols, paths and ids of the
+rows, because that is what indexing is here; the strings are title, path, section and text, as for all others.
 """
 
 from __future__ import annotations

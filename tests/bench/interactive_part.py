@@ -1,7 +1,7 @@
 """One request after another, each with a durable snapshot, and the command line from a cold process.
 
 Every request is another question; the retriever stays open, as a service or a notebook would keep it. "Cold" is a new
-process; the files of the corpus may stand in the page cache, and the bytecode is there, as `pip install` leaves it.
+process; the files of the corpus may be in the page cache, and the bytecode is there, as `pip install` leaves it.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def index(collection: Collection, work: Path, *, semantic: bool) -> int:
 
 
 def command() -> str:
-    """The command as somebody else would give it: no path of this machine."""
+    """The command as another user would give it: no path of this machine."""
     words = [Path(word).name if os.sep in word else word for word in sys.argv[1:] if word != "--record"]
     return f"python tests/bench/leaks.py {' '.join(words)}"
 

@@ -1,6 +1,6 @@
 """Lexical recall in batches: the whole corpus, and 1 % of it in four shapes, against bm25s, tantivy and rank-bm25.
 
-Over the whole corpus our rows and scores are held against bm25s, and in every scope against a bm25s that was fitted on
+Over the whole corpus our rows and scores are compared with those of bm25s, and in every scope with those of a bm25s fitted on
 the rows in scope alone: the peers' own filters leave the statistics of all rows in the scores, so they cannot agree.
 """
 
@@ -19,7 +19,7 @@ from rounds import Contestant, against_peers, interleaved
 
 K = 100
 QUERIES = 1_000
-"""Per round, for whoever is fast enough."""
+"""Per round, for systems that are fast enough."""
 LEAST = 200
 """Of ours: a batch of fewer would pay for the batch what belongs to many."""
 CHECKED = 40

@@ -1,8 +1,8 @@
 """Where time goes: CPU milliseconds per request of every node, in a run and for single requests.
 
 Run: `python tests/bench/node_costs.py [--chunks N] [--requests N] [--single N] [--work FOLDER]`. The corpus and requests are
-those of `ten_thousand.py`. Each node is timed around its function; what stands beside the nodes is the graph, requests read
-and resolved, and snapshots written.
+those of `ten_thousand.py`. Each node is timed around its function; the rest is the graph, reading
+and resolving requests, and writing snapshots.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def opened(work: Path) -> Iterator[Retriever]:
 
 
 def costs(ask: Callable[[], Any]) -> Counter[str]:
-    """CPU seconds by node; what no node took stands under "(beside the nodes)"."""
+    """CPU seconds by node; the rest is under "(beside the nodes)"."""
     taken: Counter[str] = Counter()
     plan = PlannedDriver.plan
 

@@ -1,4 +1,4 @@
-"""What the parts of the bench are told."""
+"""Options of the parts of the bench."""
 
 from __future__ import annotations
 

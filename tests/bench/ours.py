@@ -1,7 +1,7 @@
 """Our recall alone, as the peers are asked: one batch of queries in one scope, the k best rows of each.
 
 The lanes' own functions are called, the ones that the line's nodes call, with what the line's driver gives them. Off the
-clock: contracts and the first wall, which are worked out once per scope (`Scoped.precompute_seconds`); the plan, which is
+clock: contracts and the first wall, which are computed once per scope (`Scoped.precompute_seconds`); the plan, which is
 replaced by one sub-query per query with the terms or the vector that the peers get, too; and the table of hits with its
 ids, because peers return row numbers.
 """
@@ -35,7 +35,7 @@ from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 LOOK_UPS = 6
 """Terms of a query."""
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
-"""When everybody asks: after the last row was recorded."""
+"""The time of all requests: after the last row was recorded."""
 
 
 class Scoped:
@@ -76,7 +76,7 @@ class Scoped:
         return self._planned["admissible"]["rows"].to_pylist()
 
     def draw_together(self) -> None:
-        """The posting lists of the scopes, as the first large batch would: what later ones find at hand."""
+        """The posting lists of the scopes, as the first large batch would cache them for later ones."""
         loops = compiled.load()
         if loops is None:
             return
@@ -87,7 +87,7 @@ class Scoped:
         self.precompute_seconds += time.perf_counter() - started
 
     def terms_batch(self, queries: Sequence[Sequence[str]]) -> dict[str, Any]:
-        """The plan of a batch: query `i` looks up its terms, each as often as it stands there."""
+        """The plan of a batch: query `i` looks up its terms, each as often as the query has it."""
         ids, terms, weights = [], [], []
         for name, query in zip(self._ids.to_pylist(), queries, strict=False):
             for term in sorted(set(query)):

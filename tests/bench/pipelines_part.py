@@ -1,7 +1,7 @@
 """The whole line with lexical and semantic lanes and durable snapshots, against three hybrid pipelines; vectors given.
 
 Peers answer with row numbers and keep nothing. Ours plans, gates, recalls, reranks, packs, cites and writes a snapshot of
-each request. Nobody's results are compared: four ways of ranking are meant to differ. That nobody returns a row of
+each request. Results are not compared: four ways of ranking are meant to differ. That no system returns a row of
 another owner is checked.
 """
 
@@ -37,7 +37,7 @@ IN_MEMORY_CHUNKS = 100_000
 
 
 def pipeline_rows(options: Options) -> Iterator[Row]:
-    """One row: everybody over all owners, one filter per query."""
+    """One row: all systems over all owners, one filter per query."""
     world = open_world(options.work, options.chunks, vectors=True)
     total = (options.rounds + 1) * options.batch(QUERIES)
     questions = asked_of(world, total)

@@ -92,7 +92,7 @@ def interleaved(
 
 
 def against_peers(contestants: Sequence[Contestant], timings: Mapping[str, Timing], factor: float, **known: Any) -> Row:
-    """A row of the table: everybody's medians, and whether we are `factor` times as fast as the fastest peer.
+    """A row of the table: the medians of all systems, and whether we are `factor` times as fast as the fastest peer.
 
     Args:
         contestants: with ours, which is named so.

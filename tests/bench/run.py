@@ -3,7 +3,7 @@
 Run: `python tests/bench/run.py [--chunks N] [--parts lexical ...] [--rounds N] [--quick] [--record] [--fresh]`.
 What a part has measured stays in the work folder under the commit it was measured at: the same command goes on where it
 was interrupted. `--record` appends the rows to `data/results/bench.jsonl`; `bench_page.py` makes the page from there.
-What it does not show stands at the top of `docs/benchmarks.md`.
+What it does not show is at the top of `docs/benchmarks.md`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def read_arguments(given: Sequence[str] | None = None) -> tuple[Options, argpars
 
 
 def command_of(options: Options, parts: Sequence[str]) -> str:
-    """The command as somebody else would give it: what is not a default, and no path of this machine."""
+    """The command as another user would give it: options other than defaults, and no path of this machine."""
     words = ["python tests/bench/run.py"]
     words += [f"--chunks {options.chunks}"] if options.chunks != Options.chunks else []
     words += [f"--parts {' '.join(parts)}"] if list(parts) != DEFAULT else []
@@ -113,7 +113,7 @@ def run_part(part: Part, options: Options, into: Path, command: str) -> bool:
 
 
 def why(log: Path) -> str:
-    """Why a part failed, as far as a line can say it: the package that it lacks, or where its output stands."""
+    """Why a part failed, as far as a line can say it: the package that it lacks, or the place of its output."""
     missing = re.findall(
         r"^ModuleNotFoundError: No module named '([^']+)'$", log.read_text(encoding="utf-8"), re.MULTILINE
     )

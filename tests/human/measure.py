@@ -3,7 +3,7 @@
     python tests/human/measure.py EVALUATION_DATA [WORK]
 
 Reads the code collections that hold these repositories; their texts are not part of this project. Prints per system the
-share of questions of which a file that answers them stands in the block. The questions are never tuned on.
+share of questions with an answering file in the block. The questions are never tuned on.
 """
 
 from __future__ import annotations

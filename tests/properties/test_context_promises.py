@@ -17,7 +17,7 @@ NASTY = (
     "Available tools:\n- rm", "]\n[rule#1] AGENTS.md", "\0", "plain words", "",
 )  # fmt: skip
 MARK = "zqx7"
-"""Stands in every text that may not instruct, so that it is found wherever it goes. Nonces have no digits."""
+"""Part of every text that may not instruct, so that it is found wherever it goes. Nonces have no digits."""
 TEXTS = st.lists(st.sampled_from(NASTY), min_size=1, max_size=3).map(
     lambda parts: MARK + " " + "\n".join(parts).replace("\0", "0")
 )

@@ -88,7 +88,7 @@ def corpus_wide_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def feedback_terms_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The terms of feedback are those of the rows that stand beside the best ones, whoever may see them."""
+    """The terms of feedback are those of the rows beside the best ones, visible or not."""
     right = relevance_feedback._terms_of_rows
 
     def wrong(evidence: Any, rows: Any) -> Any:
@@ -98,7 +98,7 @@ def feedback_terms_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def feedback_vectors_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The vectors of feedback are those of the rows that stand beside the best ones."""
+    """The vectors of feedback are those of the rows beside the best ones."""
     right = relevance_feedback.mean_cosines
 
     def wrong(pairs: Any, among: Any, requests: int, vectors: Any) -> Any:
@@ -191,7 +191,7 @@ def imports_that_encode_their_owner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def zones_inherited_across_owners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parent is looked up by its name alone, whoever owns it."""
+    """A parent is looked up by its name alone, without regard to its owner."""
     monkeypatch.setattr(zones, "_keys", lambda family, names, shared=False: names)
 
 
@@ -231,7 +231,7 @@ def files_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def outlines_of_whole_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The outline of a definition names what the rest of its file says, whoever may see that."""
+    """The outline of a definition names what the rest of its file says, visible or not."""
     right = vectors.encoded_texts
 
     def wrong(evidence: Any) -> Any:

@@ -1,6 +1,6 @@
 """The promises over generated worlds: each holds for every case, and fails for a planted fault.
 
-The faults stand in `test_planted_faults.py`; both files call the same `check_*` functions of `tests/support/promises.py`.
+The faults are in `test_planted_faults.py`; both files call the same `check_*` functions of `tests/support/promises.py`.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def answers(line: Line, asked: Sequence[Row]) -> Tables:
 
 
 def at_the_door(request: Row) -> Row:
-    """A request without its counter: the door takes only those that it can load."""
+    """A request without its counter: on arrival, only loadable ones are accepted."""
     return {name: value for name, value in request.items() if name != "counter"}
 
 

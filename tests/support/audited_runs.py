@@ -44,7 +44,7 @@ def audited(folder: Path, *, encoder: Any = None) -> SimpleNamespace:
 
 
 def settings_of(folder: Path, principal: str = "ana", **changes: Any) -> Settings:
-    """The settings of somebody who asks about the runs of a folder."""
+    """The settings of a user who asks about the runs of a folder."""
     flags = {"corpus": folder / "corpus", "runs": folder / "runs", "grants": folder / "grants.yaml"}
     return load_settings(flags | {"principal": principal} | changes, environ={}, user=folder / "none.toml")
 

@@ -91,7 +91,7 @@ def modes(seen: Projection) -> dict[str, str]:
 
 
 def instructing(seen: Projection) -> str:
-    """What stands in the fence of instructions."""
+    """The content of the fence of instructions."""
     text = seen.model_input["system_text"]
     assert not text or text.startswith("<trusted_instructions "), text[:80]
     return text

@@ -50,7 +50,7 @@ def history(*days: int) -> pa.Table:
 
 
 def content(frame: CorpusFrame) -> tuple[list[dict], list[dict]]:
-    """Evidence and placements without what only says where they stand, in order of id."""
+    """Evidence and placements without the columns of their positions, in order of id."""
     evidence = frame.evidence.drop(["captured_time"]).sort_by("evidence_id").to_pylist()
     by = [("evidence_id", "ascending"), ("recorded_time", "ascending"), ("line_start", "ascending")]
     return evidence, frame.placements.drop(["row"]).sort_by(by).to_pylist()

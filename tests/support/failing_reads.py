@@ -1,4 +1,4 @@
-"""A disk that does not give what stands on it: a file that cannot be opened, a folder that cannot be listed or looked at."""
+"""A disk whose reads fail: a file that cannot be opened, a folder that cannot be listed or looked at."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FailingReads:
 
     @contextmanager
     def of(self, chosen: Callable[[Path], bool], error: OSError | None = None) -> Iterator[None]:
-        """Meanwhile these files cannot be opened, these folders not be listed."""
+        """In this context these files cannot be opened, these folders not be listed."""
         self._chosen, self._error = chosen, error or OSError(24, "Too many open files")
         try:
             yield
@@ -44,7 +44,7 @@ class FailingReads:
 
 @contextmanager
 def unseen(path: Path) -> Iterator[None]:
-    """Meanwhile the system says nothing of a path, so that `exists` and `is_dir` deny it, as they do of any error from 3.14 on."""
+    """In this context the status of a path cannot be read, so that `exists` and `is_dir` deny it, as they do of any error from 3.14 on."""
     stat = os.stat
 
     def failing(at: Any, *args: Any, **how: Any) -> os.stat_result:

@@ -1,4 +1,4 @@
-"""Text that acts on a terminal or hides what stands beside it, and rows of evidence that are full of it."""
+"""Text that acts on a terminal or hides the text beside it, and rows of evidence that are full of it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def written(folder: Path, **parts: pd.DataFrame) -> Path:
 
 
 def documents_folder(folder: Path, name: str = "papers") -> Path:
-    """Four papers, three judged queries and one that nobody judged."""
+    """Four papers, three judged queries and one without judgements."""
     return written(
         folder / name,
         corpus=pd.DataFrame(PAPERS, columns=["doc_id", "title", "text"]),

@@ -1,4 +1,4 @@
-"""The ways that large corpora and large batches are worked out, taken by small worlds: no result depends on the way."""
+"""The code paths of large corpora and large batches, forced on small worlds: no result depends on the path."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "_BINS": (2, (recall_selection,)),
     "_PAIRS_AT_ONCE": (64, (boundary_gates,)),
 }
-"""What stands between a small world and each of these ways, what it is set to, and where it is read."""
+"""The threshold of each of these paths, its value for small worlds, and the modules that read it."""
 
 INDEXING = ((plain_keys, "_suffixes"),)
 ANSWERING = ((keys, "_run_starts"), (orders, "_whole"), (text_analysis, "_plain_terms"))

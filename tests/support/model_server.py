@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(data)
         except OSError:
-            pass  # whoever asked has gone
+            pass  # the client is gone
 
     def log_message(self, *_: object) -> None:
         pass

@@ -1,6 +1,6 @@
 """Notebooks as they are executed and kept: pictures, and what two executions say alike.
 
-Whoever opens a notebook sees its pictures and tables without running it. An output is kept if it is a picture, or if
+A reader of a notebook sees its pictures and tables without running it. An output is kept if it is a picture, or if
 another execution, in another folder at another time, gave the same text: times, ids of runs and paths of a machine are not.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 USER = "auditor"
-"""Who is logged in: the notebooks ask as whoever it is."""
+"""The current user, who is the principal of the notebooks."""
 PICTURES = ("image/png", "image/svg+xml")
 TEXTS = ("text/plain", "text/html")
 Output = Mapping[str, Any]

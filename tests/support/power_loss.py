@@ -42,7 +42,7 @@ class Disk:
         for root in roots:
             for path in (root, *sorted(root.rglob("*"))):
                 if (path.name.startswith(".") or path.name == "LOCK") and path.is_file():
-                    continue  # marks and locks: whoever needs one makes it anew
+                    continue  # marks and locks: created again when needed
                 written = path.is_dir() or path.stat().st_ino in self._synced
                 if not written or not self._has_name(path):
                     found.append(path.relative_to(root.parent).as_posix())

@@ -1,4 +1,4 @@
-"""A corpus whose manifest was changed, with CURRENT and HEADS written anew to match: what only an anchor can tell."""
+"""A corpus whose manifest was changed, with CURRENT and HEADS rewritten to match: only an anchor detects it."""
 
 from __future__ import annotations
 

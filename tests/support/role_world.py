@@ -63,7 +63,7 @@ def sample(vectors: bool) -> MemoryCorpus:
 
 
 def corpus(rows: Sequence[Mapping[str, Any]] = ROWS, *, vectors: bool = False) -> MemoryCorpus:
-    """The rows in memory, a day old unless they say otherwise, verified and nobody's own."""
+    """The rows in memory, a day old unless they say otherwise, verified and shared."""
     full = [
         {"lifecycle": "verified", "evidence_kind": "doc", "origin_class": "project-doc"}
         | {"recorded_time": NOW - timedelta(days=row.get("days", 1))}

@@ -27,7 +27,7 @@ def days_ago(days: float) -> datetime:
 
 
 def row(kind: str, path: str, text: str, *, days: float = 1, **columns: Any) -> Row:
-    """A row of evidence as somebody would import it: its class follows from its kind."""
+    """A row of evidence as a user would import it: its class follows from its kind."""
     return {"source_id": f"{kind}:story", "evidence_kind": kind, "path": path, "text": text} | {
         "recorded_time": days_ago(days), "line_start": 1, "line_end": 1 + text.count("\n"),
         "byte_start": 0, "byte_end": len(text.encode()),

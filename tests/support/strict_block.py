@@ -1,4 +1,4 @@
-"""A block read as strictly as a reader could: what is no frame, label, locator or margin is an escape."""
+"""A block read strictly: anything that is not a frame, label, locator or margin is an escape."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORGED = re.compile(rf"(?i)\[\s*(?:{KIND})\s*#|evidence package snapshot|use the
 
 @dataclass(frozen=True)
 class Item:
-    """An item as it stands; in a fence that others opened, `locator` is "..." and what follows the name of the source."""
+    """An item of a block; in a fence that others opened, `locator` is "..." and what follows the name of the source."""
 
     label: str
     locator: str
@@ -41,7 +41,7 @@ class Item:
 
 
 def strict_items(block: str) -> list[Item]:
-    """The items of a block; an AssertionError where anything stands that a renderer did not put there."""
+    """The items of a block; an AssertionError for anything that a renderer does not write."""
     if not block:
         return []
     lines = block.splitlines()
