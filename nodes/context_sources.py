@@ -183,6 +183,8 @@ def _state(states: pa.Table) -> list[pa.Table]:
     few = pc.list_slice(flat(states["artifact_refs"]), 0, ARTIFACTS)
     artifacts = _listed(few, integers(states["artifact_count"]))
     denied = _listed(states["approvals"], integers(states["approval_count"]))
+    count = integers(states["failure_count"])
+    several = pc.if_else(pa.array(count > 1), _listed(states["failing"], count), None)
     known = [
         _line("phase: ", states["phase"]),
         _line("modified_files: ", files),
@@ -190,6 +192,7 @@ def _state(states: pa.Table) -> list[pa.Table]:
     ]
     printed = [
         _line("current failure: ", states["failure"]),
+        _line("failing checks: ", several),
         _line("verification: ", states["verification"]),
         _line("denied, no approval yet: ", denied),
         _line("artifacts: ", artifacts),

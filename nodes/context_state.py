@@ -162,6 +162,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
     modified, modified_count = several("modified", "fact", LISTED)
     artifacts, artifact_count = several("artifact", "value", LISTED)
     approvals, approval_count = several("approval", "value", LISTED)
+    failing, failure_count = several("failure", "fact", LISTED)
     what_fails = take_or(state_facts["value"], failure)
     phase = pc.coalesce(flat(context_turns["phase"]), take_or(state_facts["value"], single("phase")).cast(pa.string()))
     first, behind = _events_so_far(sessions, log_events)
@@ -176,6 +177,8 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "latest_command": take_or(state_facts["value"], single("command")),
             "failure": what_fails,
             "failure_paths": paths_named(what_fails),
+            "failing": pa.ListArray.from_arrays(failing.offsets, _check_named(failing.values)),
+            "failure_count": failure_count.astype(np.int32),
             "verification": take_or(state_facts["value"], check),
             "modified_files": modified,
             "modified_count": modified_count.astype(np.int32),
@@ -187,6 +190,12 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "events": behind,
         }
     )
+
+
+def _check_named(failure: pa.Array) -> pa.Array:
+    """The check of each failure, which is named by all that end it, its own name first."""
+    own = pc.list_element(pc.split_pattern(failure, "\n", max_splits=1), 0)
+    return pc.replace_substring(pc.utf8_rtrim(own, ":"), "%3A", ":")
 
 
 def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:

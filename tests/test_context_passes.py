@@ -276,6 +276,24 @@ def test_failures_of_several_folders_end_one_by_one():
     assert state(*failed, ran("pytest", OK, cwd="packages/b"), ran("pytest", OK))["failure"] is None
 
 
+def test_the_state_names_every_check_that_still_fails():
+    session = Session()
+    for command, folder in (("pytest", ""), ("pytest tests/a.py", "packages/b"), ("npm run test:unit", "")):
+        session.add("command.finished", turn=1, command=command, cwd=folder, exitCode=1, stdout=f"{command} boom")
+    names = ["script test:unit", "pytest in packages/b:tests/a.py", "pytest"]
+    seen = projected(session)
+    assert (seen.state["failing"], seen.state["failure_count"]) == (names, 3)
+    assert f"- current failure: npm run test:unit boom\n- failing checks: {', '.join(names)}\n" in seen.text()
+    for command in ("npm run test:unit", "pytest"):
+        session.add("command.finished", turn=2, command=command, exitCode=0)
+    seen = projected(session)
+    assert (seen.state["failing"], seen.state["failure_count"]) == (names[1:2], 1)
+    assert "failing checks" not in seen.text(), "one is named by what it printed"
+    for number in range(20):
+        session.failing("boom", turn=3, command=f"pytest tests/t{number}.py")
+    assert projected(session).state["failure_count"] == 21
+
+
 def test_a_narrower_run_says_that_it_passed_and_leaves_the_failure():
     seen = state(ran("pytest", "a.py:3 boom", 1), ran("pytest -k other", OK))
     assert (seen["failure"], seen["verification"]) == ("a.py:3 boom", "pytest -k other: passed")

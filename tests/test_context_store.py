@@ -45,6 +45,17 @@ def test_a_recorded_input_is_read_again_byte_for_byte(tmp_path: Path):
         store.replay(record)
 
 
+def test_a_record_without_columns_that_later_versions_added_is_read(tmp_path: Path):
+    store, projections = ContextStore(tmp_path, principal="ana"), made()
+    folder = tmp_path / "contexts" / store.record(projections, now=NOON)
+    part, manifest = folder / "turn_states.parquet", json.loads((folder / "manifest.json").read_text())
+    pq.write_table(pq.read_table(part).drop_columns(["failing", "failure_count"]), part)
+    manifest["sha256"]["turn_states"] = hashlib.sha256(part.read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    again = store.replay(projections[2].input_id).projection
+    assert (again.text(), again.state["failure_count"]) == (projections[2].text(), None)
+
+
 def test_a_record_is_replayed_by_its_name_though_its_input_was_recorded_again(tmp_path: Path):
     session = Session()
     store, policy_ = ContextStore(tmp_path, principal="ana"), policy()

@@ -56,6 +56,8 @@ _RECORDED = (
 )
 
 
+_ADDED = ("failing", "failure_count")
+"""Columns of a state that records of the first development versions lack."""
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 
 
@@ -207,7 +209,10 @@ class ContextStore:
             raise VerificationError(
                 f"Expected the part that was recorded, got another - at {manifest['record']}/{name}"
             )
-        return read_parquet(file, TEXTS if name == "texts" else CONTEXT_TABLES[name].stored_schema)
+        schema = TEXTS if name == "texts" else CONTEXT_TABLES[name].stored_schema
+        return read_parquet(
+            file, lambda given: pa.schema([f for f in schema if f.name in given or f.name not in _ADDED])
+        )
 
     def _replayed(self, manifest: Mapping[str, Any], input_id: str, *, whole: bool = True) -> Replayed:
         texts = self._table(manifest, "texts")
@@ -224,7 +229,7 @@ class ContextStore:
             model_input,
             tables["context_decisions"].to_pylist(),
             tables["turn_warnings"].to_pylist(),
-            tables["turn_states"].to_pylist()[0],
+            {**dict.fromkeys(_ADDED), **tables["turn_states"].to_pylist()[0]},
             said=lambda: _shown_lines(isolated, tables["context_decisions"]),
         )
         return Replayed(projection, manifest["record"], manifest["recorded_at"], manifest["principal"], erased)
