@@ -109,14 +109,16 @@ class AccessError(ScopedRetrievalError, PermissionError):
     exit_code = 3
 
 
-def called(at: str, function: Callable[..., Any], *given: Any) -> Any:
-    """What a function of a plugin returns.
+def called(at: str, function: Callable[..., Any], *given: Any, through: tuple[type[Exception], ...] = ()) -> Any:
+    """What a function of a plugin returns; errors of the types `through` are not touched.
 
     Raises:
         SchemaError: it raised something; the message names function, type and line, and quotes nothing.
     """
     try:
         return function(*given)
+    except through:
+        raise
     except Exception as error:  # code of others may raise anything
         trace = error.__traceback__.tb_next if error.__traceback__ else None
         code = trace.tb_frame.f_code if trace else None

@@ -13,7 +13,7 @@ from scoped_retrieval.pipeline.indexing.importing import IndexRequest, index_int
 from scoped_retrieval.pipeline.plugins import installed
 from scoped_retrieval.pipeline.sources.chunking import chunk_document
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
-from scoped_retrieval.pipeline.sources.source_reader import languages
+from scoped_retrieval.pipeline.sources.source_reader import SourceReader, languages, tables_of
 from small_corpus import NOON, Story
 
 
@@ -91,3 +91,46 @@ def test_a_reader_that_would_never_be_asked_is_refused(tmp_path, monkeypatch, ex
     install(tmp_path, monkeypatch, SOURCE.replace('extensions=("zig",)', f"extensions={extensions}"))
     with pytest.raises(InputError, match=message):
         installed(("acme",))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "lines.nope",
+            r"Expected a plugin that runs, got AttributeError - at acme\.zig\.outline \(acme_rules\.py, line \d+\)",
+        ),
+        ("None", r"Expected an Outline, got nothing - at acme\.zig\.outline"),
+        ("Outline([(0, 3)])", r"Expected a Segment each, got others - at acme\.zig\.outline\.segments"),
+        (
+            "Outline([Segment(0, 1)], ['limit'])",
+            r"Expected pairs of a line, .*, got others - at acme\.zig\.outline\.symbols",
+        ),
+    ],
+)
+def test_an_outline_that_is_none_is_refused_by_name(tmp_path, monkeypatch, given, message):
+    body = "    starts = [at for at, raw in enumerate"
+    install(tmp_path, monkeypatch, SOURCE.replace(body, f"    return {given}\n{body}"))
+    with languages(installed(("acme",)).readers), pytest.raises(InputError, match=message):
+        chunk_document("pay.zig", "fn limit()\n    return 3\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            "yield path.nope",
+            r"Expected a plugin that runs, got AttributeError - at acme\.tickets\.read \(acme_rules\.py, line \d+\)",
+        ),
+        ("return None", r"Expected tables, got nothing - at acme\.tickets\.read"),
+        ("return iter([{'text': []}])", r"Expected a table, got an object - at acme\.tickets\.read"),
+        ("path.with_name('none').read_text()", "none"),
+    ],
+)
+def test_what_a_reader_of_records_does_wrong_is_told_by_its_name(tmp_path, given, message):
+    body = f"def read(path, *, project, now, report):\n    {given}\n"
+    scope: dict[str, Any] = {}
+    exec(compile(body, str(tmp_path / "acme_rules.py"), "exec"), scope)
+    reader = SourceReader("acme.tickets", "Tickets.", read=scope["read"])
+    with pytest.raises((InputError, FileNotFoundError), match=message):
+        list(tables_of(reader, tmp_path / "tickets.txt", project="shop", now=NOON, report=None))

@@ -40,7 +40,7 @@ from ..sources.incremental_import import IncrementalImport, UnusableError
 from ..sources.jsonl import is_unicode
 from ..sources.mcp_resources import named_server, read_mcp_resources
 from ..sources.reader_digest import reader_digest
-from ..sources.source_reader import SourceReader, languages
+from ..sources.source_reader import SourceReader, languages, tables_of
 from ..sources.structured import files_named, with_schemas
 from ..storage.durable import stands
 from .report import IndexReport
@@ -257,8 +257,7 @@ class _Import:
             else:
                 yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
         for reader, path in self._named():
-            assert reader.read is not None
-            yield reader.name, reader.read(path, **common, **({"roots": request.paths} if reader.placed else {}))
+            yield reader.name, tables_of(reader, path, **common, **({"roots": request.paths} if reader.placed else {}))
         for server in request.mcp:
             yield "mcp", read_mcp_resources(server, **common)
         for path in request.evidence:

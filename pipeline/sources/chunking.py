@@ -28,7 +28,7 @@ from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Lines, Outline, Segment, cut, tidy
 from .logs import outline_log
 from .markdown import outline_markdown, outline_rst
-from .source_reader import outline_of
+from .source_reader import outlined
 
 __all__ = ["Chunk", "Document", "chunk_document", "read_document"]
 
@@ -80,8 +80,8 @@ def read_document(path: str, text: str) -> Document:
 
 
 def _outline(lines: Lines, kind: FileKind) -> Outline:
-    if (of_plugin := outline_of(kind.splitter)) is not None:
-        return of_plugin(lines)
+    if (of_plugin := outlined(kind.splitter, lines)) is not None:
+        return of_plugin
     if kind.splitter == "markdown":
         return outline_markdown(lines)
     if kind.splitter == "rst":

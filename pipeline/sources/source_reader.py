@@ -1,6 +1,7 @@
 """What reads a kind of source: one object with its name, its docs and the function that reads.
 
-Gives: `SourceReader`, and `languages`, which lets readers of plugins cut files of their languages while an import runs.
+Gives: `SourceReader`; `languages`, which lets readers of plugins cut files of their languages while an import runs, and
+`outlined`, how they do; `tables_of`, what a reader of records reads.
 
 Note: rows of every reader go through `importing.normalise`, which fills missing fields with the least privileged
 values, masks secrets and refuses malformed rows. A reader grants no rights.
@@ -12,11 +13,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
 from typing import Any
 
-from ...nodes.errors import InputError
+import pyarrow as pa
 
-__all__ = ["SourceReader", "language_of", "languages", "outline_of"]
+from ...nodes.errors import InputError, ScopedRetrievalError, called, kind_of
+from .lines import Lines, Outline, Segment
+
+__all__ = ["SourceReader", "language_of", "languages", "outlined", "tables_of"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,8 @@ class SourceReader:
         return self.name.rpartition(".")[2]
 
 
+_OF_READERS = (ScopedRetrievalError, OSError)
+"""What readers say themselves of a file."""
 _LANGUAGES: ContextVar[dict[str, SourceReader] | None] = ContextVar("languages", default=None)
 
 
@@ -73,7 +81,49 @@ def language_of(extension: str) -> SourceReader | None:
     return known.get(extension) if known else None
 
 
-def outline_of(name: str) -> Callable[[Any], Any] | None:
-    """How the reader of this name cuts a file now; None where there is none."""
-    known = _LANGUAGES.get()
-    return next((one.outline for one in known.values() if one.name == name), None) if known else None
+def outlined(name: str, lines: Lines) -> Outline | None:
+    """The outline of a file by the reader of this name; None where there is none now.
+
+    Raises:
+        SchemaError: the reader raised something, or returned something else.
+    """
+    known = _LANGUAGES.get() or {}
+    reader = next((one for one in known.values() if one.name == name), None)
+    if reader is None or reader.outline is None:
+        return None
+    at = f"{name}.outline"
+    found = called(at, reader.outline, lines)
+    if not isinstance(found, Outline):
+        raise InputError.of_kind("an Outline", found, at)
+    if not all(isinstance(one, Segment) for one in found.segments):
+        raise InputError.described("a Segment each", "others", f"{at}.segments")
+    for what in ("symbols", "calls", "links"):
+        if not all(_is_named_line(pair) for pair in getattr(found, what)):
+            raise InputError.described("pairs of a line, from 0, and a name", "others", f"{at}.{what}")
+    return found
+
+
+def _is_named_line(pair: Any) -> bool:
+    return isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Integral) and isinstance(pair[1], str)
+
+
+def tables_of(reader: SourceReader, path: Any, **given: Any) -> Iterator[pa.Table]:
+    """What a reader of records reads, table by table.
+
+    Raises:
+        SchemaError: a plugin's reader raised something that is neither an error of a file nor of this package.
+        InputError: it gave something that is no table.
+    """
+    assert reader.read is not None
+    if "." not in reader.name:
+        yield from reader.read(path, **given)
+        return
+    at = f"{reader.name}.read"
+    found = called(at, partial(reader.read, path, **given), through=_OF_READERS)
+    if not isinstance(found, Iterable):
+        raise InputError.of_kind("tables", found, at)
+    tables = iter(found)
+    while (table := called(at, next, tables, None, through=_OF_READERS)) is not None:
+        if not isinstance(table, pa.Table):
+            raise InputError.described("a table", kind_of(table), at)
+        yield table
