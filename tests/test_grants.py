@@ -155,6 +155,12 @@ def test_a_missing_file_says_how_to_get_one(tmp_path):
         load_grants(tmp_path / "grants.yaml")
 
 
+def test_a_file_that_cannot_be_read_is_not_said_to_be_missing(tmp_path):
+    with pytest.raises(PolicyError, match=r"Expected a grants file, got Is a directory - at ") as refused:
+        load_grants(tmp_path)
+    assert not refused.value.hint
+
+
 def test_a_starter_entry_is_written_once(tmp_path):
     path = tmp_path / "config" / "grants.yaml"
     assert write_starter_grants(path, "ana", "shop")

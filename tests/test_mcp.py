@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from jsonschema import Draft202012Validator
+from scoped_retrieval.nodes.columns.hidden_characters import escape
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.config.settings import Settings, load_settings
 from scoped_retrieval.pipeline.runs import RunStore, replay
@@ -25,6 +28,7 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from scoped_retrieval.pipeline.servers.http_app import application
+from scoped_retrieval.pipeline.servers.mcp_app import xray_page
 from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server, scope_of
 from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
@@ -337,3 +341,15 @@ def test_the_server_says_which_extensions_it_has(asked: Callable[..., Any]):
         return client.server_capabilities
 
     assert asked(told).extensions == {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
+
+
+HOSTILE = "a\u202eb\x1b[31m\u200b\U000e0041 \u0645\u06cc\u200c\u062e \U0001f469\u200d\U0001f4bb 1\ufe0f\u20e3"
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_page_of_an_xray_shows_the_escapes_of_every_other_view():
+    """What hides or reorders is an escape; joiners and selectors that a script or an emoji needs stay."""
+    script = xray_page().partition("function visible")[2].partition("function add")[0]
+    program = f"function visible{script}process.stdout.write(visible({json.dumps(HOSTILE)}))"
+    done = subprocess.run(["node", "-e", program], capture_output=True, check=True)
+    assert done.stdout.decode() == escape(HOSTILE)

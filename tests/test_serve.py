@@ -308,6 +308,17 @@ def test_a_token_is_refused_where_none_is_granted(client: TestClient):
     assert client.get("/v1/health", headers={"authorization": "Bearer token-of-ana"}).status_code == 200
 
 
+def test_a_corpus_that_is_gone_is_named_and_served_again_once_it_is_back(client: TestClient, settings: Settings):
+    assert client.post("/v1/retrieve", json=ASKED).status_code == 200
+    head = settings["corpus"] / "CURRENT"
+    away = head.rename(head.with_name("AWAY"))
+    assert "corpus" in problem(client.post("/v1/retrieve", json=ASKED), 503, "store_unavailable")
+    gone = problem(client.get("/v1/health"), 503, "store_unavailable")
+    assert gone == "Expected a corpus that can be read, got none"
+    away.rename(head)
+    assert client.post("/v1/retrieve", json=ASKED).status_code == 200
+
+
 def test_requests_are_counted_without_names(client: TestClient):
     snapshot = client.post("/v1/retrieve", json=ASKED).json()["snapshot_id"]
     client.get(f"/v1/snapshots/{snapshot}")

@@ -1,6 +1,6 @@
 r"""Characters that act on a terminal, or hide or reorder the text beside them, as visible escapes.
 
-Gives `escape`, and the classes of characters `HIDDEN`, `JOINERS` and `SELECTORS`; `rendering` does columns. An ESC in front
+Gives `escape`, `ESCAPED`, and the classes of characters `HIDDEN`, `JOINERS` and `SELECTORS`; `rendering` does columns. An ESC in front
 of `[31m` is shown as the four characters `\x1b`. Tabs, line feeds, and returns before a line feed stay. One zero-width
 joiner or non-joiner stays behind a character beyond ASCII, where Persian, Indic scripts and emoji need it, and so does one
 variation selector, also behind the digits of keycaps. Nothing else without width does: long runs carry hidden text.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["HIDDEN", "JOINERS", "SELECTORS", "escape"]
+__all__ = ["ESCAPED", "HIDDEN", "JOINERS", "SELECTORS", "escape"]
 
 HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
@@ -26,9 +26,9 @@ _CONTROLS = "\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f"
 _PUNCTUATION = "\u2000-\u206f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\\s"
 _BEFORE_JOINERS = f"[^\\x00-\\x7f{HIDDEN}{JOINERS}{_PUNCTUATION}]"
 _BEFORE_SELECTORS = f"[^\\x00-\\x22\\x24-\\x29\\x2b-\\x2f\\x3a-\\x7f{HIDDEN}{JOINERS}{SELECTORS}]"
-_ESCAPED = re.compile(
-    f"[{_CONTROLS}{HIDDEN}]|\\r(?!\\n)|(?<!{_BEFORE_JOINERS})[{JOINERS}]|(?<!{_BEFORE_SELECTORS})[{SELECTORS}]"
-)
+ESCAPED = f"[{_CONTROLS}{HIDDEN}]|\\r(?!\\n)|(?<!{_BEFORE_JOINERS})[{JOINERS}]|(?<!{_BEFORE_SELECTORS})[{SELECTORS}]"
+"""The characters that `escape` replaces, as a regular expression."""
+_ESCAPED = re.compile(ESCAPED)
 
 
 def escape(text: str) -> str:

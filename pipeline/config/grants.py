@@ -127,7 +127,8 @@ def load_grants(path: str | Place) -> GrantsFile:
     except StoreError:
         raise
     except OSError as error:
-        hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you"
+        absent = isinstance(error, FileNotFoundError)
+        hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you" if absent else ""
         raise PolicyError(f"Expected a grants file, got {error.strerror} - at {path}", hint=hint) from error
     return _read(data, path)
 

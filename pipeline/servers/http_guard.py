@@ -56,6 +56,7 @@ class Guard:
         trace_id, started, status = uuid.uuid4().hex, time.perf_counter(), 500
         state = scope.setdefault("state", {})
         state["trace_id"] = trace_id
+        open_to_all = scope["path"] in OPEN
 
         async def traced(message: Message) -> None:
             nonlocal status
@@ -70,7 +71,7 @@ class Guard:
         self._metrics.in_work.inc()
         try:
             _expect_text(scope)
-            if scope["path"] not in OPEN:
+            if not open_to_all:
                 state["principal"] = self._admitted(scope)
             await self._app(scope, await self._read(scope, receive), traced)
         except Exception as error:  # whatever it is, a client gets the one shape of error and a trace id
@@ -78,7 +79,10 @@ class Guard:
             if answered_with >= 500:
                 LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
                 if "principal" not in state:  # places of files are not disclosed without a principal
-                    problem = problem.model_copy(update={"message": "Expected grants that can be read, got others"})
+                    message = "Expected a corpus that can be read, got none" if open_to_all else (
+                        "Expected grants that can be read, got others"
+                    )  # fmt: skip
+                    problem = problem.model_copy(update={"message": message})
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
             if isinstance(error, RefusedError) and error.retry_after is not None:
                 headers["retry-after"] = str(error.retry_after)

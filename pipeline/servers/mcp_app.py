@@ -9,6 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from ...nodes.columns.hidden_characters import ESCAPED
+
 __all__ = ["APP_META", "XRAY_APP", "xray_page"]
 
 XRAY_APP = "ui://scoped-retrieval/xray.html"
@@ -18,6 +20,7 @@ APP_META: dict[str, Any] = {"ui": {"csp": {"connectDomains": [], "resourceDomain
 
 @cache
 def xray_page() -> str:
-    """The page; it is given the answer of the tool by the client."""
+    """The page; it is given the answer of the tool by the client, and shows text with the escapes of every other view."""
     folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("apps")
-    return folder.joinpath("xray.html").read_text(encoding="utf-8")
+    escaped = "".join(one if one.isascii() else f"\\u{{{ord(one):x}}}" for one in ESCAPED)
+    return folder.joinpath("xray.html").read_text(encoding="utf-8").replace("ESCAPED", escaped)

@@ -115,13 +115,13 @@ class RetrieverPool:
 
     def _current(self) -> Models:
         """The models of the current corpus; those opened on an earlier head are retired."""
-        head = read_whole(head_file(self.settings)) if self._models is not None else b""
+        try:
+            head = read_whole(head_file(self.settings))
+        except FileNotFoundError:
+            head = b""  # opening says what is missing
         if self._models is None or head != self._head:
             self._retire()
-            try:
-                self._head = read_whole(head_file(self.settings))
-            except FileNotFoundError:
-                self._head = b""  # opening says what is missing
+            self._head = head
             self._models = load_models(self.settings)
         return self._models
 
