@@ -451,6 +451,25 @@ def test_how_a_command_of_codex_ended_the_harness_says_and_no_key_decides(
     assert state_of(codex(*rows), tmp_path)["verification"] == f"npm test: {told}"
 
 
+@pytest.mark.parametrize(
+    ("tool", "text", "failed", "verification"),
+    [
+        ("PowerShell", "Exit code 1\n1 failed", True, "npm test: failed"),
+        ("PowerShell", "Tests: 1 failed, 2 total", False, "npm test: failed"),
+        ("PowerShell", "Test Suites: 1 passed, 1 total", False, "npm test: passed"),
+        ("PowerShell", "", False, "npm test: outcome unknown"),
+        ("Bash", "<tool_use_error>Cancelled: parallel tool call errored</tool_use_error>", True, None),
+        ("Bash", "PreToolUse:Bash hook error: [check.sh]: no tests today", True, None),
+        ("Bash", "Exit code 1\n<tool_use_error>boom", True, "npm test: failed"),
+    ],
+)
+def test_commands_of_either_shell_are_commands_and_a_call_that_was_not_started_is_no_check(
+    tool: str, text: str, failed: bool, verification: str | None, tmp_path: Path
+):
+    rows = claude(call("m1", "t1", tool, command="npm test"), result("t1", text, is_error=failed))
+    assert state_of(rows, tmp_path)["verification"] == verification
+
+
 def test_a_log_that_has_more_than_its_transcript_is_told(tmp_path: Path):
     """Imported again after the user rewound: a log keeps what it has."""
     rows = claude(

@@ -48,6 +48,9 @@ _FEEDBACK = re.compile(
 _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
 """Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
+_NOT_RUN = re.compile(r"\A\s*(?:<tool_use_error>|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b)")
+"""What the harness says of a call that it did not start."""
+_SHELLS = ("Bash", "PowerShell")
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
 
@@ -228,7 +231,10 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
         elif block.get("type") == "tool_use":
             tool, given = str(block.get("name")), block.get("input")
             given = given if isinstance(given, Mapping) else {}
-            calls.tools[str(block.get("id"))] = (tool, {**given, "cwd": record.get("cwd")} if tool == "Bash" else given)
+            calls.tools[str(block.get("id"))] = (
+                tool,
+                {**given, "cwd": record.get("cwd")} if tool in _SHELLS else given,
+            )
             if tool == "TodoWrite":
                 listed = given.get("todos")
                 todos = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
@@ -271,9 +277,11 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
         pass
-    elif tool == "Bash":
+    elif tool in _SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
         said = exit_code_of(beside.get("exitCode"))
         code = int(failed) if said is None else said
+        if tool != "Bash" and not code:
+            code = None  # PowerShell may end with 0 though a program of the line failed
         runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
         if runs_on or _BACKGROUND.match(text) or beside.get("returnCodeInterpretation"):
             code = None  # how it ends is not known yet, or another code than 0 was taken for no error
@@ -283,7 +291,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         streams = {
             name: beside[name] for name in ("stdout", "stderr") if isinstance(beside.get(name), str) and beside[name]
         }
-        command = str(given.get("command", "")) or "Bash"
+        command = str(given.get("command", "")) or tool
         made.add("command.finished", id_, command=command, exitCode=code, timedOut=beside.get("interrupted") is True,
                  **(streams or {"stdout": text}), **made.ran_in(given.get("cwd"), command))  # fmt: skip
     elif failed:
