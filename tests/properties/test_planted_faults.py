@@ -1,29 +1,34 @@
 """Every promise must fail once its guard is broken: a property that holds for a broken line proves nothing.
 
 Each fault replaces one helper of the line by a plausible wrong one; the check of `tests/support/promises.py` that
-`test_promises.py` runs must then find a counterexample.
+`test_promises.py` runs must then find a counterexample. All faults are looked for in the same cases, drawn as they are
+needed, and those of the line in the same corpora, built while no fault is planted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache, partial
+from itertools import chain
 from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from asking import built
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky
 from promises import (
     check_conservation,
     check_contributions,
     check_hard_budget,
     check_non_interference,
     check_one_answer,
+    check_same_answers,
 )
 from scoped_retrieval.nodes import audit_snapshot as audit
 from scoped_retrieval.nodes import (
@@ -42,23 +47,17 @@ from scoped_retrieval.nodes.walls import clocks, gate_predicates, second_wall, s
 from scoped_retrieval.nodes.walls.gates import paths as gate_paths
 from scoped_retrieval.pipeline.corpus import publishing, vectors, zones
 from scoped_retrieval.pipeline.line import lanes
-from worlds import NOW, SHUT, Row, World, foreign_rows, worlds
-
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of the counterexample looked for
-
-SEARCH = settings(
-    max_examples=200,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-    report_multiple_bugs=False,
-)
+from worlds import NOW, SHUT, Row, foreign_rows, worlds
 
 ASKED = 8
 """Requests of a world: a fault is found sooner in more small worlds."""
 
+AT_ONCE, DRAWS = 20, 10
+"""Cases that are drawn together, and how often: a fault that none of them shows is not found."""
+
 Plant = Callable[[pytest.MonkeyPatch], None]
+Case = tuple[Any, ...]
+Found = Callable[[Plant, str], bool]
 
 
 def in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,20 +370,20 @@ INTERFERENCE: dict[str, Plant] = {
     "feedback vectors from outside": feedback_vectors_from_outside,
     "post-filtering": post_filtering,
     "dropped time gates": dropped_time_gates,
-    "imports that encode their owner": imports_that_encode_their_owner,
-    "zones inherited across owners": zones_inherited_across_owners,
     "files of every row": files_of_every_row,
-    "outlines of whole files": outlines_of_whole_files,
     "outlines over every row": outlines_over_every_row,
     "walks to withheld rows": walks_to_withheld_rows,
     "shadowing by inadmissible texts": shadowing_by_inadmissible_texts,
     **{f"dropped gate {g.name}": _without(g.number) for g in boundary_gates.GATES if g.name in ("principals", "zone", "workspace", "visibility", "lifecycle")},
 }  # fmt: skip
-OF_VECTORS: dict[str, Plant] = {
-    "vectors of whole segments": vectors_of_whole_segments,
-    "vectors lent by equal texts": vectors_lent_by_equal_texts,
+IN_PUBLICATIONS: dict[str, tuple[Plant, str]] = {
+    "imports that encode their owner": (imports_that_encode_their_owner, "rows"),
+    "zones inherited across owners": (zones_inherited_across_owners, "rows"),
+    "outlines of whole files": (outlines_of_whole_files, "rows"),
+    "vectors lent by equal texts": (vectors_lent_by_equal_texts, "vectors"),
 }
-"""Seen soonest in worlds whose rows all have vectors, or none."""
+"""Planted before the corpora are built, with the cases that they are looked for in."""
+OF_VECTORS: dict[str, Plant] = {"vectors of whole segments": vectors_of_whole_segments}
 OF_TURNS: dict[str, Plant] = {
     "turns beside withheld ones": turns_beside_withheld_ones,
     "sessions counted whole": sessions_counted_whole,
@@ -399,85 +398,128 @@ BUDGET: dict[str, Plant] = {
 }
 
 
-@pytest.mark.parametrize("plant", INTERFERENCE.values(), ids=INTERFERENCE)
-def test_non_interference_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-
-    @SEARCH
-    @given(worlds(asked=ASKED), st.lists(foreign_rows(), min_size=12, max_size=24))
-    def holds(world: World, planted: list) -> None:
-        check_non_interference(world, planted)
-
-    with pytest.raises(AssertionError):
-        holds()
-
-
-@pytest.mark.parametrize("plant", OF_VECTORS.values(), ids=OF_VECTORS)
-def test_non_interference_finds_what_vectors_leak(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-
-    @SEARCH
-    @given(worlds(asked=ASKED, encoded=[(True,), (False,)]), st.lists(foreign_rows(), min_size=12, max_size=24))
-    def holds(world: World, planted: list) -> None:
-        check_non_interference(world, planted)
-
-    with pytest.raises(AssertionError):
-        holds()
-
-
 def _withheld_turn(row: Row, session: str) -> Row:
     said = {"session_id": session, "event_time": NOW - timedelta(days=30, minutes=200)}
     return row | said | {"origin_class": "session-event", "evidence_kind": "session-event"}
 
 
+_withheld = foreign_rows(but=set(SHUT) - {"visibility", "lifecycle"})
+CASES: dict[str, st.SearchStrategy[Case]] = {
+    "rows": st.tuples(worlds(asked=ASKED), st.lists(foreign_rows(), min_size=12, max_size=24)),
+    "vectors": st.tuples(
+        worlds(asked=ASKED, encoded=[(True,), (False,)]), st.lists(foreign_rows(), min_size=12, max_size=24)
+    ),
+    "turns": st.tuples(
+        worlds(asked=ASKED),
+        st.lists(
+            st.builds(_withheld_turn, _withheld, st.sampled_from(["s-1", "s-2", "s-foreign"])), min_size=6, max_size=12
+        ),
+    ),
+    "budgets": st.tuples(worlds(asked=ASKED), st.integers(20, 200)),
+}
+"""Worlds with the rows that are planted in them, or a budget. Faults of vectors are seen soonest in worlds whose rows all have
+vectors, or none."""
+
+
+@cache
+def drawn(kind: str, number: int) -> Sequence[Case]:
+    found: list[Case] = []
+
+    @seed(number)
+    @settings(
+        max_examples=AT_ONCE,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    @given(CASES[kind])
+    def draw(case: Case) -> None:
+        found.append(case)
+
+    draw()
+    return found
+
+
+def cases(kind: str) -> Iterator[Case]:
+    """The cases of a kind, the same ones at every call."""
+    return chain.from_iterable(drawn(kind, number) for number in range(1, DRAWS + 1))
+
+
+def finds(plant: Plant, check: Callable[[], object], wrong: tuple[type[Exception], ...] = (AssertionError,)) -> bool:
+    """Whether a check fails while the fault is planted."""
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        try:
+            check()
+        except wrong:
+            return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def found_in_the_line() -> Iterator[Found]:
+    """Says whether a fault of the line moves an answer in some case, where nothing does without it. The corpora of a case,
+    without the planted rows and with them, are built once.
+    """
+    checks: dict[tuple[str, int], Callable[[], None]] = {}
+    sound: set[tuple[str, int]] = set()
+    with ExitStack() as stack:
+
+        def found(plant: Plant, kind: str) -> bool:
+            for number, (world, planted) in enumerate(cases(kind)):
+                case = kind, number
+                if case not in checks:
+                    corpora = stack.enter_context(built(world)), stack.enter_context(built(world, planted=planted))
+                    checks[case] = partial(check_same_answers, world, planted, *corpora)
+                if finds(plant, checks[case]):
+                    if case not in sound:
+                        checks[case]()
+                        sound.add(case)
+                    return True
+            return False
+
+        yield found
+
+
+@pytest.mark.parametrize("plant", INTERFERENCE.values(), ids=INTERFERENCE)
+def test_non_interference_finds(plant: Plant, found_in_the_line: Found) -> None:
+    assert found_in_the_line(plant, "rows")
+
+
+@pytest.mark.parametrize(("plant", "kind"), IN_PUBLICATIONS.values(), ids=IN_PUBLICATIONS)
+def test_non_interference_finds_what_publications_leak(plant: Plant, kind: str) -> None:
+    assert any(finds(plant, partial(check_non_interference, *case)) for case in cases(kind))
+
+
+@pytest.mark.parametrize("plant", OF_VECTORS.values(), ids=OF_VECTORS)
+def test_non_interference_finds_what_vectors_leak(plant: Plant, found_in_the_line: Found) -> None:
+    assert found_in_the_line(plant, "vectors")
+
+
 @pytest.mark.parametrize("plant", OF_TURNS.values(), ids=OF_TURNS)
-def test_non_interference_finds_what_conversations_leak(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-    withheld = foreign_rows(but=set(SHUT) - {"visibility", "lifecycle"})
-    turns_of_nobody = st.builds(_withheld_turn, withheld, st.sampled_from(["s-1", "s-2", "s-foreign"]))
-
-    @SEARCH
-    @given(worlds(asked=ASKED), st.lists(turns_of_nobody, min_size=6, max_size=12))
-    def holds(world: World, planted: list) -> None:
-        check_non_interference(world, planted)
-
-    with pytest.raises(AssertionError):
-        holds()
+def test_non_interference_finds_what_conversations_leak(plant: Plant, found_in_the_line: Found) -> None:
+    assert found_in_the_line(plant, "turns")
 
 
 @pytest.mark.parametrize("plant", DEPENDENCE.values(), ids=DEPENDENCE)
-def test_one_answer_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-
-    @SEARCH
-    @given(worlds(asked=ASKED))
-    def holds(world: World) -> None:
-        check_one_answer(world, batch=4, order=Random(3), threads=2)
-
-    with pytest.raises((AssertionError, Flaky)):  # an order by chance fails otherwise when it is tried again
-        holds()
+def test_one_answer_finds(plant: Plant) -> None:
+    asked = (partial(check_one_answer, world, batch=4, order=Random(3), threads=2) for world, _ in cases("budgets"))
+    assert any(finds(plant, check) for check in asked)
 
 
-def test_conservation_finds_a_lost_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost_decision(monkeypatch)
-    with pytest.raises((AssertionError, ValueError)):
-        SEARCH(given(worlds(asked=ASKED))(check_conservation))()
+def test_conservation_finds_a_lost_decision() -> None:
+    wrong = (AssertionError, ValueError)
+    assert any(finds(lost_decision, partial(check_conservation, world), wrong) for world, _ in cases("budgets"))
 
 
 @pytest.mark.parametrize("plant", BUDGET.values(), ids=BUDGET)
-def test_the_hard_budget_finds(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-
-    @SEARCH
-    @given(worlds(asked=ASKED), st.integers(20, 200))
-    def holds(world: World, max_tokens: int) -> None:
-        check_hard_budget(world, max_tokens=max_tokens, max_chars=100_000)
-
-    with pytest.raises(AssertionError):
-        holds()
+def test_the_hard_budget_finds(plant: Plant) -> None:
+    asked = (
+        partial(check_hard_budget, world, max_tokens=tokens, max_chars=100_000) for world, tokens in cases("budgets")
+    )
+    assert any(finds(plant, check) for check in asked)
 
 
-def test_exact_sums_find_unrounded_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
-    unrounded_contributions(monkeypatch)
-    with pytest.raises(AssertionError):
-        SEARCH(given(worlds(asked=ASKED))(check_contributions))()
+def test_exact_sums_find_unrounded_contributions() -> None:
+    assert any(finds(unrounded_contributions, partial(check_contributions, world)) for world, _ in cases("budgets"))

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiles import FEWER, PROFILE
 from promises import (
-    check_conservation,
-    check_contributions,
+    asked,
     check_hard_budget,
     check_merge,
     check_non_interference,
     check_one_answer,
     check_replay,
+    expect_conservation,
+    expect_contributions,
 )
 from worlds import Row, World, foreign_rows, worlds
 
@@ -50,20 +51,16 @@ def test_merging_segments_moves_no_answer(world: World, publications: int) -> No
 
 @settings(FEWER)
 @given(worlds())
-def test_every_candidate_ends_in_exactly_one_decision(world: World) -> None:
-    check_conservation(world)
+def test_every_candidate_ends_in_exactly_one_decision_and_contributions_add_up_to_the_final_score(world: World) -> None:
+    tables = asked(world)
+    expect_conservation(tables)
+    expect_contributions(tables)
 
 
 @settings(FEWER)
 @given(worlds(), st.integers(1, 300), st.integers(1, 1_500))
 def test_the_block_never_exceeds_its_budget(world: World, max_tokens: int, max_chars: int) -> None:
     check_hard_budget(world, max_tokens=max_tokens, max_chars=max_chars)
-
-
-@settings(FEWER)
-@given(worlds())
-def test_contributions_add_up_to_the_final_score(world: World) -> None:
-    check_contributions(world)
 
 
 @settings(FEWER)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from asking import COUNTERS, answers, built, caller_view, inside_view, line_of, together
+from asking import COUNTERS, Tables, answers, built, caller_view, inside_view, line_of, together
 from scoped_retrieval.nodes.blocks.token_counting import BASE
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS
 from scoped_retrieval.pipeline.corpus import Corpus
@@ -25,10 +25,15 @@ Way = Callable[[], AbstractContextManager[Any]]
 
 def check_non_interference(world: World, planted: list[Row]) -> None:
     """Rows outside A(r) change nothing that the caller of r sees, byte for byte."""
-    world = world.asked_outside(planted)
     with built(world) as before, built(world, planted=planted) as after:
-        first = answers(line_of(before, world), world.requests)
-        second = answers(line_of(after, world), world.requests)
+        check_same_answers(world, planted, before, after)
+
+
+def check_same_answers(world: World, planted: list[Row], before: Path, after: Path) -> None:
+    """Requests that reach no planted row are answered alike from the corpus of the world and from the one with those rows."""
+    world = world.asked_outside(planted)
+    first = answers(line_of(before, world), world.requests)
+    second = answers(line_of(after, world), world.requests)
     for view in (caller_view, inside_view):
         changed = view(second)
         for name, table in view(first).items():
@@ -76,8 +81,17 @@ def check_merge(world: World, *, publications: int) -> None:
 
 def check_conservation(world: World) -> None:
     """Every candidate ends in exactly one decision row, and the counts add up."""
+    expect_conservation(asked(world))
+
+
+def asked(world: World) -> Tables:
+    """The tables of a world's requests."""
     with built(world) as corpus:
-        tables = answers(line_of(corpus, world), world.requests)
+        return answers(line_of(corpus, world), world.requests)
+
+
+def expect_conservation(tables: Tables) -> None:
+    """`check_conservation` of the tables of a world."""
     decided = tables["decisions"].to_pandas()
     keys = tables["candidates"].select(["request_id", "evidence_id"]).to_pandas()
     assert sorted(map(tuple, keys.to_numpy())) == sorted(map(tuple, decided[["request_id", "evidence_id"]].to_numpy()))
@@ -109,8 +123,12 @@ def check_hard_budget(world: World, *, max_tokens: int, max_chars: int) -> None:
 
 def check_contributions(world: World) -> None:
     """The contributions of every ranked row add up to its final score with ==, in any order; order is total."""
-    with built(world) as corpus:
-        ranked = answers(line_of(corpus, world), world.requests)["ranked"].to_pandas()
+    expect_contributions(asked(world))
+
+
+def expect_contributions(tables: Tables) -> None:
+    """`check_contributions` of the tables of a world."""
+    ranked = tables["ranked"].to_pandas()
     assert (ranked[list(SCORE_TERMS)].sum(axis=1) == ranked["final"]).all()
     assert (ranked[list(reversed(SCORE_TERMS))].sum(axis=1) == ranked["final"]).all()
     for _, rows in ranked.groupby("request_id"):

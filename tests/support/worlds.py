@@ -133,93 +133,115 @@ def _days(low: int, high: int) -> st.SearchStrategy[datetime]:
     return st.integers(low, high).map(lambda d: NOW + timedelta(days=d))
 
 
+ROW: dict[str, st.SearchStrategy[Any]] = {
+    "kind": st.sampled_from(KINDS),
+    "words": st.one_of(st.sampled_from(TWINS), st.lists(st.sampled_from(WORDS), min_size=2, max_size=10)),
+    "source": st.sampled_from(["one", "two"]),
+    "owner_project": st.sampled_from(["shop"] * 5 + list(PROJECTS)),
+    "path": st.sampled_from([*PATHS, *PATHS, None]),
+    "section": st.sampled_from([None, "Roles", "createUser"]),
+    "level": st.sampled_from([None] * 4 + ["task", "project"]),
+    "links": st.sampled_from([[], [], ["docs/roles.md"], ["src/cache.py"]]),
+    "excluded_roles": st.sampled_from([None] * 4 + [["architect"]]),
+    "symbols": st.sampled_from([[], ["createUser"], ["session"]]),
+    "calls": st.sampled_from([[], ["createUser"], ["retry"]]),
+    "zone": st.sampled_from(["public"] + ["internal"] * 6 + ["private", "restricted"]),
+    "declared_visibility": st.sampled_from(["model-visible"] * 8 + ["runtime-only", "user-only"]),
+    "lifecycle": st.sampled_from(["verified"] * 8 + ["candidate", "deprecated", "revoked"]),
+    "authority": st.integers(0, 3),
+    "principals": st.sampled_from([None] * 8 + [[], ["ana"], ["core"], ["bo"]]),
+    "branch": st.sampled_from([None] * 5 + ["main", "dev"]),
+    "namespace": st.sampled_from([None] * 10 + list(NAMESPACES)),
+    "workspace_root": st.sampled_from([None] * 12 + [ROOTS[0], *ROOTS]),
+    "test_suite": st.sampled_from([None] * 6 + ["unit", "e2e"]),
+    "superseded_by": st.sampled_from([None] * 6 + [*ENTITIES[:3], *FOREIGN_ENTITIES[:3]]),
+    "parent_id": st.sampled_from([None] * 6 + list(ENTITIES[:3]) + list(OTHER_OWNERS_ENTITIES)),
+    "conflict_set": st.sampled_from([None, None, None, "c1"]),
+    "recorded_time": _days(-80, 3),
+    "superseded_at": st.one_of(*[st.none()] * 4, _days(6, 8), _days(-3, -1)),
+    "valid_until": st.one_of(*[st.none()] * 4, _days(-5, 5)),
+    "deleted_at": st.one_of(*[st.none()] * 6, _days(-12, 8)),
+    "valid_from": st.one_of(*[st.none()] * 4, _days(-60, 3)),
+    "version": st.sampled_from(["v1", COMMIT]),
+}
+"""What is drawn for every row, whatever it is; most fields at their harmless value, any of them able to shut a gate.
+Made once: Hypothesis checks each new strategy, which takes longer than a draw."""
+_RECORD = st.sampled_from(RECORDS)
+_RECORD_OR_NONE = st.sampled_from([None, None, *RECORDS])
+_SESSION = st.sampled_from([None, "s-1", "s-1", "s-2"])
+_OWNER = st.sampled_from(USERS)
+
+
 @st.composite
 def rows(draw: st.DrawFn) -> Row:
-    """One row; most fields at their harmless value, any of them able to shut a gate."""
-    origin, kind = draw(st.sampled_from(KINDS))
-    words = draw(st.one_of(st.sampled_from(TWINS), st.lists(st.sampled_from(WORDS), min_size=2, max_size=10)))
-    project = draw(st.sampled_from(["shop"] * 5 + list(PROJECTS)))
-    record = (
-        draw(st.sampled_from([None, None, *RECORDS])) if origin != "structured-sot" else draw(st.sampled_from(RECORDS))
-    )
-    session = draw(st.sampled_from([None, "s-1", "s-1", "s-2"])) if kind in ("memory", "session-event") else None
+    """One row."""
+    row = {name: draw(field) for name, field in ROW.items()}
+    (origin, kind), words, source = (row.pop(name) for name in ("kind", "words", "source"))
+    record = draw(_RECORD if origin == "structured-sot" else _RECORD_OR_NONE)
+    session = draw(_SESSION) if kind in ("memory", "session-event") else None
     asks = ["?"] if session is not None and draw(st.booleans()) else []
     said = "" if record is None else f"id: {record}\nfee: ${draw(st.integers(1, 3))}\n"
-    return {
+    return row | {
         "entity": record if origin == "structured-sot" else None,
-        "source_id": f"{origin}:{draw(st.sampled_from(['one', 'two']))}",
+        "source_id": f"{origin}:{source}",
         "origin_class": origin,
         "evidence_kind": kind,
-        "owner_project": project,
-        "owner_user": draw(st.sampled_from(USERS)) if origin == "memory" else None,
-        "path": draw(st.sampled_from([*PATHS, *PATHS, None])),
-        "section": draw(st.sampled_from([None, "Roles", "createUser"])),
+        "owner_user": draw(_OWNER) if origin == "memory" else None,
         "session_id": session,
         "event_time": None if session is None else NOW - timedelta(days=30, minutes=draw(st.integers(0, 9)) * 45),
         "text": said + " ".join([*words, *(["`createUser`"] if kind == "session-event" else []), *asks]),
-        "level": draw(st.sampled_from([None] * 4 + ["task", "project"])),
-        "links": draw(st.sampled_from([[], [], ["docs/roles.md"], ["src/cache.py"]])),
-        "excluded_roles": draw(st.sampled_from([None] * 4 + [["architect"]])),
-        "symbols": draw(st.sampled_from([[], ["createUser"], ["session"]])),
-        "calls": draw(st.sampled_from([[], ["createUser"], ["retry"]])),
-        "zone": draw(st.sampled_from(["public"] + ["internal"] * 6 + ["private", "restricted"])),
-        "declared_visibility": draw(st.sampled_from(["model-visible"] * 8 + ["runtime-only", "user-only"])),
-        "lifecycle": draw(st.sampled_from(["verified"] * 8 + ["candidate", "deprecated", "revoked"])),
-        "authority": draw(st.integers(0, 3)),
-        "principals": draw(st.sampled_from([None] * 8 + [[], ["ana"], ["core"], ["bo"]])),
-        "branch": draw(st.sampled_from([None] * 5 + ["main", "dev"])),
-        "namespace": draw(st.sampled_from([None] * 10 + list(NAMESPACES))),
-        "workspace_root": draw(st.sampled_from([None] * 12 + [ROOTS[0], *ROOTS])),
-        "test_suite": draw(st.sampled_from([None] * 6 + ["unit", "e2e"])),
-        "superseded_by": draw(st.sampled_from([None] * 6 + [*ENTITIES[:3], *FOREIGN_ENTITIES[:3]])),
-        "parent_id": draw(st.sampled_from([None] * 6 + list(ENTITIES[:3]) + list(OTHER_OWNERS_ENTITIES))),
-        "conflict_set": draw(st.sampled_from([None, None, None, "c1"])),
-        "recorded_time": draw(_days(-80, 3)),
-        "superseded_at": draw(st.one_of(*[st.none()] * 4, _days(6, 8), _days(-3, -1))),
-        "valid_until": draw(st.one_of(*[st.none()] * 4, _days(-5, 5))),
-        "deleted_at": draw(st.one_of(*[st.none()] * 6, _days(-12, 8))),
-        "valid_from": draw(st.one_of(*[st.none()] * 4, _days(-60, 3))),
         "line_start": 1,
         "line_end": 1,
-        "version": draw(st.sampled_from(["v1", COMMIT])),
     }
+
+
+_ASKED_WORDS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)
+_PURPOSE = st.sampled_from(["fix-test", "explain-code", "review-risk", "answer-question"])
+_AS_OF = _days(-20, 0)
+_WINDOW = st.sampled_from(WINDOWS)
+_COUNTER = st.sampled_from([None, COUNTER])
+_BRANCH = st.sampled_from(["main", "dev"])
+_ROLE = st.sampled_from(ROLES)
+_NAMESPACE = st.sampled_from(NAMESPACES)
+_SUITE = st.sampled_from(["unit", "e2e"])
+_ALLOWED = st.sampled_from([["src/", "docs/"], ["**/*.ts"], ["**/*.ts", "logs/"], ["(none)", "src/"], []])
+_DENIED = st.sampled_from(["path:logs/", "src/auth/*.ts", "path:**/*.md"])
+_DENIED_SOURCE = st.sampled_from(["memory", "artifact", "project-doc:one"])
 
 
 @st.composite
 def requests(draw: st.DrawFn, number: int, modes: Sequence[str]) -> Row:
-    words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4))
+    words = draw(_ASKED_WORDS)
     request: Row = {
         "request_id": f"r{number:03d}",
         "question": " ".join(words),
         "project": "shop",
-        "purpose": draw(st.sampled_from(["fix-test", "explain-code", "review-risk", "answer-question"])),
-        "time": {"as_of": draw(_days(-20, 0)).isoformat(), **draw(st.sampled_from(WINDOWS))},
-        "counter": draw(st.sampled_from([None, COUNTER])),
+        "purpose": draw(_PURPOSE),
+        "time": {"as_of": draw(_AS_OF).isoformat(), **draw(_WINDOW)},
+        "counter": draw(_COUNTER),
     }
     if draw(st.booleans()):
         request["recall_effort"] = "graph"
     if draw(st.booleans()):
-        request["branch"] = draw(st.sampled_from(["main", "dev"]))
+        request["branch"] = draw(_BRANCH)
     if draw(st.booleans()):
         request["session_id"] = "s-1"
     if draw(st.booleans()):
         request["mode"] = draw(st.sampled_from(modes))
     if draw(st.booleans()):
-        request["role"] = draw(st.sampled_from(ROLES))
+        request["role"] = draw(_ROLE)
     if draw(st.booleans()):
         request["workspace_root"] = ROOTS[0]
     if draw(st.integers(0, 3)) == 0:
-        request["namespace"] = draw(st.sampled_from(NAMESPACES))
+        request["namespace"] = draw(_NAMESPACE)
     if draw(st.integers(0, 3)) == 0:
-        request["test_suite"] = draw(st.sampled_from(["unit", "e2e"]))
+        request["test_suite"] = draw(_SUITE)
     if draw(st.integers(0, 4)) == 0:
-        request["allowed_paths"] = draw(
-            st.sampled_from([["src/", "docs/"], ["**/*.ts"], ["**/*.ts", "logs/"], ["(none)", "src/"], []])
-        )
+        request["allowed_paths"] = draw(_ALLOWED)
     if draw(st.integers(0, 5)) == 0:
-        request["denied_paths"] = [draw(st.sampled_from(["path:logs/", "src/auth/*.ts", "path:**/*.md"]))]
+        request["denied_paths"] = [draw(_DENIED)]
     if draw(st.booleans()):
-        request["denied_sources"] = [draw(st.sampled_from(["memory", "artifact", "project-doc:one"]))]
+        request["denied_sources"] = [draw(_DENIED_SOURCE)]
     if draw(st.booleans()):
         request["anchors"] = {"failing_test": "tests/auth/session.test.ts", "symbols": ["createUser"]}
     if draw(st.booleans()):
@@ -256,17 +278,29 @@ def worlds(
     )
 
 
+_LATER_VERSION = st.sampled_from(["v2", "v3", COMMIT])
+_MAYBE_SUPERSEDED = st.one_of(st.none(), _days(-30, 8))
+
+
 @st.composite
 def placed_again(draw: st.DrawFn, row: Row) -> Row:
     """The same text in another version of its document: another placement of the row, that may have ended."""
     return row | {
-        "version": draw(st.sampled_from(["v2", "v3", COMMIT])),
+        "version": draw(_LATER_VERSION),
         "line_start": row["line_start"] + 50,
         "line_end": row["line_end"] + 50,
-        "recorded_time": draw(_days(-80, 3)),
-        "superseded_at": draw(st.one_of(st.none(), _days(-30, 8))),
+        "recorded_time": draw(ROW["recorded_time"]),
+        "superseded_at": draw(_MAYBE_SUPERSEDED),
         "deleted_at": None,
     }
+
+
+JOINS = ("the world", "before, encoded", "before, plain", "after, encoded", "after, plain")
+"""With what a foreign row is published: with rows of the world, or in a publication of its own kind."""
+_JOIN = st.sampled_from(JOINS)
+_ROOT_OR_NONE = st.sampled_from([None, ROOTS[0]])
+_FOREIGN_ENTITY = st.sampled_from(FOREIGN_ENTITIES)
+_OTHER_OWNERS_ENTITY = st.sampled_from(OTHER_OWNERS_ENTITIES)
 
 
 @st.composite
@@ -283,7 +317,7 @@ def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
         "principals": None,
         "branch": None,
         "namespace": None,
-        "workspace_root": draw(st.sampled_from([None, ROOTS[0]])),
+        "workspace_root": draw(_ROOT_OR_NONE),
         "test_suite": None,
         "declared_visibility": "model-visible",
         "lifecycle": "verified",
@@ -296,24 +330,19 @@ def foreign_rows(draw: st.DrawFn, *, but: Collection[str] = ()) -> Row:
         "valid_from": None,
         "valid_until": None,
         "authority": 3,
-        "entity": row["entity"]
-        if row["evidence_kind"] == "structured-fact"
-        else draw(st.sampled_from(FOREIGN_ENTITIES)),
+        "entity": row["entity"] if row["evidence_kind"] == "structured-fact" else draw(_FOREIGN_ENTITY),
         "line_start": 1000,
         "line_end": 1000,
         "echo": draw(st.integers(0, 60)),
-        "joins": draw(st.sampled_from(JOINS)),
+        "joins": draw(_JOIN),
     }
     row["source_id"] = f"{row['origin_class']}:foreign"
     row["session_id"] = row["session_id"] and draw(st.sampled_from([row["session_id"]] * 3 + ["s-foreign"]))
     reason = draw(st.sampled_from(sorted(set(SHUT) - set(but))))
     if reason in OF_ANOTHER_OWNER and row["evidence_kind"] != "structured-fact" and draw(st.booleans()):
-        row |= {"entity": draw(st.sampled_from(OTHER_OWNERS_ENTITIES)), "zone": "restricted"}
+        row |= {"entity": draw(_OTHER_OWNERS_ENTITY), "zone": "restricted"}
     return row | SHUT[reason]
 
-
-JOINS = ("the world", "before, encoded", "before, plain", "after, encoded", "after, plain")
-"""With what a foreign row is published: with rows of the world, or in a publication of its own kind."""
 
 BOUND: dict[str, tuple[Row, Row]] = {
     "branch": ({"branch": "side"}, {"branch": "main"}),
