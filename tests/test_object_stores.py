@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,22 @@ def told(folder: Any) -> Story:
     return story
 
 
+@cache
+def _objects() -> dict[str, bytes]:
+    """What `told` writes to a store, by name."""
+    place = FailingStore().at("told-once")
+    told(place)
+    names = place.files()
+    return dict(zip(names, place.read_all(names), strict=True))
+
+
+def stored(place: ObjectPlace) -> Story:
+    """`told` in a store, its objects copied there."""
+    for name, data in _objects().items():
+        (place / name).write_bytes(data)
+    return Story.at(place)
+
+
 def files_of(corpus: Place) -> dict[str, bytes]:
     """What a reader of a corpus reads, by name."""
     names = (
@@ -75,6 +92,8 @@ def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(
     assert files_of(there.folder / "corpus") == files_of(here.folder / "corpus")
     corpora = [Corpus.open(story.folder / "corpus") for story in (here, there)]
     assert not corpora[1].verify()
+    copy_tree(there.folder / "corpus", tmp_path / "copied")
+    assert files_of(tmp_path / "copied") == files_of(here.folder / "corpus")
     for step in (lambda corpus: corpus.merge(now=NOON), lambda corpus: corpus.gc(1)):
         assert step(corpora[0]) == step(corpora[1])
         assert files_of(there.folder / "corpus") == files_of(here.folder / "corpus")
@@ -82,7 +101,7 @@ def test_a_corpus_has_the_bytes_and_generations_of_one_in_a_folder(
 
 
 def test_a_run_has_the_digests_of_one_in_a_folder_and_is_replayed_and_verified(prefix: ObjectPlace, tmp_path: Path):
-    here, there = asked(told(tmp_path)), asked(told(prefix))
+    here, there = asked(told(tmp_path)), asked(stored(prefix))
     assert digests(here) == digests(there) and here.statuses == there.statuses == {"ok": 3}
     store = RunStore(prefix / "runs", create=False)
     assert verify(store, there.run_id).status == "ok" and store.unfinished() == []
@@ -92,7 +111,7 @@ def test_a_run_has_the_digests_of_one_in_a_folder_and_is_replayed_and_verified(p
 
 
 def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_changing_a_digest(prefix: ObjectPlace):
-    story, store = told(prefix), RunStore(prefix / "runs")
+    story, store = stored(prefix), RunStore(prefix / "runs")
     opened = story.open(runs=store)
     for request in ASKED:
         opened.retrieve(request)
@@ -106,7 +125,7 @@ def test_interactive_snapshots_are_logged_one_by_one_and_compacted_without_chang
 
 
 def test_a_changed_object_is_named(prefix: ObjectPlace):
-    run = asked(told(prefix))
+    run = asked(stored(prefix))
     part = run.path / "tables/decisions/part-00001.parquet"
     part.write_bytes(part.read_bytes()[:-1] + b"x")
     report = verify(RunStore(prefix / "runs"), run.run_id)
@@ -118,7 +137,7 @@ def test_a_changed_object_is_named(prefix: ObjectPlace):
 
 
 def test_what_was_erased_stands_in_no_object(prefix: ObjectPlace):
-    story = told(prefix)
+    story = stored(prefix)
     asked(story)
     corpus, store = Corpus.open(prefix / "corpus"), RunStore(prefix / "runs")
     selection = Selection("ana", frozenset({"shop"}), source="doc:story")
@@ -137,7 +156,7 @@ def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: Obj
         yield from in_this_process(job, shards[:-1], clock)
         raise KeyboardInterrupt
 
-    story, store = told(prefix), RunStore(prefix / "runs")
+    story, store = stored(prefix), RunStore(prefix / "runs")
     with pytest.raises(KeyboardInterrupt):
         asked(story, engine=but_the_last)
     (run_id,) = store.unfinished()
@@ -153,7 +172,7 @@ def test_an_unfinished_run_loses_what_shows_erased_text_and_is_ended(prefix: Obj
 
 def test_two_writers_of_one_corpus_do_not_meet(prefix: ObjectPlace, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(writing, "WAIT_SECONDS", 0)
-    told(prefix)
+    stored(prefix)
     first, second = (Corpus.open(prefix / "corpus") for _ in range(2))
     with first._writing(), pytest.raises(BusyError, match="got a held lock"):
         second.merge(now=NOON)
@@ -255,7 +274,7 @@ def test_a_line_that_was_changed_is_found_by_a_process_that_read_it_before(prefi
 
 
 def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_packs_that_went(prefix: ObjectPlace):
-    story = told(prefix)
+    story = stored(prefix)
     reader, late = Corpus.open(prefix / "corpus"), Corpus.open(prefix / "corpus")
     before = reader.frame().evidence
     story.tell(row("doc", "docs/0.md", "Another text."), complete=["doc:story"])
@@ -270,17 +289,12 @@ def test_a_reader_keeps_its_generation_while_the_corpus_is_rebuilt_and_hears_of_
 
 
 def test_a_publication_that_a_store_stops_anywhere_leaves_the_generation_before(tmp_path: Path):
-    store, puts = FailingStore(), 0
-    story = told(store.at(f"{tmp_path.name}/start"))
-    copy_tree(story.folder, tmp_path / "start")
+    puts = 0
     while True:
         failing = FailingStore()
-        at = failing.at(f"{tmp_path.name}/{puts}")
-        for file in story.folder.files():
-            (at / file).write_bytes((story.folder / file).read_bytes())
+        attempt = stored(failing.at(f"{tmp_path.name}/{puts}"))
+        at = attempt.folder
         before = Corpus.open(at / "corpus").generation
-        attempt = Story.__new__(Story)
-        attempt.folder, attempt.encoder = at, None
         failing.puts = puts
         try:
             attempt.tell(row("doc", "docs/late.md", "A late handler, ochre."))
@@ -311,7 +325,7 @@ def test_a_run_that_a_store_stops_anywhere_is_finished_by_resuming(tmp_path: Pat
     stopped = 0
     for puts in (0, 5, *range(12, 99, 2)):
         failing = FailingStore()
-        story = told(failing.at(f"{tmp_path.name}/{puts}"))
+        story = stored(failing.at(f"{tmp_path.name}/{puts}"))
         failing.puts = puts
         try:
             run = asked(story)
@@ -338,7 +352,7 @@ def expire_run(store: RunStore, run_id: str) -> None:
 
 def test_a_store_that_may_only_be_read_is_read_and_refuses_what_writes(tmp_path: Path):
     failing = FailingStore()
-    story = told(failing.at(tmp_path.name))
+    story = stored(failing.at(tmp_path.name))
     failing.puts, failing.error = 0, PermissionError(13, "Permission denied")
     assert story.ask("which handler is amber").block
     with pytest.raises(StoreError, match="Permission denied: "):
@@ -390,13 +404,13 @@ def test_a_bucket_that_is_not_there_ends_a_command_with_its_name(s3: str, capsys
 def test_ray_refuses_what_only_this_process_sees(tmp_path: Path):
     pytest.importorskip("ray", reason="needs the extra ray")
     with pytest.raises(InputError, match="Expected a place that other processes reach, got 'memory://"):
-        asked(told(FailingStore().at(tmp_path.name)), engine=RayEngine())
+        asked(stored(FailingStore().at(tmp_path.name)), engine=RayEngine())
 
 
 @pytest.mark.xdist_group("ray")
 def test_ray_workers_open_corpus_and_runs_by_url(s3: str, tmp_path: Path):
     ray = pytest.importorskip("ray", reason="needs the extra ray")
-    here, there = told(tmp_path), told(place_of(f"{s3}/{tmp_path.name}"))
+    here, there = told(tmp_path), stored(place_of(f"{s3}/{tmp_path.name}"))
     with ray_engine._connected(None):
         assert ray.is_initialized()
         assert digests(asked(there, engine=RayEngine())) == digests(asked(here))
