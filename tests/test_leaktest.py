@@ -62,6 +62,12 @@ def one_format(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(through_servers, "FORMATS", Vocabulary("format", ("block",), {}))
 
 
+@pytest.fixture
+def planted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Canaries are planted, and neither changed nor removed: for faults that are seen as soon as they are there."""
+    monkeypatch.setattr(batches, "STATES", ("planted",))
+
+
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 FEW = 24
 """Canaries per tenant and angle where a test needs no pair of role and reason in particular."""
@@ -289,7 +295,7 @@ def _as_auditor(seen: pa.Table) -> pa.Table:
         (gold_of_everything, "why --gold"),
     ],
 )
-@pytest.mark.usefixtures("one_format")
+@pytest.mark.usefixtures("indoors", "planted_alone")
 def test_a_list_that_tells_of_rows_out_of_scope_is_found(
     plant: Plant, surface: str, crowd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,7 +328,7 @@ BROKEN: dict[str, tuple[Plant, str, str]] = {
 
 
 @pytest.mark.parametrize(("plant", "kind", "angle"), BROKEN.values(), ids=BROKEN)
-@pytest.mark.usefixtures("indoors")
+@pytest.mark.usefixtures("indoors", "planted_alone")
 def test_a_broken_line_is_found(
     plant: Plant,
     kind: str,
@@ -338,7 +344,7 @@ def test_a_broken_line_is_found(
     found = json.loads(out)
     assert (code, found["ok"]) == (5, False)
     assert kind in {leak["kind"] for leak in found["leaks"]}
-    assert {leak["state"] for leak in found["leaks"]} <= {"before", "planted", "changed", "removed"}
+    assert {leak["state"] for leak in found["leaks"]} <= {"before", "planted"}
     assert {leak["angle"] for leak in found["leaks"]} == {angle}
 
 
@@ -369,7 +375,7 @@ OWN: dict[str, tuple[Plant, str]] = {
 
 
 @pytest.mark.parametrize(("plant", "surface"), OWN.values(), ids=OWN)
-@pytest.mark.usefixtures("indoors")
+@pytest.mark.usefixtures("indoors", "planted_alone")
 def test_a_secret_a_control_character_or_an_older_head_is_found(
     plant: Plant, surface: str, demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,7 +390,7 @@ def test_an_angle_that_there_is_not_is_an_error(demo: Path, monkeypatch: pytest.
     assert (code, "Expected one of open, bounded, guided, got 'sideways' - at --angle" in error) == (2, True)
 
 
-@pytest.mark.usefixtures("indoors")
+@pytest.mark.usefixtures("indoors", "planted_alone")
 def test_a_leak_is_told_without_what_leaked(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     canary_in_conditions(monkeypatch)
     report = probed(demo, angles=("open",))
@@ -423,7 +429,7 @@ def test_a_test_without_tenants_is_no_success(demo: Path) -> None:
         probed(demo, requests=[{"question": "default role", "project": "billing", "purpose": "fix-test"}])
 
 
-@pytest.mark.usefixtures("one_format")
+@pytest.mark.usefixtures("one_format", "planted_alone")
 def test_an_answer_of_a_door_that_tells_of_rows_out_of_scope_is_found(
     demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,7 +448,7 @@ def test_an_answer_of_a_door_that_tells_of_rows_out_of_scope_is_found(
     assert {leak.surface for leak in report.leaks} <= {"HTTP retrieve", "HTTP expand", "MCP scoped_retrieve"}
 
 
-@pytest.mark.usefixtures("one_format")
+@pytest.mark.usefixtures("one_format", "planted_alone")
 def test_a_list_of_a_door_that_tells_of_a_row_out_of_scope_is_found(
     crowd: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, erase_evidence, replay, verify
+from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, erase_evidence, replay, replays_kept, verify
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id
@@ -366,6 +366,18 @@ def test_replay_gives_the_block_without_the_corpus(tmp_path: Path, line_tables: 
     assert found.citations["evidence_id"].to_pylist() == ["shown-r0003"]
     assert found.decisions.num_rows == 3
     assert found.provenance == {"code": "c0de", "generation": "g1"}
+
+
+def test_a_snapshot_is_replayed_once_while_replays_are_kept_and_anew_afterwards(tmp_path: Path, line_tables: Maker):
+    store = RunStore(tmp_path)
+    run = written(store, line_tables)
+    first, second = snapshot_id(run.run_id, 1), snapshot_id(run.run_id, 2)
+    with replays_kept():
+        kept = replay(store, first)
+        assert replay(store.open(run.run_id), first) is kept
+        assert replay(store, second).block == "block of r0002"
+    again = replay(store, first)
+    assert again is not kept and again.block == kept.block
 
 
 @pytest.mark.parametrize(

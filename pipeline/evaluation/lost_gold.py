@@ -166,15 +166,17 @@ class _Case:
 
     def _pairs(self, asked: pd.DataFrame) -> pd.DataFrame:
         """The rows of every judged document: gold, request_id, audience, row, evidence_id."""
-        named = self.frame.evidence.select(list(NAMES)).to_pandas()
-        named = named.assign(row=np.arange(len(named)), evidence_id_=named["evidence_id"])
+        evidence, documents = self.frame.evidence, asked["doc_id"].unique()
         parts = []
         for name in NAMES:
-            rows = named[[name, "row", "evidence_id_"]].rename(columns={name: "doc_id"})
-            rows = rows[rows["doc_id"].isin(set(asked["doc_id"]))]
-            parts.append(asked[["gold", "request_id", "audience", "doc_id"]].merge(rows, on="doc_id"))
-        pairs = pd.concat(parts, ignore_index=True).drop_duplicates(["gold", "row"])
-        return pairs.rename(columns={"evidence_id_": "evidence_id"}).drop(columns="doc_id").reset_index(drop=True)
+            named = evidence[name]
+            rows = np.flatnonzero(pc.is_in(named, value_set=pa.array(documents, named.type), skip_nulls=True))
+            parts.append(pd.DataFrame({"doc_id": named.take(pa.array(rows)).to_pylist(), "row": rows}))
+        rows = pd.concat(parts, ignore_index=True).astype({"doc_id": asked["doc_id"].dtype})
+        pairs = asked[["gold", "request_id", "audience", "doc_id"]].merge(rows, on="doc_id")
+        pairs = pairs.drop_duplicates(["gold", "row"]).drop(columns="doc_id").reset_index(drop=True)
+        ids = evidence["evidence_id"].take(pa.array(pairs["row"].to_numpy(np.int64)))
+        return pairs.assign(evidence_id=ids.to_pandas())
 
     def _with_fates(self, pairs: pd.DataFrame) -> pd.DataFrame:
         """Stage, place, reason, decided_by and rank of every row; rows that the principal may not ask about left out."""
@@ -210,6 +212,9 @@ class _Case:
 
     def _behind(self, told: pd.DataFrame) -> list[Mapping[str, float]]:
         """Of each outranked row, the terms in which it lacks most beside the weakest row of its request that was shown."""
+        outranked = told["stage"].isin(OUTRANKED).to_numpy()
+        if not outranked.any():
+            return [{}] * len(told)
         ranked = self.ranked.select(["request_id", "evidence_id", "rank", *SCORE_TERMS]).to_pandas()
         shown = self.decisions.filter(pc.equal(self.decisions["outcome"], "selected")).select(
             ["request_id", "evidence_id"]
@@ -218,7 +223,6 @@ class _Case:
         weakest = weakest.drop_duplicates("request_id", keep="last").set_index("request_id")
         own = told[["request_id", "evidence_id"]].merge(ranked, on=["request_id", "evidence_id"], how="left")
         lacking = weakest.reindex(own["request_id"])[list(SCORE_TERMS)].to_numpy() - own[list(SCORE_TERMS)].to_numpy()
-        outranked = told["stage"].isin(OUTRANKED).to_numpy()
         return [_most(row) if was else {} for row, was in zip(lacking, outranked, strict=True)]
 
 

@@ -30,7 +30,7 @@ from ..config.settings import Settings, Value
 from ..contracts.scope import ContractResolver
 from ..corpus import Corpus
 from ..corpus.heads import HEADS
-from ..runs import RunStore
+from ..runs import RunStore, replays_kept
 from ..runs.run import Run
 from .angles import LEAK_TEST, OPEN
 from .canaries import Case, Planting, planting
@@ -261,7 +261,7 @@ class _Batch:
             self._look(found, request_id, surfaces)
             if self.bench.bar is not None:
                 self.bench.bar.update()
-        with recorded_logs() as stream:
+        with recorded_logs() as stream, replays_kept():
             self._lists(found)
         found.log += stream.getvalue()
         return found

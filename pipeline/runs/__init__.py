@@ -34,7 +34,7 @@ from .asked import Asked, Unheld
 from .compacting import compact
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, RunTakenError
-from .replay import Replay, replay
+from .replay import Replay, replay, replays_kept
 from .resume import left_open
 from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun
@@ -63,6 +63,7 @@ __all__ = [
     "log_answer",
     "logged_answers",
     "replay",
+    "replays_kept",
     "started_by",
     "starter_of",
     "verify",

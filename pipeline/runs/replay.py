@@ -7,6 +7,9 @@ was erased is null, and then the status is `erased`.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,6 +98,21 @@ class Replay:
         return self.tables["conditions"]
 
 
+_KEPT: ContextVar[dict[tuple[str, str], Replay] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def replays_kept() -> Iterator[None]:
+    """In the meantime a snapshot is read and checked once, in this context and those that come of it: for a caller that asks
+    about a run of its own in many ways. A change of the files meanwhile is not noticed.
+    """
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
 def replay(runs: RunStore | Run, snapshot_id: str) -> Replay:
     """The snapshot as it was written, from a folder of runs or from its run where that is open.
 
@@ -104,6 +122,15 @@ def replay(runs: RunStore | Run, snapshot_id: str) -> Replay:
         VerificationError: a hash does not match what is stored.
     """
     run = runs if isinstance(runs, Run) else runs.open(snapshot_id)
+    kept, key = _KEPT.get(), (str(run.folder), snapshot_id)
+    if kept is None:
+        return _replay(run, snapshot_id)
+    if key not in kept:
+        kept[key] = _replay(run, snapshot_id)
+    return kept[key]
+
+
+def _replay(run: Run, snapshot_id: str) -> Replay:
     request_id = run.request_of(snapshot_id)
     stored = {t.name: run.table(t.name, snapshot_id=snapshot_id).combine_chunks() for t in COVERED}
     _check_digest(run, stored, request_id, snapshot_id)
