@@ -97,6 +97,7 @@ def run(
         raise InputError.described("a file of requests or --resume", "both", "REQUESTS", hint=hint)
     if resume is not None and (finished := _finished(settings, resume)):
         emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")
+        _note_failures(finished["failures"], resume)
         return exit_code_of(finished["statuses"])
     rows = read_requests(requests) if requests is not None else None
     before, summary = _unfinished(settings), None
@@ -126,13 +127,13 @@ def run(
     counts = [(status, count) for status, count in result["statuses"].items()]
     text = write_table("", ("status", "requests"), counts) + f"run: {result['run_id']}\nfolder: {result['path']}\n"
     finished = RunStore(summary.path.parent).open(summary.run_id)
-    failed = [row for row in finished.table("snapshots", texts=True).to_pylist() if row["error"]]
+    failed = _failures(finished)
     conditions = finished.table("conditions", texts=True).to_pylist()
     off = Counter((row["subject"], row["message"]) for row in conditions if row["condition"] == "lane_off")
     result["lanes_off"] = [
         {"lane": lane, "requests": count, "message": message} for (lane, message), count in sorted(off.items())
     ]
-    result["failures"] = [{name: row[name] for name in ("request_id", "snapshot_id", "error")} for row in failed]
+    result["failures"] = failed
     emit(result, as_json=as_json, text=text)
     if summary.unanswered:
         from ..asking.resuming import GONE
@@ -144,11 +145,22 @@ def run(
         note(f"lane_off: {one['lane']}, for {one['requests']} requests: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):
         note(f"denied: {denied}; {READABLE}")
+    _note_failures(failed, summary.run_id)
+    return exit_code_of(result["statuses"])
+
+
+def _failures(run: Any) -> list[dict[str, str]]:
+    """The failed requests of a finished run, each with its reason."""
+    named = ("request_id", "snapshot_id", "error")
+    rows = run.table("snapshots", texts=True).select(named).to_pylist()
+    return [row for row in rows if row["error"]]
+
+
+def _note_failures(failed: list[dict[str, str]], run_id: str) -> None:
     for row in failed[:FAILURES_SHOWN]:
         note(f"failed: {row['request_id']} ({row['snapshot_id']}): {_advised(row['error'])}")
     if len(failed) > FAILURES_SHOWN:
-        note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {summary.run_id} --status failed` lists them")
-    return exit_code_of(result["statuses"])
+        note(f"failed: {len(failed) - FAILURES_SHOWN} more; `snapshots {run_id} --status failed` lists them")
 
 
 def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
@@ -187,7 +199,8 @@ def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
     if not started_by(store.folder(run_id), settings.principal) or (run := store.open(run_id)).live:
         return None
     statuses = dict(sorted(run.manifest["statuses"].items()))
-    return {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}
+    told = {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}
+    return told | {"failures": _failures(run)}
 
 
 def ask(
