@@ -17,7 +17,16 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
 from scoped_retrieval.nodes.tables import TABLES
-from scoped_retrieval.pipeline.runs import FORMAT, Run, RunStore, StagedRun, erase_evidence, replay, replays_kept, verify
+from scoped_retrieval.pipeline.runs import (
+    FORMAT,
+    Run,
+    RunStore,
+    StagedRun,
+    erase_evidence,
+    replay,
+    replays_kept,
+    verify,
+)
 from scoped_retrieval.pipeline.runs import store as runs_store
 from scoped_retrieval.pipeline.runs.files import files_below
 from scoped_retrieval.pipeline.runs.ids import new_run_id, run_of, snapshot_id

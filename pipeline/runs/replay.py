@@ -104,7 +104,7 @@ _KEPT: ContextVar[dict[tuple[str, str], Replay] | None] = ContextVar("kept", def
 @contextmanager
 def replays_kept() -> Iterator[None]:
     """In the meantime a snapshot is read and checked once, in this context and those that come of it: for a caller that asks
-    about a run of its own in many ways. A change of the files meanwhile is not noticed.
+    about a run of its own in many ways. A change of its files is not noticed before the end.
     """
     token = _KEPT.set({})
     try:
