@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from audited_runs import ASKED, audited, settings_of
@@ -18,7 +19,8 @@ from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
 from scoped_retrieval.pipeline.corpus.trust import UNSIGNED, Trust
 from scoped_retrieval.pipeline.reading.answers import answer_report
 from scoped_retrieval.pipeline.reading.auditing.export import exported, pre_authentication
-from scoped_retrieval.pipeline.reading.auditing.exported_file import check_file
+from scoped_retrieval.pipeline.reading.auditing.exported_file import MOST_BYTES, check_file
+from scoped_retrieval.pipeline.reading.auditing.unpacked import unpacked_bytes
 from scoped_retrieval.pipeline.runs import RunStore, compact, replay
 from scoped_retrieval.pipeline.runs.erasing import erase_evidence
 from scoped_retrieval.pipeline.runs.upgrading import upgrade
@@ -214,6 +216,19 @@ def test_what_is_not_as_written_is_named_in_words_with_its_place(world, tmp_path
     change(statement["predicate"])
     found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
     assert f"Expected {said} - at predicate.{place}" in found.problems
+
+
+def test_a_table_that_would_fill_the_memory_is_named_and_not_read(world, tmp_path):
+    envelope = exported(settings_of(world.folder), world.ana)
+    statement, sink = statement_of(envelope), pa.BufferOutputStream()
+    zeros = pa.table({"zeros": np.zeros(MOST_BYTES // 8 + 1, np.int64)})
+    with pa.ipc.new_stream(sink, zeros.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(zeros)
+    packed = sink.getvalue().to_pybytes()
+    assert len(packed) < 20_000 and unpacked_bytes(packed) == zeros.nbytes + zeros.num_rows
+    statement["predicate"]["provenance"] = base64.b64encode(packed).decode()
+    found = check_file(written(tmp_path, with_statement(envelope, statement)), UNSIGNED)
+    assert "Expected a table of at most 67,108,864 bytes, got more - at predicate.provenance" in found.problems
 
 
 def test_a_file_without_its_subjects_is_named(world, tmp_path):

@@ -34,9 +34,12 @@ from ...runs.ids import snapshot_id
 from ...runs.live_files import number_of
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
+from .unpacked import unpacked_bytes
 
 __all__ = ["Checked", "check_file"]
 
+MOST_BYTES = 1 << 26
+"""Memory that a table of one snapshot may take."""
 _LIVE, _RUN = "live", "run"
 """Kinds of lines that name a snapshot: by its digest, or by the manifest of its run."""
 _KINDS: dict[type, str] = {str: "text", list: "a list", dict: "an object"}
@@ -315,6 +318,10 @@ def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) 
     """
     data = _bytes(predicate, place)
     try:
+        if unpacked_bytes(data) > MOST_BYTES:
+            raise VerificationError(
+                f"Expected a table of at most {MOST_BYTES:,} bytes, got more - at predicate.{place}"
+            )
         table = pa.ipc.open_stream(data).read_all()
         table.validate(full=True)
     except (ValueError, OSError, pa.ArrowException) as error:
