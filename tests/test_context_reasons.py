@@ -87,6 +87,44 @@ def test_layer_3_the_budget_kept_only_the_parser():
     assert found["answer"].endswith("it kept src/parser.ts")
 
 
+@pytest.mark.parametrize("goal", ["Find out why the tests fail.", "Fix src/serializer.ts."])
+def test_of_a_path_its_own_sources_decide_and_not_those_that_mention_it(goal: str):
+    session = Session(goal)
+    session.add("file.read", turn=1, path="src/parser.ts", version="1", text="parser " * 60)
+    session.add("file.read", turn=2, path="src/serializer.ts", version="1", text="serialize node " * 120)
+    session.failing("at src/serializer.ts:3", turn=3)
+    seen = projected(session, budget={"maxTokens": 420, "reservedOutputTokens": 0})
+    for asked in ("src/serializer.ts", "serializer.ts", "Serializer.ts"):
+        for events in ([], rows(session)):
+            found = why(seen, asked, events=events)
+            assert [row["source_id"] for row in found["sources"]] == ["event:e2"], (asked, found)
+            assert found["layer"] == "budget_cut", (asked, found)
+
+
+def test_a_mention_of_a_path_counts_where_nothing_has_the_path_and_is_called_one():
+    session = Session("Fix src/lexer.ts.")
+    seen = projected(session)
+    found = why(seen, "src/lexer.ts", events=rows(session))
+    assert found["answer"].startswith("no source is this file, and others mention it: it is in the input (full)")
+    decided = {
+        "s": [{"path": "src/lexer.ts", "stage": "rank", "outcome": "rejected", "reason_text": "it ranked below"}]
+    }
+    assert why(seen, "src/lexer.ts", events=rows(session), snapshots=decided)["layer"] == "ordering_not_ranked"
+
+
+@pytest.mark.parametrize("goal", ["Fix it.", "Fix src/serializer.ts."])
+def test_a_file_that_the_model_edited_was_used_whatever_the_goal_says(goal: str):
+    session = Session(goal)
+    session.add("file.read", turn=1, path="src/serializer.ts", version="1", text="serialize node")
+    seen = projected(session)
+    session.add("model.request", turn=2)
+    session.add("tool.intent", turn=2, tool="Edit", path="src/serializer.ts", text="edit src/serializer.ts")
+    session.add("file.modified", turn=2, path="src/serializer.ts", version="2", diff="+x")
+    session.add("command.finished", turn=2, command="pytest", exitCode=0, stdout="3 passed in 0.1s")
+    for asked in ("src/serializer.ts", goal):
+        assert why(seen, asked, events=rows(session))["layer"] is None, asked
+
+
 def test_layer_4_a_shorter_form_lost_a_constraint():
     rule = "# Guide\n\n## Lexer\n\nThe lexer is slow. It belongs to Ann.\n\n## Git\n\nNever force push.\n"
     budget = {"maxTokens": 3000, "reserved": {"rules": 5}}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
@@ -35,6 +35,7 @@ _OMITTED = {
     "doubtful source": ("pasted_text", "ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
 _RANKED_OUT = ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence")
+_PATH = re.compile(r"\S*(?:/\S+|\.\w{1,5})")
 _NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
 """Paths and ids: the ledger has them, whatever became of their texts."""
 _WORDED = (
@@ -87,7 +88,7 @@ def why(
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
     early = early_rows(seen.turn, seen.decisions, events)
-    rows = _meant(seen, expected, events, early) or _meant(seen, expected, events, early, same=str.casefold)
+    rows, mentions = _meant(seen, expected, events, early)
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
     answer["sources"] = [
@@ -123,6 +124,26 @@ def why(
             said = f"no available text has it, and the texts of {unread} sources are not available: ask by path or id, or with the log"
             return answer | {"answer": said}
         return found
+    if not mentions:
+        return _of_rows(answer, seen, rows, events, early)
+    found = _in_snapshots(answer, expected, snapshots or {})
+    if found["answer"] != SAYS["retrieval_not_recalled"]:
+        return found | {"sources": []}
+    found = _of_rows(answer, seen, rows, events, early, {expected, expected.rsplit("/", 1)[-1]})
+    span = None if events else _unlisted(seen)
+    log = f"; events {span} share one row, `older`: ask with their log (`--log LOG`)" if span else ""
+    return found | {"answer": f"no source is this file, and others mention it: {found['answer']}{log}"}
+
+
+def _of_rows(
+    answer: dict[str, Any],
+    seen: Projection,
+    rows: Sequence[Row],
+    events: Sequence[Row],
+    early: Sequence[Row],
+    names: Collection[str] = (),
+) -> dict[str, Any]:
+    """What became of the best shown of some rows; `names` are those of the file that was asked for, if they merely mention it."""
     row = min(
         rows,
         key=lambda each: (
@@ -153,7 +174,7 @@ def why(
         if row in early:
             answer["answer"] += f" (the record has one row for events {_unlisted(seen)}, `older`)"
         return answer
-    return _afterwards(answer, seen, row, events)
+    return _afterwards(answer, seen, row, events, names or _names(row))
 
 
 def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
@@ -167,34 +188,45 @@ def _unlisted(seen: Projection) -> str | None:
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
-def _meant(
-    seen: Projection, expected: str, events: Sequence[Row], early: Sequence[Row], *, same: Callable[[str], str] = str
-) -> list[Row]:
+def _meant(seen: Projection, expected: str, events: Sequence[Row], early: Sequence[Row]) -> tuple[list[Row], bool]:
     """The rows of the ledger that a name means: of an id its own, else of a path or the end of one those of that file, else of
-    words every source that says them. Words of an event are the goal, a constraint or a summary as well, where it set one.
-    `early` are rows of events that the ledger has none for; names and words are compared as `same` gives them.
+    words every source that says them; and whether those merely mention a path. The model's own calls mention their paths.
+    `early` are rows of events that the ledger has none for. What is written exactly so goes before what differs in case.
     """
-    decisions, expected = [*seen.decisions, *early], same(expected)
-    if named := [row for row in decisions if expected == same(row["source_id"])]:
-        return named
-    said = set()
-    if len(expected) > 3:
-        for event in events:
-            if expected in same(event["text"] or ""):
-                said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
-            elif expected in same(event["command"] or ""):
-                said.add(f"event:{event['event_id']}")
-        if expected in same(seen.state["user_goal"] or ""):
-            said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
-        said |= {source for source, text in seen.texts.items() if expected in same(text)}
-    found = [row for row in decisions if _is_named(row, expected, same) or row["source_id"] in said]
-    if found:
-        return found
-    part = re.compile(rf"(?<![\w]){re.escape(expected)}(?![\w])")
-    return [row for row in decisions if len(expected) > 1 and part.search(same(row["source_id"]))]
+    decisions = [*seen.decisions, *early]
+    for same in (str, str.casefold):
+        if own := [row for row in decisions if same(expected) == same(row["source_id"])]:
+            return own, False
+        if own := [row for row in decisions if row["standing"] != "hint" and _is_named(row, same(expected), same)]:
+            return own, False
+    for same in (str, str.casefold):
+        said = _saying(seen, same(expected), events, same)
+        if found := [row for row in decisions if row["source_id"] in said or _is_named(row, same(expected), same)]:
+            return found, bool(_PATH.fullmatch(expected))
+        part = re.compile(rf"(?<![\w]){re.escape(same(expected))}(?![\w])")
+        if found := [row for row in decisions if len(expected) > 1 and part.search(same(row["source_id"]))]:
+            return found, False
+    return [], False
 
 
-def _is_named(row: Row, expected: str, same: Callable[[str], str] = str) -> bool:
+def _saying(seen: Projection, expected: str, events: Sequence[Row], same: Callable[[str], str]) -> set[str]:
+    """The ids of the sources that say some words, as `same` gives both. Words of an event are the goal, a constraint or a
+    summary as well, where it set one.
+    """
+    said: set[str] = set()
+    if len(expected) <= 3:
+        return said
+    for event in events:
+        if expected in same(event["text"] or ""):
+            said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
+        elif expected in same(event["command"] or ""):
+            said.add(f"event:{event['event_id']}")
+    if expected in same(seen.state["user_goal"] or ""):
+        said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
+    return said | {source for source, text in seen.texts.items() if expected in same(text)}
+
+
+def _is_named(row: Row, expected: str, same: Callable[[str], str]) -> bool:
     """Whether a name is that of a row of evidence, its path or the end of one."""
     evidence, path = (same(row.get(name) or "") for name in ("evidence_id", "path"))
     return expected in (evidence, path) or path.endswith(f"/{expected}")
@@ -225,8 +257,20 @@ def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str,
     return _at(answer, "retrieval_not_recalled", SAYS["retrieval_not_recalled"])
 
 
-def _afterwards(answer: dict[str, Any], seen: Projection, row: Row, events: Sequence[Row]) -> dict[str, Any]:
-    """How the model used a source that it saw."""
+def _names(row: Row) -> set[str]:
+    """By what the model may name a source: its file, its evidence, or the label of an item."""
+    found = {
+        name
+        for name in (row["path"], (row["path"] or "").rsplit("/", 1)[-1], row["evidence_id"])
+        if name and len(name) > 3
+    }
+    return found | {label for label in (row["reference"] or "").split(":")[1:] if "#" in label}
+
+
+def _afterwards(
+    answer: dict[str, Any], seen: Projection, row: Row, events: Sequence[Row], names: Collection[str]
+) -> dict[str, Any]:
+    """How the model used a source that it saw; of one without a name this cannot be told."""
     answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
     later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
     if later and later[0]["kind"] == "model.request":
@@ -236,14 +280,8 @@ def _afterwards(answer: dict[str, Any], seen: Projection, row: Row, events: Sequ
     )
     answer_round, behind = later[:end], later
     spoken = [event for event in answer_round if event["actor"] == "model"]
-    if not later:
+    if not later or not names:
         return answer
-    names = {
-        name
-        for name in (row["path"], (row["path"] or "").rsplit("/", 1)[-1], row["evidence_id"])
-        if name and len(name) > 3
-    }
-    names |= {label for label in (row["reference"] or "").split(":")[1:] if "#" in label}
     used = any(
         name in f"{event['text'] or ''} {event['command'] or ''} {event['path'] or ''}"
         for event in [*spoken, *_modified(answer_round)]
