@@ -59,6 +59,29 @@ def test_a_turn_from_a_checkpoint_is_the_turn_from_the_whole_log(written: tuple[
     assert [dict(row) for row in one.decisions] == [dict(row) for row in other.decisions]
 
 
+@pytest.mark.parametrize("visibility", ["model-visible", "denied"])
+def test_what_a_harness_gives_is_held_against_events_before_the_checkpoint(tmp_path: Path, visibility: str):
+    """A snapshot of an earlier turn came back as one of this turn, and a constraint that had ended as one that binds."""
+    session = Session("Fix src/a.py")
+    session.add("retrieval.snapshot.created", turn=1, snapshotId="s1", visibility=visibility)
+    session.add("constraint.ended", turn=1, constraintId="state:0")
+    for number in range(3, EVERY + 200):
+        session.add("model.message", turn=number, text=f"note {number}")
+    log = SessionLog.open(tmp_path / "log", session_id="session")
+    log.append(session.events)
+    given = {
+        "state": {"activeConstraints": ["Never dance.", "Never sing."]},
+        "snapshots": [
+            {"id": "s1", "items": [{"label": "code#1", "path": "src/a.py", "line": 1, "text": "OLD CONTENT"}]}
+        ],
+        "session_id": "session",
+    }
+    view, whole = (policy().project(events=each, **given) for each in (log.view(), session.events))
+    assert view.text() == whole.text()
+    assert [dict(row) for row in view.decisions] == [dict(row) for row in whole.decisions]
+    assert "Never sing." in view.text() and "Never dance." not in view.text() and "OLD CONTENT" not in view.text()
+
+
 def test_the_end_of_the_log_needs_some_hundred_events(written: tuple[SessionLog, Any]):
     log, events = written
     view = log.view()

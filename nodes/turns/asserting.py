@@ -211,5 +211,8 @@ def _ring(of: _Events) -> pa.Array:
 
 
 def _disclosed(of: _Events) -> Iterator[pa.Table]:
-    """What earlier inputs of the session showed: evidence ids, and memories as `memory:<id>`."""
+    """What earlier inputs of the session showed: evidence ids, and memories as `memory:<id>`; and the snapshots that events name, also
+    those that no turn may see: a snapshot that was retrieved for an earlier turn is not one of this turn.
+    """
     yield of.each("disclosed", "evidence_ids", of.kind("model.request"))
+    yield of.each("retrieved", "snapshot_ids", of.has("snapshot_ids"))

@@ -21,7 +21,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...nodes.context_state import latest_assertions
 from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
@@ -31,7 +30,7 @@ from .log_lines import EVERY, START, Lines, chained
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 11
+FORMAT = 12
 """Raised whenever the fold of events gives other facts: checkpoints of earlier formats are passed over and made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
@@ -211,6 +210,7 @@ def continued(
 
 
 def joined_facts(stack: Sequence[Checkpoint]) -> pa.Table:
-    """The facts that hold at the last one of some checkpoints that continue each other."""
-    found = latest_assertions(LOG_EVENTS.empty(), pa.concat_tables([each.facts for each in stack]))
-    return found.filter(pc.is_valid(found["value"])).combine_chunks()
+    """The last assertions before the last one of some checkpoints that continue each other; those that end a fact too, since a state
+    that the harness gives begins before the log.
+    """
+    return latest_assertions(LOG_EVENTS.empty(), pa.concat_tables([each.facts for each in stack]))

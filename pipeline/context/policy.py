@@ -134,17 +134,18 @@ class ContextPolicy:
         log = replace(
             log, events=named_from(log.events), matches=named_from(log.matches), before=_then(log.before, named_from)
         )
-        given = [seed_facts(state, session_id), facts if facts is not None else STATE_FACTS.empty()]
+        earlier = STATE_FACTS.empty() if facts is None else facts
         given_snapshots = listed(snapshots, "snapshots", "snapshots")
         items: list[Mapping[str, Any]] = [*read_snapshots(each for each in given_snapshots if not _is_replay(each))]
         for each in given_snapshots:
             items += items_of_replay(each) if _is_replay(each) else []
         named = {name for names in log.events["snapshot_ids"].to_pylist() for name in names or ()}
+        named.update(earlier.filter(pc.equal(earlier["slot"], "retrieved"))["fact"].to_pylist())
         inputs = ContextInputs(
             turns=table,
             events=log.events,
             matches=log.matches,
-            facts=named_from(pa.concat_tables(given), column="fact"),
+            facts=named_from(pa.concat_tables([seed_facts(state, session_id), earlier]), column="fact"),
             rules=self.rules,
             memories=pa.concat_tables([read_memories(memories), log.memories]),
             items=named_from(items_table({**item, "given": item["snapshot_id"] not in named} for item in items)),
