@@ -96,7 +96,7 @@ def model_inputs(
             "tokenizer": context_turns["tokenizer"],
             "upper_bound": pc.equal(context_turns["tokenizer"], BASE),
             "input_limit": input_limits(context_turns),
-            "snapshot_ids": _snapshots(sources, shown, turn, turns, retrieved_items),
+            "snapshot_ids": _snapshots(context_sources, context_turns, retrieved_items),
         }
     )
 
@@ -113,13 +113,15 @@ def _part_tokens(spent: np.ndarray, sources: pa.Table, turn: np.ndarray, whole: 
     return pa.ListArray.from_arrays(pa.array(np.arange(len(whole) + 1) * (width + 1), pa.int32()), words)
 
 
-def _snapshots(sources: pa.Table, shown: np.ndarray, turn: np.ndarray, turns: int, items: pa.Table) -> pa.Array:
-    """The snapshots whose items each input shows or refers to, sorted."""
-    mine = np.flatnonzero(
-        among(sources["source_kind"], ("retrieval_result",)) & (shown > 0) & (integers(sources["row"]) >= 0)
-    )
+def _snapshots(sources: pa.Table, turns: pa.Table, items: pa.Table) -> pa.Array:
+    """The snapshots whose items each input was offered, whatever was kept of them, sorted."""
+    offered = np.flatnonzero(among(sources["source_kind"], ("retrieval_result",)) & (integers(sources["row"]) >= 0))
+    row = integers(sources["row"])[offered]
+    some = np.asarray(flat(items["label"]).is_valid()).astype(bool)[row]  # an empty snapshot has a row without an item
+    row, offered = row[some], offered[some]
     names = pc.unique(flat(items["snapshot_id"])).sort()
-    code = positions(flat(items["snapshot_id"]).take(pa.array(integers(sources["row"])[mine])), names)
-    pairs = np.unique(np.stack([turn[mine], code], axis=1), axis=0)
-    starts = starts_of(np.bincount(pairs[:, 0], minlength=turns))
+    code = positions(flat(items["snapshot_id"]).take(pa.array(row)), names)
+    turn = positions(flat(sources["input_id"]).take(pa.array(offered)), turns["input_id"])
+    pairs = np.unique(np.stack([turn, code], axis=1), axis=0)
+    starts = starts_of(np.bincount(pairs[:, 0], minlength=turns.num_rows))
     return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), names.take(pa.array(pairs[:, 1])))

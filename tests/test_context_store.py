@@ -114,6 +114,21 @@ def test_a_record_that_was_changed_is_told(tmp_path: Path):
         store.replay("s/2")
 
 
+def test_an_input_that_kept_nothing_of_a_snapshot_is_its_child(tmp_path: Path):
+    session = Session()
+    items = [item("code#1", "src/a.py", "long words " * 400, evidence_id="row-a")]
+    some = [snapshot(*items), snapshot(name="snap-2")]
+    made = policy().project_turns(
+        turns=[{}], events=session.events, snapshots=some, budget={"maxTokens": 160, "reservedOutputTokens": 0}
+    )
+    store = ContextStore(tmp_path, principal="ana")
+    store.record(made)
+    (child,) = store.children_of("snap-1")
+    (row,) = [row for row in child.projection.decisions if row["evidence_id"] == "row-a"]
+    assert (child.projection.status, row["action"]) == ("ok", "exclude") and row["reason_code"].startswith("budget")
+    assert store.children_of("snap-2") == [], "it has no items"
+
+
 def test_the_children_of_a_snapshot_are_the_inputs_that_draw_on_it(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
     store.record(made())

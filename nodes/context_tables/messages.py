@@ -25,7 +25,7 @@ MODEL_INPUTS = table(
     tokenizer=string("name of the counter"),
     upper_bound=boolean("the counter estimates the model's: the count is an upper bound"),
     input_limit=int64("tokens that the input may have"),
-    snapshot_ids=strings("retrieval snapshots that it draws on"),
+    snapshot_ids=strings("retrieval snapshots whose items it was offered"),
 )
 
 ModelInputs = MODEL_INPUTS.annotation

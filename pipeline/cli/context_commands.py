@@ -87,7 +87,7 @@ def replay(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print a recorded input again, byte for byte, with the retrieval snapshots that it draws on."""
+    """Print a recorded input again, byte for byte, with the retrieval snapshots whose items it was offered."""
     from ..context.projections import snapshots_of
     from ..context.store import ContextStore
 

@@ -270,7 +270,7 @@ def _names(row: Row) -> set[str]:
 def _afterwards(
     answer: dict[str, Any], seen: Projection, row: Row, events: Sequence[Row], names: Collection[str]
 ) -> dict[str, Any]:
-    """How the model used a source that it saw; of one without a name this cannot be told."""
+    """How the model used a source that it saw; of one without a name this is unknown."""
     answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
     later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
     if later and later[0]["kind"] == "model.request":

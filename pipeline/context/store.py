@@ -192,7 +192,7 @@ class ContextStore:
         )
 
     def children_of(self, snapshot_id: str) -> list[Replayed]:
-        """The model inputs that draw on a snapshot, the last ones first: what the model really saw of it."""
+        """The model inputs that were offered items of a snapshot, the last ones first: what the model really saw of it."""
         found = []
         for manifest in reversed(self.records()):
             if snapshot_id in manifest["snapshots"]:

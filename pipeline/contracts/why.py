@@ -49,8 +49,8 @@ _ADVICE = {
 
 
 def why_not(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[str, Any]]:
-    """`decided_rows`; of a row that the snapshot selected, what the last recorded model input that draws on it says: that is
-    what the model really saw.
+    """`decided_rows`; of a row that the snapshot selected, what the last recorded model input that was offered its items says:
+    that is what the model really saw.
 
     Raises:
         AccessError, StoreError, VerificationError: as `decided_rows`.
