@@ -3,8 +3,8 @@
 Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: the content of each input, and which limit bound.
 
 Note: rules, goal, state and constraints are never cut. If they alone are over the limit, the
-turn fails, and shows nothing. Counters that do not add up over lines decide at the end: the whole input is rendered and
-counted, and sources are dropped in trim order until it fits.
+turn fails, and shows nothing. Counters that do not add up over lines decide at the end: the whole input is rendered as the
+model reads it, with its nonces, and counted; sources are dropped in trim order until it fits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .turns.filling import (
     required,
     tokens_of,
 )
-from .turns.frame import PLACE
+from .turns.frame import PLACE, sealed
 from .turns.joining import joined
 from .turns.texts import texts_of
 from .turns.words import PARTS, REQUIRED_PARTS
@@ -72,7 +72,9 @@ def fitted(
     policy = positions(turn_states["phase"], phase_policies["phase"])
     keep = integers(ordering["keep"].take(at))
     order = np.lexsort((keep, turn))
-    some = _candidates(isolated, context_sources.take(at), turn, context_turns, counters)
+    sources = context_sources.take(at)
+    schemas = _schemas(sources, turn, context_turns, counters)
+    some = _candidates(isolated, sources, schemas, turn, context_turns, counters)
     carrier = _carriers(isolated)
     limit = input_limits(context_turns)
     hard = np.stack([part_limits(context_turns, part) for part in PARTS.values], axis=1)
@@ -89,10 +91,9 @@ def fitted(
     shown = found.shown.copy()
     lost = carried & (shown != NOTHING) & (shown[carrier] != BODY)
     shown[lost] = NOTHING
-    whole = _Whole(isolated, ordering.take(at), context_turns, counters)
-    shown, failed = _counted_whole(shown, some, whole, limit)
-    late = carried & (shown != NOTHING) & (shown[carrier] != BODY)
-    shown[late], lost = NOTHING, lost | late
+    whole = _Whole(isolated, ordering.take(at), context_turns, counters, schemas, carried, carrier)
+    shown, late, failed = _counted_whole(shown, some, whole, limit, found.failed)
+    lost |= late
     tokens = np.where(
         shown == BODY, np.where(carried, some.fallback, some.body), np.where(shown == FALLBACK, some.fallback, 0)
     )
@@ -100,7 +101,7 @@ def fitted(
     bound = np.full(len(shown), _FREE)
     total_left = some.body > limit[turn] - found.used[turn]
     bound[~full] = np.where(total_left, _TOKENS, _PART)[~full]
-    bound[lost], bound[(found.failed | failed)[turn]] = _CARRIER, _FAILED
+    bound[lost], bound[failed[turn]] = _CARRIER, _FAILED
     shown = np.where(carried & (shown == BODY), FALLBACK, shown)
     bound[carried & (shown == FALLBACK)] = _FREE
     return FITTED.build(
@@ -116,11 +117,19 @@ def fitted(
     )
 
 
-def _candidates(isolated: pa.Table, sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Candidates:
-    body = tokens_of(isolated["body"], turn, turns, counters)
+def _schemas(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
+    """Tokens of the schema of each tool; 0 for other sources."""
+    tokens = np.zeros(len(turn), dtype=np.int64)
     tool = np.flatnonzero(among(sources["source_kind"], ("tool_schema",)))
     schema = joined(flat(sources["text"]).take(pa.array(tool)), "\n")
-    body[tool] += tokens_of(schema, turn[tool], turns, counters)
+    tokens[tool] = tokens_of(schema, turn[tool], turns, counters)
+    return tokens
+
+
+def _candidates(
+    isolated: pa.Table, sources: pa.Table, schemas: Int, turn: Int, turns: pa.Table, counters: Counters
+) -> Candidates:
+    body = tokens_of(isolated["body"], turn, turns, counters) + schemas
     fallback = np.where(
         flat(isolated["fallback"]).is_valid(), tokens_of(isolated["fallback"], turn, turns, counters), -1
     )
@@ -177,33 +186,42 @@ class _Whole:
     ordering: pa.Table
     turns: pa.Table
     counters: Counters
+    schemas: Int
+    carried: Bool
+    carrier: Int
 
     def tokens(self, shown: Int, some: Candidates) -> Int:
-        """Tokens of both messages and of the schemas of each turn."""
-        texts = texts_of(shown, some.turn, some.group, self.isolated, self.ordering, self.turns)
+        """Tokens of both messages, as `context_messages` seals them, and of the schemas of each turn."""
+        shown = np.where(self.carried & (shown == BODY), FALLBACK, shown)
+        texts = sealed(*texts_of(shown, some.turn, some.group, self.isolated, self.ordering, self.turns))
         turn = np.arange(self.turns.num_rows)
-        tool = (some.group == PLACE["tools"]) & (shown == BODY)
-        schemas = np.bincount(some.turn[tool], weights=some.body[tool], minlength=len(turn)).astype(np.int64)
-        return schemas + sum(tokens_of(text, turn, self.turns, self.counters) for text in texts)
+        schemas = np.bincount(some.turn, weights=np.where(shown == BODY, self.schemas, 0), minlength=len(turn))
+        return schemas.astype(np.int64) + sum(tokens_of(text, turn, self.turns, self.counters) for text in texts)
 
 
-def _counted_whole(shown: Int, some: Candidates, whole: _Whole, limit: Int) -> tuple[Int, Bool]:
+def _counted_whole(shown: Int, some: Candidates, whole: _Whole, limit: Int, failed: Bool) -> tuple[Int, Bool, Bool]:
     """Drop what is kept last of every input that a counter which does not add up finds too long, until none is.
 
-    Gives what is shown, and the turns that fail: what is required alone is over the limit under this counter.
+    Gives what is shown, what lost its carrier, and the turns that fail: what is required alone is over the limit under their
+    counter. `failed` are those whose lines alone are; of these too, a counter that does not add up counts the whole.
     """
     names = flat(whole.turns["tokenizer"]).dictionary_encode()
     additive = np.array([whole.counters.get(name).additive for name in names.dictionary.to_pylist()], dtype=bool)
-    additive = additive[np.asarray(names.indices).astype(np.int64)]
-    if additive.all():
-        return shown, np.zeros(len(limit), dtype=bool)
+    over = ~additive[np.asarray(names.indices).astype(np.int64)]
+    lost = np.zeros(len(shown), dtype=bool)
+    if not over.any():
+        return shown, lost, failed
     keep, shown = integers(whole.ordering["keep"]), shown.copy()
+    shown[some.required & (over & failed)[some.turn]] = BODY
+    failed = failed & ~over
     while True:
-        over = (whole.tokens(shown, some) > limit) & ~additive
+        alone = whole.carried & (shown != NOTHING) & (shown[whole.carrier] != BODY)
+        shown[alone], lost = NOTHING, lost | alone
+        over &= whole.tokens(np.where(over[some.turn], shown, NOTHING), some) > limit
         droppable = (shown != NOTHING) & ~some.required & over[some.turn]
         if not droppable.any():
             shown[over[some.turn]] = NOTHING
-            return shown, over
+            return shown, lost, failed | over
         last = np.full(len(limit), -1, dtype=np.int64)
         np.maximum.at(last, some.turn[droppable], keep[droppable])
         shown[droppable & (keep == last[some.turn])] = NOTHING

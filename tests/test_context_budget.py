@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from context_session import Session, item, memory, modes, policy, projected, rea
 from scoped_retrieval.nodes.blocks.token_counting import Counters, EncodedCounter
 from scoped_retrieval.nodes.context_tables import PHASE_POLICIES
 from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
+from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.line import ContextInputs, run_context
 from scoped_retrieval.pipeline.context.phases import load_phases
 
@@ -308,29 +311,33 @@ def test_users_and_permissions_come_first_in_the_tail_and_the_model_last():
     assert told["event:e1"] == "user_message" and told["event:e2"].startswith("key_event")
 
 
-def test_a_counter_that_does_not_add_up_is_obeyed_all_the_same():
-    """A counter that takes a third more for whole texts than for their lines: the sum of the parts is no bound."""
-    counter = EncodedCounter("odd", lambda texts: [len(text.split()) + len(text) // 40 for text in texts])
-    world = crowded()
-    made = policy()
-    from scoped_retrieval.pipeline.context.events import read_events
+COUNTERS = {
+    "a third more for whole texts than for their lines": lambda text: len(text.split()) + len(text) // 40,
+    "letters of a nonce cost more than what they are counted as": lambda text: len(re.sub(r"a+|\W+", "", text)) // 3,
+    "letters of a nonce cost less than what they are counted as": lambda text: len(text) // 6 + 9 * text.count("aaa"),
+}
 
-    log = read_events(world["session"].events)
-    statuses = set()
-    for limit in range(60, 420, 8):
-        turns = made.turns_of([{"turnId": "1"}], log.events, "session", {"maxTokens": limit, "reservedOutputTokens": 0})
-        turns = turns.set_column(turns.schema.get_field_index("tokenizer"), turns.schema.field("tokenizer"), [["odd"]])
-        found = run_context(_inputs(made, turns, log, Counters({"odd": counter})))
-        row = found["model_inputs"].to_pylist()[0]
-        said = list(counter.encode([row["system_text"], row["user_text"]]))
-        assert sum(said) <= limit
-        assert not row["upper_bound"]
+
+@pytest.mark.parametrize("cost", COUNTERS.values(), ids=COUNTERS)
+def test_a_counter_that_does_not_add_up_is_obeyed_all_the_same(cost: Callable[[str], int]):
+    """The sum of the lines is no bound under it, nor is a count with other letters than those of the nonce."""
+    counter = EncodedCounter("odd", lambda texts: map(cost, texts))
+    made, log, limits = policy(), read_events(crowded()["session"].events), range(8, 540, 4)
+    asked = [{"inputId": str(n), "budget": {"maxTokens": n, "reservedOutputTokens": 0}} for n in limits]
+    turns = made.turns_of(asked, log.events, "session", None)
+    at = turns.schema.get_field_index("tokenizer")
+    turns = turns.set_column(at, turns.schema.field(at), [["odd"] * len(limits)])
+    found = run_context(_inputs(made, turns, log, Counters({"odd": counter})))
+    there: dict[str, set[str]] = {}
+    for each in found["context_decisions"].to_pylist():
+        there.setdefault(each["input_id"], set()).update([each["source_kind"]] if each["mode"] != "none" else [])
+    for limit, row in zip(limits, found["model_inputs"].to_pylist(), strict=True):
+        said = sum(map(cost, [row["system_text"], row["user_text"]]))
+        assert said <= limit and not row["upper_bound"]
         assert (row["tokens"] <= limit) == (row["status"] == "ok")
-        ledger = found["context_decisions"].to_pylist()
-        there = {each["source_kind"] for each in ledger if each["mode"] != "none"}
-        assert set(ALWAYS) <= there if row["status"] == "ok" else (there == set() and row["system_text"] == "")
-        statuses.add(row["status"])
-    assert statuses == {"ok", "over_budget"}
+        shown = there[row["input_id"]]
+        assert set(ALWAYS) <= shown if row["status"] == "ok" else (shown == set() and row["system_text"] == "")
+    assert set(found["model_inputs"]["status"].to_pylist()) == {"ok", "over_budget"}
 
 
 def _inputs(made: Any, turns: Any, log: Any, counters: Counters) -> ContextInputs:

@@ -137,7 +137,7 @@ def fill(some: Candidates, frames: Frames, limit: Int, hard: Int, shares: NDArra
     for index in state.columns(elastic & (state.shown == NOTHING) & (some.fallback >= 0)):
         state.take_if_room(index, some.fallback[index], FALLBACK, limit, hard)
     state.shown[failed[some.turn]] = NOTHING
-    return Filled(state.shown, np.where(failed, 0, state.used), failed, share)
+    return Filled(state.shown, state.used, failed, share)
 
 
 def _all_fit(state: _State, some: Candidates, elastic: Bool, limit: Int, share: Int) -> bool:
