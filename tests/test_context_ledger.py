@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 
-from context_session import Session, item, memory, projected, snapshot
+import pytest
+from context_session import Session, item, memory, policy, projected, snapshot
 from scoped_retrieval.nodes.turns.words import (
     ACTIONS,
     CONTENT_CLASSES,
@@ -48,6 +49,24 @@ def test_every_source_ends_in_exactly_one_row_with_a_reason():
     assert {row["action"] for row in rows} == set(ACTIONS.values) - {"reference"}
     assert all(row["mode"] in FORMS and row["source_kind"] in SOURCE_KINDS for row in rows)
     assert all((row["action"] == "exclude") == (row["mode"] == "none") for row in rows)
+
+
+def test_items_whose_ids_have_colons_have_a_row_each_and_their_snapshots_no_further_one():
+    given = {("a", "b:c"): "ONE", ("a:b", "c"): "TWO", ("sha256:0", "c"): "THREE", ("a%3Ab", "c"): "FOUR"}
+    seen = projected(
+        snapshots=[snapshot(item(label, f"src/{text}.ts", text), name=name) for (name, label), text in given.items()]
+    )
+    rows = {row["source_id"]: row["action"] for row in seen.decisions if row["source_kind"] == "retrieval_result"}
+    assert rows == dict.fromkeys(("item:a:b:c", "item:a%3Ab:c", "item:sha256%3A0:c", "item:a%253Ab:c"), "include")
+    assert [seen.said()[source] for source in rows] == list(given.values())
+    assert all(text in seen.text() for text in given.values())
+
+
+def test_turns_are_counted_from_the_end_as_well():
+    turns = policy().project_turns(turns=[{"inputId": "a"}, {"inputId": "b"}], events=Session().events)
+    assert [turns[place].input_id for place in (-1, -2)] == ["b", "a"]
+    with pytest.raises(IndexError):
+        turns[-3]
 
 
 def test_five_classes_of_content_are_told_apart():

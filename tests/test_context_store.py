@@ -72,6 +72,19 @@ def test_a_record_is_replayed_by_its_name_though_its_input_was_recorded_again(tm
     assert (last.record, last.projection.text(), last.others) == (names[1], second[0].text(), (names[0],))
 
 
+def test_records_of_one_input_that_differ_in_anything_kept_have_names_of_their_own(tmp_path: Path):
+    store, names = ContextStore(tmp_path, principal="ana"), []
+    for tokens, project, run in ((8000, "A", "r1"), (9000, "A", "r1"), (8000, "B", "r1"), (8000, "A", "r2")):
+        given = policy(project=project, run_id=run).project_turns(
+            turns=[{}], events=Session().events, session_id="s", budget={"maxTokens": tokens}
+        )
+        names.append(store.record(given, now=NOON))
+        turn = store.replay(names[-1]).projection.turn
+        assert (turn["max_tokens"], turn["project"], turn["run_id"]) == (tokens, project, run)
+        assert store.record(given) == names[-1], "recorded once"
+    assert len(set(names)) == 4
+
+
 def test_no_text_stands_in_a_table_and_no_input_as_a_whole(tmp_path: Path):
     store = ContextStore(tmp_path, principal="ana")
     folder = tmp_path / "contexts" / store.record(made())

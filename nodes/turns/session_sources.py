@@ -1,6 +1,6 @@
 """Sources of the session log: events of the horizon, matches of searches, items of retrieval snapshots; and how sources are written.
 
-Gives `rows`, `crossed` and `named_id`, which `context_sources` writes all sources with, and `events_of`, `matches_of`, `items_of`.
+Gives `rows`, `crossed` and `named_id`, which `context_sources` writes all sources with, `item_names`, `item_ids`, and `events_of`, `matches_of`, `items_of`.
 """
 
 from __future__ import annotations
@@ -58,6 +58,19 @@ def crossed(turns: int, rows: int) -> tuple[Int, Int]:
 def named_id(prefix: str, *parts: pa.Array) -> pa.Array:
     """Ids of sources: `prefix:part:part`."""
     return joined(prefix, *(flat(part).cast(pa.string()) for part in parts), between=":")
+
+
+def item_names(items: pa.Table) -> pa.Array:
+    """`SNAPSHOT:LABEL` of each row of RETRIEVED_ITEMS; null for a snapshot without items. In `SNAPSHOT`, `%` and `:` are `%25` and `%3A`, so
+    that no two items have one name.
+    """
+    escaped = pc.replace_substring(pc.replace_substring(flat(items["snapshot_id"]), "%", "%25"), ":", "%3A")
+    return joined(escaped, items["label"], between=":").cast(pa.string())
+
+
+def item_ids(items: pa.Table) -> pa.Array:
+    """The source of each row of RETRIEVED_ITEMS: `item:SNAPSHOT:LABEL`, named as above, or `snapshot:SNAPSHOT` for one without items."""
+    return pc.coalesce(named_id("item", item_names(items)), named_id("snapshot", items["snapshot_id"]))
 
 
 def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: pa.Table) -> pa.Table:
@@ -192,10 +205,7 @@ def items_of(turn: Int, event: Int, turns: pa.Table, events: pa.Table, items: pa
     absent = flat(items["label"]).take(at).is_null()
     found = rows(
         owner[which],
-        source_id=pc.coalesce(
-            named_id("item", flat(items["snapshot_id"]).take(at), flat(items["label"]).take(at)),
-            named_id("snapshot", flat(items["snapshot_id"]).take(at)),
-        ),
+        source_id=item_ids(items).take(at),
         source_kind="retrieval_result",
         part="retrieval",
         content_class=pc.if_else(pc.equal(flat(items["standing"]).take(at), "untrusted"), "untrusted_text", "fact"),

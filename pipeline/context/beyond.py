@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.context_tables import CONTEXT_DECISIONS
+from ...nodes.turns.session_sources import item_ids
 from ...nodes.turns.words import DECISION_TRUST, REASONS
 from .events import LogTables
 from .masking import from_folder
@@ -66,10 +67,15 @@ class Beyond:
         """All events; those before the loaded ones are read now."""
         return self.log if self.log.before is None else self.log.before().then(self.log)
 
+    @cached_property
+    def _snapshots(self) -> list[tuple[str, str]]:
+        """Per item: its snapshot, and its source."""
+        return list(zip(self.items["snapshot_id"].to_pylist(), item_ids(self.items).to_pylist(), strict=True))
+
     def rows(self, turn: Row, near: Sequence[Row]) -> list[Row]:
         """The rows that the input of a turn has none for, in the order of events, then snapshots."""
         known = {row["source_id"] for row in near}
-        shown = {row["source_id"].split(":", 2)[1] for row in near if row["source_kind"] == "retrieval_result"}
+        shown = {snapshot for snapshot, source in self._snapshots if source in known}
         session, end = turn["session_id"], turn["as_of_seq"]
         events = self.whole.events.filter(self._of(self.whole.events, session, "seq", end))
         rows = events.select(["event_id", "actor", "path", "characters", "masked", "visibility"]).to_pylist()
@@ -86,7 +92,7 @@ class Beyond:
         made += [
             {"source_id": f"snapshot:{name}", "source_kind": "retrieval_result", "part": "retrieval", "standing": "evidence", "reference": name,
              "content_class": "fact", "reason_code": "other_turn", "decided_by": "relevance"}
-            for name in pc.unique(self.items["snapshot_id"]).to_pylist()
+            for name in dict.fromkeys(snapshot for snapshot, _ in self._snapshots)
             if name not in shown
         ]  # fmt: skip
         return [_whole(row, turn["input_id"], len(near) + place) for place, row in enumerate(made)]

@@ -17,12 +17,14 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.blocks.token_counting import BASE
 from ...nodes.context_tables import MEMORY_RECORDS, RETRIEVED_ITEMS, STATE_FACTS, TOOL_SCHEMAS
 from ...nodes.errors import InputError
 from ...nodes.turns.duties import binding
 from ...nodes.turns.frame import STYLES
+from ...nodes.turns.session_sources import item_names
 from ...nodes.turns.words import CAPABILITIES, PARTS, PHASES, TRIM_ORDERS
 from ...nodes.vocabulary import STANDINGS, ZONES
 from ..parsing.quoting import canonical
@@ -145,7 +147,7 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
             rows.append(
                 {
                     "snapshot_id": name, "as_of": as_of, "block_ref": ref or name, "label": item.required("label"), "place": place + 1,
-                    "evidence_id": item.text("evidence_id", "evidenceId", "id") or f"{name}:{item.required('label')}",
+                    "evidence_id": item.text("evidence_id", "evidenceId", "id"),
                     "evidence_kind": item.text("evidence_kind", "kind") or "doc", "path": path, "locator": locator,
                     "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
                     "generated": _flag(item, "generated", _GENERATED, path), "public_api": _flag(item, "public_api", _PUBLIC, path),
@@ -194,8 +196,10 @@ def _flag(record: Record, name: str, pattern: re.Pattern[str], path: str | None)
 
 
 def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """RETRIEVED_ITEMS from rows."""
-    return RETRIEVED_ITEMS.from_rows(list(rows))
+    """RETRIEVED_ITEMS from rows; an item that names no row of evidence is one of its own."""
+    table = RETRIEVED_ITEMS.from_rows(list(rows))
+    place = table.schema.get_field_index("evidence_id")
+    return table.set_column(place, table.schema.field(place), pc.coalesce(table["evidence_id"], item_names(table)))
 
 
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:

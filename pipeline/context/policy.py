@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
+from ...nodes.turns.session_sources import item_ids
 from ..line.tokenizers import load_counters
 from .beyond import Beyond
 from .events import LogTables, read_events
@@ -266,8 +267,7 @@ def _texts(inputs: ContextInputs) -> dict[str, str]:
     found = {f"rule:{row['rule_id']}": row["text"] for row in inputs.rules.select(["rule_id", "text"]).to_pylist()}
     for row in inputs.memories.select(["memory_id", "text"]).to_pylist():
         found[f"memory:{row['memory_id']}"] = row["text"]
-    for row in inputs.items.select(["snapshot_id", "label", "text"]).to_pylist():
-        found[f"item:{row['snapshot_id']}:{row['label']}"] = row["text"]
+    found |= zip(item_ids(inputs.items).to_pylist(), inputs.items["text"].to_pylist(), strict=True)
     for row in inputs.matches.select(["seq", "place", "text"]).to_pylist():
         found[f"match:{names.get(row['seq'])}:{row['place']}"] = row["text"]
     return {source: text for source, text in found.items() if text}

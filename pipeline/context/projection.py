@@ -182,6 +182,7 @@ class Projections:
         return found
 
     def __getitem__(self, place: int) -> Projection:
+        place = range(len(self))[place]
         turn = self.turns.slice(place, 1).to_pylist()[0]
         rows: dict[str, list[dict[str, Any]]] = {}
         for name, bounds in self._bounds.items():

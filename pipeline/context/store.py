@@ -8,7 +8,7 @@ A record holds the tables of the line; texts are stored apart by SHA-256, as in 
 assembles it from the lines of its sources, and compares the digest. So erasing the text of a row of evidence removes it from every
 input that showed it, and leaves the ledgers intact.
 
-Note: a record is named by what it says. Recording the same projection twice changes nothing. The id
+Note: a record is named by all that its tables say, texts by their digests, and by its principal. Recording the same projection twice changes nothing. The id
 of a record leads to that record alone; the id of an input that was projected again in another way, to the record written last,
 which names the others.
 """
@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.columns.digests import stored_form, text_sha256
+from ...nodes.columns.digests import named_digest, stored_form, table_digest, text_sha256
 from ...nodes.columns.keys import constants, flat, integers, positions
 from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
@@ -109,14 +109,8 @@ class ContextStore:
                 flat(table[column]).drop_null().cast(pa.large_string()) for column in declared.names(free_text=True)
             ]
         known = pc.unique(pa.concat_arrays([each.cast(pa.large_string()) for each in texts]))
-        about = hashlib.sha256()
-        for name in _RECORDED:
-            about.update(name.encode() + stored[name].num_rows.to_bytes(8, "big"))
-        about.update("\n".join(flat(stored["model_inputs"]["input_sha256"]).to_pylist()).encode())
-        about.update("\n".join(flat(stored["context_turns"]["input_id"]).to_pylist()).encode())
-        about.update("\n".join(map(str, stored["context_decisions"]["reason_code"].to_pylist())).encode())
-        about.update(self.principal.encode())
-        record = f"ctx-{about.hexdigest()[:24]}"
+        about = {name: table_digest(table) for name, table in stored.items()} | {"principal": self.principal}
+        record = f"ctx-{named_digest(about)[:24]}"
         if stands(self.path / record / "manifest.json"):
             return record
         make_folders(self.path)
