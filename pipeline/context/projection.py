@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from . import shapes
 from .artifacts import Artifacts
@@ -29,11 +30,20 @@ class Projection:
     artifacts: Artifacts = field(default_factory=Artifacts)
     """The targets of references to the loaded events."""
     said: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
+    isolated: Callable[[], pa.Table | None] = field(default=lambda: None, compare=False)
+    """The lines of its sources, of the table `isolated`."""
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """The texts of loaded rules, constraints, memories, matches and items, by source; a record has those of its input alone."""
         return self.said()
+
+    @cached_property
+    def lines(self) -> Mapping[str, str]:
+        """The lines of each source behind their margins, by source; a record has those of its input alone."""
+        table = self.isolated()
+        rows = [] if table is None else table.select(["source_id", "body"]).to_pylist()
+        return {row["source_id"]: row["body"] for row in rows if row["body"]}
 
     @property
     def input_id(self) -> str:
@@ -152,6 +162,11 @@ def _unknown(source_id: str) -> Mapping[str, Any]:
     raise KeyError(source_id)
 
 
+def _of_input(tables: Mapping[str, pa.Table], input_id: str) -> pa.Table:
+    isolated = tables["isolated"]
+    return isolated.filter(pc.equal(isolated["input_id"], input_id))
+
+
 @dataclass(frozen=True)
 class Projections:
     """Many turns: the tables of the line, and one `Projection` for each turn."""
@@ -198,6 +213,7 @@ class Projections:
             one["turn_states"],
             self.artifacts,
             self.said,
+            partial(_of_input, self.tables, turn["input_id"]),
         )
 
     def named(self, input_id: str) -> Projection:

@@ -11,8 +11,9 @@ a source is reported only if the input had it, and that a check is missing only 
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
@@ -38,6 +39,8 @@ _RANKED_OUT = ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "mem
 _PATH = re.compile(r"\S*(?:/\S+|\.\w{1,5})")
 _NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
 """Paths and ids: the ledger has them, whatever became of their texts."""
+_BEHIND = re.compile(r" Prefer verifying it first\.\Z| \((?:its beginning; )?full text: [^)]*\)\Z")
+"""What the lines of a hint or of an event say behind its words."""
 _WORDED = (
     "system_rules",
     "repository_instructions",
@@ -80,7 +83,7 @@ def why(
         expected: a path or the end of one, an id of a source or of evidence, or words that it says or runs.
         events: rows of the session log (LOG_EVENTS), to find words, and what the model did afterwards.
         snapshots: decisions of the turn's retrieval snapshots, by snapshot id.
-        sent: the input as it was sent, where another program made it.
+        sent: the input as it was sent, as text or as JSON, where another program made it.
 
     Raises:
         InputError: nothing is asked for.
@@ -109,7 +112,7 @@ def why(
         }
         for row in rows
     ]
-    if sent is not None and (found := _unfenced(rows, events, sent)):
+    if sent is not None and (found := _unfenced(seen, rows, events, sent)):
         return _at(answer, "trust_isolation_missing", found)
     if not rows:
         if len(expected) > 3 and expected.casefold() in seen.text().casefold():
@@ -311,17 +314,42 @@ def _is_check(event: Row) -> bool:
     return event["check_outcome"] in ("passed", "failed") and not reported
 
 
-def _unfenced(rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
-    """Whether the input has lines of an untrusted source without a margin."""
-    lines = set(sent.splitlines())
-    texts = {f"event:{event['event_id']}": event["text"] or "" for event in events}
+def _unfenced(seen: Projection, rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
+    """Whether the input that was sent has lines of an untrusted source without a margin. Lines that the recorded input has
+    too are its own.
+    """
+    lines = {line.rstrip() for text in _strings(sent) for line in text.splitlines()} - set(seen.text().splitlines())
+    logged = {f"event:{event['event_id']}": event["text"] or "" for event in events}
     for row in rows:
         if row["standing"] not in ("untrusted", "hint"):
             continue
-        for line in texts.get(row["source_id"], "").splitlines():
-            if len(line.strip()) > 8 and line in lines:
-                return f"{SAYS['trust_isolation_missing']}: {row['source_id']}"
+        id_ = row["source_id"]
+        words = [*_words(seen.lines.get(id_, "")), *(logged.get(id_) or seen.texts.get(id_, "")).splitlines()]
+        if any(len(line.strip()) > 8 and line.rstrip() in lines for line in words):
+            return f"{SAYS['trust_isolation_missing']}: {id_}"
     return None
+
+
+def _strings(sent: str) -> Iterator[str]:
+    """The texts of an input as it was sent: those of its JSON, or itself."""
+    try:
+        waiting = [json.loads(sent)]
+    except (ValueError, RecursionError):
+        waiting = [sent]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (dict, list)):
+            waiting += value.values() if isinstance(value, dict) else value
+
+
+def _words(lines: str) -> list[str]:
+    """The words of a source from its lines in an input: what it quotes, else each line with and without its heading."""
+    if quoted := [line[2:] for line in lines.splitlines() if line.startswith("| ")]:
+        return quoted
+    bare = [_BEHIND.sub("", line[2:]) for line in lines.splitlines()] if lines.startswith("- ") else []
+    return [*bare, *(line.partition(": ")[2] for line in bare)]
 
 
 def difference(first: Projection, second: Projection) -> dict[str, Any]:
