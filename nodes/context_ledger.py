@@ -154,9 +154,8 @@ def turn_warnings(
         return found
 
     part, tokens = flat(context_decisions["part"]), integers(context_decisions["tokens"])
-    logs = np.bincount(
-        turn, weights=np.where(among(part, ("latest_observation", "recent_tail")), tokens, 0), minlength=count
-    )
+    logged = among(part, ("latest_observation", "recent_tail")) & ~among(context_decisions["standing"], ("history",))
+    logs = np.bincount(turn, weights=np.where(logged, tokens, 0), minlength=count)  # words of the user are no log
     whole = integers(model_inputs["tokens"])
     reason = flat(context_decisions["reason_code"])
     observed = np.flatnonzero(

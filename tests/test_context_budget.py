@@ -281,6 +281,10 @@ def test_logs_that_crowd_out_the_rules_are_told():
     seen = projected(session, rules=["Be careful."], tools=[], turn={"phase": "verifying"})
     assert "logs_crowd_out_rules" in seen.conditions
     assert "logs_crowd_out_rules" not in projected(Session(), rules=["Be careful."]).conditions
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text="This is how the module came about. " * 60)
+    seen = projected(session, rules=["Be careful."], tools=[])
+    assert "logs_crowd_out_rules" not in seen.conditions, "words of the user are no log"
 
 
 def test_the_tail_has_six_to_ten_events_and_eight_unless_told():

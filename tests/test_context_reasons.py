@@ -255,6 +255,18 @@ def test_two_inputs_are_compared():
     assert difference(first, first)["same_input"] and difference(first, first)["diff"] == []
 
 
+@pytest.mark.parametrize("style", ["tags", "lines"])
+def test_fences_of_two_inputs_do_not_differ_by_their_nonces(style: str):
+    session = Session()
+    session.failing("src/a.ts:1 error", turn=1)
+    first = projected(session, budget={"maxTokens": 20_000, "fences": style})
+    session.add("model.message", turn=2, text="I look at it")
+    second = projected(session, budget={"maxTokens": 20_000, "fences": style})
+    lines = [line for line in difference(first, second)["diff"] if line.startswith(("+", "-"))]
+    assert any("I look at it" in line for line in lines)
+    assert not any("untrusted observation" in line or "trusted instructions" in line for line in lines), lines
+
+
 def test_an_id_means_its_own_source_alone():
     session = Session()
     for number in range(1, 60):

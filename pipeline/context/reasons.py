@@ -383,4 +383,6 @@ def difference(first: Projection, second: Projection) -> dict[str, Any]:
 
 def _lines(seen: Projection) -> list[str]:
     """The lines of an input, without its nonces, which differ wherever anything does."""
-    return re.sub(r"(?m)^(</?[a-z_]+) [a-z]{7}\b", r"\1", seen.text()).splitlines()
+    return re.sub(
+        r"(?m)^(</?[a-z_]+|==== (?:begin|end) [a-z ]+?) [a-z]{7}(?= source=|>| ====)", r"\1", seen.text()
+    ).splitlines()
