@@ -21,6 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...nodes.context_state import latest_assertions
 from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
@@ -210,7 +211,9 @@ def continued(
 
 
 def joined_facts(stack: Sequence[Checkpoint]) -> pa.Table:
-    """The last assertions before the last one of some checkpoints that continue each other; those that end a fact too, since a state
-    that the harness gives begins before the log.
+    """The facts that hold at the last one of some checkpoints that continue each other, and ends of constraints that a harness
+    may give with its state, which begins before the log (see `inputs.seed_facts`).
     """
-    return latest_assertions(LOG_EVENTS.empty(), pa.concat_tables([each.facts for each in stack]))
+    found = latest_assertions(LOG_EVENTS.empty(), pa.concat_tables([each.facts for each in stack]))
+    given = pc.and_(pc.equal(found["slot"], "constraint"), pc.starts_with(found["fact"], "state"))
+    return found.filter(pc.or_(pc.is_valid(found["value"]), given)).combine_chunks()
