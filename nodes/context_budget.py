@@ -88,12 +88,8 @@ def fitted(
             break
         carried = carried & ~lost
     assert found is not None
-    shown = found.shown.copy()
-    lost = carried & (shown != NOTHING) & (shown[carrier] != BODY)
-    shown[lost] = NOTHING
     whole = _Whole(isolated, ordering.take(at), context_turns, counters, schemas, carried, carrier)
-    shown, late, failed = _counted_whole(shown, some, whole, limit, found.failed)
-    lost |= late
+    shown, lost, failed = _counted_whole(found.shown, some, whole, limit, found.failed)
     tokens = np.where(
         shown == BODY, np.where(carried, some.fallback, some.body), np.where(shown == FALLBACK, some.fallback, 0)
     )
@@ -102,7 +98,7 @@ def fitted(
     total_left = some.body > limit[turn] - found.used[turn]
     bound[~full] = np.where(total_left, _TOKENS, _PART)[~full]
     bound[lost], bound[failed[turn]] = _CARRIER, _FAILED
-    shown = np.where(carried & (shown == BODY), FALLBACK, shown)
+    shown = whole.as_read(shown)
     bound[carried & (shown == FALLBACK)] = _FREE
     return FITTED.build(
         {
@@ -190,9 +186,13 @@ class _Whole:
     carried: Bool
     carrier: Int
 
+    def as_read(self, shown: Int) -> Int:
+        """What is shown, with what a carrier shows already as its fallback."""
+        return np.where(self.carried & (shown == BODY), FALLBACK, shown)
+
     def tokens(self, shown: Int, some: Candidates) -> Int:
         """Tokens of both messages, as `context_messages` seals them, and of the schemas of each turn."""
-        shown = np.where(self.carried & (shown == BODY), FALLBACK, shown)
+        shown = self.as_read(shown)
         texts = sealed(*texts_of(shown, some.turn, some.group, self.isolated, self.ordering, self.turns))
         turn = np.arange(self.turns.num_rows)
         schemas = np.bincount(some.turn, weights=np.where(shown == BODY, self.schemas, 0), minlength=len(turn))
@@ -200,7 +200,8 @@ class _Whole:
 
 
 def _counted_whole(shown: Int, some: Candidates, whole: _Whole, limit: Int, failed: Bool) -> tuple[Int, Bool, Bool]:
-    """Drop what is kept last of every input that a counter which does not add up finds too long, until none is.
+    """Drop what lost its carrier, and what is kept last of every input that a counter which does not add up finds too long,
+    until none is.
 
     Gives what is shown, what lost its carrier, and the turns that fail: what is required alone is over the limit under their
     counter. `failed` are those whose lines alone are; of these too, a counter that does not add up counts the whole.
@@ -208,16 +209,15 @@ def _counted_whole(shown: Int, some: Candidates, whole: _Whole, limit: Int, fail
     names = flat(whole.turns["tokenizer"]).dictionary_encode()
     additive = np.array([whole.counters.get(name).additive for name in names.dictionary.to_pylist()], dtype=bool)
     over = ~additive[np.asarray(names.indices).astype(np.int64)]
-    lost = np.zeros(len(shown), dtype=bool)
-    if not over.any():
-        return shown, lost, failed
-    keep, shown = integers(whole.ordering["keep"]), shown.copy()
+    lost, shown = np.zeros(len(shown), dtype=bool), shown.copy()
+    keep = integers(whole.ordering["keep"])
     shown[some.required & (over & failed)[some.turn]] = BODY
     failed = failed & ~over
     while True:
         alone = whole.carried & (shown != NOTHING) & (shown[whole.carrier] != BODY)
         shown[alone], lost = NOTHING, lost | alone
-        over &= whole.tokens(np.where(over[some.turn], shown, NOTHING), some) > limit
+        if over.any():
+            over &= whole.tokens(np.where(over[some.turn], shown, NOTHING), some) > limit
         droppable = (shown != NOTHING) & ~some.required & over[some.turn]
         if not droppable.any():
             shown[over[some.turn]] = NOTHING

@@ -128,9 +128,8 @@ def broken_off(store: RunStore, run: Run, logged: Collection[str]) -> bool:
         return False
     with suppress(OSError), locked(store.lock_of(run.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
         return _left(run.folder, run.run_id in store.log.named("run"))
-    return _left(
-        run.folder, run.run_id in store.log.named("run")
-    )  # being written for long, or it cannot be locked here
+    # Being written for long, or it cannot be locked here.
+    return _left(run.folder, run.run_id in store.log.named("run"))
 
 
 def _left(folder: Place, logged: bool) -> bool:
