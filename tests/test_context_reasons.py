@@ -207,6 +207,64 @@ def test_layer_6_it_was_kept_and_the_model_ignored_it():
     assert found["layer"] == "model_did_not_use" and found["sources"][0]["action"] == "include"
 
 
+USES = (
+    ("model.message", {"text": "By [code 2] the node is serialized."}),
+    ("model.message", {"text": "By abc0/code-2 the node is serialized."}),
+    ("model.message", {"text": "`SERIALIZER` has to change"}),
+    ("model.message", {"text": "It is in src\\serializer.ts:3"}),
+    ("model.message", {"text": "它在serializer.ts里"}),
+    ("model.message", {"text": "Done.", "evidenceIds": ["row-s"]}),
+    ("tool.intent", {"tool": "Read", "input": {"file_path": "/repo/src/serializer.ts"}}),
+    ("command.finished", {"command": "sed -n 1,9p src/serializer.ts", "exitCode": 0, "stdout": "x"}),
+    ("file.read", {"path": "src/serializer.ts", "text": "x"}),
+    ("search.result", {"query": "serializer", "matches": []}),
+)
+
+
+@pytest.mark.parametrize("use", USES, ids=str)
+def test_whatever_names_a_source_uses_it(use: tuple[str, dict[str, Any]]):
+    assert afterwards(("model.request", {}), use)["layer"] is None
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [],
+        [("user.message", {"text": "And?"})],
+        [("model.request", {}), ("user.message", {"text": "Stop."})],
+        [("model.message", {"text": f"{'x' * 9000} serializer.ts {'y' * 9000}"})],
+    ],
+    ids=["nothing", "the user alone", "no answer", "a part of the answer"],
+)
+def test_where_the_log_does_not_say_what_the_model_did_no_one_is_accused(events: list[tuple[str, dict[str, Any]]]):
+    assert afterwards(*events)["layer"] is None
+
+
+def test_other_labels_and_other_files_do_not_use_a_source():
+    for text in ("By [code#21]", "src/parser.ts:2", "deserializer.ts", "barcode#2"):
+        assert afterwards(("model.message", {"text": text}))["layer"] == "model_did_not_use", text
+    said = ("command.finished", {"command": "ls src", "exitCode": 0, "stdout": "parser.ts serializer.ts"})
+    assert afterwards(said)["layer"] == "model_did_not_use", "what a tool prints is no act of the model"
+
+
+def test_a_label_is_any_word_and_a_module_may_be_known_by_its_folder():
+    session = Session()
+    items = [item("S1", "src/a.ts"), item("S2", "src/lexing/index.ts")]
+    seen = projected(session, snapshots=[snapshot(*items)], turn={"snapshotIds": ["snap-1"]})
+    session.add("model.message", turn=1, text="By [abc0:S1] and src/lexing it is so.")
+    for asked in ("src/a.ts", "src/lexing/index.ts"):
+        assert why(seen, asked, events=rows(session))["layer"] is None, asked
+
+
+@pytest.mark.parametrize("said", ["I run pnpm test.", "AGENTS.md says so."])
+def test_a_rule_is_followed_and_seldom_named(said: str):
+    session = Session()
+    seen = projected(session, rules=[{"path": "AGENTS.md", "text": "Use pnpm.\n"}])
+    session.add("model.message", turn=1, text=said)
+    for asked in ("AGENTS.md", "Use pnpm"):
+        assert why(seen, asked, events=rows(session))["layer"] is None
+
+
 def test_layer_7_the_model_used_it_and_the_tool_failed():
     found = afterwards(
         ("model.message", {"text": "serializer.ts has to change"}),

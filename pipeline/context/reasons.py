@@ -4,8 +4,7 @@ between two inputs.
 Reads a projection, and if available the session log behind it, its retrieval snapshots, and the input as it was sent.
 Gives `why` (S3.11, S3.43, S3.44) and `difference`.
 
-Note: the layers are looked at in the order in which a source passes them. That a model did not use
-a source is reported only if the input had it, and that a check is missing only if the model used it.
+Note: the layers are looked at in the order in which a source passes them. The last three are those of `afterwards`.
 """
 
 from __future__ import annotations
@@ -18,6 +17,8 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.words import LEVELS
+from .afterwards import SAYS as BEHIND
+from .afterwards import afterwards, names_of, names_of_file
 from .beyond import early_rows
 from .projection import Projection
 
@@ -62,9 +63,7 @@ SAYS = {
     "budget_cut": "it was chosen, and the budget had no room for it",
     "summary_lost_constraint": "the input has a shorter form of it that lacks sentences of the original",
     "trust_isolation_missing": "the input that was sent has its text outside of its fence",
-    "model_did_not_use": "it is in the input, and no action of the model names it",
-    "tool_execution_wrong": "the model used it, and the tool failed",
-    "verification_missing": "the model used it and changed files, and no check ran after that",
+    **BEHIND,
 }
 
 
@@ -132,7 +131,7 @@ def why(
     found = _in_snapshots(answer, expected, snapshots or {})
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found | {"sources": []}
-    found = _of_rows(answer, seen, rows, events, early, {expected, expected.rsplit("/", 1)[-1]})
+    found = _of_rows(answer, seen, rows, events, early, names_of_file(expected))
     span = None if events else _unlisted(seen)
     log = f"; events {span} share one row, `older`: ask with their log (`--log LOG`)" if span else ""
     return found | {"answer": f"no source is this file, and others mention it: {found['answer']}{log}"}
@@ -177,7 +176,9 @@ def _of_rows(
         if row in early:
             answer["answer"] += f" (the record has one row for events {_unlisted(seen)}, `older`)"
         return answer
-    return _afterwards(answer, seen, row, events, names or _names(row))
+    answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
+    lost = afterwards(seen.turn["as_of_seq"], events, names or names_of(row))
+    return answer if lost is None else _at(answer, *lost)
 
 
 def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
@@ -258,60 +259,6 @@ def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str,
                 f"snapshot {name} recalled it and did not select it: {row.get('reason_text')} (stage {row.get('stage')})",
             )
     return _at(answer, "retrieval_not_recalled", SAYS["retrieval_not_recalled"])
-
-
-def _names(row: Row) -> set[str]:
-    """By what the model may name a source: its file, its evidence, or the label of an item."""
-    found = {
-        name
-        for name in (row["path"], (row["path"] or "").rsplit("/", 1)[-1], row["evidence_id"])
-        if name and len(name) > 3
-    }
-    return found | {label for label in (row["reference"] or "").split(":")[1:] if "#" in label}
-
-
-def _afterwards(
-    answer: dict[str, Any], seen: Projection, row: Row, events: Sequence[Row], names: Collection[str]
-) -> dict[str, Any]:
-    """How the model used a source that it saw; of one without a name this is unknown."""
-    answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
-    later = [event for event in events if event["seq"] >= seen.turn["as_of_seq"]]
-    if later and later[0]["kind"] == "model.request":
-        later = later[1:]
-    end = next(
-        (place for place, event in enumerate(later) if event["kind"] in ("model.request", "user.goal")), len(later)
-    )
-    answer_round, behind = later[:end], later
-    spoken = [event for event in answer_round if event["actor"] == "model"]
-    if not later or not names:
-        return answer
-    used = any(
-        name in f"{event['text'] or ''} {event['command'] or ''} {event['path'] or ''}"
-        for event in [*spoken, *_modified(answer_round)]
-        for name in names
-    )
-    if not used:
-        return _at(answer, "model_did_not_use", SAYS["model_did_not_use"])
-    broken = next(
-        (event for event in answer_round if event["kind"] == "tool.error" or event["observation_class"] == "timeout"),
-        None,
-    )
-    if broken:
-        return _at(answer, "tool_execution_wrong", f"{SAYS['tool_execution_wrong']}: event {broken['event_id']}")
-    changed = [event["seq"] for event in _modified(behind)]
-    if changed and not any(_is_check(event) and event["seq"] > changed[-1] for event in behind):
-        return _at(answer, "verification_missing", f"{SAYS['verification_missing']} (after event {changed[-1]})")
-    return answer
-
-
-def _modified(events: Iterable[Row]) -> list[Row]:
-    return [event for event in events if event["kind"] == "file.modified"]
-
-
-def _is_check(event: Row) -> bool:
-    own = event["kind"] == "command.finished" and event["origin"] == "tool"
-    reported = event["actor"] in ("model", "memory") or (event["actor"] == "tool" and event["origin"] and not own)
-    return event["check_outcome"] in ("passed", "failed") and not reported
 
 
 def _unfenced(seen: Projection, rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
