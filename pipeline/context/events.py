@@ -45,6 +45,13 @@ class LogTables:
     """The targets of references to these events, if the events themselves are loaded."""
     before: Callable[[], LogTables] | None = None
     """Reads the rows of the events before these, where these are the end of a log; the ledger has rows for them as well."""
+    later: Callable[[], set[str]] | None = None
+    """Reads which snapshots the events behind these name, where the log goes on."""
+
+    def snapshots(self) -> set[str]:
+        """The snapshots that these events and those behind them name."""
+        own = {name for names in self.events["snapshot_ids"].to_pylist() for name in names or ()}
+        return own if self.later is None else own | self.later()
 
     @classmethod
     def empty(cls) -> LogTables:

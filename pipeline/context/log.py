@@ -51,6 +51,8 @@ __all__ = ["SessionLog"]
 FORMAT = 2
 CHUNK = 4096
 """Lines that are folded at a time."""
+NAMING = b"napshot"
+"""Part of every field of a line that names a snapshot."""
 _BUSY = "Expected a session log without another writer, got one that is being written"
 _LATER = "try again when the other writer is done"
 
@@ -181,6 +183,8 @@ class SessionLog:
         tables = self._rows(reader, lines.read(mark.seq, until, offset=_offset(mark, lines)))
         if mark.seq:
             tables = replace(tables, before=partial(self._before, mark.seq))
+        if until < checked.events:
+            tables = replace(tables, later=partial(self._later, until, checked.events))
         told = [*unfinished(lines), *passed]
         return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(told))
 
@@ -188,6 +192,12 @@ class SessionLog:
         """The rows of the events before one."""
         with self._lines.opened() as lines:
             return self._rows(self._reader(BEGINNING), lines.read(0, seq))
+
+    def _later(self, seq: int, end: int) -> set[str]:
+        """The snapshots that the events from one up to another name; lines that name none are not parsed."""
+        with self._lines.opened() as lines:
+            naming = (each for each in lines.read(seq, end) if NAMING in each[1])
+            return self._rows(self._reader(BEGINNING), naming).snapshots()
 
     def _reader(self, mark: Checkpoint) -> LogReader:
         return LogReader(self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last)

@@ -5,6 +5,7 @@ Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `de
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError, StoreError
+from ...nodes.turns.asof import HORIZON
 from ...nodes.turns.words import PHASES
 from ..config.settings import Settings
 from ..parsing.quoting import canonical
@@ -53,16 +55,17 @@ def project_log(
         InputError: a file, field or flag is not what was expected.
     """
     given = _read(inputs)
-    session_id, view = _session(log, at, every)
+    turn = _object(given, "turn") | ({"asOfSeq": at} if at is not None else {})
+    place = turn.get("asOfSeq", turn.get("as_of_seq"))
+    session_id, view = _session(log, place if type(place) is int else None, every)
     if told is not None:
         told += view.notes
-    turn = _object(given, "turn")
     if phase is not None:
         turn["phase"] = canonical(PHASES, phase, "--phase")
     budget = _object(given, "budget")
     if max_tokens is not None:
         budget = {**{k: v for k, v in budget.items() if k not in ("maxTokens", "max_tokens")}, "maxTokens": max_tokens}
-    turns = [turn | ({"asOfSeq": at} if at is not None else {})]
+    turns = [turn]
     if every:
         asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
         if asked.num_rows == 0:
@@ -122,15 +125,20 @@ def _session(log: Path, at: int | None, every: bool) -> tuple[str, LogView]:
 
 
 def _own_snapshots(settings: Settings, tables: LogTables, turns: list[dict[str, Any]]) -> list[Any]:
-    """The snapshots of this project's runs that turns or events name, as far as the principal may read them."""
+    """The snapshots of this project's runs that turns or events of their horizons name, as far as the principal may read them."""
     from ..reading.replaying import replayed
 
     named: set[str] = set()
     for turn in turns:
         named.update(turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
+    end = tables.events["seq"].to_pylist()[-1] + 1 if tables.events.num_rows else 0
+    asked = (turn.get("asOfSeq", turn.get("as_of_seq", end)) for turn in turns)
+    ends = sorted(seq for seq in asked if type(seq) is int)
     created = tables.events.filter(pc.equal(tables.events["kind"], "retrieval.snapshot.created"))
-    for names in created["snapshot_ids"].to_pylist():
-        named.update(names or [])
+    for seq, names in zip(created["seq"].to_pylist(), created["snapshot_ids"].to_pylist(), strict=True):
+        after = bisect_right(ends, seq)
+        if after < len(ends) and ends[after] - seq <= HORIZON:
+            named.update(names or [])
     found = []
     for name in sorted(named):
         if not is_snapshot(name):
