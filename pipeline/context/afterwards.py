@@ -3,7 +3,7 @@
 Gives `afterwards`, the last three layers of S3.43, and the names by which the model may name a source: `names_of` a row of the ledger
 and `names_of_file`.
 
-Note: that a model did not use a source is said only where that can be known: the source has a name, the model acted, the whole text
+Note: a verdict that a model did not use a source needs proof: the source has a name, the model acted, the whole text
 of what it did is there, and nothing of it names the source. A rule is followed and seldom named.
 """
 
