@@ -109,12 +109,17 @@ class AccessError(ScopedRetrievalError, PermissionError):
     exit_code = 3
 
 
-def called(at: str, function: Callable[..., Any], *given: Any, through: tuple[type[Exception], ...] = ()) -> Any:
-    """What a function of a plugin returns; errors of the types `through` are not touched.
+def called(
+    name: str, what: str, function: Callable[..., Any], *given: Any, through: tuple[type[Exception], ...] = ()
+) -> Any:
+    """What the function `what` of a registered object returns; errors of the types `through` are not touched.
 
     Raises:
-        SchemaError: it raised something; the message names function, type and line, and quotes nothing.
+        SchemaError: a function of a plugin, whose name has a dot, raised something; the message names function, type and
+            line, and quotes nothing. What an object of the package raises is not touched.
     """
+    if "." not in name:
+        return function(*given)
     try:
         return function(*given)
     except through:
@@ -127,7 +132,9 @@ def called(at: str, function: Callable[..., Any], *given: Any, through: tuple[ty
         ):
             trace = trace.tb_next
         where = f" ({PurePath(code.co_filename).name}, line {trace.tb_lineno})" if trace and code else ""
-        raise SchemaError(f"Expected a plugin that runs, got {type(error).__name__} - at {at}{where}") from error
+        raise SchemaError(
+            f"Expected a plugin that runs, got {type(error).__name__} - at {name}.{what}{where}"
+        ) from error
 
 
 class StoreError(ScopedRetrievalError, OSError):

@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from .columns.keys import gathered
+from .columns.numbers import array_of
 from .errors import InputError, SchemaError, called
 from .lanes import Lane
 from .score_terms import ScoreTerm
@@ -28,7 +29,7 @@ from .walls.gate_order import GateOrder
 from .walls.gate_predicates import CONTRACT_COLUMNS
 from .walls.gates.gate import PLUGIN_REASON, Gate
 
-__all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "values_of"]
+__all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "check_names", "values_of"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_]*")
 ASKED = ("principal", "project", "purpose", "mode", "role", "as_of")
@@ -70,7 +71,7 @@ class Plugins:
 
     def __post_init__(self) -> None:
         for kind, given in (("gates", self.gates), ("lanes", self.lanes), ("score_terms", self.score_terms)):
-            _check_names([one.name for one in given], kind)
+            check_names([one.name for one in given], kind)
             for one in given:
                 _check_columns(one.columns, EVIDENCE.columns, f"{one.name}.columns")
         for gate in self.gates:
@@ -102,7 +103,12 @@ class Plugins:
         return bool(self.gates or self.lanes or self.score_terms)
 
 
-def _check_names(names: Collection[str], kind: str) -> None:
+def check_names(names: Collection[str], kind: str) -> None:
+    """Refuse names of plugins' objects that have no dot or are there twice.
+
+    Raises:
+        InputError: such a name.
+    """
     for name in names:
         if not _NAME.fullmatch(name):
             hint = "a name of a plugin is `plugin.name`, lower case"
@@ -127,6 +133,9 @@ def _check_gate(gate: Gate) -> None:
     if not gate.columns:
         raise InputError.described("the columns of EVIDENCE that it reads", "none", f"{gate.name}.columns")
     _check_columns(gate.contract_columns, CONTRACT_COLUMNS, f"{gate.name}.contract_columns")
+    if gate.bound_stops is not None:
+        hint = "a grant is judged by the gates of the package; `stops` is given the contract"
+        raise InputError.described("no `bound_stops`", "a function", f"{gate.name}.bound_stops", hint=hint)
     for name, function in (("stops", gate.stops), ("removes", gate.removes)):
         if function is None:
             hint = "both walls judge every row: `stops` a segment at once, `removes` candidates again"
@@ -157,7 +166,8 @@ def values_of(terms: Iterable[ScoreTerm], evidence: pa.Table, rows: Any, asked: 
 
 def _numbers(term: ScoreTerm, stored: pa.Table, asked: pa.Table) -> NDArray[np.float64]:
     assert term.value is not None
-    values = np.asarray(called(f"{term.name}.value", term.value, stored, asked), dtype=np.float64)
+    given = called(term.name, "value", term.value, stored, asked)
+    values = array_of(given, f"{term.name}.value", np.float64)
     if values.shape != (asked.num_rows,) or not np.isfinite(values).all():
         raise SchemaError(f"Expected a finite number for each of {asked.num_rows} rows, got others - at {term.name}")
     return np.clip(values, 0.0, 1.0)

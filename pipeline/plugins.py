@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from ..nodes.errors import InputError
 from ..nodes.lanes import Lane
-from ..nodes.plugins import ASKED, NO_PLUGINS, LaneScope, Plugins, Scored
+from ..nodes.plugins import ASKED, NO_PLUGINS, LaneScope, Plugins, Scored, check_names
 from ..nodes.score_terms import ScoreTerm
 from ..nodes.walls.gates.gate import PLUGIN_REASON, Canary, Case, Gate, Ground, Opening
 from .line.code_digest import sources_below
@@ -84,6 +84,7 @@ def installed(names: Collection[str]) -> Installed:
     if missing := sorted(set(names) - known):
         hint = "install the package whose entry points scoped_retrieval.gates, .lanes, .score_terms or .readers have it"
         raise InputError.described("plugins that are installed", f"no {missing[0]}", "plugins", hint=hint)
+    check_names([one.name for one in readers], "readers")
     check_extensions(readers)
     line = with_digest(Plugins(gates, lanes, score_terms))
     return Installed(line, readers, code_of(readers) if readers else "")

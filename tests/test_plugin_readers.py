@@ -101,6 +101,8 @@ def test_a_reader_that_would_never_be_asked_is_refused(tmp_path, monkeypatch, ex
             r"Expected a plugin that runs, got AttributeError - at acme\.zig\.outline \(acme_rules\.py, line \d+\)",
         ),
         ("None", r"Expected an Outline, got nothing - at acme\.zig\.outline"),
+        ("Outline(None)", r"Expected a list, got nothing - at acme\.zig\.outline\.segments"),
+        ("Outline([Segment('0', 1)])", r"Expected a first line, .*, got others - at acme\.zig\.outline\.segments"),
         ("Outline([(0, 3)])", r"Expected a Segment each, got others - at acme\.zig\.outline\.segments"),
         (
             "Outline([Segment(0, 1)], ['limit'])",
@@ -134,3 +136,10 @@ def test_what_a_reader_of_records_does_wrong_is_told_by_its_name(tmp_path, given
     reader = SourceReader("acme.tickets", "Tickets.", read=scope["read"])
     with pytest.raises((InputError, FileNotFoundError), match=message):
         list(tables_of(reader, tmp_path / "tickets.txt", project="shop", now=NOON, report=None))
+
+
+def test_a_reader_without_a_dot_in_its_name_is_refused(tmp_path, monkeypatch):
+    entries = "[scoped_retrieval.readers]\nacme = acme_rules:ZIG\n"
+    install(tmp_path, monkeypatch, SOURCE.replace('SourceReader("acme.zig"', 'SourceReader("acme"'), entries)
+    with pytest.raises(InputError, match="Expected a name with a dot in it, got 'acme' - at readers"):
+        installed(("acme",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -22,17 +23,30 @@ from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.contracts.explain import explain
-from scoped_retrieval.pipeline.contracts.scope import resolver_of
+from scoped_retrieval.pipeline.contracts.scope import ContractScope, resolver_of
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
-from scoped_retrieval.pipeline.plugins import PLUGIN_REASON, Gate, Installed, Plugins, ScoreTerm, installed, with_digest
+from scoped_retrieval.pipeline.leaktest.angles import Others, angle
+from scoped_retrieval.pipeline.plugins import (
+    PLUGIN_REASON,
+    Canary,
+    Case,
+    Gate,
+    Installed,
+    Lane,
+    Plugins,
+    Scored,
+    ScoreTerm,
+    installed,
+    with_digest,
+)
 from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
 from scoped_retrieval.pipeline.reading.auditing.sql import queried
 from scoped_retrieval.pipeline.requests.fields import columns_of
 from scoped_retrieval.pipeline.requests.narrowing import Fields
 from scoped_retrieval.pipeline.runs.verify import verify
-from small_corpus import Story, places, row
+from small_corpus import NOON, Story, places, row
 
 ROWS = (
     row("doc", "open.md", "The retry limit of billing is three."),
@@ -341,6 +355,7 @@ def test_plugins_go_to_other_processes(story):
         ({"name": "embargo"}, "Expected a name with a dot in it, got 'embargo' - at gates"),
         ({"gate_class": "time"}, "Expected one of access, visibility, got 'time' - at acme.embargo.gate_class"),
         ({"removes": None}, "Expected a function, got none - at acme.embargo.removes"),
+        ({"bound_stops": print}, "Expected no `bound_stops`, got a function - at acme.embargo.bound_stops"),
         ({"columns": "tags"}, "Expected a tuple of names, got 'tags' - at acme.embargo.columns"),
         ({"columns": ("tag",)}, "got 'tag' - at acme.embargo.columns"),
         ({"contract_columns": ("as_of",)}, "got 'as_of' - at acme.embargo.contract_columns"),
@@ -376,6 +391,57 @@ def test_a_function_that_raises_is_named_with_its_line_and_what_it_said_is_not_q
     (name,) = (one.name for (one,) in plugins.values())
     said = rf"Expected a plugin that runs, got KeyError - at {name}\.{broken} \(test_plugins\.py, line \d+\) - in \w+"
     assert any(re.fullmatch(said, one["message"]) for one in found.conditions)
+
+
+def _embargo_explained(gate: Gate) -> Any:
+    contract = ContractScope(Fields({}), {}, None, np.empty(0, np.int64), np.empty(0, np.int64), (gate,))
+    contract.__dict__.update({"contract": defaultdict(str, denied=False), "bounds": []})
+    return explain(contract)
+
+
+def _ground(gate: Gate) -> Any:
+    return angle("open", {}, "", ("ana", "shop", "internal"), Others("bo", "pay"), (), NOON, (gate,))
+
+
+@pytest.mark.parametrize(
+    ("field", "asked"),
+    [
+        ("explain", _embargo_explained),
+        ("remedy", lambda gate: gate.opening(Case({}, [], {}, []))),
+        ("canaries.row", _ground),
+        ("canaries.asked", _ground),
+    ],
+)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda *_: {}["uri"], r"Expected a plugin that runs, got KeyError - at {at} \(test_plugins\.py, line \d+\)"),
+        (lambda *_: 1, r"Expected .*, got a number - at {at}"),
+    ],
+)
+def test_what_a_gate_says_wrongly_is_told_by_its_name(field, asked, given, message):
+    if field == "canaries.row":
+        field_, said = "canaries", (Canary("acme", given),)
+    elif field == "canaries.asked":
+        field_, said = "canaries", (Canary("acme", lambda _: {}, given),)
+    else:
+        field_, said = field, given
+    gate = Gate("acme.embargo", "visibility", PLUGIN_REASON, "", **{field_: said})
+    with pytest.raises(SchemaError, match="^" + message.format(at=rf"acme\.embargo\.{re.escape(field)}") + "$"):
+        asked(gate)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "at"),
+    [
+        ({"score_terms": (ScoreTerm("a.b", "", columns=("text",), value=lambda *_: ["secret"]),)}, "a.b.value"),
+        ({"lanes": (Lane("a.b", "", recall=lambda _: Scored(["secret"], [0], [1.0])),)}, "a.b.recall"),
+    ],
+)
+def test_what_is_no_number_is_told_by_its_name_and_not_quoted(story, plugins, at):
+    messages = [one["message"] for one in answered(story, plugins=Plugins(**plugins, digest="x")).conditions]
+    assert any(f"Expected an array of numbers, got a list - at {at}" in one for one in messages)
+    assert not any("secret" in one for one in messages)
 
 
 def test_a_lane_that_returns_something_else_is_named(story):

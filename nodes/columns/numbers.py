@@ -8,8 +8,12 @@ are added up (`posting_recall`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+
+from ..errors import SchemaError, kind_of
 
 RESOLUTION = 2.0**-30
 """Scores are multiples of this."""
@@ -25,3 +29,15 @@ def share_of(part: NDArray[np.float64], whole: NDArray[np.float64], least: float
 def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """The nearest multiples of `RESOLUTION` (ties to even)."""
     return np.rint(np.asarray(values, dtype=np.float64) * 2.0**30) * RESOLUTION
+
+
+def array_of(given: Any, at: str, dtype: DTypeLike = None) -> NDArray[Any]:
+    """What a function of a plugin gave as an array.
+
+    Raises:
+        SchemaError: it is none; the message quotes nothing of it.
+    """
+    try:
+        return np.asarray(given, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(f"Expected an array of numbers, got {kind_of(given)} - at {at}") from error

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..columns.keys import codes_of, distinct_numbers, first_of_runs, gathered_columns
-from ..columns.numbers import quantise
+from ..columns.numbers import array_of, quantise
 from ..columns.orders import order_by
 from ..columns.ragged import expand_ranges
 from ..errors import SchemaError, called, kind_of
@@ -66,11 +66,11 @@ def _of_instant(scope: Scope, lane: Lane, number: int) -> Found:
 def _checked(lane: Lane, rows: pa.Table, queries: pa.Table, count: int) -> tuple[Int, Int, Float]:
     """The lane's hits by query and row: their queries, rows and scores."""
     assert lane.recall is not None
-    found = called(f"{lane.name}.recall", lane.recall, LaneScope(rows, queries))
+    found, at = called(lane.name, "recall", lane.recall, LaneScope(rows, queries)), f"{lane.name}.recall"
     if not isinstance(found, Scored):
-        raise SchemaError(f"Expected a Scored, got {kind_of(found)} - at {lane.name}.recall")
-    query, row = (np.asarray(each, dtype=np.int64) for each in (found.query, found.row))
-    score = quantise(np.asarray(found.score, dtype=np.float64))
+        raise SchemaError(f"Expected a Scored, got {kind_of(found)} - at {at}")
+    query, row = (array_of(each, at, np.int64) for each in (found.query, found.row))
+    score = quantise(array_of(found.score, at, np.float64))
     if not query.shape == row.shape == score.shape or query.ndim != 1:
         raise SchemaError(f"Expected a query, a row and a score of each hit, got unequal counts - at {lane.name}")
     for what, given, most in (("queries", query, queries.num_rows), ("rows", row, count)):

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered_columns
+from ..columns.numbers import array_of
 from ..errors import SchemaError, called
 from .gate_predicates import CONTRACT_COLUMNS, LAST_ACCESS
 from .gates import GATES
@@ -65,9 +66,8 @@ class GateOrder:
         for gate in self.plugins:
             assert gate.stops is not None
             segment = SegmentColumns(evidence.select(list(gate.columns)).slice(start, len(codes)))
-            at = f"{gate.name}.stops"
-            if (mask := called(at, gate.stops, segment, shown)) is not None:
-                self._stop(codes, _mask(mask, len(codes), at), gate)
+            if (mask := called(gate.name, "stops", gate.stops, segment, shown)) is not None:
+                self._stop(codes, _mask(mask, len(codes), f"{gate.name}.stops"), gate)
         return codes
 
     def removed(
@@ -78,8 +78,8 @@ class GateOrder:
             assert gate.removes is not None
             stored = pa.table(gathered_columns(evidence, gate.columns, rows))
             asked = pa.table(gathered_columns(contracts, CONTRACT_COLUMNS, order))
-            at = f"{gate.name}.removes"
-            self._stop(codes, _mask(called(at, gate.removes, stored, asked), len(codes), at), gate)
+            mask = called(gate.name, "removes", gate.removes, stored, asked)
+            self._stop(codes, _mask(mask, len(codes), f"{gate.name}.removes"), gate)
         return codes
 
     def _stop(self, codes: NDArray[Any], mask: Mask, gate: Gate) -> None:
@@ -89,7 +89,7 @@ class GateOrder:
 
 
 def _mask(mask: Any, rows: int, at: str) -> Mask:
-    found = np.asarray(mask)
+    found = array_of(mask, at)
     if found.dtype != np.bool_ or found.shape != (rows,):
         raise SchemaError(f"Expected true or false for each of {rows} rows, got {found.dtype}{found.shape} - at {at}")
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...nodes.walls.gates.gate import always
 from .scope import ContractScope
 
 __all__ = ["explain", "refusal_of"]
@@ -20,15 +19,18 @@ REFUSALS = {
 
 
 def explain(scope: ContractScope) -> dict[str, Any]:
-    """The contract in plain language: who asks, as of when, and per gate the deciding rule and what it lets through."""
+    """The contract in plain language: who asks, as of when, and per gate the deciding rule and what it lets through.
+
+    Raises:
+        SchemaError: the `explain` of a plugin's gate failed.
+    """
     contract, bounds = scope.contract, scope.bounds
     asked_by = f", asked by {contract['asked_by']}" if contract["asked_by"] else ""
     who = f"{contract['principal']} in {contract['project']} for {contract['purpose']}{asked_by}"
     refusal = refusal_of(contract["denied_reason"]) if contract["denied"] else None
     gates = []
     for gate in scope.gates:
-        explained = gate.explain or always(f"Only if {gate.doc}.")
-        rule, says = ("", refusal) if refusal else explained(contract, bounds)
+        rule, says = ("", refusal) if refusal else gate.explained(contract, bounds)
         gates.append({"gate": gate.name, "gate_class": gate.gate_class, "rule": rule, "says": says})
     return {
         "contract_id": contract["contract_id"],

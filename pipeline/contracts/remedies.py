@@ -13,7 +13,7 @@ from typing import Any
 
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
-from ...nodes.walls.gates.gate import Case, Gate, Opening
+from ...nodes.walls.gates.gate import Case
 from ..views.refusal import refusals
 
 __all__ = ["Remedy", "remedies"]
@@ -37,7 +37,11 @@ def remedies(
     position: int,
     plugins: Plugins = NO_PLUGINS,
 ) -> list[Remedy]:
-    """The gates that stop a frame row, in the order they are met; empty for a row that passes them all."""
+    """The gates that stop a frame row, in the order they are met; empty for a row that passes them all.
+
+    Raises:
+        SchemaError: the `remedy` of a plugin's gate failed.
+    """
     row = frame.evidence.slice(position, 1).to_pylist()[0]
     starts = frame.row_index.placement_starts
     placed = frame.placements.slice(starts[position], starts[position + 1] - starts[position]).to_pylist()
@@ -48,16 +52,10 @@ def remedies(
         name = _stopped_by(case, frame, position, plugins)
         if name is None or (found and name == found[-1].gate):
             break
-        found.append(Remedy(name, *_opening(gates[name], case)))
+        found.append(Remedy(name, *gates[name].opening(case)))
         if not found[-1].possible:
             break
     return found
-
-
-def _opening(gate: Gate, case: Case) -> Opening:
-    if gate.remedy is None:
-        return Opening("the row", f"a row of which this holds: {gate.doc}", False)
-    return gate.remedy(case)
 
 
 def _stopped_by(case: Case, frame: Any, position: int, plugins: Plugins = NO_PLUGINS) -> str | None:

@@ -95,21 +95,20 @@ def angle(
     principal, project, zone = who
     ground = Ground(seen, folder, principal, project, zone, others.principal, others.project, sources, as_of)
     own = _canaries(name, gates)
-    planted = {canary: row for canary in own if (row := canary.row(ground)) is not None}
+    planted = {canary: made for canary, gate in own.items() if (made := gate.planted(canary, ground)) is not None}
     asked = {"session_id": seen.get("session_id") or SESSION, "weights": dict.fromkeys(TURN_TERMS, 0.2)}
-    for canary in planted:
-        asked |= canary.asked(ground)
+    for _, fields in planted.values():
+        asked |= fields
     if name == GUIDED:
         asked |= {"mode": MODE, "role": LEAK_TEST, "recall_effort": "graph"}
-    shut = {canary.reason: row for canary, row in planted.items()}
-    return Angle(
-        name, asked, shut, {canary.reason: own[canary] for canary in planted}, ROOT if name == BOUNDED else None
-    )
+    shut = {canary.reason: row for canary, (row, _) in planted.items()}
+    gate_of = {canary.reason: own[canary].name for canary in planted}
+    return Angle(name, asked, shut, gate_of, ROOT if name == BOUNDED else None)
 
 
-def _canaries(name: str, gates: Sequence[Gate]) -> dict[Canary, str]:
+def _canaries(name: str, gates: Sequence[Gate]) -> dict[Canary, Gate]:
     """The canaries of an angle with their gates: first those of every angle, then its own, each in the order of the gates."""
-    own = [(canary, gate.name) for gate in gates for canary in gate.canaries if name in canary.angles]
+    own = [(canary, gate) for gate in gates for canary in gate.canaries if name in canary.angles]
     return dict(sorted(own, key=lambda pair: pair[0].angles != ANGLES))
 
 

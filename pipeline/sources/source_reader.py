@@ -92,11 +92,17 @@ def outlined(name: str, lines: Lines) -> Outline | None:
     if reader is None or reader.outline is None:
         return None
     at = f"{name}.outline"
-    found = called(at, reader.outline, lines)
+    found = called(name, "outline", reader.outline, lines)
     if not isinstance(found, Outline):
         raise InputError.of_kind("an Outline", found, at)
+    for what in ("segments", "symbols", "calls", "links"):
+        if not isinstance(getattr(found, what), list | tuple):
+            raise InputError.of_kind("a list", getattr(found, what), f"{at}.{what}")
     if not all(isinstance(one, Segment) for one in found.segments):
         raise InputError.described("a Segment each", "others", f"{at}.segments")
+    for one in found.segments:
+        if not (isinstance(one.start, Integral) and isinstance(one.end, Integral) and one.start >= 0):
+            raise InputError.described("a first line, from 0, and the line after the last", "others", f"{at}.segments")
     for what in ("symbols", "calls", "links"):
         if not all(_is_named_line(pair) for pair in getattr(found, what)):
             raise InputError.described("pairs of a line, from 0, and a name", "others", f"{at}.{what}")
@@ -115,15 +121,12 @@ def tables_of(reader: SourceReader, path: Any, **given: Any) -> Iterator[pa.Tabl
         InputError: it gave something that is no table.
     """
     assert reader.read is not None
-    if "." not in reader.name:
-        yield from reader.read(path, **given)
-        return
-    at = f"{reader.name}.read"
-    found = called(at, partial(reader.read, path, **given), through=_OF_READERS)
+    name, at = reader.name, f"{reader.name}.read"
+    found = called(name, "read", partial(reader.read, path, **given), through=_OF_READERS)
     if not isinstance(found, Iterable):
         raise InputError.of_kind("tables", found, at)
-    tables = iter(found)
-    while (table := called(at, next, tables, None, through=_OF_READERS)) is not None:
+    tables = called(name, "read", iter, found, through=_OF_READERS)
+    while (table := called(name, "read", next, tables, None, through=_OF_READERS)) is not None:
         if not isinstance(table, pa.Table):
             raise InputError.described("a table", kind_of(table), at)
         yield table

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ...errors import SchemaError, called, kind_of
+
 GateClass = Literal["access", "visibility", "time"]
 """Access gates leave no trace but a count for auditors; visibility and time gates record what they withhold."""
 
@@ -143,6 +145,47 @@ class Gate:
     """Whether its rows end as `hidden` rather than `rejected`."""
     number: int = 0
     """Its place in `GATES`, from 1; 0 means "passed them all"."""
+
+    def explained(self, contract: Contract, bounds: Bounds) -> Rule:
+        """The deciding rule of a contract, and what the gate lets through.
+
+        Raises:
+            SchemaError: the gate is a plugin's, and `explain` raised something or gave something else.
+        """
+        if self.explain is None:
+            return "", f"Only if {self.doc}."
+        said = called(self.name, "explain", self.explain, contract, bounds)
+        if not (isinstance(said, tuple) and len(said) == 2 and all(isinstance(part, str) for part in said)):
+            raise SchemaError(f"Expected a rule and a sentence, got {kind_of(said)} - at {self.name}.explain")
+        return said
+
+    def opening(self, case: Case) -> Opening:
+        """What would admit the row of a case.
+
+        Raises:
+            SchemaError: the gate is a plugin's, and `remedy` raised something or gave something else.
+        """
+        if self.remedy is None:
+            return Opening("the row", f"a row of which this holds: {self.doc}", False)
+        said = called(self.name, "remedy", self.remedy, case)
+        if not isinstance(said, Opening):
+            raise SchemaError(f"Expected an Opening, got {kind_of(said)} - at {self.name}.remedy")
+        return said
+
+    def planted(self, canary: Canary, ground: Ground) -> tuple[Row, Mapping[str, Any]] | None:
+        """The columns of one of its canaries and the fields that every request has then; None where there can be no such row.
+
+        Raises:
+            SchemaError: the gate is a plugin's, and a function of the canary raised something or gave something else.
+        """
+        row = called(self.name, "canaries.row", canary.row, ground)
+        if row is None:
+            return None
+        asked = called(self.name, "canaries.asked", canary.asked, ground)
+        for what, said in (("row", row), ("asked", asked)):
+            if not isinstance(said, Mapping):
+                raise SchemaError(f"Expected an object, got {kind_of(said)} - at {self.name}.canaries.{what}")
+        return dict(row), asked
 
 
 def always(says: str) -> Callable[[Contract, Bounds], Rule]:
