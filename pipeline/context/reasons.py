@@ -13,6 +13,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...nodes.errors import InputError
@@ -50,6 +51,8 @@ _WORDED = (
     "search_match",
     "pasted_text",
 )
+_OF_OTHERS = ("retrieval_result", "history_summary")
+"""Kinds that no standing lets out of their fences."""
 _EVENTS = ("recent_tail", "latest_observation", "user_message", "file_content", "older_history")
 _SNAPSHOT_LAYER = {
     "rank": "ordering_not_ranked",
@@ -82,7 +85,7 @@ def why(
         expected: a path or the end of one, an id of a source or of evidence, or words that it says or runs.
         events: rows of the session log (LOG_EVENTS), to find words, and what the model did afterwards.
         snapshots: decisions of the turn's retrieval snapshots, by snapshot id.
-        sent: the input as it was sent, as text or as JSON, where another program made it.
+        sent: the input as it was sent, as text, JSON or lines of JSON, where another program made it.
 
     Raises:
         InputError: nothing is asked for.
@@ -262,13 +265,13 @@ def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str,
 
 
 def _unfenced(seen: Projection, rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
-    """Whether the input that was sent has lines of an untrusted source without a margin. Lines that the recorded input has
-    too are its own.
+    """Whether the input that was sent has lines without a margin of a source that may not instruct: of an untrusted one or a hint,
+    and of what was retrieved or summed up whatever its standing. Lines that the recorded input has too are its own.
     """
     lines = {line.rstrip() for text in _strings(sent) for line in text.splitlines()} - set(seen.text().splitlines())
     logged = {f"event:{event['event_id']}": event["text"] or "" for event in events}
     for row in rows:
-        if row["standing"] not in ("untrusted", "hint"):
+        if row["standing"] not in ("untrusted", "hint") and row["source_kind"] not in _OF_OTHERS:
             continue
         id_ = row["source_id"]
         words = [*_words(seen.lines.get(id_, "")), *(logged.get(id_) or seen.texts.get(id_, "")).splitlines()]
@@ -278,17 +281,28 @@ def _unfenced(seen: Projection, rows: Iterable[Row], events: Sequence[Row], sent
 
 
 def _strings(sent: str) -> Iterator[str]:
-    """The texts of an input as it was sent: those of its JSON, or itself."""
-    try:
-        waiting = [json.loads(sent)]
-    except (ValueError, RecursionError):
-        waiting = [sent]
+    """The texts of an input as it was sent: itself, and those of the JSON or the lines of JSON that any of them is."""
+    waiting: list[Any] = [sent]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, (dict, list)):
+        if isinstance(value, (dict, list)):
             waiting += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, str):
+            yield value
+            waiting += _held(value)
+
+
+def _held(text: str) -> list[Any]:
+    """The value that a text is as JSON, or those that its lines are."""
+    for parts in ([text], text.splitlines()):
+        found = []
+        for part in parts:
+            if part.lstrip()[:1] in ("{", "[", '"'):
+                with suppress(ValueError, RecursionError):
+                    found.append(json.loads(part))
+        if found:
+            return found
+    return []
 
 
 def _words(lines: str) -> list[str]:
