@@ -126,6 +126,30 @@ def test_a_file_that_the_model_edited_was_used_whatever_the_goal_says(goal: str)
         assert why(seen, asked, events=rows(session))["layer"] is None, asked
 
 
+@pytest.mark.parametrize("root", ["/home/ann/repo", "C:/repo"])
+def test_a_path_means_its_file_however_it_is_written(root: str):
+    session = Session("Run node ./src/gone.ts")
+    session.add("file.read", turn=1, path=f"{root}/src/a.ts", version="1", text="export const a = 1;")
+    session.add("user.message", turn=1, text=f"node ./src/a.ts {root}/src/a.ts fails")
+    seen = projected(session, turn={"workingDirectory": root})
+    for asked in (
+        "src/a.ts",
+        "./src/a.ts",
+        "src//a.ts",
+        "lib/../src/a.ts",
+        "src\\a.ts",
+        f"{root}/src/a.ts",
+        "./SRC/a.ts",
+    ):
+        for events in ([], rows(session)):
+            assert [row["source_id"] for row in why(seen, asked, events=events)["sources"]] == ["event:e1"], asked
+    decided = {"s": [{"path": "src/lost.ts", "stage": "rank", "outcome": "dropped"}]}
+    for asked in ("./src/lost.ts", f"{root}/src/lost.ts"):
+        assert why(seen, asked, snapshots=decided)["layer"] == "ordering_not_ranked", asked
+    for asked in ("./src/gone.ts", f"{root}/src/gone.ts"):
+        assert why(seen, asked)["answer"].startswith("no source is this file, and others mention it"), asked
+
+
 def test_layer_4_a_shorter_form_lost_a_constraint():
     rule = "# Guide\n\n## Lexer\n\nThe lexer is slow. It belongs to Ann.\n\n## Git\n\nNever force push.\n"
     budget = {"maxTokens": 3000, "reserved": {"rules": 5}}

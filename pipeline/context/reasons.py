@@ -21,6 +21,7 @@ from ...nodes.turns.words import LEVELS
 from .afterwards import SAYS as BEHIND
 from .afterwards import afterwards, names_of, names_of_file
 from .beyond import early_rows
+from .masking import from_folder, one_path
 from .projection import Projection
 
 __all__ = ["difference", "why"]
@@ -93,7 +94,8 @@ def why(
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
     early = early_rows(seen.turn, seen.decisions, events)
-    rows, mentions = _meant(seen, expected, events, early)
+    names = _spellings(seen, expected)
+    rows, mentions = _meant(seen, names, events, early)
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
     answer["sources"] = [
@@ -119,7 +121,7 @@ def why(
     if not rows:
         if len(expected) > 3 and expected.casefold() in seen.text().casefold():
             return answer | {"answer": "its words are in the input"}
-        found = _in_snapshots(answer, expected, snapshots or {})
+        found = _in_snapshots(answer, names, snapshots or {})
         if found["answer"] != SAYS["retrieval_not_recalled"]:
             return found
         if (span := _unlisted(seen)) and not events:
@@ -131,7 +133,7 @@ def why(
         return found
     if not mentions:
         return _of_rows(answer, seen, rows, events, early)
-    found = _in_snapshots(answer, expected, snapshots or {})
+    found = _in_snapshots(answer, names, snapshots or {})
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found | {"sources": []}
     found = _of_rows(answer, seen, rows, events, early, names_of_file(expected))
@@ -195,23 +197,27 @@ def _unlisted(seen: Projection) -> str | None:
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
-def _meant(seen: Projection, expected: str, events: Sequence[Row], early: Sequence[Row]) -> tuple[list[Row], bool]:
-    """The rows of the ledger that a name means: of an id its own, else of a path or the end of one those of that file, else of
-    words every source that says them; and whether those merely mention a path. The model's own calls mention their paths.
-    `early` are rows of events that the ledger has none for. What is written exactly so goes before what differs in case.
+def _meant(
+    seen: Projection, names: Sequence[str], events: Sequence[Row], early: Sequence[Row]
+) -> tuple[list[Row], bool]:
+    """The rows of the ledger that a name means, in the first of its spellings that finds any: of an id its own, else of a path or the
+    end of one those of that file, else of words every source that says them; and whether those merely mention a path. The model's own
+    calls mention their paths. `early` are rows of events that the ledger has none for. What is written exactly so goes before what
+    differs in case.
     """
     decisions = [*seen.decisions, *early]
-    for same in (str, str.casefold):
-        if own := [row for row in decisions if same(expected) == same(row["source_id"])]:
+    written = [(same, same(name)) for same in (str, str.casefold) for name in names]
+    for same, name in written:
+        if own := [row for row in decisions if name == same(row["source_id"])]:
             return own, False
-        if own := [row for row in decisions if row["standing"] != "hint" and _is_named(row, same(expected), same)]:
+        if own := [row for row in decisions if row["standing"] != "hint" and _is_named(row, name, same)]:
             return own, False
-    for same in (str, str.casefold):
-        said = _saying(seen, same(expected), events, same)
-        if found := [row for row in decisions if row["source_id"] in said or _is_named(row, same(expected), same)]:
-            return found, bool(_PATH.fullmatch(expected))
-        part = re.compile(rf"(?<![\w]){re.escape(same(expected))}(?![\w])")
-        if found := [row for row in decisions if len(expected) > 1 and part.search(same(row["source_id"]))]:
+    for same, name in written:
+        said = _saying(seen, name, events, same)
+        if found := [row for row in decisions if row["source_id"] in said or _is_named(row, name, same)]:
+            return found, bool(_PATH.fullmatch(names[0]))
+        part = re.compile(rf"(?<![\w]){re.escape(name)}(?![\w])")
+        if found := [row for row in decisions if len(name) > 1 and part.search(same(row["source_id"]))]:
             return found, False
     return [], False
 
@@ -233,6 +239,12 @@ def _saying(seen: Projection, expected: str, events: Sequence[Row], same: Callab
     return said | {source for source, text in seen.texts.items() if expected in same(text)}
 
 
+def _spellings(seen: Projection, expected: str) -> tuple[str, ...]:
+    """What is asked for as it is written, and as a stored path is spelled, from the working directory."""
+    stored = from_folder(one_path(expected), seen.turn["working_directory"]) or expected
+    return tuple(dict.fromkeys((expected, stored)))
+
+
 def _is_named(row: Row, expected: str, same: Callable[[str], str]) -> bool:
     """Whether a name is that of a row of evidence, its path or the end of one."""
     evidence, path = (same(row.get(name) or "") for name in ("evidence_id", "path"))
@@ -249,11 +261,14 @@ def _unread(seen: Projection, expected: str, events: Sequence[Row]) -> int:
     return sum(row["source_id"] not in seen.texts and row["source_kind"] in kinds for row in seen.decisions)
 
 
-def _in_snapshots(answer: dict[str, Any], expected: str, snapshots: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+def _in_snapshots(
+    answer: dict[str, Any], names: Iterable[str], snapshots: Mapping[str, Sequence[Row]]
+) -> dict[str, Any]:
     """Whether a snapshot of the turn decided on it before it came here."""
     for name, decisions in snapshots.items():
         for row in decisions:
-            if row.get("outcome") == "selected" or not _is_named(row, expected.casefold(), str.casefold):
+            named = any(_is_named(row, each.casefold(), str.casefold) for each in names)
+            if row.get("outcome") == "selected" or not named:
                 continue
             layer = _SNAPSHOT_LAYER.get(row.get("stage", ""), "retrieval_not_recalled")
             return _at(
