@@ -322,6 +322,19 @@ def test_checkpoints_of_an_earlier_format_are_passed_over_told_and_made_again(
     assert file.read_bytes() == before and SessionLog.open(folder).view(at).notes == []
 
 
+def test_a_checkpoint_knows_that_the_work_is_set_aside(tmp_path: Path):
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest")
+    session.add("command.finished", turn=1, command="git stash", exitCode=0, stdout="")
+    for number in range(2 * EVERY):
+        session.add("command.finished", turn=2, command=f"ls {number}", exitCode=0, stdout="x")
+    session.add("command.finished", turn=3, command="pytest", exitCode=0, stdout="3 passed in 0.10s")
+    log = SessionLog.open(tmp_path, session_id="session")
+    log.append(session.events)
+    for each in (log, SessionLog.open(tmp_path)):
+        assert "current failure: a.py:3 boom" in text(each.view(), len(session.events))
+
+
 @pytest.mark.golden
 def test_a_fold_that_gives_other_facts_has_another_format():
     """Otherwise checkpoints of a log would go on saying what an earlier version made of its events."""

@@ -333,3 +333,49 @@ def test_a_passing_check_is_summed_up_by_no_line_of_its_log():
     session = Session()
     session.add("command.finished", turn=1, command="pytest -s", exitCode=0, stdout=f"ERROR: a.py:3 retried\n{OK}")
     assert "a.py:3 retried" not in str(projected(session).state)
+
+
+FAILS = ("pytest", 1, "a.py:3 boom")
+PASSES = ("pytest", 0, OK)
+
+
+def after(*commands: tuple[str, int, str]) -> Session:
+    session = Session()
+    for command, code, out in commands:
+        session.add("command.finished", turn=1, command=command, exitCode=code, stdout=out)
+    return session
+
+
+AWAY = (
+    (("git stash",), ("git stash pop",)), (("git stash -u",), ("git stash apply",)), (("git stash push -m x",), ("git stash pop",)), (("git checkout main",), ("git checkout fix",)),
+    (("git switch main",), ("git switch -",)), (("git stash", "git checkout main"), ("git checkout -", "git stash pop")), (("git stash && git status",), ("git stash pop",)),
+    (("git stash", "pytest > out.log 2>&1"), ("git stash pop",)), (("git stash", "git stash list"), ("git stash pop && git status",)),
+)  # fmt: skip
+"""Commands that set the work aside, and those that bring it back."""
+NOT_AWAY = (
+    "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout .", "git restore .", "git reset --hard", "git checkout -b fix", "git stash list", "git commit -am x",
+    "git stash; git stash pop", "git checkout main && git checkout fix", "git checkout main && git pull", "git stash && sed -i s/1/2/ a.py", "git status",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("leaves", "returns"), AWAY, ids=str)
+def test_a_pass_while_the_work_is_set_aside_ends_no_failure_of_it(leaves: tuple[str, ...], returns: tuple[str, ...]):
+    away, back = ([(each, 0, "") for each in commands] for commands in (leaves, returns))
+    assert projected(after(FAILS, *away, PASSES, *back)).state["failure"] == FAILS[2]
+    assert projected(after(FAILS, *away, PASSES, *back, PASSES)).state["failure"] is None, (
+        "it ends where the work is back"
+    )
+
+
+@pytest.mark.parametrize("command", NOT_AWAY)
+def test_other_commands_set_no_work_aside(command: str):
+    assert projected(after(FAILS, (command, 0, ""), PASSES)).state["failure"] is None
+
+
+def test_work_that_goes_on_in_another_place_is_not_set_aside():
+    session = after(FAILS, ("git stash", 0, ""))
+    session.add("file.modified", turn=1, path="a.py", version="2", diff="+x")
+    session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
+    assert projected(session).state["failure"] is None
+    failed = after(FAILS, ("git checkout main", 1, "error: Your local changes would be overwritten"), PASSES)
+    assert projected(failed).state["failure"] is None, "nothing was set aside"

@@ -49,7 +49,9 @@ LOG_EVENTS = table(
         nullable=True,
     ),
     check_outcome=string("how that check came out: passed, failed or unknown", nullable=True),
-    check_clears=strings("names of the checks that passed: their failures end", nullable=True),
+    check_clears=strings(
+        "names of the checks that passed: their failures end; none while the work is set aside", nullable=True
+    ),
     check_fails=strings(
         "of every check that may have failed its name, and the names of those that end its failure, a line each",
         nullable=True,

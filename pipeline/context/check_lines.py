@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from .changes import changes_of, printed_into
+from .changes import changes_of, is_log, printed_into, set_aside
 from .check_programs import INERT_VARIABLES, check_of
 from .checks import Check, place_of
 from .shell import Segment, first_word, segments_of, started
@@ -42,8 +42,6 @@ _PREPARES = {
     "git": _GIT_QUIET | {"checkout", "switch", "restore", "stash", "pull", "reset", "rebase", "merge"},
 }  # fmt: skip
 """Verbs of programs that prepare, and print no summary of tests."""
-_LOGS = ("", ".log", ".txt", ".out", ".xml", ".json")
-"""Endings of files of logs and reports."""
 _REPORTS = frozenset(("report", "html", "xml", "json", "combine"))
 """What `coverage` does that changes no file but its own."""
 _SHELLS_OWN = frozenset((
@@ -88,7 +86,7 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
             known &= segment.exact or not any(set(word) & set("$`") for word in words)
             found.append((number, check, options))
         else:
-            known &= _does_not_steer(segment) and not _sets_work_aside(segment)
+            known &= _does_not_steer(segment) and set_aside(segment) != "stash"
     ran = []
     for number, check, options in found:
         before, segment, later = segments[:number], segments[number], segments[number + 1 :]
@@ -104,7 +102,7 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
                 alone=not any(map(_may_end, (*before, *later))),
                 shown=all(_says_nothing(each, check) for each in before) and _let_through(segment, later, check),
                 last=min((_last_lines(each) for each in later if _program(each)[0] == "tail"), default=None),
-                stands=known and all(map(_is_log, printed_into(segment))) and all(map(_leaves_files, later)),
+                stands=known and all(map(is_log, printed_into(segment))) and all(map(_leaves_files, later)),
             )
         )
     return ran
@@ -129,13 +127,6 @@ def _last_lines(tail: Segment) -> int:
     words = [word for word in _program(tail)[1] if word.startswith("-") or word.lstrip("+").isdigit()]
     found = re.fullmatch(r"(?:-|-n ?|--lines[= ])(\d{1,6})", " ".join(words))
     return int(found[1]) if found else 0 if words else 10
-
-
-def _sets_work_aside(segment: Segment) -> bool:
-    """Whether a program takes away what was changed: what is checked behind it is other code."""
-    program, rest = _program(segment)
-    taken = program == "git" and first_word(rest, ("-C",)) == "stash"
-    return taken and not {"pop", "apply", "list", "show", "drop", "clear", "branch"} & set(rest)
 
 
 def _leads(segment: Segment) -> bool:
@@ -195,7 +186,7 @@ def _leaves_files(segment: Segment) -> bool:
     """Whether a program is known to change no file of the work tree."""
     program, rest = _program(segment)
     if program == "tee" and segment.behind in ("|", "|&"):
-        return all(map(_is_log, rest))
+        return all(map(is_log, rest))
     if changes_of(segment):
         return False
     if program == "git":
@@ -204,11 +195,6 @@ def _leaves_files(segment: Segment) -> bool:
         return segment.words[1:2] != () and segment.words[1] in _REPORTS
     check = check_of(segment)
     return program in _LOOKS | _IDLE if check is None else check.family in ("test", "lint", "types")
-
-
-def _is_log(path: str) -> bool:
-    """Whether what is printed into a file is kept as a log, by its name."""
-    return path.startswith(("/dev/", "/tmp/", "-")) or PurePosixPath(path).suffix in _LOGS
 
 
 def _may_end(segment: Segment) -> bool:

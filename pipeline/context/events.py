@@ -25,6 +25,7 @@ from ...nodes.turns.words import EVENT_KINDS
 from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
+from .changes import away_after
 from .event_rows import event_row, match_rows, payload_of, recalled_row
 from .masking import listed, masked_values
 
@@ -78,6 +79,8 @@ class LogReader:
     taken: list[int] = field(default_factory=list)
     """Which of the values that were read last became rows; the others came again."""
     last: datetime | None = None
+    away: str = ""
+    """What has set the work aside (see `away_after`): a check that passes then ends no failure."""
     repeated: int = 0
     """Events that came again, and were left out."""
     backwards: int = 0
@@ -150,6 +153,8 @@ class LogReader:
         row = event_row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)), self.keep)
         row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
+        self.away = away_after(self.away, row)
+        row["check_clears"] = None if self.away else row["check_clears"]
         self.seq += 1
         return row
 

@@ -200,7 +200,9 @@ class SessionLog:
             return self._rows(self._reader(BEGINNING), naming).snapshots()
 
     def _reader(self, mark: Checkpoint) -> LogReader:
-        return LogReader(self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last)
+        return LogReader(
+            self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last, away=mark.away
+        )
 
     def _rows(self, reader: LogReader, lines: Iterable[tuple[str, bytes]]) -> LogTables:
         """The rows of stored lines.
