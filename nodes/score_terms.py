@@ -33,8 +33,12 @@ class ScoreTerm:
     contribution: str = "contribution"
     weighed: str = ""
     """What its weight in a purpose is, where there is more to say."""
+    reason: str = ""
+    """Why a row was selected where the contributions of this reason are its largest, in words; a plugin's has its name by default."""
+    signal: str = ""
+    """In place of `reason`: the column of SCORE_TERMS that says it row by row."""
     weight: float = 0.0
-    """Of a plugin's term: its weight in every request."""
+    """Of a plugin's term: its weight in every request, where no weight file has another."""
     columns: tuple[str, ...] = ()
     """Of a plugin's term: the columns of EVIDENCE that `value` reads."""
     value: Callable[[Any, Any], Any] | None = None
@@ -46,6 +50,7 @@ class ScoreTerm:
         return self.weighed or f"weight of the {self.name} term"
 
 
+_MEANING, _WORDS = "close in meaning", "matched the words"
 _NO_CODE = "0 for rows that are no source code"
 _OF_FILE = "contribution; the same for every row of a file"
 _NO_FEEDBACK = "0 = it is not computed"
@@ -56,6 +61,7 @@ TERMS = (
         "cosine, clipped at 0; of source code no less than its `outlines` term",
         group="semantic",
         share=(1.0, "semantic"),
+        reason=_MEANING,
         contribution="contribution: weight times term, a multiple of 2**-30",
     ),
     ScoreTerm(
@@ -63,12 +69,14 @@ TERMS = (
         "BM25 as a share of the most that the request's terms could give",
         group="lexical",
         share=(0.5, "lexical"),
+        reason=_WORDS,
     ),
     ScoreTerm(
         "lexical_feedback",
         "BM25 of the feedback terms as a share of the most that they could give; 0 = no feedback",
         "feedback",
         "lexical",
+        reason=_WORDS,
         weighed=f"weight of the lexical feedback; {_NO_FEEDBACK}",
     ),
     ScoreTerm(
@@ -76,6 +84,7 @@ TERMS = (
         "mean cosine with the best feedback rows, clipped at 0; 0 = no feedback",
         "feedback",
         "semantic",
+        reason=_MEANING,
         weighed=f"weight of the semantic feedback; {_NO_FEEDBACK}",
     ),
     ScoreTerm(
@@ -83,16 +92,39 @@ TERMS = (
         "0 without a hit; else 0.6 of the strongest anchor hit, and the share of all anchors on top",
         group="lexical",
         share=(0.5, "lexical"),
+        signal="anchor_signal",
     ),
-    ScoreTerm("authority", "authority rank, lifecycle and confidence", group="metadata", share=(0.25, "metadata")),
-    ScoreTerm("recency", "2 ** (-age at as_of / half-life of its kind)", group="metadata", share=(0.25, "metadata")),
-    ScoreTerm("actionability", "how far its kind supports the purpose's next action", share=(0.25, "rerank")),
+    ScoreTerm(
+        "authority",
+        "authority rank, lifecycle and confidence",
+        group="metadata",
+        share=(0.25, "metadata"),
+        signal="source_signal",
+    ),
+    ScoreTerm(
+        "recency",
+        "2 ** (-age at as_of / half-life of its kind)",
+        group="metadata",
+        share=(0.25, "metadata"),
+        signal="source_signal",
+    ),
+    ScoreTerm(
+        "actionability",
+        "how far its kind supports the purpose's next action",
+        share=(0.25, "rerank"),
+        signal="source_signal",
+    ),
     ScoreTerm(
         "diversity",
         "1 for the best row of a kind, else 0",
         contribution="contribution: for a kind not chosen before it (greedy)",
     ),
-    ScoreTerm("scope", "closeness inside the scope: project, branch, session, test suite, directory", group="metadata"),
+    ScoreTerm(
+        "scope",
+        "closeness inside the scope: project, branch, session, test suite, directory",
+        group="metadata",
+        signal="source_signal",
+    ),
     ScoreTerm(
         "turn_context",
         "what the turns beside it add to its share of BM25, or take from it; 0 of other rows",
@@ -109,6 +141,7 @@ TERMS = (
         "how far it speaks the role's words, -1 to 1; 0 without a role",
         "role",
         share=(0.75, "rerank"),
+        signal="role_signal",
         contribution="contribution; negative where the row speaks of what the role avoids",
     ),
     ScoreTerm(
@@ -117,12 +150,14 @@ TERMS = (
         "role",
         "metadata",
         share=(0.5, "metadata"),
+        signal="role_signal",
         contribution="contribution; negative where penalties outweigh boosts",
     ),
     ScoreTerm(
         "cross_encoder",
         "what the cross-encoder says of question and text; 0 outside its pool, and where it is off",
         "cross_encoder",
+        reason="reads as an answer",
         contribution="contribution; 0 where no cross-encoder is set",
         weighed="weight of the cross-encoder term, under a role as well; without a cross-encoder the term is 0",
     ),
@@ -131,6 +166,7 @@ TERMS = (
         f"how well its file answers as a whole; {_NO_CODE}",
         "file",
         "lexical",
+        reason=_WORDS,
         contribution=_OF_FILE,
         weighed="weight of the file term, under a role as well; of rows that are no source code the term is 0",
     ),
@@ -139,6 +175,7 @@ TERMS = (
         f"how well the three best candidates of its file answer; {_NO_CODE}",
         "file",
         "lexical",
+        reason=_WORDS,
         contribution=_OF_FILE,
         weighed="weight of the passages term, under a role as well; 0 where the file term is",
     ),
@@ -147,6 +184,7 @@ TERMS = (
         f"how near the three nearest candidates of its file are, in the mean; {_NO_CODE}",
         "file",
         "semantic",
+        reason=_MEANING,
         contribution=_OF_FILE,
         weighed="weight of the outlines term, under a role as well; without vectors the term is 0",
     ),

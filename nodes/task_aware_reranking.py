@@ -280,7 +280,8 @@ def rerank_weights(
 ) -> RerankWeights:
     """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
 
-    A role has no weight for a cross-encoder, a file or a turn: the purpose's hold under it. A term of a plugin has its own.
+    A role has no weight for a cross-encoder, a file or a turn: the purpose's hold under it. A term of a plugin has its own, where
+    its purpose gives it none.
     """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
@@ -296,10 +297,12 @@ def rerank_weights(
             weights[name] = np.where(said.is_valid(), floats(said.fill_null(0.0)), weights[name])
     for term in plugins.score_terms:
         weights[term.name] = np.full(len(role), term.weight)
+        if (stated := f"weight_{term.name}") in purpose_policies.column_names:
+            weights[term.name] = floats(take_or(purpose_policies[stated], policy, term.weight))
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
 
-def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
+def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plugins = NO_PLUGINS) -> Ranked:
     """The bounded candidates by request and rank; final score descending, then evidence id.
 
     A contribution is weight times term. Diversity counts 1 for an item of a kind that no better item has, else 0
@@ -331,7 +334,7 @@ def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights) -> Ranked:
             "rank": np.zeros(len(base), dtype=np.int32),
             "final": final,
             **contributions,
-            "selected_reason": reasons(score_terms, contributions),
+            "selected_reason": reasons(score_terms, contributions, plugins.score_terms),
         }
     ).take(pa.array(order))
     return table.set_column(2, RANKED.schema.field("rank"), pa.array(rank, pa.int32()))

@@ -9,24 +9,28 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plugin_package import SOURCE, install, settings_of
 from scoped_retrieval.nodes.columns.digests import table_digest
-from scoped_retrieval.nodes.errors import InputError, SchemaError
+from scoped_retrieval.nodes.errors import InputError, PolicyError, SchemaError
 from scoped_retrieval.nodes.score_terms import TERMS, terms_of_plugins
 from scoped_retrieval.nodes.tables import EVIDENCE, RANKED, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.nodes.walls.gate_order import GateOrder
 from scoped_retrieval.nodes.walls.gate_predicates import CONTRACT_COLUMNS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.config.policies.weight_files import load_weights, weight_file_text
 from scoped_retrieval.pipeline.contracts.explain import explain
 from scoped_retrieval.pipeline.contracts.scope import ContractScope, resolver_of
 from scoped_retrieval.pipeline.contracts.why import why_not
 from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
+from scoped_retrieval.pipeline.evaluation import Reweighing
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle
 from scoped_retrieval.pipeline.plugins import (
     PLUGIN_REASON,
@@ -219,6 +223,49 @@ def test_contributions_of_a_plugin_add_up_to_the_final_score(story):
     assert any(each["acme.length"] > 0 for each in ranked)
     values = answered(story).tables["score_terms"]["acme.length"].to_pylist()
     assert all((value * 2**30).is_integer() and 0 <= value <= 1 for value in values)
+
+
+@pytest.mark.parametrize(("reason", "said"), [("it is long", "it is long"), ("", "strong in acme.length")])
+def test_a_term_of_a_plugin_is_why_a_row_was_selected(story, reason, said):
+    (term,) = installed(("acme",)).line.score_terms
+    strong = Plugins(score_terms=(replace(term, weight=50.0, reason=reason),), digest="x")
+    reasons = {each["selected_reason"] for each in answered(story, plugins=strong).tables["ranked"].to_pylist()}
+    assert reasons == {said}
+
+
+def weighed(folder: Any, **weights: float) -> Any:
+    file = folder / "weights.yaml"
+    file.write_text(weight_file_text({"answer-question": weights}, {}))
+    return load_policies(weights=file)
+
+
+def test_a_weight_file_weighs_the_term_of_a_plugin_and_the_run_is_reproduced(story):
+    audited(story)
+    policies = weighed(story.folder, **{"acme.length": 0.5, "lexical": 0.25})
+    asked = [
+        {"project": "shop", "purpose": purpose, "question": QUESTION} for purpose in ("answer-question", "fix-test")
+    ]
+    with story.open(plugins=("acme",), runs=story.folder / "runs", policies=policies) as retriever:
+        run = retriever.runs.open(retriever.run(asked).run_id)
+    weights = run.table("rerank_weights").to_pandas()["acme.length"]
+    assert sorted(weights) == [0.3, 0.5]  # the plugin's own where the file says nothing
+    assert reproduced(settings_of(story, weights=story.folder / "weights.yaml"), run.run_id).same
+    with pytest.raises(PolicyError, match=r"Expected a score term, got 'acme\.length' - at weights"):
+        story.open(policies=policies)
+
+
+def test_a_slider_moves_the_weight_of_a_plugin_s_term(story):
+    with story.open(plugins=("acme",), runs=story.folder / "runs") as retriever:
+        asked = {"request_id": "r1", "project": "shop", "purpose": "answer-question", "question": QUESTION}
+        run = retriever.runs.open(retriever.run([asked]).run_id)
+    rows = run.table("ranked").to_pandas()
+    longest = rows.loc[rows["acme.length"].idxmax(), "evidence_id"]
+    qrels = pd.DataFrame({"query_id": ["r1"], "doc_id": [longest], "relevance": [1]})
+    reweighing = Reweighing.of(run, qrels)
+    assert reweighing.weights["acme.length"] == 0.3
+    assert reweighing.values("R@1", {"acme.length": 50.0}).tolist() == [1.0]
+    sliders = reweighing.sliders().move(**{"acme.length": 5.0})
+    assert load_weights(sliders.save(story.folder / "mine.yaml")).weights["answer-question"]["acme.length"] == 5.0
 
 
 @pytest.mark.parametrize("declared", [SCORE_TERMS, RERANK_WEIGHTS, RANKED], ids=lambda table: table.name)

@@ -11,6 +11,7 @@ import yaml
 from frozen_rows import score_terms, weights
 from golden_file import expect_golden
 from judged_folders import documents_folder, talks_folder
+from plugin_package import install
 from scipy import optimize
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.cli import main
@@ -93,6 +94,17 @@ def test_no_query_is_measured_under_weights_that_were_fitted_to_it(tmp_path, mon
     assert sorted(map(sorted, fits[:3])) == sorted(sorted(everything - {query}) for query in everything)
     assert fits[3] == everything
     assert sorted(alone.values.loc[alone.values["metric"] == "R@10", "query_id"]) == sorted(everything)
+
+
+def test_the_term_of_a_plugin_is_fitted_and_its_worth_is_measured(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch)
+    collections = [open_collection(documents_folder(tmp_path, name)) for name in ("one", "two")]
+    work, how = tmp_path / "w", {"semantic": False, "plugins": ("acme",)}
+    measured = evaluate(collections, work=work, metrics=["nDCG@10"], without=["acme.length"], **how)
+    assert "without acme.length" in measured.scores[0].metrics
+    done = tune(collections, work=work, run_id=measured.run_id, least_queries=2, pull=0.1, **how)
+    assert done.before["answer-question"]["acme.length"] == 0.3
+    assert done.weights["answer-question"]["acme.length"] != 0.3
 
 
 def test_the_queries_of_one_conversation_are_left_out_together(tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:
     return np.rint(np.asarray(values, dtype=np.float64) * 2.0**30) * RESOLUTION
 
 
-def array_of(given: Any, at: str, dtype: DTypeLike = None) -> NDArray[Any]:
+def array_of(given: Any, at: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
     """What a function of a plugin gave as an array.
 
     Raises:

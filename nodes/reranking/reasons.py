@@ -1,6 +1,11 @@
-"""Why a row was selected, in a few words (S0.60): the strongest of its contributions, or what kind of source it is."""
+"""Why a row was selected, in a few words (S0.60): the strongest of its contributions, or what kind of source it is.
+
+The words are those that the score terms declare (`ScoreTerm.reason`, `ScoreTerm.signal`).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -8,13 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import constants, first_that_holds, flat, positions
-from ..vocabulary import EVIDENCE_KINDS, FEEDBACK_TERMS
+from ..score_terms import TERMS, ScoreTerm, terms_of_plugins
+from ..vocabulary import EVIDENCE_KINDS, FILE_TERMS
 
 _RECENT, _AUTHORITATIVE = 0.5, 0.6
-_WORDS = ("lexical", "lexical_feedback", "file", "passages")
-"""Score classes of words."""
-_MEANING = ("semantic", "semantic_feedback", "outlines")
-"""Score classes of meaning."""
 
 Float = NDArray[np.float64]
 Rows = dict[str, pa.Array]
@@ -54,29 +56,27 @@ def _by_word(column: pa.Array, words: tuple[str, ...]) -> dict[str, NDArray[np.b
     return {word: place == number for number, word in enumerate(words)}
 
 
-def reasons(score_terms: pa.Table, contributions: dict[str, Float]) -> pa.Array:
-    """A hit anchor first; else the strongest of: close in meaning, matching words, read as an answer, the role's reason,
-    the kind of source.
+def reasons(
+    score_terms: pa.Table, contributions: Mapping[str, Float], of_plugins: Iterable[ScoreTerm] = ()
+) -> pa.Array:
+    """The anchor it hits first; else the role's reason, where the role counts more than any other term of the row; else the reason
+    whose terms contribute most: the kind of source first among equals, then in the order of the terms.
     """
-    source = (
-        contributions["authority"] + contributions["recency"] + contributions["actionability"] + contributions["scope"]
-    )
-    semantic = np.sum([contributions[name] for name in _MEANING], axis=0)
-    lexical = np.sum([contributions[name] for name in _WORDS], axis=0)
-    role = contributions["vocabulary"] + contributions["metadata"]
-    read = contributions["cross_encoder"]
-    rules = (
-        ((read > semantic) & (read > lexical) & (read > source), "reads as an answer"),
-        ((semantic >= lexical) & (semantic > source), "close in meaning"),
-        (lexical > source, "matched the words"),
-    )
-    strongest = first_that_holds(rules, "", len(source))
-    words = pc.if_else(pc.equal(strongest, ""), flat(score_terms["source_signal"]), strongest)
-    others = ("semantic", "lexical", *FEEDBACK_TERMS, "authority", "recency", "actionability", "scope", "cross_encoder")
+    declared = {term.name: term for term in (*TERMS, *of_plugins)}
+    terms = [declared.get(name) or ScoreTerm(name, "") for name in contributions]
+    groups: dict[str, list[str]] = {"source_signal": []}
+    for term in terms:
+        if why := term.signal or term.reason or (terms_of_plugins((term.name,)) and f"strong in {term.name}"):
+            groups.setdefault(why, []).append(term.name)
+    sums = {why: np.sum([contributions[name] for name in names], axis=0) for why, names in groups.items()}
+    role, anchored = sums.pop("role_signal"), sums.pop("anchor_signal") > 0
+    of_source, *said = sums
+    told = constants((None, *said)).take(pa.array(np.argmax(list(sums.values()), axis=0)))
+    words = pc.coalesce(told, flat(score_terms[of_source]))
     if role.any():
-        preferred = role > np.max([contributions[name] for name in others], axis=0, initial=0.0)
+        of_row = [name for why in sums for name in groups[why] if name not in FILE_TERMS]
+        preferred = role > np.max([contributions[name] for name in of_row], axis=0, initial=0.0)
         words = pc.coalesce(pc.if_else(pa.array(preferred), flat(score_terms["role_signal"]), None), words)
-    anchored = contributions["anchor"] > 0
     if anchored.any():
         words = pc.coalesce(pc.if_else(pa.array(anchored), flat(score_terms["anchor_signal"]), None), words)
     return words

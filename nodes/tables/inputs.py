@@ -137,6 +137,7 @@ PURPOSE_POLICIES = table(
     withheld_k=int32("rows withheld by time or visibility gates that become candidates, per request"),
     instruction_sources=strings("path globs whose text may have standing instruction (C16)"),
     mask=strings("what is masked at projection: email, absolute-path; null = nothing", nullable=True),
+    extra=float64("weight of a term of a plugin; null = the plugin's own", nullable=True),
     **{f"weight_{term.name}": float64(term.weight_doc) for term in TERMS if term.family != "role"},
 )
 

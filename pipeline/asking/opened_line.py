@@ -40,7 +40,9 @@ def opened_line(
 
     Raises:
         InputError: a lane is unknown.
+        PolicyError: a weight is of no score term.
     """
+    policies.expect_terms([term.name for term in plugins.score_terms])
     settings = {"lanes": ",".join(lanes_known(lanes)), "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}"}
     if plugins:
         settings["plugins"] = ",".join(plugins.names)

@@ -87,6 +87,7 @@ def evaluate(
         against=against,
         run_id=run,
         policies=load_policies(settings["policies"], settings["weights"]),
+        plugins=settings["plugins"],
         progress=note,
     )
     if csv:
@@ -191,6 +192,7 @@ def tune(
         pull=pull,
         least_queries=least_queries,
         policies=load_policies(settings["policies"], settings["weights"]),
+        plugins=settings["plugins"],
         progress=note,
     )
     said = {

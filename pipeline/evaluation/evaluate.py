@@ -29,9 +29,10 @@ from ..config.policies.tables import Policies
 from ..corpus import Corpus
 from ..line.encoders.choice import EncoderChoice
 from ..line.encoders.encoder import NAME, load_encoder
+from ..plugins import installed
 from ..runs import Run, RunStore
 from ..sources.importing import normalise
-from .ablation import expect_term
+from .ablation import expect_terms
 from .attribution import gold_table, lane_shares
 from .baselines import file_baseline, require_bm25s
 from .chunks import chunk_systems
@@ -143,6 +144,7 @@ def ask(
     blocks: Sequence[int] | None = (),
     run_id: str | None = None,
     policies: Policies | None = None,
+    plugins: Sequence[str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Asked:
     """Index collections and ask their queries in one run, deep enough for rankings and once per budget of blocks.
@@ -176,6 +178,7 @@ def ask(
         policies=policies,
         lanes=(*lanes, *other_lanes(effort)),
         encoder=encoder,
+        plugins=plugins,
     )
     efforts = {} if effort is None else {"recall_effort": effort}
     asked_under = {FULL: DEEP}
@@ -238,6 +241,7 @@ def evaluate(
     against: str = FULL,
     run_id: str | None = None,
     policies: Policies | None = None,
+    plugins: Sequence[str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Evaluation:
     """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
@@ -251,6 +255,7 @@ def evaluate(
         against: the system that the others are compared with.
         run_id: a run of `work` that is measured again, in place of asking again.
         policies: in force while asking; default: the bundled ones.
+        plugins: on while asking.
         progress: told what is being done.
 
     Raises:
@@ -259,15 +264,14 @@ def evaluate(
     """
     if baselines:
         require_bm25s()
-    for name in without:
-        expect_term(name)
+    expect_terms(without, [term.name for term in installed(plugins).line.score_terms])
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measure(collections[0].qrels.head(1), collections[0].qrels.assign(score=1.0).head(1), metrics)
     asked = ask(
         collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, effort=effort,
-        blocks=blocks, run_id=run_id, policies=policies, progress=progress,
+        blocks=blocks, run_id=run_id, policies=policies, plugins=plugins, progress=progress,
     )  # fmt: skip
     result = Evaluation(
         asked.run.run_id, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),

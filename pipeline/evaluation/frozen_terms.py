@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.numbers import quantise
 from ...nodes.errors import InputError
-from ...nodes.vocabulary import SCORE_TERMS
+from ...nodes.score_terms import terms_of_plugins
+from ...nodes.vocabulary import ROLE_TERMS, SCORE_TERMS
 
 DIVERSITY = "diversity"
 """The one term that depends on the others: 1 for the best row of its kind."""
@@ -72,7 +73,8 @@ class FrozenTerms:
             documents: document per evidence id.
             qrels: query_id, doc_id, relevance above 0.
         """
-        columns = ["request_id", "evidence_id", "evidence_kind", *TERMS]
+        terms = (*TERMS, *terms_of_plugins(score_terms.column_names))
+        columns = ["request_id", "evidence_id", "evidence_kind", *terms]
         asked = pa.array(queries, pa.string())
         rows = score_terms.select(columns).filter(pc.is_in(score_terms["request_id"], asked)).to_pandas()
         place = {query: number for number, query in enumerate(queries)}
@@ -90,8 +92,8 @@ class FrozenTerms:
         given = rerank_weights.to_pandas().set_index("request_id").reindex(list(queries)).fillna(0.0)
         return cls(
             tuple(queries),
-            {term: rows[term].to_numpy(dtype=np.float64) for term in TERMS},
-            {term: given[term].to_numpy(dtype=np.float64) for term in SCORE_TERMS},
+            {term: rows[term].to_numpy(dtype=np.float64) for term in terms},
+            {term: given[term].to_numpy(dtype=np.float64) for term in (*terms, DIVERSITY)},
             rows["query"].to_numpy(dtype=np.int64),
             rows.groupby(["query", "evidence_kind"], sort=True).ngroup().to_numpy(),
             of_document,
@@ -113,13 +115,19 @@ class FrozenTerms:
             kind=kind, document=document, gain=self.gain[documents], ideal=self.ideal[chosen],
         )  # fmt: skip
 
+    @property
+    def weighed(self) -> tuple[str, ...]:
+        """The terms that a purpose weighs, those of plugins last: the others are a role's alone."""
+        own = [term for term in SCORE_TERMS if term not in ROLE_TERMS]
+        return (*own, *terms_of_plugins(self.raw))
+
     def varying(self) -> tuple[str, ...]:
         """The terms that differ between candidates of some query: the others change no order."""
         if not len(self.query):
             return ()
         starts = np.flatnonzero(np.r_[True, np.diff(self.query) > 0])
         spread = {t: np.maximum.reduceat(v, starts) > np.minimum.reduceat(v, starts) for t, v in self.raw.items()}
-        return tuple(term for term in TERMS if spread[term].any())
+        return tuple(term for term in self.raw if spread[term].any())
 
     def telling(self) -> Bool:
         """Which queries have a relevant document and another one among their candidates."""
@@ -132,9 +140,9 @@ class FrozenTerms:
 
         A term without a weight here keeps the one that the run gave it.
         """
-        given = {term: self._weight(term, weights or {}) for term in SCORE_TERMS}
+        given = {term: self._weight(term, weights or {}) for term in self.weights}
         base = np.zeros(len(self.query))
-        for term in TERMS:
+        for term in self.raw:
             weight = given[term]
             if np.any(weight):
                 base += quantise(self.raw[term] * (weight[self.query] if isinstance(weight, np.ndarray) else weight))

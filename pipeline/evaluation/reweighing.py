@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 
 from ...nodes.errors import InputError
-from ...nodes.vocabulary import WEIGHED_TERMS
 from ..config.policies.weight_files import weight_file_text
 from ..runs import Run
 from .frozen_terms import FrozenTerms
@@ -93,8 +92,8 @@ class Reweighing:
     def values(self, measure: str, weights: Weights | None = None) -> pd.Series:
         """The measure of every request under `weights`; without them, of the ranking of the run."""
         given = dict(weights or {})
-        if unknown := sorted(set(given) - set(WEIGHED_TERMS)):
-            raise InputError.one_of(WEIGHED_TERMS, unknown[0], "weights")
+        if unknown := sorted(set(given) - set(self.terms.weighed)):
+            raise InputError.one_of(self.terms.weighed, unknown[0], "weights")
         return pd.Series(self.terms.values(measure, given or None), index=list(self.terms.queries), name=measure)
 
     def figures(self, weights: Weights) -> pd.DataFrame:
@@ -168,7 +167,7 @@ class Reweighing:
     @cached_property
     def _adjustable(self) -> tuple[str, ...]:
         varying = set(self.terms.varying())
-        return tuple(term for term in WEIGHED_TERMS if term in varying)
+        return tuple(term for term in self.terms.weighed if term in varying)
 
     @cached_property
     def _as_run(self) -> dict[str, pd.Series]:

@@ -21,7 +21,6 @@ import pandas as pd
 
 from ...nodes.errors import InputError
 from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
-from ...nodes.vocabulary import WEIGHED_TERMS
 from ..line.encoders.encoder import NAME
 from .collections import Collection
 from .evaluate import Asked, ask
@@ -109,6 +108,7 @@ def tune(
     pull: float = PULL,
     least_queries: int = LEAST_QUERIES,
     policies: Any = None,
+    plugins: Sequence[str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Tuning:
     """Fit weights to the judged queries of some collections, and measure them on queries that are left out.
@@ -124,6 +124,7 @@ def tune(
         pull: how strongly weights are held where they were; 0 = not at all.
         least_queries: of a purpose that have candidates judged relevant beside others; with fewer nothing is fitted.
         policies: in force while asking; default: the bundled ones.
+        plugins: on while asking; weights are fitted to their score terms as well.
 
     Raises:
         InputError: a measure is another, scipy is missing, or there is too little to leave something out.
@@ -133,7 +134,7 @@ def tune(
         parsed(measure)
     asked = ask(
         collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, blocks=None,
-        run_id=run_id, policies=policies, progress=progress,
+        run_id=run_id, policies=policies, plugins=plugins, progress=progress,
     )  # fmt: skip
     parts = _parts(asked, collections, purpose)
     weights, before, left_out, values = {}, {}, {}, []
@@ -191,8 +192,8 @@ def _expect_queries(parts: Sequence[Part], least: int) -> None:
 
 def _weights_in_force(parts: Sequence[Part]) -> dict[str, float]:
     """The weight of each term that is fitted, as the run had it; those of a role and of diversity are left as they are."""
-    first = parts[0].terms.weights
-    return {term: float(first[term][0]) for term in WEIGHED_TERMS if term != DIVERSITY}
+    first = parts[0].terms
+    return {term: float(first.weights[term][0]) for term in first.weighed if term != DIVERSITY}
 
 
 def _splits(parts: Sequence[Part], folds: int) -> list[tuple[list[Part], list[Part]]]:

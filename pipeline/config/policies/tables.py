@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from ....nodes.errors import PolicyError
-from ....nodes.score_terms import TERMS
+from ....nodes.score_terms import TERMS, terms_of_plugins
 from ....nodes.tables import KIND_POLICIES, MODE_POLICIES, PLAN_RULES, PURPOSE_POLICIES
 from ....nodes.vocabulary import (
     AUTHORITY,
@@ -107,6 +107,17 @@ class Policies:
     digest: str
     any_role: bool = False
     """Whether requests may name a role that has no overlay; else that is an error on arrival."""
+
+    def expect_terms(self, of_plugins: Collection[str]) -> None:
+        """Refuse the weight of a plugin's term that is not there: it would count for nothing.
+
+        Raises:
+            PolicyError: a weight file names such a term.
+        """
+        for column in terms_of_plugins(self.purpose_policies.column_names):
+            if (name := column.removeprefix("weight_")) not in of_plugins:
+                hint = "the setting `plugins` names the plugins that are on"
+                raise PolicyError(f"Expected a score term, got {name!r} - at weights", hint=hint)
 
     def inputs(self) -> dict[str, pa.Table]:
         """The tables by the names that nodes know them by."""

@@ -5,7 +5,7 @@
       answer-question: {semantic: 0.23, lexical: 0.36}
     fitted: {command: ..., date: ..., data: [...], held_out: [...]}
 
-`tune` writes them and says under `fitted` what they were fitted on; only `weights` counts. A term that a file does not
+The term of a plugin is named as it is elsewhere, `acme.length`. `tune` writes them and says under `fitted` what they were fitted on; only `weights` counts. A term that a file does not
 name keeps the weight of the policy, and what a role or a request says still goes before it. In place of a file one of the
 named sets (`weight_sets`) may be given, which then holds for every purpose.
 """
@@ -23,6 +23,8 @@ import pyarrow as pa
 import yaml
 
 from ....nodes.errors import PolicyError
+from ....nodes.score_terms import terms_of_plugins
+from ....nodes.tables import PURPOSE_POLICIES
 from ....nodes.vocabulary import PURPOSES, WEIGHED_TERMS
 from ...parsing.yaml_files import parse
 from ..weight_sets import WEIGHT_SETS
@@ -62,7 +64,9 @@ def load_weights(path: str | Path) -> WeightFile:
     purposes = item.fields(("weights", "fitted"), required=("weights",))["weights"].fields(PURPOSES.values)
     weights = {
         purpose: {
-            term: weight.number(0, MOST) for term, weight in stated.fields(WEIGHED_TERMS).items() if not weight.missing
+            term: weight.number(0, MOST)
+            for term, weight in stated.fields((*WEIGHED_TERMS, *terms_of_plugins(map(str, stated.value)))).items()
+            if not weight.missing
         }
         for purpose, stated in purposes.items()
         if not stated.missing
@@ -77,7 +81,8 @@ def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
         if stated := file.weights.get(row["purpose"]):
             row |= {f"weight_{term}": weight for term, weight in stated.items()}
             row["version"] = hashlib.sha256(f"{row['version']}:{file.digest}".encode()).hexdigest()[:16]
-    return pa.Table.from_pylist(rows, schema=purpose_policies.schema)
+    further = terms_of_plugins(sorted({f"weight_{term}" for stated in file.weights.values() for term in stated}))
+    return pa.Table.from_pylist(rows, schema=PURPOSE_POLICIES.widened(purpose_policies.schema, further))
 
 
 def weight_file_text(weights: Mapping[str, Mapping[str, float]], fitted: Mapping[str, Any]) -> str:
