@@ -196,7 +196,8 @@ class _Work(Worth):
         inside = _below(path, root)
         code = np.asarray(pc.fill_null(pc.match_substring_regex(path, pattern=_CODE), False)).astype(bool)
         here = self.of("latest_observation")[index]
-        self.refuse_some("relevance", index, generated & ~here, "generated_file")
+        worked_on = Paths.of(self.states["modified_files"], self.turns["task_paths"]).have(turn, path)
+        self.refuse_some("relevance", index, generated & ~here & ~worked_on, "generated_file")
         self.refuse_some("relevance", index, ~inside & code & ~here & ~near, "outside_package")
         shown, dated = self._told_by(index, item, row, items, events)
         changed, reading = self.held("changed"), self.of("file_content", "latest_observation")[index]

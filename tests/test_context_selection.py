@@ -183,6 +183,35 @@ def test_of_twenty_matches_four_kinds_are_shown_and_the_others_stay_references()
     assert "parseExpression 3" not in seen.text(), "a reference shows no text"
 
 
+MADE = ("package-lock.json", "web/yarn.lock", "Cargo.lock", "dist/a.js", "web/build/a.js", "node_modules/x/a.js", "a.min.js", "vendor/x/a.go", "third_party/a.c", "api_pb2.py",
+        "lib/a.g.dart", "src/__generated__/a.ts")  # fmt: skip
+WRITTEN = ("src/lock.py", "src/distance/a.ts", "src/builder.ts", "src/generated.ts", "package.json", "Makefile")
+
+
+def test_matches_in_generated_files_are_left_out_by_their_paths_as_items_are():
+    session = Session()
+    given = {"generated": False}
+    matches = [{"path": path, "line": 1, "text": "x"} for path in (*MADE, *WRITTEN)]
+    session.add(
+        "search.result", turn=1, query="x", matches=[*matches, {"path": "dist/own.js", "line": 1, "text": "x", **given}]
+    )
+    items = [item(f"code#{n}", path) for n, path in enumerate((*MADE, *WRITTEN))]
+    found = reasons(projected(session, snapshots=[snapshot(*items)]))
+    for number, path in enumerate((*MADE, *WRITTEN)):
+        both = (found[f"match:e1:{number + 1}"], found[f"item:snap-1:code#{number}"])
+        assert (both == ("generated_file", "generated_file")) == (path in MADE), (path, both)
+    assert found[f"match:e1:{len(matches) + 1}"] != "generated_file", "what the record says goes first"
+
+
+def test_a_generated_file_that_is_worked_on_is_no_noise():
+    session = Session()
+    session.add("file.modified", turn=1, path="src/build/a.ts", version="2", diff="+x")
+    found = [{"path": path, "line": 1, "text": "x"} for path in ("src/build/a.ts", "dist/b.js", "dist/c.js")]
+    session.add("search.result", turn=1, query="x", matches=found)
+    made = reasons(projected(session, turn={"taskPaths": ["dist/b.js"]}))
+    assert [made[f"match:e2:{n}"] == "generated_file" for n in (1, 2, 3)] == [False, False, True]
+
+
 def test_generated_files_and_other_packages_are_named_as_excluded():
     items = [
         item(),

@@ -22,6 +22,7 @@ from ..redaction.masking import redact_text
 from ..sources.jsonl import Record
 from .changes import may_change
 from .checks import place_of
+from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcomes import checked, stopped
@@ -278,11 +279,12 @@ def match_rows(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
         if line is not None and not 0 <= line < _HALF:
             raise InputError.expected(f"a line number of event {row['event_id']!r} from 0 to {_HALF - 1}", line,
                                       match.place("line", "lineNumber"))  # fmt: skip
+        path = one_path(match.required("path", "file"))
         found.append(
             {
-                "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": one_path(match.required("path", "file")),
+                "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": path,
                 "line": None if line is None else int(line), "text": match.text("text", "content"),
-                "generated": match.value("generated") is True, "public_api": match.value("publicApi", "public_api") is True,
+                **flags_of(path, match),
             }
         )  # fmt: skip
     return found

@@ -31,6 +31,7 @@ from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .checks import EVERYTHING
 from .event_rows import given_memory, sight_of
+from .flags import flags_of
 from .masking import from_folder, is_absolute, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
 
@@ -49,12 +50,6 @@ __all__ = [
 
 MOST_MEMORIES = 256
 DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_TAIL = 16_000, 1_024, 8
-_GENERATED = re.compile(
-    r"(?:^|/)(?:dist|build|generated|vendor|node_modules|__generated__|third_party)/|\.(?:min\.js|g\.dart|pb\.go|lock)$|_pb2\.py$"
-)
-_PUBLIC = re.compile(
-    r"(?:^|/)(?:index\.[jt]sx?|__init__\.pyi?|mod\.rs|lib\.rs|types\.[jt]s|api\.[jt]s|public\.[jt]s)$|\.d\.ts$|\.pyi$|\.proto$"
-)
 
 
 def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
@@ -129,8 +124,7 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
                     "block_ref": ref or name,
                     "place": 0,
                     "standing": "evidence",
-                    "generated": False,
-                    "public_api": False,
+                    **flags_of(None),
                     **sight_of(record),
                 }
             )
@@ -150,7 +144,7 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
                     "evidence_id": item.text("evidence_id", "evidenceId", "id"),
                     "evidence_kind": item.text("evidence_kind", "kind") or "doc", "path": path, "locator": locator,
                     "standing": item.word(STANDINGS, "standing", "trust", "trustLevel") or "evidence",
-                    "generated": _flag(item, "generated", _GENERATED, path), "public_api": _flag(item, "public_api", _PUBLIC, path),
+                    **flags_of(path, item),
                     "text": item.text("text", "content", "excerpt"), **{"zone": "internal", **sight_of(record, item)},
                 }
             )  # fmt: skip
@@ -183,16 +177,11 @@ def items_of_replay(replay: Any) -> list[dict[str, Any]]:
                 "snapshot_id": replay.snapshot_id, "as_of": replay.request.get("as_of"), "block_ref": replay.block_ref, "label": citation["label"], "place": len(rows) + 1,
                 "evidence_id": citation["evidence_id"], "evidence_kind": citation["evidence_kind"], "path": path,
                 "locator": citation["locator"], "standing": citation["standing"],
-                "generated": bool(path and _GENERATED.search(path)), "public_api": bool(path and _PUBLIC.search(path)),
+                **flags_of(path),
                 "text": item["visible_text"],
             }
         )  # fmt: skip
     return rows
-
-
-def _flag(record: Record, name: str, pattern: re.Pattern[str], path: str | None) -> bool:
-    value = record.value(name)
-    return value if isinstance(value, bool) else bool(path and pattern.search(path))
 
 
 def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -1,7 +1,7 @@
 """What kind of file a path names: how it is chunked, what it proves, which class of source it is.
 
 Gives: `file_kind(path)`, a function of the path alone, so that one blob is chunked once per kind of path and a history
-does not depend on which version came first. Note: contents never change the kind; a file
+does not depend on which version came first; and whether its path says that a file is `made_elsewhere`. Note: contents never change the kind; a file
 called `notes.txt` stays a document even where it quotes a stack trace.
 """
 
@@ -16,7 +16,7 @@ from ...nodes.errors import InputError
 from .grammars import SPLITTERS
 from .source_reader import SourceReader, language_of
 
-__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind"]
+__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "made_elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,16 @@ _TEST_NAME = re.compile(
 )
 _CONFIG_LANGUAGES = frozenset(["yaml", "toml", "json", "ini", "xml"])
 _GENERATED_NAME = re.compile(r"\.min\.(?:js|css|mjs)$|\.bundle\.js$|_pb2(?:_grpc)?\.pyi?$|\.pb\.go$|\.(?:js|css)\.map$")
+
+
+_BUILT = re.compile(r"(?:^|/)(?:dist|build|_*generated_*|site-packages|\.?venv|\.next|\.nuxt)/|\.(?:g\.dart|lock)$")
+
+
+def made_elsewhere(path: str) -> bool:
+    """Whether no one edits the file at `path` by hand: a tool makes it, by its name or its folder, or it is a copy of another project's."""
+    folders = path.lower().split("/")[:-1]
+    vendored = any(map(_FOLDERS["vendored"].match, folders))
+    return vendored or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
 
 
 def file_kind(path: str) -> FileKind:
