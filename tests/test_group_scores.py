@@ -18,7 +18,7 @@ from scoped_retrieval.nodes.recall.group_scores import Fields, Groups, pair_grou
 from scoped_retrieval.nodes.recall.lane_recall import Terms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
 from scoped_retrieval.nodes.recall.recall_entries import Entries
-from scoped_retrieval.nodes.recall.recall_scope import RecallTables, Scope
+from scoped_retrieval.nodes.recall.recall_scope import RecallTables, ScopeGroup
 
 WORDS = ("session", "token", "cache", "retry", "role")
 REQUESTS: list[Row] = [
@@ -30,7 +30,7 @@ REQUESTS: list[Row] = [
 PLAN = rules({}, {"kinds": ["code"]})
 
 
-def by_session(scope: Scope) -> Groups:
+def by_session(scope: ScopeGroup) -> Groups:
     """Rows of one project and session."""
     session = scope.column("session_id")
     return Groups.numbered(codes_of([session, pa.array(scope.owner)]), present(session))
@@ -140,7 +140,7 @@ def test_fields_add_up_before_they_saturate() -> None:
         {"text": "cache", "session_id": "three", "path": "src/b.py"},
     ])  # fmt: skip
     tables = line(world, [{"request_id": "a", "question": "token"}], "recall_tables")["recall_tables"]
-    (scope,) = tables.scopes("lexical")  # pyright: ignore[reportAttributeAccessIssue]
+    (scope,) = tables.scope_groups("lexical")  # pyright: ignore[reportAttributeAccessIssue]
     fields = Fields(["t:token", "p:token"], np.zeros(2, dtype=np.int64), np.array([1.0, 5.0]))
     asked = Entries(["token"], np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.ones(1))
     groups = Groups(np.arange(3), 3)

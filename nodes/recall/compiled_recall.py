@@ -23,7 +23,7 @@ from ..frames import PostingIndex
 from ..kernels.compiled import in_threads
 from .bm25 import Bm25
 from .recall_entries import Entries, Rows, Scored, TermWeights, Weighed
-from .recall_scope import Bool, Float, Int, Scope
+from .recall_scope import Bool, Float, Int, ScopeGroup
 from .recall_selection import SPARE, Found
 from .scope_postings import lists_of
 from .score_bounds import Lists
@@ -93,7 +93,7 @@ class Prepared(NamedTuple):
 
 
 def recall_compiled(
-    kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25
+    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25
 ) -> Weighed | None:
     """The best rows per sub-query under BM25 (lucene), the best withheld ones per request, and what each key weighs.
 
@@ -109,7 +109,7 @@ def recall_compiled(
 
 
 def score_rows(
-    kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows
+    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows
 ) -> Scored | None:
     """What the keys of each sub-query give its rows under BM25 (lucene), and could give at most: `recall_compiled` for rows
     that are known, see `recall_entries.Scored`.
@@ -136,7 +136,7 @@ def score_rows(
     return Scored(totals, reach * bm25.ceiling)
 
 
-def _weights(scope: Scope, entries: Entries, prepared: Prepared) -> TermWeights:
+def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWeights:
     """What each key of a part's sub-queries weighs that some open row holds."""
     part = prepared.part
     sub = np.repeat(scope.sub[part.low : part.low + len(part.starts) - 1], np.diff(part.starts))
@@ -146,7 +146,7 @@ def _weights(scope: Scope, entries: Entries, prepared: Prepared) -> TermWeights:
 
 
 def prepare(
-    kernels: ModuleType, scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25, *, gated: bool = True
+    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, *, gated: bool = True
 ) -> Iterator[Prepared | None]:
     """What `score` needs, part by part of the scope's sub-queries; without what says which rows return unless `gated`."""
     lists, place = lists_of(kernels, scope, postings, entries.keys, len(entries.sub))
@@ -157,12 +157,12 @@ def prepare(
         yield from (_prepared(kernels, scope, lists, part, bm25, of_list, gated) for part in parts)
 
 
-def score(kernels: ModuleType, scope: Scope, prepared: Prepared) -> list[Found]:
+def score(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> list[Found]:
     """The best rows of a part's sub-queries, and the best withheld ones of its requests."""
     return [_shown(kernels, scope, prepared), _held(kernels, scope, prepared)]
 
 
-def _parts(scope: Scope, lists: Lists, entries: Entries, place: Int) -> Iterator[_Part]:
+def _parts(scope: ScopeGroup, lists: Lists, entries: Entries, place: Int) -> Iterator[_Part]:
     """Ranges of whole requests that hold at most `POSTINGS` together, and at least one request."""
     setting = scope.tables.setting[scope.request]
     examples, of_sub = distinct_rows(setting)
@@ -208,7 +208,7 @@ def _distinct_weights(weights: Float) -> tuple[Float, Int]:
 
 
 def _prepared(
-    kernels: ModuleType, scope: Scope, lists: Lists, part: _Part, bm25: Bm25, of_list: Int, gated: bool
+    kernels: ModuleType, scope: ScopeGroup, lists: Lists, part: _Part, bm25: Bm25, of_list: Int, gated: bool
 ) -> Prepared | None:
     index, rows = scope.tables.row_index, scope.rows
     clocks = scope.tables.clock[1][scope.request[part.examples]]
@@ -244,7 +244,7 @@ def _prepared(
     )  # fmt: skip
 
 
-def _open(kernels: ModuleType, scope: Scope, clocks: Int) -> Bool:
+def _open(kernels: ModuleType, scope: ScopeGroup, clocks: Int) -> Bool:
     """Which rows are open under some clocks, bool[clocks, rows]."""
     index, rows, clock = scope.tables.row_index, scope.rows, scope.tables.clock[0]
     if not index.single or clock.history[clocks].any():
@@ -262,7 +262,7 @@ def _open(kernels: ModuleType, scope: Scope, clocks: Int) -> Bool:
     return open_
 
 
-def _shown(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
+def _shown(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> Found:
     """The `lane_k` best open rows per sub-query."""
     part, index = prepared.part, scope.tables.row_index
     subs = len(part.starts) - 1
@@ -310,7 +310,7 @@ def _gates(prepared: Prepared) -> tuple[Bool, Int]:
     return gates, gate
 
 
-def _held(kernels: ModuleType, scope: Scope, prepared: Prepared) -> Found:
+def _held(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> Found:
     """The `withheld_k` best rows per request that are not open, of a document the newest only."""
     part = prepared.part
     if not prepared.held_counts.any():

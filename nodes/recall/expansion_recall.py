@@ -26,7 +26,7 @@ from ..columns.ragged import Ragged, slabs, spread, starts_of
 from ..frames import Matches, PostingIndex, posting_keys
 from ..text.index_keys import conflict_keys, id_keys
 from ..text.references import References, cited_documents, named_records
-from .recall_scope import PAIRS, Int, RecallTables, Scope
+from .recall_scope import PAIRS, Int, RecallTables, ScopeGroup
 from .recall_selection import VIA, Found, best_found
 from .turns import links_of_turns
 
@@ -83,7 +83,9 @@ def recall_expansion(
     return _once(tables, Found.concat([others, rivals]))
 
 
-def _all_links(scope: Scope, own: Found, local: Int, postings: PostingIndex, placements: pa.Table) -> Iterable[Reached]:
+def _all_links(
+    scope: ScopeGroup, own: Found, local: Int, postings: PostingIndex, placements: pa.Table
+) -> Iterable[Reached]:
     """Everything that the seeds lead to but their rivals."""
     return chain(
         _linked(scope, own.row, postings, _NAMED),
@@ -93,7 +95,7 @@ def _all_links(scope: Scope, own: Found, local: Int, postings: PostingIndex, pla
 
 
 def _followed(
-    tables: RecallTables, seeds: Found, known: Found, links: Callable[[Scope, Found, Int], Iterable[Reached]]
+    tables: RecallTables, seeds: Found, known: Found, links: Callable[[ScopeGroup, Found, Int], Iterable[Reached]]
 ) -> Found:
     """What the links of the seeds reach, each row once per request: admissible, not withheld and not `known`."""
     request, follows = tables.sub_request, _follows(tables.contracts)
@@ -101,7 +103,7 @@ def _followed(
     taken = np.unique(request[known.sub] * width + known.row)
     clock, of_request = tables.clock
     parts: list[Found] = []
-    for scope in tables.scopes("expansion"):
+    for scope in tables.scope_groups("expansion"):
         at = np.flatnonzero(np.isin(seeds.sub, scope.sub))
         if not len(at):
             continue
@@ -132,7 +134,7 @@ def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
         yield _flattened(parts)
 
 
-def _linked(scope: Scope, rows: Int, postings: PostingIndex, links: tuple[Link, ...]) -> Iterator[Reached]:
+def _linked(scope: ScopeGroup, rows: Int, postings: PostingIndex, links: tuple[Link, ...]) -> Iterator[Reached]:
     """Rows that the seeds name: the parent, the record that replaces them, or the members of the conflict set."""
     for column, via, field, keys_of in links:
         named = Ragged.of(gathered(scope.tables.evidence[column], rows)).expand(keys_of)
@@ -151,7 +153,7 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
     return follows
 
 
-def _beside(scope: Scope, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
+def _beside(scope: ScopeGroup, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
     """Rows of the same document or conversation, and children; looked for only where a contract wants them."""
     if pc.any(_contracts_of(scope)["chunk_expansion"]).as_py():
         yield _neighbours(scope, sub, local, placements)
@@ -160,11 +162,11 @@ def _beside(scope: Scope, sub: Int, rows: Int, local: Int, placements: pa.Table)
         yield from _children(scope, rows)
 
 
-def _contracts_of(scope: Scope) -> pa.Table:
+def _contracts_of(scope: ScopeGroup) -> pa.Table:
     return scope.tables.contracts.take(pa.array(np.unique(scope.request)))
 
 
-def _children(scope: Scope, rows: Int) -> Iterator[Reached]:
+def _children(scope: ScopeGroup, rows: Int) -> Iterator[Reached]:
     """The rows whose parent is a seed, by its evidence id or the id of its record."""
     parents = scope.column("parent_id")
     within = np.flatnonzero(np.asarray(parents.is_valid()))
@@ -182,7 +184,7 @@ def _children(scope: Scope, rows: Int) -> Iterator[Reached]:
             yield known[low + of], within[by_parent[child]], "child"
 
 
-def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
+def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
     """Rows that the seeds cite, and structured records that they name; read only where a contract wants them."""
     of_scope = _contracts_of(scope)
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
@@ -195,7 +197,7 @@ def _referred(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[Reach
             yield seed[records[local]], local[records[local]], "record"
 
 
-def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> Iterator[tuple[Int, Int]]:
+def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex) -> Iterator[tuple[Int, Int]]:
     """Row number and position in `scope.rows` of everything under the keys."""
     keys = references.key.dictionary_encode()
     matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
@@ -203,7 +205,7 @@ def _looked_up(scope: Scope, references: References, postings: PostingIndex) -> 
         yield references.row[of], local
 
 
-def _matched(scope: Scope, matches: Matches, codes: Int) -> Iterator[tuple[Int, Int]]:
+def _matched(scope: ScopeGroup, matches: Matches, codes: Int) -> Iterator[tuple[Int, Int]]:
     """For keys by their number in a look-up: which of `codes` it was, and the position in `scope.rows` of what it matches."""
     counts = np.diff(matches.starts)[codes]
     for low, high in slabs(counts, PAIRS):
@@ -212,7 +214,7 @@ def _matched(scope: Scope, matches: Matches, codes: Int) -> Iterator[tuple[Int, 
         yield low + of[local >= 0], local[local >= 0]
 
 
-def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Reached:
+def _neighbours(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -> Reached:
     """The admissible rows before and after each seed in its document, as it was at the request's as_of.
 
     Each document is put in order once per clock, however many seeds and requests look into it.
@@ -246,7 +248,7 @@ def _neighbours(scope: Scope, sub: Int, local: Int, placements: pa.Table) -> Rea
     return _joined(seeds), _joined(found), "neighbour"
 
 
-def _in_order(scope: Scope, clock: Int, member: Int, page: Int, placements: pa.Table) -> tuple[Int, Int]:
+def _in_order(scope: ScopeGroup, clock: Int, member: Int, page: Int, placements: pa.Table) -> tuple[Int, Int]:
     """Of cells (a clock, a row of the scope, the page it belongs to) the admissible ones, by page, line and id; and
     their rows."""
     tables = scope.tables

@@ -30,7 +30,7 @@ from .group_scores import GroupPart, Groups, group_scores
 from .lane_recall import Terms
 from .pair_scores import Pairs, lexical_scores
 from .recall_entries import TermWeights
-from .recall_scope import Bool, Float, Int, RecallTables, Scope
+from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found
 
 BM25 = Bm25(k1=4.0, b=0.6)
@@ -94,7 +94,7 @@ def recall_files(
     terms = Terms.of(tables, query_terms, ("text",))
     weights = _strongest(tables, weights)
     parts = []
-    for scope in tables.scopes("file"):
+    for scope in tables.scope_groups("file"):
         if (files := files_of(scope)) is None:
             continue
         entries = terms.entries(scope)
@@ -119,7 +119,7 @@ def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
     return TermWeights(weights.keys, sub[order], key[order], weight[order])
 
 
-def files_of(scope: Scope) -> Files | None:
+def files_of(scope: ScopeGroup) -> Files | None:
     """The files of a scope that hold code; None if there are none."""
     kind = scope.column("evidence_kind")
     code = np.asarray(pc.fill_null(pc.equal(kind, "code"), False))
@@ -148,7 +148,7 @@ def _places(column: pa.Array) -> Int:
 
 
 def _best(
-    scope: Scope, files: Files, part: GroupPart, postings: PostingIndex, weights: TermWeights, bm25: Bm25
+    scope: ScopeGroup, files: Files, part: GroupPart, postings: PostingIndex, weights: TermWeights, bm25: Bm25
 ) -> FileRecall:
     """The best source files of some sub-queries, and the best chunks of the first of them."""
     reach = np.where(part.reach > 0, part.reach, 1.0)
@@ -167,7 +167,7 @@ def _best(
 
 
 def _chunks(
-    scope: Scope, files: Files, sub: Int, file: Int, score: Float, postings: PostingIndex, weights: TermWeights,
+    scope: ScopeGroup, files: Files, sub: Int, file: Int, score: Float, postings: PostingIndex, weights: TermWeights,
     bm25: Bm25,
 ) -> Found:  # fmt: skip
     """The `CHUNKS` best admissible rows of each pair of sub-query and file; a row has the score of its file."""

@@ -25,7 +25,7 @@ from ..frames import PostingIndex, posting_keys
 from ..text.anchor_patterns import find_all
 from ..text.index_keys import definition_keys
 from ..text.references import References, cited_documents
-from .recall_scope import PAIRS, Bool, Float, Int, RecallTables, Scope
+from .recall_scope import PAIRS, Bool, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found, best_found
 
 __all__ = ["FLOOR", "ITERATIONS", "Walked", "recall_graph"]
@@ -98,7 +98,7 @@ def recall_graph(
     """
     parts = []
     near = seed_rank < SEEDS
-    for scope in tables.scopes("graph"):
+    for scope in tables.scope_groups("graph"):
         at = np.flatnonzero(np.isin(seeds.sub, scope.sub) & near)
         if len(at):
             parts.append(_walked(scope, Found.of(seeds.sub[at], seeds.row[at], seeds.score[at]), postings, placements))
@@ -111,7 +111,7 @@ def recall_graph(
     return Walked(found, edge[best.via], confidence[best.via], source[best.via])
 
 
-def _walked(scope: Scope, seeds: Found, postings: PostingIndex, placements: pa.Table) -> _Reached:
+def _walked(scope: ScopeGroup, seeds: Found, postings: PostingIndex, placements: pa.Table) -> _Reached:
     """Sub-query, frame row, score and best first edge of every row that the walk from the seeds of a scope reaches."""
     tables, width = scope.tables, len(scope.rows) + 1
     request = tables.sub_request[seeds.sub]
@@ -153,7 +153,7 @@ def _joined(parts: list[_Reached]) -> _Reached:
     return sub, row, score, edge, confidence, source
 
 
-def _once(scope: Scope, reached: list[_Reached], width: int) -> _Reached:
+def _once(scope: ScopeGroup, reached: list[_Reached], width: int) -> _Reached:
     """Each row of a request once: the mass of all steps, and the edge of the first step that reached it."""
     if not reached:
         return _joined([])
@@ -167,7 +167,7 @@ def _once(scope: Scope, reached: list[_Reached], width: int) -> _Reached:
 
 
 def _edges(
-    scope: Scope, sub: Int, local: Int, postings: PostingIndex, placements: pa.Table, commits: _Commits
+    scope: ScopeGroup, sub: Int, local: Int, postings: PostingIndex, placements: pa.Table, commits: _Commits
 ) -> tuple[Int, Int, Int, Float]:
     """The edges of a frontier inside A(r): entry, target, kind and confidence, each pair once, none below the floor."""
     tables = scope.tables
@@ -198,14 +198,14 @@ def _edges(
     return entry[kept], target[kept], kind[kept], quantise(confidence[kept])
 
 
-def _admitted(scope: Scope, request: Int, target: Int) -> tuple[Bool, Int]:
+def _admitted(scope: ScopeGroup, request: Int, target: Int) -> tuple[Bool, Int]:
     """Whether each target is in A(r), and the placement that it was judged by."""
     clock, of_request = scope.tables.clock
     passes, placement = clock.judge(scope.tables.row_index, of_request[request], scope.rows[target])
     return passes & ~scope.withheld[target], placement
 
 
-def _named(scope: Scope, rows: Int, postings: PostingIndex) -> Iterator[_Edges]:
+def _named(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[_Edges]:
     """What rows cite, import and call."""
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "text", "calls")}
     yield from _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings, "citation")
@@ -235,7 +235,7 @@ def _files(module: str, quoted: bool) -> list[str]:
     return posting_keys("path", [path + ending for ending in _ENDINGS[quoted]])
 
 
-def _looked_up(scope: Scope, references: References, postings: PostingIndex, kind: str) -> Iterator[_Edges]:
+def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex, kind: str) -> Iterator[_Edges]:
     """Everything in the scope under the keys; calls of one name share their confidence."""
     if not len(references.row):
         return
@@ -265,7 +265,7 @@ class _Commits:
     """The local rows of these pairs."""
 
     @classmethod
-    def of(cls, scope: Scope, placements: pa.Table) -> _Commits:
+    def of(cls, scope: ScopeGroup, placements: pa.Table) -> _Commits:
         index = scope.tables.row_index
         start = index.placement_starts[scope.rows]
         counts = index.placement_starts[scope.rows + 1] - start
@@ -280,7 +280,7 @@ class _Commits:
         by = by[first_of_runs(row[by], number[by])]
         return cls(counts.cumsum() - counts, number, number[by], row[by])
 
-    def at(self, scope: Scope, local: Int, placement: Int) -> Int:
+    def at(self, scope: ScopeGroup, local: Int, placement: Int) -> Int:
         """The commit that each local row came with by one of its placements."""
         start = scope.tables.row_index.placement_starts[scope.rows[local]]
         known = placement >= 0
@@ -288,7 +288,7 @@ class _Commits:
         return np.where(known, np.r_[self.of_placement, -1][place], -1)
 
 
-def _changed_together(scope: Scope, request: Int, local: Int, commits: _Commits) -> _Edges:
+def _changed_together(scope: ScopeGroup, request: Int, local: Int, commits: _Commits) -> _Edges:
     """Rows of other documents of the same source that came with the same commit as an entry's, as of the request's clock."""
     clock, of_request = scope.tables.clock
     index, instant = scope.tables.row_index, of_request[request]

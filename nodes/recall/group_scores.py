@@ -26,7 +26,7 @@ from .lane_recall import Terms
 from .pair_scores import Pairs
 from .posting_recall import capped, profiles_of, shares
 from .recall_entries import Entries
-from .recall_scope import CELLS, PAIRS, Bool, Float, Int, RecallTables, Scope
+from .recall_scope import CELLS, PAIRS, Bool, Float, Int, RecallTables, ScopeGroup
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,12 @@ class GroupPart(NamedTuple):
 
 
 def group_scores(
-    scope: Scope, groups: Groups, postings: PostingIndex, entries: Entries, bm25: Bm25, fields: Fields | None = None
+    scope: ScopeGroup,
+    groups: Groups,
+    postings: PostingIndex,
+    entries: Entries,
+    bm25: Bm25,
+    fields: Fields | None = None,
 ) -> Iterator[GroupPart]:
     """BM25 of the groups of a scope per sub-query, some requests at a time; nothing where no group holds a term.
 
@@ -115,7 +120,7 @@ def group_scores(
 def pair_group_scores(
     tables: RecallTables,
     lane: str,
-    grouping: Callable[[Scope], Groups | None],
+    grouping: Callable[[ScopeGroup], Groups | None],
     terms: Terms,
     pairs: Pairs,
     postings: PostingIndex,
@@ -140,7 +145,7 @@ def pair_group_scores(
         return best, reach
     starts = pairs.starts(tables.contracts.num_rows)
     asked = np.diff(starts) > 0
-    for whole in tables.scopes(lane):
+    for whole in tables.scope_groups(lane):
         scope = replace(whole, sub=whole.sub[asked[whole.request]])
         groups = grouping(scope) if len(scope.sub) else None
         if groups is None or not groups.count:
@@ -172,7 +177,7 @@ class _Postings:
     """Positions in `scope.rows` that some key touches, ascending."""
 
     @classmethod
-    def of(cls, scope: Scope, groups: Groups, postings: PostingIndex, fields: Fields) -> _Postings:
+    def of(cls, scope: ScopeGroup, groups: Groups, postings: PostingIndex, fields: Fields) -> _Postings:
         matches = postings.lookup(fields.keys, scope.segments)
         local = scope.local(matches.rows)
         kept = local >= 0
@@ -188,7 +193,7 @@ class _Postings:
 
 
 def _scored(
-    scope: Scope, groups: Groups, members: Int, found: _Postings, entries: Entries, request: Int, bm25: Bm25
+    scope: ScopeGroup, groups: Groups, members: Int, found: _Postings, entries: Entries, request: Int, bm25: Bm25
 ) -> tuple[Float, Bool, Float, Int]:
     """Score and match per (profile, group), and reach and number of groups of each profile; `request` is that of each profile."""
     clock, of_request = scope.tables.clock
@@ -223,7 +228,7 @@ def _scored(
     return score.reshape(shape), matched.reshape(shape), reach, count[at_clock]
 
 
-def _statistics(scope: Scope, groups: Groups, members: Int, clocks: Int) -> tuple[Int, Int]:
+def _statistics(scope: ScopeGroup, groups: Groups, members: Int, clocks: Int) -> tuple[Int, Int]:
     """How many groups have an admissible row under each clock, and the length of each group: [clocks, groups]."""
     index, clock = scope.tables.row_index, scope.tables.clock[0]
     of, rows = groups.of[members], scope.rows[members]

@@ -21,7 +21,7 @@ from ..text.index_keys import definition_keys
 from .bm25 import Bm25
 from .posting_recall import recall_keys
 from .recall_entries import Entries, Weighed
-from .recall_scope import CELLS, Int, RecallTables, Scope, sub_query_of
+from .recall_scope import CELLS, Int, RecallTables, ScopeGroup, sub_query_of
 from .recall_selection import Found, best_cells
 
 FIELD_WEIGHTS = {"definition": 1.0, "reference": 0.5, "path": 0.75}
@@ -38,7 +38,7 @@ def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingI
     terms = Terms.of(tables, query_terms, (field,))
     parts = [
         recall_keys(scope, postings, terms.entries(scope), bm25 if lane == "lexical" else None)
-        for scope in (tables.lexical_scopes if lane == "lexical" else tables.scopes(lane))
+        for scope in (tables.lexical_groups if lane == "lexical" else tables.scope_groups(lane))
     ]
     return Weighed.concat(parts)
 
@@ -51,7 +51,7 @@ def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: Postin
     """
     terms = Terms.of(tables, query_terms, tuple(FIELD_WEIGHTS))
     parts = []
-    for scope in tables.scopes("symbol"):
+    for scope in tables.scope_groups("symbol"):
         direct = terms.entries(scope)
         definitions = np.array([key.startswith(posting_keys("definition", [""])[0]) for key in direct.keys], dtype=bool)
         chosen = definitions[direct.key] if len(direct.key) else np.empty(0, dtype=bool)
@@ -71,7 +71,7 @@ def recall_newest(tables: RecallTables) -> Found:
     clock, of_request = tables.clock
     index = tables.row_index
     parts = []
-    for scope in tables.scopes("recent"):
+    for scope in tables.scope_groups("recent"):
         passed, of = scope.filters
         asked = np.stack([of, of_request[scope.request], scope.oldest, *scope.windows])
         lists, example, of_list = np.unique(asked, axis=1, return_index=True, return_inverse=True)
@@ -121,7 +121,7 @@ class Terms:
         by_sub = slice(None) if (sub[1:] >= sub[:-1]).all() else sub.argsort(kind="stable")
         return cls(sub[by_sub], integers(keys.indices)[by_sub], keys.dictionary, weight[by_sub])
 
-    def entries(self, scope: Scope) -> Entries:
+    def entries(self, scope: ScopeGroup) -> Entries:
         """The look-ups of a scope's sub-queries, with the distinct keys they use."""
         low = self.sub.searchsorted(scope.sub)
         counts = self.sub.searchsorted(scope.sub, side="right") - low
@@ -131,7 +131,7 @@ class Terms:
         return Entries(self.keys.take(pa.array(used)).to_pylist(), sub, key, self.weight[at])
 
 
-def _with_hops(scope: Scope, direct: Entries, seeds: Found) -> Entries:
+def _with_hops(scope: ScopeGroup, direct: Entries, seeds: Found) -> Entries:
     """The look-ups of a scope and, behind them, those of the calls of its best definitions."""
     top = (~seeds.withheld).nonzero()[0]
     ids = scope.tables.row_index.id_rank[seeds.row[top]]

@@ -17,7 +17,7 @@ from ..columns.ragged import expand_ranges
 from ..errors import SchemaError, called, kind_of
 from ..lanes import Lane
 from ..plugins import LaneScope, Scored
-from .recall_scope import Float, Int, RecallTables, Scope
+from .recall_scope import Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found, best_found
 
 _ASKED = ("query_text", "intent")
@@ -29,15 +29,15 @@ def recall_by_plugin(tables: RecallTables, lane: Lane) -> Found:
     Raises:
         SchemaError: the lane names rows or queries that it was not given, or a query's hits depend on other queries.
     """
-    parts = [_of_instant(scope, lane, number) for scope in tables.scopes(None) for number in _instants(scope)]
+    parts = [_of_instant(scope, lane, number) for scope in tables.scope_groups(None) for number in _instants(scope)]
     return best_found(tables, Found.concat(parts))
 
 
-def _instants(scope: Scope) -> list[int]:
+def _instants(scope: ScopeGroup) -> list[int]:
     return distinct_numbers(scope.tables.clock[1][scope.request])[0].tolist()
 
 
-def _of_instant(scope: Scope, lane: Lane, number: int) -> Found:
+def _of_instant(scope: ScopeGroup, lane: Lane, number: int) -> Found:
     """What the lane finds for the sub-queries of a scope that ask as of one instant."""
     clock, of_request = scope.tables.clock
     asking = (of_request[scope.request] == number).nonzero()[0]

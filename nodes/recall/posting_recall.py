@@ -27,7 +27,7 @@ from .bm25 import Bm25, raw_okapi_idf
 from .compiled_recall import recall_compiled
 from .compiled_recall import score_rows as compiled_score_rows
 from .recall_entries import Entries, Rows, Scored, TermWeights, Weighed
-from .recall_scope import CELLS, PAIRS, Bool, Float, Int, Scope
+from .recall_scope import CELLS, PAIRS, Bool, Float, Int, ScopeGroup
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
 
@@ -43,7 +43,7 @@ class _Postings:
     """Positions in `scope.rows` that some key touches, ascending."""
 
 
-def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Weighed:
+def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Weighed:
     """The best rows per sub-query for its keys, the best withheld ones per request, and what each key weighs.
 
     Args:
@@ -78,7 +78,7 @@ def recall_keys(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm
     return Weighed.concat(parts)
 
 
-def _postings(scope: Scope, postings: PostingIndex, keys: list[str]) -> _Postings:
+def _postings(scope: ScopeGroup, postings: PostingIndex, keys: list[str]) -> _Postings:
     matches = postings.lookup(keys, scope.segments)
     local = scope.local(matches.rows)
     kept = local >= 0
@@ -89,7 +89,7 @@ def _postings(scope: Scope, postings: PostingIndex, keys: list[str]) -> _Posting
     return _Postings(starts, (flag.cumsum() - 1)[local], matches.freqs[kept], flag.nonzero()[0])
 
 
-def profiles_of(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
+def profiles_of(scope: ScopeGroup, entries: Entries) -> tuple[Int, Entries]:
     """The profile of each sub-query, and the entries of the profiles.
 
     Neighbouring sub-queries of one request that look up the same keys share a profile, and so one pass of scoring: a
@@ -112,7 +112,9 @@ def profiles_of(scope: Scope, entries: Entries) -> tuple[Int, Entries]:
     return profile, Entries(entries.keys, profile[entries.sub[kept]], entries.key[kept], entries.weight[kept], hop)
 
 
-def _parts(scope: Scope, entries: Entries, found: _Postings, profile: Int) -> Iterator[tuple[tuple[int, int], Entries]]:
+def _parts(
+    scope: ScopeGroup, entries: Entries, found: _Postings, profile: Int
+) -> Iterator[tuple[tuple[int, int], Entries]]:
     """Ranges of sub-queries, of whole requests and of about `CELLS` cells, and the entries of their profiles."""
     per = max(1, CELLS // len(found.touched))
     first = first_of_runs(scope.request)
@@ -126,7 +128,7 @@ def _parts(scope: Scope, entries: Entries, found: _Postings, profile: Int) -> It
 
 
 def _recall_part(
-    scope: Scope,
+    scope: ScopeGroup,
     found: _Postings,
     entries: Entries,
     bounds: tuple[int, int],
@@ -177,7 +179,7 @@ def _recall_part(
     return Weighed(Found.concat(cells), (weighed,))
 
 
-def score_rows(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows) -> Scored:
+def score_rows(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows) -> Scored:
     """What the keys of each sub-query give the rows that it asks about, and could give at most; those rows are admissible."""
     large = len(entries.keys) * len(scope.rows) > CELLS  # what the loops set out costs a small scope more than it saves
     loops = kernels(0) if bm25.variant == "lucene" and large else None
@@ -224,7 +226,7 @@ def score_rows(scope: Scope, postings: PostingIndex, entries: Entries, bm25: Bm2
 
 
 def _weights(
-    scope: Scope, found: _Postings, entries: Entries, request: Int, bm25: Bm25, averages: Float | None
+    scope: ScopeGroup, found: _Postings, entries: Entries, request: Int, bm25: Bm25, averages: Float | None
 ) -> tuple[Bool, Int, Int, Float, Float]:
     """For some profiles, each of one request: which touched rows are open under each clock, the clock of each profile, and
     the rows that hold each entry's key and what it weighs; the mean length of each profile's rows.
@@ -300,7 +302,7 @@ def capped(part: Float, sub: Int, most: Float, of: Int | None = None) -> Float:
     return np.minimum(part, most[sub] if of is None else most[sub][of])
 
 
-def _average_idf(scope: Scope, postings: PostingIndex) -> Float:
+def _average_idf(scope: ScopeGroup, postings: PostingIndex) -> Float:
     """okapi's floor: per clock, the mean idf of every text term of the scope's admissible rows.
 
     Reads every text posting of the scope, once per clock that it uses: this variant costs what it asks for.

@@ -1,6 +1,6 @@
 """What one scope group offers to the lanes: its rows, its clocks and its sub-queries, as NumPy arrays.
 
-Reads the tables of planning and of the first wall. Gives one `Scope` per group that has sub-queries for a lane.
+Reads the tables of planning and of the first wall. Gives one `ScopeGroup` per group that has sub-queries for a lane.
 
 Note: a scope holds the rows that pass the *access* gates. Whether a row is admissible for a request
 also depends on the visibility gates (`withheld`) and on the request's clock (`Clock`), which is asked for (clock, row)
@@ -131,11 +131,11 @@ class RecallTables:
         return holds(self.sub_queries["lanes"], lane)
 
     @cached_property
-    def lexical_scopes(self) -> tuple[Scope, ...]:
+    def lexical_groups(self) -> tuple[ScopeGroup, ...]:
         """Those of the lexical lane, which feedback reads again."""
-        return tuple(self.scopes("lexical"))
+        return tuple(self.scope_groups("lexical"))
 
-    def scopes(self, lane: str | None) -> Iterator[Scope]:
+    def scope_groups(self, lane: str | None) -> Iterator[ScopeGroup]:
         """The scope groups with at least one sub-query for this lane, or with any, in group order."""
         request = self.sub_request
         group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
@@ -154,7 +154,7 @@ class RecallTables:
                 continue
             own = rows[low:high]
             held = (own.searchsorted(starts) < own.searchsorted(ends)).nonzero()[0]
-            yield Scope(
+            yield ScopeGroup(
                 tables=self,
                 rows=own,
                 withheld=withheld[low:high] != 0,
@@ -164,7 +164,7 @@ class RecallTables:
 
 
 @dataclass(frozen=True)
-class Scope:
+class ScopeGroup:
     """One group: `rows` (frame rows, ascending), `withheld` by a visibility gate, `segments`, and `sub`-queries."""
 
     tables: RecallTables

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..columns.keys import constants, distinct_numbers, first_of_runs, gathered, gathered_columns, rank_within
 from ..columns.orders import order_by
 from ..tables import HITS
-from .recall_scope import Bool, Float, Int, RecallTables, Scope
+from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 
 VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import", "cochange")
 SPARE = 32
@@ -84,7 +84,7 @@ def best_found(tables: RecallTables, found: Found) -> Found:
     return Found(*(getattr(found, name)[order] for name in _COLUMNS))
 
 
-def best_withheld(scope: Scope, sub: Int, local: Int, score: Float) -> Int:
+def best_withheld(scope: ScopeGroup, sub: Int, local: Int, score: Float) -> Int:
     """Positions of the withheld cells to record: per request the `withheld_k` best, of a document the newest row only.
 
     Args:

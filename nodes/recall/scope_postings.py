@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..columns.ragged import starts_of
 from ..frames import LISTS_KEPT, PostingIndex, SegmentPostings, key_hashes, posting_keys
-from .recall_scope import Int, Scope
+from .recall_scope import Int, ScopeGroup
 from .score_bounds import Lists, graded
 
 PER_LOOK_UP = 1 << 14
@@ -39,7 +39,7 @@ class Whole(NamedTuple):
 
 
 def lists_of(
-    kernels: ModuleType, scope: Scope, postings: PostingIndex, keys: list[str], look_ups: int
+    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, keys: list[str], look_ups: int
 ) -> tuple[Lists, Int]:
     """Posting lists, and which of them each key has, -1 for none. The keys are text keys."""
     hashes = key_hashes(keys)
@@ -66,7 +66,7 @@ def lists_of(
     return graded(kernels, bounds, row, freq, _lengths(scope)), place
 
 
-def whole_lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, look_ups: int) -> Whole | None:
+def whole_lists(kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, look_ups: int) -> Whole | None:
     """The lists of every term, if they are cached or pay; None also if two terms have one hash."""
     kept, known = postings.whole_scopes, (scope.rows, scope.segments)
     if whole := kept.get(known):
@@ -81,7 +81,7 @@ def whole_lists(kernels: ModuleType, scope: Scope, postings: PostingIndex, look_
     return whole
 
 
-def drawn_together(kernels: ModuleType, scope: Scope, postings: PostingIndex) -> Whole | None:
+def drawn_together(kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex) -> Whole | None:
     """The lists of every text term of a scope; None where two terms have one hash."""
     segments = _segments(scope, postings)
     sizes = starts_of(np.array([len(part.hashes) for part, _ in segments]))
@@ -109,7 +109,7 @@ def drawn_together(kernels: ModuleType, scope: Scope, postings: PostingIndex) ->
     return Whole(lists, hashes[first], *texts_of(keys.take(pa.array(chosen[first]))))
 
 
-def _lengths(scope: Scope) -> Int:
+def _lengths(scope: ScopeGroup) -> Int:
     """How many terms each row of a scope has."""
     return scope.tables.row_index.length[scope.rows]
 
@@ -122,7 +122,7 @@ def _is_text(starts: Int, texts: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return long & np.all(texts[np.minimum(at, len(texts) - 1)] == prefix, axis=1)
 
 
-def _segments(scope: Scope, postings: PostingIndex) -> list[tuple[SegmentPostings, NDArray[np.int32]]]:
+def _segments(scope: ScopeGroup, postings: PostingIndex) -> list[tuple[SegmentPostings, NDArray[np.int32]]]:
     """The postings of each segment, and the position in the scope of each of its rows."""
     return [(postings.parts[number], own) for number, own in zip(scope.segments, scope.by_segment, strict=True)]
 

@@ -21,7 +21,7 @@ from ..columns.kept import OfTable
 from ..columns.keys import codes_of, constants, distinct_numbers, distinct_rows, flat, gathered, integers
 from ..columns.ragged import slabs, spread
 from .group_scores import Groups
-from .recall_scope import PAIRS, Bool, Int, RecallTables, Scope
+from .recall_scope import PAIRS, Bool, Int, RecallTables, ScopeGroup
 
 KINDS = ("memory", "session-event")
 """Kinds of evidence whose rows are turns where they have a session."""
@@ -48,7 +48,7 @@ sessions_of = OfTable[Int | None](_sessions)
 """The session of each row of a frame, -1 for a row that is no turn, and once more -1; None where no row is one."""
 
 
-def turn_groups(scope: Scope) -> Groups | None:
+def turn_groups(scope: ScopeGroup) -> Groups | None:
     """The sessions of a scope as groups of its rows; None where there are not two of them."""
     session = sessions_of(scope.tables.evidence)
     if session is None:
@@ -100,7 +100,9 @@ def turns_beside(tables: RecallTables, placements: pa.Table, request: Int, row: 
     return beside
 
 
-def links_of_turns(scope: Scope, sub: Int, row: Int, placements: pa.Table, reach: int) -> Iterator[tuple[Int, Int]]:
+def links_of_turns(
+    scope: ScopeGroup, sub: Int, row: Int, placements: pa.Table, reach: int
+) -> Iterator[tuple[Int, Int]]:
     """Seed number and position in `scope.rows` of the turns beside the seeds that are turns."""
     session = sessions_of(scope.tables.evidence)
     turns = (session[row] >= 0).nonzero()[0] if session is not None else row[:0]

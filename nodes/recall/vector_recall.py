@@ -23,7 +23,7 @@ from ..columns.numbers import RESOLUTION
 from ..columns.ragged import starts_of
 from ..frames import RowIndex, VectorIndex
 from ..kernels.compiled import in_threads, kernels
-from .recall_scope import CELLS, Bool, Int, RecallTables, Scope, sub_query_of
+from .recall_scope import CELLS, Bool, Int, RecallTables, ScopeGroup, sub_query_of
 from .recall_selection import SPARE, Found
 
 ROWS_AT_ONCE = 1 << 12
@@ -72,7 +72,7 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
     vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
     vector[sub_query_of(tables.sub_queries, query_vectors)] = integers(query_vectors["vector_row"])
     parts = []
-    for scope in tables.scopes("semantic"):
+    for scope in tables.scope_groups("semantic"):
         with_one = np.flatnonzero(vector[scope.sub] >= 0)
         step = TOGETHER if len(scope.rows) * TOGETHER <= FLAGS or _alike(scope) else max(1, FLAGS // len(scope.rows))
         for subs in _parts(with_one, np.minimum(tables.lane_k[scope.sub[with_one]], len(scope.rows)), step):
@@ -96,7 +96,7 @@ def _parts(subs: Int, k: Int, most: int) -> Iterator[Int]:
             yield subs[part]
 
 
-def _alike(scope: Scope) -> bool:
+def _alike(scope: ScopeGroup) -> bool:
     """Every sub-query of a scope has the same mask."""
     clock = scope.tables.clock[1][scope.request]
     return (
@@ -105,7 +105,7 @@ def _alike(scope: Scope) -> bool:
     )
 
 
-def _asked(scope: Scope, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
+def _asked(scope: ScopeGroup, vectors: VectorIndex, subs: Int, vector: Int) -> _Asked:
     distinct, of = distinct_numbers(vector)
     clock, of_request = scope.tables.clock
     allowed, filter_ = scope.returned(subs)

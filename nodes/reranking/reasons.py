@@ -66,7 +66,8 @@ def reasons(
     terms = [declared.get(name) or ScoreTerm(name, "") for name in contributions]
     groups: dict[str, list[str]] = {"source_signal": []}
     for term in terms:
-        if why := term.signal or term.reason or (terms_of_plugins((term.name,)) and f"strong in {term.name}"):
+        of_plugin = f"strong in {term.name}" if terms_of_plugins((term.name,)) else ""
+        if why := term.signal or term.reason or of_plugin:
             groups.setdefault(why, []).append(term.name)
     sums = {why: np.sum([contributions[name] for name in names], axis=0) for why, names in groups.items()}
     role, anchored = sums.pop("role_signal"), sums.pop("anchor_signal") > 0

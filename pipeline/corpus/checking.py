@@ -23,7 +23,7 @@ from .generation import Generation
 from .heads import Head
 from .identity import ID_COLUMNS, evidence_ids, row_digests, row_keys
 from .manifest import aside
-from .stored import Stored
+from .stored import StoredRows
 
 __all__ = ["changed_manifests", "changed_row", "damaged_files", "problems"]
 
@@ -58,7 +58,7 @@ def changed_row(base: Generation) -> str | None:
 
     The files are as the manifest says, see `damaged_files`. No id is named: it would tell of rows to who may not see them.
     """
-    stored = Stored.of(base, base.manifest.segments)
+    stored = StoredRows.of(base, base.manifest.segments)
     for start in range(0, stored.evidence.num_rows, _ROWS_AT_ONCE):
         rows = stored.evidence.slice(start, _ROWS_AT_ONCE).combine_chunks()
         for column, different in (
@@ -112,7 +112,7 @@ def problems(path: Place, base: Generation) -> list[str]:
     if (changed := changed_row(base)) is not None:
         return [changed]
     manifest = base.manifest
-    stored = Stored.of(base, manifest.segments)
+    stored = StoredRows.of(base, manifest.segments)
     content = stored.hash(np.arange(manifest.rows))
     content = sum((commit_hash(base.commits(project)) for project in manifest.commits), content)
     if content != manifest.content or stored.placements.num_rows != manifest.placements:

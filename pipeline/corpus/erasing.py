@@ -28,7 +28,7 @@ from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
 from .source_states import forget_readings
-from .stored import Stored
+from .stored import StoredRows
 from .tombstones import Receipt, receipts, tombstone_keys, write_receipt
 
 _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256")
@@ -179,7 +179,7 @@ def _without_rows(
 
     `histories` are pairs of project and source whose commits go; `packs` has those that hold such.
     """
-    old = Stored.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
+    old = StoredRows.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
     lost = int(np.count_nonzero(np.isin(old.placements["row"].to_numpy(), dropped)))
     commits = {

@@ -29,7 +29,7 @@ from .identity import MultisetHash
 from .incoming import Incoming
 from .packs import Pack, Segment, write_pack, write_segment, write_tables
 from .parts import Part, with_rows
-from .stored import Stored
+from .stored import StoredRows
 from .vectors import vectors_among, vectors_kept, vectors_of
 
 __all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
@@ -41,7 +41,7 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Revision:
-    """What becomes of stored rows; rows and segments are positions in a `Stored`."""
+    """What becomes of stored rows; rows and segments are positions in a `StoredRows`."""
 
     again: Collection[int]
     """Segments that are analyzed and sorted again, with the new rows, their amendments folded in."""
@@ -74,7 +74,7 @@ class Next:
     """The generation after `base`."""
 
     base: Generation
-    old: Stored
+    old: StoredRows
     """The stored rows that the revision speaks of."""
     revision: Revision
     encoder: Encoder | None = None
@@ -152,7 +152,7 @@ class Next:
             base.packs[manifest.changes].expect_whole()
 
     @cached_property
-    def _after(self) -> Stored:
+    def _after(self) -> StoredRows:
         """The stored rows as they are now; those that go are there still."""
         revision = self.revision
         descriptions = self.old.evidence.slice(0, 0) if revision.descriptions is None else revision.descriptions

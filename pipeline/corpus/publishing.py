@@ -29,7 +29,7 @@ from .incoming import Incoming, sorted_placements
 from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
 from .packs import Segment
 from .parts import moved
-from .stored import Stored
+from .stored import StoredRows
 
 FAN_IN = 16
 """As many segments of one owner and size class become one, and as many small packs of one size class share one."""
@@ -86,7 +86,7 @@ def published(base: Generation, told: Import) -> tuple[PublishReport, Generation
     if encoder is not None and profile not in (None, encoder.profile):
         hint = "index into a new corpus: vectors of two encoders cannot be compared."
         raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
-    old = Stored.of(base, _concerned(base, told))
+    old = StoredRows.of(base, _concerned(base, told))
     complete = old.in_sources(told.projects, told.users, told.complete_sources) & ~old.among_paths(told.standing)
     diff = difference(new, old.evidence, old.placements, complete, told.now)
     revision = _revision(old, new, diff, encoder is not None)
@@ -122,10 +122,10 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
         for s in segments
         if s.pack in sparse or s.segment_id in amended or (4 * s.size < SEGMENT_ROWS and small[s.owner, s.encoded] > 1)
     ]
-    old = Stored.of(base, chosen)
+    old = StoredRows.of(base, chosen)
     after = Next(base, old, Revision(range(len(chosen)))).write(old.nothing, now, added=0)
     if packs := several_packs(after.manifest, SEGMENT_ROWS):
-        none = Stored.of(after, ())
+        none = StoredRows.of(after, ())
         after = Next(after, none, Revision((), gathered=packs)).write(none.nothing, now, added=0)
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
@@ -144,7 +144,7 @@ def _written(base: Generation, after: Generation) -> int:
     return sum(segment.segment_id not in known for segment in after.manifest.segments)
 
 
-def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Revision:
+def _revision(old: StoredRows, new: Incoming, diff: Difference, encodes: bool) -> Revision:
     """What becomes of the stored rows: what can be amended is, and the rest is written again."""
     anew = diff.known[diff.described_anew]
     descriptions = new.evidence.take(pa.array(diff.described_anew))
@@ -161,13 +161,13 @@ def _revision(old: Stored, new: Incoming, diff: Difference, encodes: bool) -> Re
     return Revision(again, anew[~stays], diff.changed, anew[stays], kept, told, crowded)
 
 
-def _to_encode(old: Stored, diff: Difference) -> NDArray[np.int64]:
+def _to_encode(old: StoredRows, diff: Difference) -> NDArray[np.int64]:
     """The stored rows without a vector that the import brings again as they are."""
     rows = np.setdiff1d(diff.known[diff.known >= 0], diff.known[diff.described_anew])
     return rows[~old.encoded(rows)]
 
 
-def _heavy(old: Stored, *amended: NDArray[np.int64]) -> set[int]:
+def _heavy(old: StoredRows, *amended: NDArray[np.int64]) -> set[int]:
     """The segments, by position, with too many amendments, these included."""
     counts = np.bincount(old.segments_of(np.concatenate(amended)), minlength=len(old.segments))
     before = old.base.amendments.counts
@@ -178,7 +178,7 @@ def _heavy(old: Stored, *amended: NDArray[np.int64]) -> set[int]:
     }
 
 
-def _fresh(new: Incoming, old: Stored, diff: Difference, revision: Revision) -> Incoming:
+def _fresh(new: Incoming, old: StoredRows, diff: Difference, revision: Revision) -> Incoming:
     """The rows to write: new ones as imported, those that are dropped with all the placements of the stored row."""
     stored = np.isin(diff.known, revision.dropped)
     rows = np.flatnonzero((diff.known < 0) | stored)

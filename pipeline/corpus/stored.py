@@ -27,7 +27,7 @@ _HASHED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRows:
     """Row `i` of `evidence` is a stored row; segment `s` has the rows `starts[s]:starts[s + 1]`."""
 
     base: Generation
@@ -37,14 +37,14 @@ class Stored:
     placements: pa.Table
 
     @classmethod
-    def of(cls, base: Generation, segments: Sequence[Segment]) -> Stored:
+    def of(cls, base: Generation, segments: Sequence[Segment]) -> StoredRows:
         """The rows of these segments as they are now."""
         starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
         evidence = stored_evidence(segments, base.packs, base.amendments.descriptions)
         placements = stored_placements(segments, base.packs, base.amendments.changes)
         return cls(base, segments, starts, evidence, placements)
 
-    def amended(self, changed: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> Stored:
+    def amended(self, changed: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> StoredRows:
         """The same rows with other placements of some (all of theirs), and with other descriptions of `rows`."""
         evidence = described(self.evidence, rows, descriptions)
         return replace(self, evidence=evidence, placements=applied(self.placements, changed))

@@ -82,7 +82,7 @@ class Scoped:
             return
         started = time.perf_counter()
         batch = {"sub_queries": self._sub_queries(len(self._ids), "lexical")}
-        for scope in self._tables(batch).scopes("lexical"):
+        for scope in self._tables(batch).scope_groups("lexical"):
             whole_lists(loops.postings, scope, self.frame.postings, len(scope.sub) * LOOK_UPS)
         self.precompute_seconds += time.perf_counter() - started
 

@@ -39,7 +39,7 @@ ANGLES = (OPEN, BOUNDED, GUIDED)
 """How the leak test asks: without bounds; with those that a request can name; under a mode and a role, whose links are all followed."""
 
 
-class Segment(Protocol):
+class SegmentRows(Protocol):
     """The rows of one segment, as a gate reads them."""
 
     @property
