@@ -23,7 +23,8 @@ CHANGES = {
     "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/a.ts\n-1\n+2\n*** Move to: src/b.ts\n*** End Patch\nEOF": ("src/a.ts", "src/b.ts"),
     "apply_patch < x.patch": ("*",), "sort a | sponge a": ("a",), "git diff --output=a.diff": ("a.diff",),
     "git rm src/a.ts": ("src/a.ts",), "git rm -f a.ts b.ts": ("a.ts", "b.ts"), "git restore -s HEAD~1 a.ts": ("a.ts",), "cd web && git restore a.ts": ("web/a.ts",),
-    "git mv a.ts b.ts": ("a.ts", "b.ts"), "git restore .": ("*",), "git rm -r src": ("*",), "git restore 'src/*.ts'": ("*",), "git mv a.ts src": ("*",),
+    "git mv a.ts b.ts": ("a.ts", "b.ts"), "git restore .": ("*",), "git rm -r src": ("*",), "git restore 'src/*.ts'": ("*",), "git mv a.ts src": ("*",), "git rm LICENSE": ("LICENSE",),
+    "git restore 'src dir/a b.py' Makefile": ("src dir/a b.py", "Makefile"), "git restore release": ("*",), "sed -i s/1/2/ 'src dir/a b.py'": ("src dir/a b.py",),
     "ed -s a.ts <<'EOF'\n1d\nw\nEOF": ("a.ts",), "printf '1d\\nw\\n' | ed -s a.ts": ("a.ts",), "bash -lc 'curl -o a.ts https://x'": ("a.ts",),
 }  # fmt: skip
 CHANGES_NOTHING = (

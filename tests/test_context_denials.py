@@ -20,7 +20,7 @@ def denied(*grants: tuple[str, dict[str, Any]], **about: Any) -> list[str]:
 
 NOT_GIVEN: list[dict[str, Any]] = [
     *({"text": text} for text in ("no", "No.", "don't", "Don\u2019t!", "never", "Yes, but not to main.", "yes?", "What would it push?", "hm", "stop", "wait",
-                                  "ok, only if the tests pass", "不", "不可以", "可以\uff0c但是不要推到主分支", "I deny it", "not yet",
+                                  "ok, only if the tests pass", "不", "不可以", "行了", "好了", "可以\uff0c但是不要推到主分支", "I deny it", "not yet",
                                   "ok, skip that", "yes, later", "Sure, once the tests pass", "ok when CI is green", "yes to the dry run", "Fine, leave it.",
                                   "ok, do X instead", "proceed without it", "approved in principle", "yes, that was on purpose", "continue, push nothing",
                                   "\u597d\uff0c\u7b49\u6d4b\u8bd5\u901a\u8fc7\u518d\u63a8", "\u597d\u7684\uff0c\u5148\u7b49\u7b49", "\u53ef\u4ee5\u5417", "\u662f\u7981\u6b62\u7684", "\u786e\u8ba4\u53d6\u6d88", "\u884c\u4e86\uff0c\u505c\u4e0b", "\u597d\u50cf\u6709\u95ee\u9898")),
@@ -34,7 +34,7 @@ NOT_GIVEN: list[dict[str, Any]] = [
     {"approved": "false"}, {"approved": 1}, {"approved": False, "text": "yes"}, {"approved": True, "text": "no"}, {"decision": "deny", "text": "yes"},
 ]  # fmt: skip
 GIVEN: list[dict[str, Any]] = [
-    *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "`yes`", "Sure, do it!", "同意", "可以",
+    *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "`yes`", "Sure, do it!", "同意", "同意了", "我批准了", "可以",
                                   "Yes, please go ahead with the push.", "looks good, approved", "that's fine", "好的", "行吧", "可以\uff0c没问题", "yes, you can do it", "it is fine", "go ahead and push", "yes I do",
                                   "looks good go ahead", "That is correct.", "yes to all", "you may proceed", "confirm", "permission granted")),
     {}, {"approved": True}, {"granted": True}, {"decision": "approved"}, {"decision": "allow"}, {"answer": "yes", "text": "for this session"},

@@ -348,12 +348,12 @@ def after(*commands: tuple[str, int, str]) -> Session:
 
 AWAY = (
     (("git stash",), ("git stash pop",)), (("git stash -u",), ("git stash apply",)), (("git stash push -m x",), ("git stash pop",)), (("git checkout main",), ("git checkout fix",)),
-    (("git switch main",), ("git switch -",)), (("git stash", "git checkout main"), ("git checkout -", "git stash pop")), (("git stash && git status",), ("git stash pop",)),
+    (("git switch main",), ("git switch -",)), (("git checkout v1.2",), ("git checkout -",)), (("git stash", "git checkout main"), ("git checkout -", "git stash pop")), (("git stash && git status",), ("git stash pop",)),
     (("git stash", "pytest > out.log 2>&1"), ("git stash pop",)), (("git stash", "git stash list"), ("git stash pop && git status",)),
 )  # fmt: skip
 """Commands that set the work aside, and those that bring it back."""
 NOT_AWAY = (
-    "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout .", "git restore .", "git reset --hard", "git checkout -b fix", "git stash list", "git commit -am x",
+    "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout Makefile", "git checkout .", "git restore .", "git reset --hard", "git checkout -b fix", "git stash list", "git commit -am x",
     "git stash; git stash pop", "git checkout main && git checkout fix", "git checkout main && git pull", "git stash && sed -i s/1/2/ a.py", "git status",
 )  # fmt: skip
 

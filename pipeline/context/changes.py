@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
+from ..sources.file_kinds import named_by_convention
 from .shell import Segment, first_word, segments_of, started
 
 __all__ = ["ANY_FILE", "away_after", "changes_of", "is_log", "may_change", "printed_into", "set_aside"]
@@ -107,7 +108,8 @@ def set_aside(segment: Segment) -> str:
     named = rest[rest.index(str(verb)) + 1 :] if verb else []
     if verb == "stash":
         return "" if {"pop", "apply", "branch", "clear"} & set(named) else "stash"
-    files = {"--", "."} & set(named) or PurePosixPath(named[-1] if named else "").suffix[1:].isalpha()
+    last = named[-1] if named else ""
+    files = {"--", "."} & set(named) or (_ends_as_a_file(last) and not last[-1].isdigit())
     return "switch" if verb == "switch" or (verb == "checkout" and not files) else ""
 
 
@@ -232,8 +234,13 @@ def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
     words = rest[rest.index(verb) + 1 :]
     valued = {place + 1 for place, word in enumerate(words) if word in ("-s", "--source")}
     named = [word for place, word in enumerate(words) if not word.startswith("-") and place not in valued]
-    plain = all(PurePosixPath(word).suffix and not set(word) & set("*?[$:") for word in named)
+    plain = all(_ends_as_a_file(word) and not set(word) & set("*?[$:") for word in named)
     return named if plain else []
+
+
+def _ends_as_a_file(word: str) -> bool:
+    path = PurePosixPath(word)
+    return bool(path.suffix) or named_by_convention(path.name)
 
 
 def _changed_by_git(verb: str, rest: Sequence[str], options: set[str]) -> Iterator[str]:

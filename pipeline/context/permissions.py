@@ -41,7 +41,8 @@ _CLASSES = {
     "G": "go ahead proceed continue",
     "D": "do",
     "R": "run \u505a \u53bb \u7ee7\u7eed \u6267\u884c",
-    "O": "it this that them s the a all of to for in on with so again permission session \u7684 \u4e86 \u5427 \u554a",
+    "O": "it this that them s the a all of to for in on with so again permission session \u7684 \u5427 \u554a",
+    "L": "\u4e86",
     "A": "looks sounds good great perfect",
     "P": "please now always thanks thank very much \u8bf7 \u8c22\u8c22",
     "I": "i we \u6211",
@@ -50,15 +51,16 @@ _CLASSES = {
     "M": "may can",
 }  # fmt: skip
 """Words by what they do in a sentence: Y says yes, and so do V, F and C where they ask for nothing; G, D and R tell the model to act (R is no yes
-by itself), A praises, O and P add nothing, I, U, B and M are pronouns, forms of `be`, and `may`. N are words that name what the event is about.
+by itself), A praises, O and P add nothing, I, U, B and M are pronouns, forms of `be`, and `may`. L ends a verb: behind a Y, `\u884c\u4e86` may
+mean `enough`. N are words that name what the event is about.
 """
 _CLASS = {word: letter for letter, words in _CLASSES.items() for word in words.split()}
 _GIVES = re.compile(
     r"""
     (?:[YPOA]|(?<=O)B)*(?:(?<!P)C)?               # yes / it is fine / yes to all, please / that is correct
     | [YPA]*(?:[UO]+M|U)?P?[GDRN][GDRNOPY]*       # do it / you may go ahead / please push it
-    | Y*V[OPN]*                                   # approve it
-    | [YO]*I(?:[VF][OPN]*|D)                      # I approve / I do
+    | Y*V[LOPN]*                                  # approve it
+    | [YO]*I(?:[VF][LOPN]*|D)                     # I approve / I do
     | F
     """,
     re.VERBOSE,

@@ -1,7 +1,8 @@
 """What kind of file a path names: how it is chunked, what it proves, which class of source it is.
 
 Gives: `file_kind(path)`, a function of the path alone, so that one blob is chunked once per kind of path and a history
-does not depend on which version came first; and whether its path says that a file is `made_elsewhere`. Note: contents never change the kind; a file
+does not depend on which version came first; whether its path says that a file is `made_elsewhere`, and a name that it is one
+(`named_by_convention`). Note: contents never change the kind; a file
 called `notes.txt` stays a document even where it quotes a stack trace.
 """
 
@@ -16,7 +17,7 @@ from ...nodes.errors import InputError
 from .grammars import SPLITTERS
 from .source_reader import SourceReader, language_of
 
-__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "made_elsewhere"]
+__all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "made_elsewhere", "named_by_convention"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,11 @@ def made_elsewhere(path: str) -> bool:
     folders = path.lower().split("/")[:-1]
     vendored = any(map(_FOLDERS["vendored"].match, folders))
     return vendored or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
+
+
+def named_by_convention(name: str) -> bool:
+    """Whether a name without an ending is one of a file: `Makefile`, `LICENSE`."""
+    return name[:1].isupper() and "." not in name and file_kind(name).document_type is None
 
 
 def file_kind(path: str) -> FileKind:
