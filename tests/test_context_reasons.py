@@ -9,13 +9,13 @@ import pytest
 from context_session import Session, item, memory, policy, projected, snapshot
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS
-from scoped_retrieval.pipeline.context.events import read_events
+from scoped_retrieval.pipeline.context.events import LogTables, read_events
 from scoped_retrieval.pipeline.context.reasons import SAYS, difference, why
 from scoped_retrieval.pipeline.context.store import ContextStore
 
 
-def rows(session: Session) -> list[dict[str, Any]]:
-    return read_events(session.events).events.to_pylist()
+def rows(session: Session) -> LogTables:
+    return read_events(session.events)
 
 
 def round_twelve(limit: int = 20_000, serializer: str = "export function serialize() {}") -> Any:
@@ -96,7 +96,7 @@ def test_of_a_path_its_own_sources_decide_and_not_those_that_mention_it(goal: st
     session.failing("at src/serializer.ts:3", turn=3)
     seen = projected(session, budget={"maxTokens": 420, "reservedOutputTokens": 0})
     for asked in ("src/serializer.ts", "serializer.ts", "Serializer.ts"):
-        for events in ([], rows(session)):
+        for events in (None, rows(session)):
             found = why(seen, asked, events=events)
             assert [row["source_id"] for row in found["sources"]] == ["event:e2"], (asked, found)
             assert found["layer"] == "budget_cut", (asked, found)
@@ -141,7 +141,7 @@ def test_a_path_means_its_file_however_it_is_written(root: str):
         f"{root}/src/a.ts",
         "./SRC/a.ts",
     ):
-        for events in ([], rows(session)):
+        for events in (None, rows(session)):
             assert [row["source_id"] for row in why(seen, asked, events=events)["sources"]] == ["event:e1"], asked
     decided = {"s": [{"path": "src/lost.ts", "stage": "rank", "outcome": "dropped"}]}
     for asked in ("./src/lost.ts", f"{root}/src/lost.ts"):
@@ -211,7 +211,7 @@ def test_layer_5_is_found_in_json_for_every_kind_of_source_of_a_record_and_witho
             row = next(row for row in seen.decisions if row["source_id"] == id_)
             if seen is recorded and row["mode"] == "reference":
                 continue  # its text is in no record
-            for events in ([], rows(session)):
+            for events in (None, rows(session)):
                 raw = f"System rules\n{words}\n"
                 for sent in (raw, json.dumps({"messages": [{"role": "user", "content": raw}]})):
                     assert why(seen, id_, events=events, sent=sent)["layer"] == "trust_isolation_missing", (id_, sent)
@@ -457,6 +457,34 @@ def test_of_a_record_every_early_event_has_its_row_once_its_log_is_given(tmp_pat
         assert unknown["layer"] is None and "events 0 to 11 share one row, `older`" in unknown["answer"], asked
     assert why(seen, "src/late.ts", events=rows(session))["layer"] == "retrieval_not_recalled"
     assert why(seen, "unique13", events=rows(session))["layer"] is None, "its text is in no record"
+
+
+def test_what_early_events_found_recalled_and_created_is_not_denied_once_the_log_is_given(tmp_path: Any):
+    root = "/home/ann/repo"
+    session = Session()
+    found = [{"path": f"{root}/src/m{n}.ts", "line": 1, "text": f"a quokka {n}"} for n in range(9)]
+    session.add("search.result", turn=0, query="quokka", matches=found)
+    session.add("memory.recalled", turn=0, **memory("m9", "Uses zig builds."))
+    session.add("retrieval.snapshot.created", turn=0, snapshotId="snap-1")
+    session.add("external.result", turn=0, url="https://example.org", text="page", evidenceIds=["row-1"])
+    session.add("user.message", turn=0, text="Look:\n\n```\n" + "TypeError: x is no function\n" * 30 + "```")
+    for number in range(6, 60):
+        session.failing(f"src/a.ts:{number} error", turn=number)
+    made = policy().project_turns(turns=[{"workingDirectory": root}], events=session.events)
+    store = ContextStore(tmp_path, principal="ana")
+    seen = store.replay(store.record(made)).projection
+    renamed = read_events(session.events, "another file of this log")
+    for asked, source, event in (
+        ("src/m8.ts", "match:e1:9", "e1"), ("match:e1:9", "match:e1:9", "e1"), ("quokka 8", "match:e1:9", "e1"),
+        ("memory:m9", "memory:m9", "e2"), ("zig builds", "memory:m9", "e2"), ("pasted:e5", "pasted:e5", "e5"), ("row-1", "event:e4", "e4"),
+    ):  # fmt: skip
+        found = why(seen, asked, events=renamed)
+        assert source in [row["source_id"] for row in found["sources"]], asked
+        assert found["layer"] is None and f"open event:{event} (the record has one row" in found["answer"], asked
+        live = why(made[0], asked, events=rows(session))
+        assert live["sources"] == found["sources"] and f"open event:{event}" in live["answer"], asked
+    (row,) = why(seen, "snap-1", events=renamed)["sources"]
+    assert (row["source_id"], row["reason_code"]) == ("snapshot:snap-1", "other_turn")
 
 
 def test_a_record_has_one_row_for_every_event_alone_or_in_the_reference_to_the_log(tmp_path: Any):

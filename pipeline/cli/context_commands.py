@@ -161,7 +161,7 @@ def why(
     found = asked(
         seen,
         expected,
-        events=events_of(log) if log else (),
+        events=events_of(log) if log else None,
         snapshots=decisions_of_snapshots(settings, seen),
         sent=sent,
     )

@@ -1,8 +1,8 @@
-"""Rows of the ledger for what a turn does not look at one by one: events before its horizon, what they recalled, and snapshots
-that were retrieved for other turns.
+"""Rows of the ledger for what a turn does not look at one by one: events before its horizon, what they found and recalled, and
+snapshots that were retrieved for other turns.
 
 Gives `Beyond`, which has the tables that a projection was made from, `Decisions`, the rows of a turn followed by those of older
-events, and `early_rows`, which makes the rows of older events for a record whose log is available.
+events, and `texts_of_log`.
 
 Note: the line makes no row per turn and old event, so that its cost does not grow with the session.
 The rows are made here, when a reader gets that far; of a log folder, the lines before its checkpoint are read only then. A recorded
@@ -12,22 +12,37 @@ ledger has one row, `older`, for all of those events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, overload
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.context_tables import CONTEXT_DECISIONS
-from ...nodes.turns.session_sources import item_ids
+from ...nodes.context_tables import CONTEXT_DECISIONS, RETRIEVED_ITEMS
+from ...nodes.turns.asof import HORIZON
 from ...nodes.turns.words import DECISION_TRUST, REASONS
 from .events import LogTables
 from .masking import from_folder
 
-__all__ = ["Beyond", "Decisions", "early_rows"]
+__all__ = ["Beyond", "Decisions", "texts_of_log"]
 
 Row = Mapping[str, Any]
+
+_OF_EVENTS = (
+    "event_id",
+    "seq",
+    "kind",
+    "actor",
+    "path",
+    "characters",
+    "masked",
+    "visibility",
+    "pasted",
+    "snapshot_ids",
+)
 
 
 class Decisions(Sequence[Row]):
@@ -57,72 +72,91 @@ class Decisions(Sequence[Row]):
 
 @dataclass
 class Beyond:
-    """The log and the items of snapshots that a projection was made from."""
+    """The log and the items of snapshots that a projection was made from; of a record, the log that is available later."""
 
     log: LogTables
-    items: pa.Table
+    items: pa.Table = field(default_factory=RETRIEVED_ITEMS.empty)
 
     @cached_property
     def whole(self) -> LogTables:
         """All events; those before the loaded ones are read now."""
         return self.log if self.log.before is None else self.log.before().then(self.log)
 
-    @cached_property
-    def _snapshots(self) -> list[tuple[str, str]]:
-        """Per item: its snapshot, and its source."""
-        return list(zip(self.items["snapshot_id"].to_pylist(), item_ids(self.items).to_pylist(), strict=True))
-
     def rows(self, turn: Row, near: Sequence[Row]) -> list[Row]:
-        """The rows that the input of a turn has none for, in the order of events, then snapshots."""
+        """The rows that the input of a turn has none for: of events, of what they brought, of snapshots."""
+        session, end, root = turn["session_id"], turn["as_of_seq"], turn["working_directory"]
+        events = _before(self.whole.events, "seq", session, end, _OF_EVENTS)
+        early = {event["seq"]: event for event in events if event["seq"] < end - HORIZON}
+        matches = _before(self.whole.matches, "seq", session, end - HORIZON, ("seq", "place", "path", "text"))
+        memories = _before(self.whole.memories, "from_seq", session, end - HORIZON, ("memory_id", "from_seq", "text"))
+        made = [*map(_of_event, early.values()), *_brought(early, matches, memories), *self._of_snapshots(events, near)]
         known = {row["source_id"] for row in near}
-        shown = {snapshot for snapshot, source in self._snapshots if source in known}
-        session, end = turn["session_id"], turn["as_of_seq"]
-        events = self.whole.events.filter(self._of(self.whole.events, session, "seq", end))
-        rows = events.select(["event_id", "actor", "path", "characters", "masked", "visibility"]).to_pylist()
-        made = [_of_event(event) for event in rows if f"event:{event['event_id']}" not in known]
-        memories = self.whole.memories.filter(self._of(self.whole.memories, session, "from_seq", end))
-        for memory in memories.select(["memory_id", "text"]).to_pylist():
-            id_ = f"memory:{memory['memory_id']}"
-            if id_ not in known:
-                known.add(id_)
-                made.append(
-                    {"source_id": id_, "source_kind": "memory_candidate", "part": "memory", "standing": "hint", "reference": id_, "content_class": "fact",
-                     "reason_code": "before_horizon", "decided_by": "worth", "characters": len(memory["text"] or "")}
-                )  # fmt: skip
-        made += [
+        fresh = {row["source_id"]: row for row in made if row["source_id"] not in known}
+        return [
+            _whole(row | {"path": from_folder(row.get("path"), root)}, turn["input_id"], len(near) + place)
+            for place, row in enumerate(fresh.values())
+        ]
+
+    def _of_snapshots(self, events: Sequence[Row], near: Sequence[Row]) -> list[dict[str, Any]]:
+        """Rows of the snapshots that were given, or that events created, and that the turn has no item of."""
+        shown = {unquote(row["source_id"].split(":")[1]) for row in near if row["source_id"].startswith("item:")}
+        created = (event["snapshot_ids"] or () for event in events if event["kind"] == "retrieval.snapshot.created")
+        names = dict.fromkeys([*self.items["snapshot_id"].to_pylist(), *chain.from_iterable(created)])
+        return [
             {"source_id": f"snapshot:{name}", "source_kind": "retrieval_result", "part": "retrieval", "standing": "evidence", "reference": name,
              "content_class": "fact", "reason_code": "other_turn", "decided_by": "relevance"}
-            for name in dict.fromkeys(snapshot for snapshot, _ in self._snapshots)
+            for name in names
             if name not in shown
         ]  # fmt: skip
-        return [_whole(row, turn["input_id"], len(near) + place) for place, row in enumerate(made)]
-
-    @staticmethod
-    def _of(table: pa.Table, session: str, column: str, end: int) -> pa.Array:
-        return pc.fill_null(pc.and_(pc.equal(table["session_id"], session), pc.less(table[column], end)), False)
 
 
-def early_rows(turn: Row, near: Sequence[Row], events: Sequence[Row]) -> list[Row]:
-    """The rows of events (of LOG_EVENTS) that lie before a turn and that its ledger has no row for, as a record has none of those
-    before the horizon.
-    """
-    known, root = {row["source_id"] for row in near}, turn["working_directory"]
-    made = [
-        _of_event(event) | {"path": from_folder(event["path"], root)}
-        for event in events
-        if event["seq"] < turn["as_of_seq"] and f"event:{event['event_id']}" not in known
-    ]
-    return [_whole(row, turn["input_id"], len(near) + place) for place, row in enumerate(made)]
+def texts_of_log(events: pa.Table, matches: pa.Table, memories: pa.Table) -> dict[str, str]:
+    """What memories, matches and texts that were pasted say, by source."""
+    names = dict(zip(events["seq"].to_pylist(), events["event_id"].to_pylist(), strict=True))
+    found = {f"pasted:{id_}": text for id_, text in zip(names.values(), events["pasted"].to_pylist(), strict=True)}
+    found |= {f"memory:{row['memory_id']}": row["text"] for row in memories.select(["memory_id", "text"]).to_pylist()}
+    for row in matches.select(["seq", "place", "text"]).to_pylist():
+        found[f"match:{names.get(row['seq'])}:{row['place']}"] = row["text"]
+    return {source: text for source, text in found.items() if text}
+
+
+def _before(table: pa.Table, place: str, session: str, end: int, columns: Sequence[str]) -> list[Row]:
+    """The rows of a log that are of a session and before an event."""
+    mine = pc.and_(pc.equal(table["session_id"], session), pc.less(table[place], end))
+    return table.filter(pc.fill_null(mine, False)).select(list(columns)).to_pylist()
 
 
 def _of_event(event: Row) -> dict[str, Any]:
     """What the ledger says of an event before the horizon."""
-    id_ = f"event:{event['event_id']}"
     standing = {"user": "history", "system": "history", "model": "hint"}.get(event["actor"], "untrusted")
+    content = {"user-only": "ui_only", "model-visible": "fact"}.get(event["visibility"], "audit_only")
+    return _early(event, f"event:{event['event_id']}", "recent_tail", "recent_tail", standing, content) | {
+        "path": event["path"], "characters": event["characters"], "masked": event["masked"],
+    }  # fmt: skip
+
+
+def _brought(events: Mapping[int, Row], matches: Sequence[Row], memories: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """What it says of texts that were pasted into these events, of what they found, and of what they recalled."""
+    for event in events.values():
+        if text := event["pasted"]:
+            id_ = f"pasted:{event['event_id']}"
+            yield _early(event, id_, "pasted_text", "recent_tail", "untrusted", "untrusted_text", text)
+    for each in matches:
+        id_ = f"match:{events[each['seq']]['event_id']}:{each['place']}"
+        kinds = ("search_match", "retrieval", "untrusted", "untrusted_text")
+        yield _early(events[each["seq"]], id_, *kinds, each["text"]) | {"path": each["path"]}
+    for each in memories:
+        id_ = f"memory:{each['memory_id']}"
+        yield _early(events[each["from_seq"]], id_, "memory_candidate", "memory", "hint", "fact", each["text"])
+
+
+def _early(
+    event: Row, id_: str, kind: str, part: str, standing: str, content: str, text: str | None = None
+) -> dict[str, Any]:
+    """A row of what lies before the horizon; its reference opens the event."""
     return {
-        "source_id": id_, "source_kind": "recent_tail", "part": "recent_tail", "standing": standing, "path": event["path"], "reference": id_,
-        "reason_code": "before_horizon", "decided_by": "worth", "characters": event["characters"], "masked": event["masked"],
-        "content_class": {"user-only": "ui_only", "model-visible": "fact"}.get(event["visibility"], "audit_only"),
+        "source_id": id_, "source_kind": kind, "part": part, "standing": standing, "reference": f"event:{event['event_id']}", "content_class": content,
+        "reason_code": "before_horizon", "decided_by": "worth", "characters": len(text or ""),
     }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
 from ...nodes.turns.session_sources import item_ids
 from ..line.tokenizers import load_counters
-from .beyond import Beyond
+from .beyond import Beyond, texts_of_log
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -263,11 +263,7 @@ def _then(
 
 def _texts(inputs: ContextInputs) -> dict[str, str]:
     """What rules, constraints, memories, items and matches say, by source."""
-    names = dict(zip(inputs.events["seq"].to_pylist(), inputs.events["event_id"].to_pylist(), strict=True))
-    found = {f"rule:{row['rule_id']}": row["text"] for row in inputs.rules.select(["rule_id", "text"]).to_pylist()}
-    for row in inputs.memories.select(["memory_id", "text"]).to_pylist():
-        found[f"memory:{row['memory_id']}"] = row["text"]
+    found = texts_of_log(inputs.events, inputs.matches, inputs.memories)
+    found |= {f"rule:{row['rule_id']}": row["text"] for row in inputs.rules.select(["rule_id", "text"]).to_pylist()}
     found |= zip(item_ids(inputs.items).to_pylist(), inputs.items["text"].to_pylist(), strict=True)
-    for row in inputs.matches.select(["seq", "place", "text"]).to_pylist():
-        found[f"match:{names.get(row['seq'])}:{row['place']}"] = row["text"]
     return {source: text for source, text in found.items() if text}

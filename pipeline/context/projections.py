@@ -184,9 +184,9 @@ def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, li
     return found
 
 
-def events_of(log: Path) -> list[dict[str, Any]]:
-    """Every event of a log, as rows."""
-    return read_session(log)[1].tables.events.to_pylist()
+def events_of(log: Path) -> LogTables:
+    """Every event of a log."""
+    return read_session(log)[1].tables
 
 
 def read_input(file: Path) -> str:

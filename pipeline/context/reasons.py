@@ -14,13 +14,15 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.words import LEVELS
 from .afterwards import SAYS as BEHIND
 from .afterwards import afterwards, names_of, names_of_file
-from .beyond import early_rows
+from .beyond import Beyond, texts_of_log
+from .events import LogTables
 from .masking import from_folder, one_path
 from .projection import Projection
 
@@ -75,7 +77,7 @@ def why(
     seen: Projection,
     expected: str,
     *,
-    events: Sequence[Row] = (),
+    events: LogTables | None = None,
     snapshots: Mapping[str, Sequence[Row]] | None = None,
     sent: str | None = None,
 ) -> dict[str, Any]:
@@ -84,7 +86,7 @@ def why(
     Args:
         seen: the projection.
         expected: a path or the end of one, an id of a source or of evidence, or words that it says or runs.
-        events: rows of the session log (LOG_EVENTS), to find words, and what the model did afterwards.
+        events: the session log, to find what lies before the horizon, words, and what the model did afterwards.
         snapshots: decisions of the turn's retrieval snapshots, by snapshot id.
         sent: the input as it was sent, as text, JSON or lines of JSON, where another program made it.
 
@@ -93,9 +95,9 @@ def why(
     """
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
-    early = early_rows(seen.turn, seen.decisions, events)
+    log = _Log.of(seen, events or LogTables.empty())
     names = _spellings(seen, expected)
-    rows, mentions = _meant(seen, names, events, early)
+    rows, mentions = _meant(seen, names, log)
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
     answer["sources"] = [
@@ -116,7 +118,7 @@ def why(
         }
         for row in rows
     ]
-    if sent is not None and (found := _unfenced(seen, rows, events, sent)):
+    if sent is not None and (found := _unfenced(seen, rows, log, sent)):
         return _at(answer, "trust_isolation_missing", found)
     if not rows:
         if len(expected) > 3 and expected.casefold() in seen.text().casefold():
@@ -124,30 +126,47 @@ def why(
         found = _in_snapshots(answer, names, snapshots or {})
         if found["answer"] != SAYS["retrieval_not_recalled"]:
             return found
-        if (span := _unlisted(seen)) and not events:
+        if (span := _unlisted(seen)) and not log.events:
             said = f"no row of this record is it, and events {span} share one row, `older`: ask with their log (`--log LOG`)"
             return answer | {"answer": said}
-        if unread := _unread(seen, expected, events):
+        if unread := _unread(seen, expected, log):
             said = f"no available text has it, and the texts of {unread} sources are not available: ask by path or id, or with the log"
             return answer | {"answer": said}
         return found
     if not mentions:
-        return _of_rows(answer, seen, rows, events, early)
+        return _of_rows(answer, seen, rows, log)
     found = _in_snapshots(answer, names, snapshots or {})
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found | {"sources": []}
-    found = _of_rows(answer, seen, rows, events, early, names_of_file(expected))
-    span = None if events else _unlisted(seen)
-    log = f"; events {span} share one row, `older`: ask with their log (`--log LOG`)" if span else ""
-    return found | {"answer": f"no source is this file, and others mention it: {found['answer']}{log}"}
+    found = _of_rows(answer, seen, rows, log, names_of_file(expected))
+    span = None if log.events else _unlisted(seen)
+    more = f"; events {span} share one row, `older`: ask with their log (`--log LOG`)" if span else ""
+    return found | {"answer": f"no source is this file, and others mention it: {found['answer']}{more}"}
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What the log of an input adds to its ledger."""
+
+    events: Sequence[Row]
+    early: Sequence[Row]
+    """Rows of the ledger that the input has none for, as a record has none of what lies before the horizon."""
+    texts: Mapping[str, str]
+    """What sources say that are no events."""
+
+    @classmethod
+    def of(cls, seen: Projection, log: LogTables) -> _Log:
+        events = log.events.to_pylist()
+        turn = {**seen.turn, "session_id": events[0]["session_id"] if events else None}
+        texts = {**texts_of_log(log.events, log.matches, log.memories), **seen.texts}
+        return cls(events, Beyond(log).rows(turn, seen.decisions), texts)
 
 
 def _of_rows(
     answer: dict[str, Any],
     seen: Projection,
     rows: Sequence[Row],
-    events: Sequence[Row],
-    early: Sequence[Row],
+    log: _Log,
     names: Collection[str] = (),
 ) -> dict[str, Any]:
     """What became of the best shown of some rows; `names` are those of the file that was asked for, if they merely mention it."""
@@ -178,11 +197,12 @@ def _of_rows(
         return _at(answer, "ordering_not_ranked", f"{SAYS['ordering_not_ranked']}: {row['reason']}")
     if row["action"] == "exclude":
         answer["answer"] = f"left out: {row['reason']}"
-        if row in early:
-            answer["answer"] += f" (the record has one row for events {_unlisted(seen)}, `older`)"
+        if row["reason_code"] == "before_horizon":
+            answer["answer"] += f": open {row['reference']}"
+            answer["answer"] += f" (the record has one row for events {_unlisted(seen)}, `older`)" * (row in log.early)
         return answer
     answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
-    lost = afterwards(seen.turn["as_of_seq"], events, names or names_of(row))
+    lost = afterwards(seen.turn["as_of_seq"], log.events, names or names_of(row))
     return answer if lost is None else _at(answer, *lost)
 
 
@@ -197,15 +217,12 @@ def _unlisted(seen: Projection) -> str | None:
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
-def _meant(
-    seen: Projection, names: Sequence[str], events: Sequence[Row], early: Sequence[Row]
-) -> tuple[list[Row], bool]:
+def _meant(seen: Projection, names: Sequence[str], log: _Log) -> tuple[list[Row], bool]:
     """The rows of the ledger that a name means, in the first of its spellings that finds any: of an id its own, else of a path or the
     end of one those of that file, else of words every source that says them; and whether those merely mention a path. The model's own
-    calls mention their paths. `early` are rows of events that the ledger has none for. What is written exactly so goes before what
-    differs in case.
+    calls mention their paths. What is written exactly so goes before what differs in case.
     """
-    decisions = [*seen.decisions, *early]
+    decisions = [*seen.decisions, *log.early]
     written = [(same, same(name)) for same in (str, str.casefold) for name in names]
     for same, name in written:
         if own := [row for row in decisions if name == same(row["source_id"])]:
@@ -213,7 +230,7 @@ def _meant(
         if own := [row for row in decisions if row["standing"] != "hint" and _is_named(row, name, same)]:
             return own, False
     for same, name in written:
-        said = _saying(seen, name, events, same)
+        said = _saying(seen, name, log, same)
         if found := [row for row in decisions if row["source_id"] in said or _is_named(row, name, same)]:
             return found, bool(_PATH.fullmatch(names[0]))
         part = re.compile(rf"(?<![\w]){re.escape(name)}(?![\w])")
@@ -222,21 +239,23 @@ def _meant(
     return [], False
 
 
-def _saying(seen: Projection, expected: str, events: Sequence[Row], same: Callable[[str], str]) -> set[str]:
+def _saying(seen: Projection, expected: str, log: _Log, same: Callable[[str], str]) -> set[str]:
     """The ids of the sources that say some words, as `same` gives both. Words of an event are the goal, a constraint or a
     summary as well, where it set one.
     """
     said: set[str] = set()
     if len(expected) <= 3:
         return said
-    for event in events:
+    for event in log.events:
         if expected in same(event["text"] or ""):
             said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
-        elif expected in same(event["command"] or ""):
+        elif expected in same(event["command"] or "") or (
+            event["kind"] != "model.request" and expected in map(same, event["evidence_ids"] or ())
+        ):
             said.add(f"event:{event['event_id']}")
     if expected in same(seen.state["user_goal"] or ""):
         said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
-    return said | {source for source, text in seen.texts.items() if expected in same(text)}
+    return said | {source for source, text in log.texts.items() if expected in same(text)}
 
 
 def _spellings(seen: Projection, expected: str) -> tuple[str, ...]:
@@ -251,14 +270,14 @@ def _is_named(row: Row, expected: str, same: Callable[[str], str]) -> bool:
     return expected in (evidence, path) or path.endswith(f"/{expected}")
 
 
-def _unread(seen: Projection, expected: str, events: Sequence[Row]) -> int:
+def _unread(seen: Projection, expected: str, log: _Log) -> int:
     """How many omitted sources may have the words although no available text does: a record does not keep their texts, and those
     of events are in the log.
     """
-    if _NAME.fullmatch(expected) and not (expected.startswith("event:") and not events):
+    if _NAME.fullmatch(expected) and not (expected.startswith("event:") and not log.events):
         return 0
-    kinds = _WORDED if events else (*_WORDED, *_EVENTS)
-    return sum(row["source_id"] not in seen.texts and row["source_kind"] in kinds for row in seen.decisions)
+    kinds = _WORDED if log.events else (*_WORDED, *_EVENTS)
+    return sum(row["source_id"] not in log.texts and row["source_kind"] in kinds for row in seen.decisions)
 
 
 def _in_snapshots(
@@ -279,17 +298,17 @@ def _in_snapshots(
     return _at(answer, "retrieval_not_recalled", SAYS["retrieval_not_recalled"])
 
 
-def _unfenced(seen: Projection, rows: Iterable[Row], events: Sequence[Row], sent: str) -> str | None:
+def _unfenced(seen: Projection, rows: Iterable[Row], log: _Log, sent: str) -> str | None:
     """Whether the input that was sent has lines without a margin of a source that may not instruct: of an untrusted one or a hint,
     and of what was retrieved or summed up whatever its standing. Lines that the recorded input has too are its own.
     """
     lines = {line.rstrip() for text in _strings(sent) for line in text.splitlines()} - set(seen.text().splitlines())
-    logged = {f"event:{event['event_id']}": event["text"] or "" for event in events}
+    logged = {f"event:{event['event_id']}": event["text"] or "" for event in log.events}
     for row in rows:
         if row["standing"] not in ("untrusted", "hint") and row["source_kind"] not in _OF_OTHERS:
             continue
         id_ = row["source_id"]
-        words = [*_words(seen.lines.get(id_, "")), *(logged.get(id_) or seen.texts.get(id_, "")).splitlines()]
+        words = [*_words(seen.lines.get(id_, "")), *(logged.get(id_) or log.texts.get(id_, "")).splitlines()]
         if any(len(line.strip()) > 8 and line.rstrip() in lines for line in words):
             return f"{SAYS['trust_isolation_missing']}: {id_}"
     return None
