@@ -113,6 +113,39 @@ def test_a_mention_of_a_path_counts_where_nothing_has_the_path_and_is_called_one
     assert why(seen, "src/lexer.ts", events=rows(session), snapshots=decided)["layer"] == "ordering_not_ranked"
 
 
+@pytest.mark.parametrize("path", ["Makefile", "LICENSE", "src dir/a b.py", "tools/build"])
+def test_a_file_without_an_ending_or_with_a_space_is_no_word(path: str):
+    session = Session(f"Mend {path} now.")
+    seen = projected(session)
+    decided = {"s": [{"path": path, "stage": "rank", "outcome": "rejected", "reason_text": "it ranked below"}]}
+    assert why(seen, path, events=rows(session), snapshots=decided)["layer"] == "ordering_not_ranked"
+    session.add("tool.intent", turn=1, tool="Read", path=path)
+    found = why(projected(session), path, events=rows(session))
+    assert found["answer"].startswith("no source is this file, and others mention it: "), found
+    session.add("file.read", turn=2, path=path, version="1", text="x")
+    assert [row["path"] for row in why(projected(session), path, events=rows(session))["sources"]] == [path]
+    assert why(seen, "Mend", events=rows(session))["answer"].startswith("it is in the input"), "a word is a word"
+
+
+def test_a_citation_as_it_is_printed_means_its_source():
+    session = Session("Fix src/x.ts:3.")
+    session.add("search.result", turn=1, query="q", matches=[{"path": "src/e.ts", "line": 1, "text": "export e"}])
+    items = [item("code#1", "src/parser.ts"), item("1", "src/a.ts")]
+    given = {
+        "rules": [{"path": "AGENTS.md", "text": "# A\n\nUse pnpm.\n\n# B\n\nUse zig.\n"}],
+        "turn": {"snapshotIds": ["snap-1"]},
+    }
+    seen = projected(session, snapshots=[snapshot(*items)], **given)
+    for asked, source in (
+        ("src/e.ts:1", "match:e1:1"), ("e.ts:1-9", "match:e1:1"), ("src/e.ts#L1-L9", "match:e1:1"), ("src/e.ts:1:5", "match:e1:1"), ("[abc0:code#1]", "item:snap-1:code#1"),
+        ("abc0:code#1", "item:snap-1:code#1"), ("src/parser.ts:1", "item:snap-1:code#1"), ("[abc0:1]", "item:snap-1:1"), ("AGENTS.md:6", "rule:AGENTS.md:6"),
+    ):  # fmt: skip
+        assert [row["source_id"] for row in why(seen, asked, events=rows(session))["sources"]] == [source], asked
+    session.add("model.message", turn=2, text="See parser.ts and x.ts.")
+    for asked in ("src/parser.ts:1", "src/x.ts:3"):
+        assert why(seen, asked, events=rows(session))["layer"] is None, asked
+
+
 @pytest.mark.parametrize("goal", ["Fix it.", "Fix src/serializer.ts."])
 def test_a_file_that_the_model_edited_was_used_whatever_the_goal_says(goal: str):
     session = Session(goal)

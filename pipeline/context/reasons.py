@@ -12,19 +12,17 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.words import LEVELS
 from .afterwards import SAYS as BEHIND
 from .afterwards import afterwards, names_of, names_of_file
-from .beyond import Beyond, texts_of_log
 from .events import LogTables
-from .masking import from_folder, one_path
 from .projection import Projection
+from .sought import Log, is_named, is_of_file, meant, spellings
 
 __all__ = ["difference", "why"]
 
@@ -41,7 +39,6 @@ _OMITTED = {
     "doubtful source": ("pasted_text", "ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
 _RANKED_OUT = ("on_demand", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence")
-_PATH = re.compile(r"\S*(?:/\S+|\.\w{1,5})")
 _NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
 """Paths and ids: the ledger has them, whatever became of their texts."""
 _BEHIND = re.compile(r" Prefer verifying it first\.\Z| \((?:its beginning; )?full text: [^)]*\)\Z")
@@ -95,9 +92,10 @@ def why(
     """
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
-    log = _Log.of(seen, events or LogTables.empty())
-    names = _spellings(seen, expected)
-    rows, mentions = _meant(seen, names, log)
+    log = Log.of(seen, events or LogTables.empty())
+    names = spellings(seen, expected)
+    rows, worded = meant(seen, names, log)
+    mentions = worded and is_of_file(names, rows, snapshots or {})
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
     answer["sources"] = [
@@ -138,35 +136,17 @@ def why(
     found = _in_snapshots(answer, names, snapshots or {})
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found | {"sources": []}
-    found = _of_rows(answer, seen, rows, log, names_of_file(expected))
+    found = _of_rows(answer, seen, rows, log, names_of_file(names[-1]))
     span = None if log.events else _unlisted(seen)
     more = f"; events {span} share one row, `older`: ask with their log (`--log LOG`)" if span else ""
     return found | {"answer": f"no source is this file, and others mention it: {found['answer']}{more}"}
-
-
-@dataclass(frozen=True)
-class _Log:
-    """What the log of an input adds to its ledger."""
-
-    events: Sequence[Row]
-    early: Sequence[Row]
-    """Rows of the ledger that the input has none for, as a record has none of what lies before the horizon."""
-    texts: Mapping[str, str]
-    """What sources say that are no events."""
-
-    @classmethod
-    def of(cls, seen: Projection, log: LogTables) -> _Log:
-        events = log.events.to_pylist()
-        turn = {**seen.turn, "session_id": events[0]["session_id"] if events else None}
-        texts = {**texts_of_log(log.events, log.matches, log.memories), **seen.texts}
-        return cls(events, Beyond(log).rows(turn, seen.decisions), texts)
 
 
 def _of_rows(
     answer: dict[str, Any],
     seen: Projection,
     rows: Sequence[Row],
-    log: _Log,
+    log: Log,
     names: Collection[str] = (),
 ) -> dict[str, Any]:
     """What became of the best shown of some rows; `names` are those of the file that was asked for, if they merely mention it."""
@@ -217,60 +197,7 @@ def _unlisted(seen: Projection) -> str | None:
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
-def _meant(seen: Projection, names: Sequence[str], log: _Log) -> tuple[list[Row], bool]:
-    """The rows of the ledger that a name means, in the first of its spellings that finds any: of an id its own, else of a path or the
-    end of one those of that file, else of words every source that says them; and whether those merely mention a path. The model's own
-    calls mention their paths. What is written exactly so goes before what differs in case.
-    """
-    decisions = [*seen.decisions, *log.early]
-    written = [(same, same(name)) for same in (str, str.casefold) for name in names]
-    for same, name in written:
-        if own := [row for row in decisions if name == same(row["source_id"])]:
-            return own, False
-        if own := [row for row in decisions if row["standing"] != "hint" and _is_named(row, name, same)]:
-            return own, False
-    for same, name in written:
-        said = _saying(seen, name, log, same)
-        if found := [row for row in decisions if row["source_id"] in said or _is_named(row, name, same)]:
-            return found, bool(_PATH.fullmatch(names[0]))
-        part = re.compile(rf"(?<![\w]){re.escape(name)}(?![\w])")
-        if found := [row for row in decisions if len(name) > 1 and part.search(same(row["source_id"]))]:
-            return found, False
-    return [], False
-
-
-def _saying(seen: Projection, expected: str, log: _Log, same: Callable[[str], str]) -> set[str]:
-    """The ids of the sources that say some words, as `same` gives both. Words of an event are the goal, a constraint or a
-    summary as well, where it set one.
-    """
-    said: set[str] = set()
-    if len(expected) <= 3:
-        return said
-    for event in log.events:
-        if expected in same(event["text"] or ""):
-            said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
-        elif expected in same(event["command"] or "") or (
-            event["kind"] != "model.request" and expected in map(same, event["evidence_ids"] or ())
-        ):
-            said.add(f"event:{event['event_id']}")
-    if expected in same(seen.state["user_goal"] or ""):
-        said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
-    return said | {source for source, text in log.texts.items() if expected in same(text)}
-
-
-def _spellings(seen: Projection, expected: str) -> tuple[str, ...]:
-    """What is asked for as it is written, and as a stored path is spelled, from the working directory."""
-    stored = from_folder(one_path(expected), seen.turn["working_directory"]) or expected
-    return tuple(dict.fromkeys((expected, stored)))
-
-
-def _is_named(row: Row, expected: str, same: Callable[[str], str]) -> bool:
-    """Whether a name is that of a row of evidence, its path or the end of one."""
-    evidence, path = (same(row.get(name) or "") for name in ("evidence_id", "path"))
-    return expected in (evidence, path) or path.endswith(f"/{expected}")
-
-
-def _unread(seen: Projection, expected: str, log: _Log) -> int:
+def _unread(seen: Projection, expected: str, log: Log) -> int:
     """How many omitted sources may have the words although no available text does: a record does not keep their texts, and those
     of events are in the log.
     """
@@ -286,7 +213,7 @@ def _in_snapshots(
     """Whether a snapshot of the turn decided on it before it came here."""
     for name, decisions in snapshots.items():
         for row in decisions:
-            named = any(_is_named(row, each.casefold(), str.casefold) for each in names)
+            named = any(is_named(row, each.casefold(), str.casefold) for each in names)
             if row.get("outcome") == "selected" or not named:
                 continue
             layer = _SNAPSHOT_LAYER.get(row.get("stage", ""), "retrieval_not_recalled")
@@ -298,7 +225,7 @@ def _in_snapshots(
     return _at(answer, "retrieval_not_recalled", SAYS["retrieval_not_recalled"])
 
 
-def _unfenced(seen: Projection, rows: Iterable[Row], log: _Log, sent: str) -> str | None:
+def _unfenced(seen: Projection, rows: Iterable[Row], log: Log, sent: str) -> str | None:
     """Whether the input that was sent has lines without a margin of a source that may not instruct: of an untrusted one or a hint,
     and of what was retrieved or summed up whatever its standing. Lines that the recorded input has too are its own.
     """

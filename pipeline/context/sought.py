@@ -1,0 +1,115 @@
+"""Sought: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
+
+Gives `spellings` of what is asked for, `meant` (the rows), `is_named` (one row), `is_of_file`, and `Log`, what the log of an input adds
+to its ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..sources.file_kinds import named_by_convention
+from .beyond import Beyond, texts_of_log
+from .events import LogTables
+from .masking import from_folder, one_path
+from .projection import Projection
+
+__all__ = ["Log", "is_named", "is_of_file", "meant", "spellings"]
+
+Row = Mapping[str, Any]
+
+_PATH = re.compile(r"\S*(?:/\S+|\.\w{1,5})")
+_LINES = re.compile(r"(?::\d+(?:[-:]\d+)*|#L\d+(?:-L?\d+)?)\Z")
+"""Lines behind a path, as citations and errors name them."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What the log of an input adds to its ledger."""
+
+    events: Sequence[Row]
+    early: Sequence[Row]
+    """Rows of the ledger that the input has none for, as a record has none of what lies before the horizon."""
+    texts: Mapping[str, str]
+    """What sources say that are no events."""
+
+    @classmethod
+    def of(cls, seen: Projection, log: LogTables) -> Log:
+        events = log.events.to_pylist()
+        turn = {**seen.turn, "session_id": events[0]["session_id"] if events else None}
+        texts = {**texts_of_log(log.events, log.matches, log.memories), **seen.texts}
+        return cls(events, Beyond(log).rows(turn, seen.decisions), texts)
+
+
+def meant(seen: Projection, names: Sequence[str], log: Log) -> tuple[list[Row], bool]:
+    """The rows of the ledger that a name means, in the first of its spellings that finds any: of an id its own, else of a path or the
+    end of one those of that file, else of words every source that says them; and whether they were found by words. The model's own
+    calls mention their paths. What is written exactly so goes before what differs in case.
+    """
+    decisions = [*seen.decisions, *log.early]
+    written = [(same, same(name)) for same in (str, str.casefold) for name in names]
+    for same, name in written:
+        if own := [row for row in decisions if name == same(row["source_id"])]:
+            return own, False
+        if own := [row for row in decisions if row["standing"] != "hint" and is_named(row, name, same)]:
+            return own, False
+    for same, name in written:
+        said = _saying(seen, name, log, same)
+        if found := [row for row in decisions if row["source_id"] in said or is_named(row, name, same)]:
+            return found, True
+        part = re.compile(rf"(?<![\w]){re.escape(name)}(?![\w])")
+        if found := [row for row in decisions if len(name) > 1 and part.search(same(row["source_id"]))]:
+            return found, False
+    return [], False
+
+
+def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str]) -> set[str]:
+    """The ids of the sources that say some words, as `same` gives both. Words of an event are the goal, a constraint or a
+    summary as well, where it set one.
+    """
+    said: set[str] = set()
+    if len(expected) <= 3:
+        return said
+    for event in log.events:
+        if expected in same(event["text"] or ""):
+            said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
+        elif expected in same(event["command"] or "") or (
+            event["kind"] != "model.request" and expected in map(same, event["evidence_ids"] or ())
+        ):
+            said.add(f"event:{event['event_id']}")
+    if expected in same(seen.state["user_goal"] or ""):
+        said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
+    return said | {source for source, text in log.texts.items() if expected in same(text)}
+
+
+def spellings(seen: Projection, expected: str) -> tuple[str, ...]:
+    """What is asked for as it is written; as a stored path is spelled, from the working directory; and of a citation as it is printed,
+    `[abc0:code#1]` or `src/e.ts:1-9`, what it names.
+    """
+    bare = expected[1:-1] if expected.startswith("[") and expected.endswith("]") else expected
+    file = _LINES.sub("", bare)
+    written = (bare, file) if _PATH.fullmatch(file) or named_by_convention(file) else (bare,)
+    stored = (from_folder(one_path(each), seen.turn["working_directory"]) or each for each in written)
+    return tuple(dict.fromkeys((expected, *stored)))
+
+
+def is_named(row: Row, expected: str, same: Callable[[str], str]) -> bool:
+    """Whether a name is that of a row of evidence, its label, its rule, its path or the end of one."""
+    label = row.get("reference") if row.get("source_kind") == "retrieval_result" else None
+    rule = row["source_id"].removeprefix("rule:") if row.get("source_kind") == "repository_instructions" else None
+    names = (same(name) for name in (row.get("evidence_id"), label, rule) if name)
+    return expected in names or _has_path(row, expected, same)
+
+
+def _has_path(row: Row, expected: str, same: Callable[[str], str]) -> bool:
+    return same(f"/{row.get('path') or ''}").endswith(f"/{expected}")
+
+
+def is_of_file(names: Sequence[str], rows: Iterable[Row], snapshots: Mapping[str, Sequence[Row]]) -> bool:
+    """Whether a name is that of a file: by its form, by convention, or because the log or a snapshot knows a file of that name."""
+    known = [*rows, *(row for decisions in snapshots.values() for row in decisions)]
+    told = any(_has_path(row, name.casefold(), str.casefold) for row in known for name in names)
+    return told or bool(_PATH.fullmatch(names[-1])) or named_by_convention(names[-1])
