@@ -383,6 +383,17 @@ def test_layer_8_no_check_ran_after_the_change():
         assert afterwards(*edit, ("verification.finished", said))["layer"] == layer, origin
 
 
+def test_layer_8_ends_with_the_next_check_and_with_the_next_goal():
+    used = ("model.message", {"text": "serializer.ts has to change"})
+    edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
+    passed = ("command.finished", {"command": "pnpm test", "exitCode": 0, "stdout": "ok"})
+    other, again = ("user.goal", {"text": "Write a poem."}), ("model.request", {})
+    assert afterwards(used, edit, passed, other, edit)["layer"] is None, "a later task is not this one"
+    assert afterwards(used, edit, again, passed, again, edit)["layer"] is None, "a later input has its own answer"
+    found = afterwards(used, edit, other, passed)
+    assert found["layer"] == "verification_missing" and found["answer"].endswith("(after event e3)")
+
+
 def test_what_was_omitted_says_for_what():
     session = Session()
     session.add("file.read", turn=1, path="src/a.ts", version="1", text="old")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -63,10 +64,14 @@ def afterwards(as_of: int, events: Sequence[Row], names: Collection[str]) -> tup
     for event in answer:
         if event["kind"] == "tool.error" or event["observation_class"] == "timeout":
             return "tool_execution_wrong", f"{SAYS['tool_execution_wrong']}: event {event['event_id']}"
-    changed = [event["seq"] for event in behind if event["kind"] == "file.modified"]
-    if changed and not any(_is_check(event) and event["seq"] > changed[-1] for event in behind):
-        return "verification_missing", f"{SAYS['verification_missing']} (after event {changed[-1]})"
-    return None
+    changed = None
+    for event in takewhile(lambda each: each["kind"] != "user.goal", behind):  # the next goal is another task
+        if event["kind"] == "file.modified":
+            changed = event
+        elif changed is not None and _is_check(event):
+            return None
+    said = f"{SAYS['verification_missing']} (after event {changed and changed['event_id']})"
+    return None if changed is None else ("verification_missing", said)
 
 
 def _is_text_of_model(event: Row) -> bool:
