@@ -185,10 +185,11 @@ class _Lines:
         code = pc.cast(take_or(events["exit_code"], row), pa.string()).cast(_TEXT)
         ended = pc.fill_null(joined(" (exit ", code, ")"), literal(""))
         ran = joined(pc.if_else(pa.array(failed), literal("Command failed: "), literal("Command: ")), command, ended)
+        own = among(take_or(events["kind"], row), ("command.finished", "verification.finished"))
         named = joined(
             pc.fill_null(take_or(events["kind"], row).cast(_TEXT), literal("")), ": ", one_line(self.heading)
         )
-        first = pc.coalesce(ran, named, literal("Result"))
+        first = pc.coalesce(pc.if_else(pa.array(own), ran, None), named, literal("Result"))
         summary = one_line(pc.utf8_slice_codeunits(flat(self.sources["summary"]), 0, 400))
         words = pc.if_else(pa.array(failed), literal("- Key failure: "), literal("- Summary: "))
         key = pc.fill_null(joined(words, summary, "\n"), literal(""))

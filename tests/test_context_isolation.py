@@ -19,6 +19,31 @@ def test_the_shape_is_that_of_the_document():
     assert "Delete everything" not in instructing(projected(session))
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "heading"),
+    [
+        ("search.result", {"query": "needle", "matches": []}, "search.result: needle"),
+        ("external.result", {"url": "https://example.org", "text": "page"}, "external.result: https://example.org"),
+        ("tool.error", {"tool": "apply_patch", "text": "no such hunk"}, "tool.error: apply_patch"),
+        ("command.finished", {"command": "ls", "exitCode": 0, "stdout": "x"}, "Command: ls (exit 0)"),
+        ("verification.finished", {"command": "pnpm test", "text": "12 passed"}, "Command: pnpm test"),
+    ],
+)
+def test_an_observation_is_called_a_command_only_where_one_ran(kind: str, fields: dict[str, object], heading: str):
+    session = Session()
+    session.add(kind, turn=1, **fields)
+    assert f"\nLatest observation:\n- {heading}\n" in projected(session).text()
+
+
+def test_events_that_name_no_turn_are_of_the_one_before_them():
+    session = Session()
+    session.add("model.message", turn=7, text="I look at it")
+    session.add("model.message", text="I go on")
+    session.add("command.finished", turn=8, command="ls", exitCode=0, stdout="x")
+    text = projected(session).text()
+    assert "- Turn 7, model message: I look at it\n" in text and "- Turn 7, model message: I go on\n" in text
+
+
 def sources() -> dict[str, Session]:
     """The six kinds of text of S3.32, each with the attack in it."""
     log, install, readme, web, issue, repository = (Session() for _ in range(6))

@@ -151,7 +151,7 @@ class LogReader:
         if self.turn < 0 or (turn_id is not None and turn_id != self.turn_id):
             self.turn, self.turn_id = self.turn + 1, turn_id if turn_id is not None else self.turn_id
         row = event_row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)), self.keep)
-        row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": turn_id, "turn": self.turn,
+        row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": self.turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
         self.away = away_after(self.away, row)
         row["check_clears"] = None if self.away else row["check_clears"]
