@@ -286,6 +286,21 @@ def test_what_an_editor_adds_is_not_what_the_user_wants_and_commands_are_what_wa
     ]
 
 
+@pytest.mark.parametrize(
+    "behind", [{"type": "system", "subtype": "local_command", "content": "Renamed"}, "m1"], ids=str
+)
+def test_a_command_that_the_harness_handled_is_no_word_of_the_user(behind: Any, tmp_path: Path):
+    """Only a command that becomes a prompt is followed by the prompt."""
+    typed = "<command-name>/rename</command-name>\n<command-args>never push</command-args>"
+    rows = claude(
+        {"type": "user", "message": {"role": "user", "content": "Fix it."}},
+        {"type": "user", "message": {"role": "user", "content": typed}},
+        call(behind, "t1", "Bash", command="ls") if isinstance(behind, str) else behind,
+        {"type": "user", "message": {"role": "user", "content": "Continue from where you left off."}, "isMeta": True},
+    )
+    assert "never push" not in json.dumps(events_in(rows, tmp_path)[1])
+
+
 def test_a_failed_command_of_claude_code_has_its_code_and_is_no_denial(tmp_path: Path):
     rows = claude(
         {"type": "user", "message": {"content": "Fix it."}},

@@ -96,6 +96,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
         elif kind == "user" and isinstance(message, Mapping):
             typed = _user(made, id_, record, message, calls)
         elif kind == "assistant" and isinstance(message, Mapping):
+            typed = ""
             if message.get("id") != response or response is None:
                 response = message.get("id") or id_
                 made.request(id_)
@@ -104,6 +105,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             _attachment(made, id_, record["attachment"], calls)
         else:
             made.left_out[f"records of type {kind}"] += 1
+            typed = "" if record.get("subtype") == "local_command" else typed
     return made
 
 
