@@ -377,5 +377,8 @@ def test_work_that_goes_on_in_another_place_is_not_set_aside():
     session.add("file.modified", turn=1, path="a.py", version="2", diff="+x")
     session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
     assert projected(session).state["failure"] is None
+    for place in ("git checkout review", "git stash"):
+        there = after((place, 0, ""), FAILS, ("npm ci", 0, "added 3 packages"), PASSES)
+        assert projected(there).state["failure"] is None, "it failed there, and passes there"
     failed = after(FAILS, ("git checkout main", 1, "error: Your local changes would be overwritten"), PASSES)
     assert projected(failed).state["failure"] is None, "nothing was set aside"

@@ -78,10 +78,10 @@ def is_log(path: str) -> bool:
 def away_after(before: str, event: Mapping[str, Any]) -> str:
     """What has set the work aside behind an event of the log, `` = nothing; `before` is what had before it.
 
-    The work comes back by `git stash pop`, and by the next `git switch` where one has set it aside. Where files are changed in its
-    place, it goes on there. What passes there says nothing of it.
+    The work comes back by `git stash pop`, and by the next `git switch` where one has set it aside. Where files are changed or a check
+    fails in its place, it goes on there. What passes there before that says nothing of it.
     """
-    if event["kind"] == "file.modified":
+    if event["kind"] == "file.modified" or event["check_outcome"] == "failed":
         return ""
     segments = segments_of(event["command"]) if event["may_change"] else ()
     if event["exit_code"] and len(segments) == 1 and set_aside(segments[0]):

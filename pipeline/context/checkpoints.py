@@ -33,7 +33,7 @@ from .log_lines import EVERY, START, Lines, chained
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 13
+FORMAT = 14
 """Raised whenever the fold of events gives other facts: checkpoints of earlier formats are passed over and made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
@@ -207,7 +207,7 @@ def continued(
     facts = latest_assertions(events, pa.concat_tables(merged) if merged else STATE_FACTS.empty())
     turn_ids = [each for each in events["turn_id"].to_pylist() if each is not None]
     last = events.slice(events.num_rows - 1).to_pylist()[0]
-    changing = events.select(["kind", "may_change", "command", "exit_code"]).to_pylist()
+    changing = events.select(["kind", "may_change", "command", "exit_code", "check_outcome"]).to_pylist()
     new = Checkpoint(
         seq, since, chain, kept[-1].chain, before.chain, last["turn"], turn_ids[-1] if turn_ids else before.turn_id, last["created_at"],
         reduce(away_after, changing, before.away), base, start, offset, facts,
