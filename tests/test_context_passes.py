@@ -353,7 +353,7 @@ AWAY = (
 )  # fmt: skip
 """Commands that set the work aside, and those that bring it back."""
 NOT_AWAY = (
-    "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout Makefile", "git checkout .", "git restore .", "git reset --hard", "git checkout -b fix", "git stash list", "git commit -am x",
+    "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout Makefile", "git checkout src/", "git checkout -f", "git switch -c x main", "git checkout .", "git restore .", "git reset --hard", "git checkout -b fix", "git stash list", "git commit -am x",
     "git stash; git stash pop", "git checkout main && git checkout fix", "git checkout main && git pull", "git stash && sed -i s/1/2/ a.py", "git status",
 )  # fmt: skip
 

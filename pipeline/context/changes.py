@@ -108,9 +108,12 @@ def set_aside(segment: Segment) -> str:
     named = rest[rest.index(str(verb)) + 1 :] if verb else []
     if verb == "stash":
         return "" if {"pop", "apply", "branch", "clear"} & set(named) else "stash"
-    last = named[-1] if named else ""
-    files = {"--", "."} & set(named) or (_ends_as_a_file(last) and not last[-1].isdigit())
-    return "switch" if verb == "switch" or (verb == "checkout" and not files) else ""
+    last = next((word for word in reversed(named) if word == "-" or not word.startswith("-")), "./")
+    files = {"--", "."} & set(named) or last.startswith("./") or last.endswith("/")
+    files = files or (_ends_as_a_file(last) and not last[-1].isdigit())
+    # A branch that begins here takes the work along.
+    begun = {"-b", "-B", "-c", "-C", "--create", "--orphan"} & set(named)
+    return "switch" if not begun and (verb == "switch" or (verb == "checkout" and not files)) else ""
 
 
 def _stream(word: str) -> bool:
