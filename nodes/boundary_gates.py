@@ -29,8 +29,7 @@ from .columns.ragged import starts_of
 from .frames import OPEN_END, OPEN_START, RowIndex, micros
 from .plugins import NO_PLUGINS, Plugins
 from .schema import TIMESTAMP
-from .scope.selectors import source_pairs
-from .scope.unmatched_selectors import source_names, unmatched
+from .scope.selectors import source_names, source_pairs, unmatched
 from .tables import (
     ADMISSIBLE,
     FILTER_LADDER,

@@ -14,11 +14,10 @@ from scoped_retrieval.nodes.errors import InputError, StoreError
 from scoped_retrieval.nodes.tables import HITS
 from scoped_retrieval.nodes.vocabulary import SCORE_TERMS, WEIGHED_TERMS
 from scoped_retrieval.pipeline.cli import main
-from scoped_retrieval.pipeline.evaluation.ablation import EACH, ranked_without, terms_named
-from scoped_retrieval.pipeline.evaluation.attribution import ALONE, ANY, RECALLED, gold_table, lane_shares
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
-from scoped_retrieval.pipeline.evaluation.measuring import Measured, frozen
+from scoped_retrieval.pipeline.evaluation.measuring import EACH, Measured, frozen, ranked_without, terms_named
+from scoped_retrieval.pipeline.evaluation.rankings import ALONE, ANY, RECALLED, gold_table, lane_shares
 from scoped_retrieval.pipeline.runs import RunStore
 from small_corpus import Story, row
 

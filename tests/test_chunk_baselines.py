@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from judged_folders import documents_folder
-from scoped_retrieval.pipeline.evaluation.chunks import CHUNK_LINES, chunk_systems
+from scoped_retrieval.pipeline.evaluation.baselines import CHUNK_LINES, chunk_systems
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
 from scoped_retrieval.pipeline.evaluation.metrics import GOLD_PER_1000

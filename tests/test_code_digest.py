@@ -37,7 +37,7 @@ def test_a_change_of_what_the_line_imports_is_another_code(copied: dict[str, Pat
 
 
 @pytest.mark.parametrize("module", [
-    "nodes/answers/answer_checks", "nodes/answers/answer_values", "nodes/answers/answer_facts", "pipeline/maintenance/doctor", "pipeline/runs/verify",
+    "nodes/answers/answer_checks", "nodes/answers/answer_values", "pipeline/maintenance/doctor", "pipeline/runs/verify",
     "pipeline/cli/app", "pipeline/storage/durable", "pipeline/corpus/store",
 ])  # fmt: skip
 def test_a_change_of_anything_else_is_the_same_code(copied: dict[str, Path], module: str):

@@ -32,9 +32,9 @@ from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, batches, leak
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
 from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
-from scoped_retrieval.pipeline.leaktest.own_rows import CHECKS
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
+from scoped_retrieval.pipeline.leaktest.testing import CHECKS
 from scoped_retrieval.pipeline.servers import retriever_pool
 from scoped_retrieval.pipeline.sources import importing
 from scoped_retrieval.pipeline.sources.importing import normalise

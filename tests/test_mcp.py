@@ -28,8 +28,8 @@ pytest.importorskip("fastapi", reason="needs the extra serve")
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from scoped_retrieval.pipeline.servers.http_app import application
-from scoped_retrieval.pipeline.servers.mcp_app import xray_page
 from scoped_retrieval.pipeline.servers.mcp_server import http_of, mcp_server, scope_of
+from scoped_retrieval.pipeline.servers.mcp_tools import xray_page
 from scoped_retrieval.pipeline.servers.retriever_pool import RetrieverPool
 from starlette.testclient import TestClient
 

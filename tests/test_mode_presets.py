@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.mode_presets import mode_presets
-from scoped_retrieval.nodes.scope.path_templates import filled, variable_values, variables_in
+from scoped_retrieval.nodes.scope.mode_choices import filled, variable_values, variables_in
 from scoped_retrieval.nodes.scope.selectors import glob_mask
 from scoped_retrieval.nodes.tables import MODE_POLICIES, MODE_PRESETS, REQUESTS
 from scoped_retrieval.nodes.walls.second_wall_patterns import leads_to

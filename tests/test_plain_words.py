@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from corpus_rows import day, import_rows
 from scoped_retrieval.nodes.columns.ragged import FEW_STRINGS, Ragged
-from scoped_retrieval.nodes.text.ascii_words import is_plain, parts_of
 from scoped_retrieval.nodes.text.index_keys import DEPTH, definition_keys, path_keys
 from scoped_retrieval.nodes.text.plain_keys import keys_of_definitions, keys_of_paths
 from scoped_retrieval.nodes.text.siphash import siphash
+from scoped_retrieval.nodes.text.text_analysis import is_plain, parts_of
 from scoped_retrieval.pipeline.corpus import postings
 from scoped_retrieval.pipeline.corpus.incoming import incoming
 

@@ -14,9 +14,8 @@ from pydantic import ValidationError
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.reading.replaying import snapshot_rows
 from scoped_retrieval.pipeline.servers.renderings import FORMATS
-from scoped_retrieval.pipeline.views.recall_markdown import render_markdown
 from scoped_retrieval.pipeline.views.recall_models import RecallXraySnapshot
-from scoped_retrieval.pipeline.views.recall_text import render_recall
+from scoped_retrieval.pipeline.views.recall_text import render_markdown, render_recall
 from scoped_retrieval.pipeline.views.recall_xray import TABLES_READ, envelope, recall_xray
 from snapshot_rows import ROWS
 

@@ -12,8 +12,7 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.schema import TIMESTAMP
 from scoped_retrieval.pipeline.sources.evidence_file import read_evidence
-from scoped_retrieval.pipeline.sources.importing import normalise
-from scoped_retrieval.pipeline.sources.row_limits import MAX_ENTRIES, MAX_TEXT
+from scoped_retrieval.pipeline.sources.importing import MAX_ENTRIES, MAX_TEXT, normalise
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 FINE = {"source_id": "a:b", "text": "x"}

@@ -13,8 +13,8 @@ from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources import records
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.headers import read_header
-from scoped_retrieval.pipeline.sources.metadata import metadata_of
 from scoped_retrieval.pipeline.sources.report import SourceReport
+from scoped_retrieval.pipeline.sources.work_tree import metadata_of
 
 HEADER = {"entity": "decision", "level": "policy", "zone": "internal", "version": "v01", "tags": "[adr, auth]",
           "source_path": "/decisions/a.md", "date": "2026-04-14", "status": "ACCEPTED"}  # fmt: skip

@@ -16,8 +16,12 @@ import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.sources.files import ReadOptions
-from scoped_retrieval.pipeline.sources.git_history import commit_times, read_git_history, resolve_commit_time
-from scoped_retrieval.pipeline.sources.git_uncommitted import read_uncommitted
+from scoped_retrieval.pipeline.sources.git_history import (
+    commit_times,
+    read_git_history,
+    read_uncommitted,
+    resolve_commit_time,
+)
 from scoped_retrieval.pipeline.sources.history_check import alive_at, differences
 from scoped_retrieval.pipeline.sources.report import SourceReport
 

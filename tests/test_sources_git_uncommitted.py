@@ -11,8 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
-from scoped_retrieval.pipeline.sources.git_history import read_git_history
-from scoped_retrieval.pipeline.sources.git_uncommitted import read_uncommitted
+from scoped_retrieval.pipeline.sources.git_history import read_git_history, read_uncommitted
 from scoped_retrieval.pipeline.sources.report import SourceReport
 
 NOW = datetime(2124, 6, 1, tzinfo=UTC)

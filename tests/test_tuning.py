@@ -19,9 +19,8 @@ from scoped_retrieval.pipeline.config.policies.weight_files import load_weights
 from scoped_retrieval.pipeline.evaluation import tuning
 from scoped_retrieval.pipeline.evaluation.collections import open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
-from scoped_retrieval.pipeline.evaluation.fitting import _Lists, fitted_weights
 from scoped_retrieval.pipeline.evaluation.frozen_terms import FrozenTerms
-from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, tune
+from scoped_retrieval.pipeline.evaluation.tuning import DEFAULT, FITTED, _Lists, fitted_weights, tune
 
 GOLDEN = Path(__file__).parent / "golden" / "tune.txt"
 START = {"semantic": 0.3, "lexical": 0.3, "recency": 0.1, "scope": 0.05}

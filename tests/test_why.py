@@ -14,9 +14,8 @@ from scoped_retrieval.nodes.errors import AccessError, InputError, StoreError
 from scoped_retrieval.nodes.tables import CONTRACT_BOUNDS, CONTRACTS
 from scoped_retrieval.nodes.walls.gates import GATES
 from scoped_retrieval.pipeline.config.settings import load_settings
-from scoped_retrieval.pipeline.contracts.remedies import remedies
 from scoped_retrieval.pipeline.contracts.trail import audit_trail
-from scoped_retrieval.pipeline.contracts.why import why_not
+from scoped_retrieval.pipeline.contracts.why import remedies, why_not
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.reading.access import open_run
 from scoped_retrieval.pipeline.runs import RunStore
@@ -231,7 +230,7 @@ BY_ROLE = {"role": "architect", "role_sources": ["workspace"], "forbidden_source
 @pytest.mark.parametrize("change", [{}, BY_MODE, BY_ROLE], ids=["plain", "mode", "role"])
 def test_what_would_admit_a_row_does(world, change):
     """Every remedy was tried: after all of them the second wall lets the row through, or only the row could change."""
-    from scoped_retrieval.pipeline.contracts import remedies as module
+    from scoped_retrieval.pipeline.contracts import why as module
     from scoped_retrieval.pipeline.reading.access import open_run, pinned_corpus
 
     run = open_run(settings_of(world, "ana"), world.bob)

@@ -5,8 +5,7 @@ Importing this package loads nothing, running it Typer, and each command imports
 - commands: `corpus_commands`, `retrieval_commands`, `evaluation_commands`, `runs_commands`, `run_commands`, `contract_commands`,
   `view_commands`, `audit_commands`, `role_commands`, `safety_commands`, `context_commands`,
   `serving_commands`, `connect_commands`, `system_commands`, all in the `app`, which `__main__` starts
-- `gold_output`: the tables of `why --gold`
-- `options`: flags of several commands; `home_paths`: `~` in paths; `flag_names`: errors in their words; `output`: JSON, text, exit codes; what is printed goes
+- `options`: flags of several commands; `flag_names`: errors in their words; `output`: JSON, text, exit codes; what is printed goes
   through the sanitizer of `views/printed.py`
 """
 

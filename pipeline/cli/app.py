@@ -2,25 +2,30 @@
 
 `main` is the only place that turns errors into exit codes: usage 2, and otherwise the code that the error's class
 carries (`nodes/errors.py`).
+
+Paths that begin with `~` are meant everywhere: the shell leaves them as they are in quotes and behind `--out=`. A parameter is a
+path by its type; the few that are a path or an id expand it where they find it is a path.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import sys
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, wraps
 from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
-from .home_paths import with_home_paths
 from .options import PROFILE
 from .output import EXIT, note, print_error
 
-__all__ = ["COMMANDS", "application", "main"]
+__all__ = ["COMMANDS", "application", "main", "with_home_paths"]
 
 COMMANDS = {
     "corpus_commands": ("index", "corpus"),
@@ -132,3 +137,44 @@ def _usage(error: Exception, as_json: bool) -> int:
     hint = f"`{context.command_path} --help` lists what it takes." if context else ""
     message = error.format_message()  # type: ignore[attr-defined]
     return print_error(InputError(message, hint=hint), as_json=as_json)
+
+
+def with_home_paths(app: typer.Typer) -> typer.Typer:
+    """The application, whose commands and groups get paths under the home that `~` means.
+
+    Raises:
+        InputError: as a command is called: no user has the home that is meant.
+    """
+    for command in app.registered_commands:
+        if command.callback is not None:
+            command.callback = _expanding(inspect.unwrap(command.callback))
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            with_home_paths(group.typer_instance)
+    return app
+
+
+def _expanding(command: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(command)
+    def expanded(*args: Any, **given: Any) -> Any:
+        return command(*args, **{name: _expanded(command, name, value) for name, value in given.items()})
+
+    return expanded
+
+
+def _expanded(command: Callable[..., Any], name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_expanded(command, name, each) for each in value]
+    if not isinstance(value, Path) or not str(value).startswith("~"):
+        return value
+    from ..storage.places import at_home
+
+    return at_home(value, _as_typed(command, name))
+
+
+def _as_typed(command: Callable[..., Any], name: str) -> str:
+    """A parameter as its user knows it: the flag, or the name of the argument in the help."""
+    (declared,) = get_type_hints(command, include_extras=True)[name].__metadata__
+    if isinstance(declared, typer.models.ArgumentInfo):
+        return declared.metavar or name.upper()
+    return next(iter(declared.param_decls or ()), f"--{name.replace('_', '-')}")

@@ -13,7 +13,7 @@ from ..views.printed import json_document
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
 from .output import EXIT, emit, note, to_json, write_file, write_table
 
-__all__ = ["register"]
+__all__ = ["gold_tables", "register", "show_lost_gold"]
 
 contract_app = typer.Typer(help="Inspect a contract before using it.", no_args_is_help=True)
 
@@ -117,7 +117,7 @@ def diff(
     as_json: JsonFlag = False,
 ) -> int:
     """Compare two contracts: fields that differ, and how many rows only one of them admits."""
-    from ..contracts.difference import difference
+    from ..contracts.scope import difference
     from ..reading.grants import audits
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
@@ -211,7 +211,6 @@ def why(
     if gold is not None:
         if evidence is not None:
             raise InputError.described("a row or --gold", "both", "EVIDENCE")
-        from .gold_output import show_lost_gold
 
         return show_lost_gold(settings, snapshot, gold, system=system, picture=picture, as_json=as_json)
     if evidence is None and is_audit_entry(snapshot):
@@ -267,7 +266,7 @@ def _desk(settings: Any) -> Any:
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
     """The request fields of a file or snapshot, if there is one, with those of --set in place of its own."""
     from ...nodes.errors import InputError
-    from ..contracts.snapshots import fields_of_snapshot
+    from ..contracts.scope import fields_of_snapshot
     from ..requests.fields import column_of, columns_of
     from ..requests.files import cell
     from ..requests.narrowing import PLACES, Fields
@@ -300,3 +299,62 @@ def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+
+
+SHOWN = 20
+"""Lost documents that the table lists; `--json` has all."""
+TERMS_SHOWN = 2
+
+
+def show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture: Path | None, as_json: bool) -> int:
+    """Print what became of the judged documents of a run or snapshot; returns the exit code."""
+    from ..evaluation.judgements import read_qrels
+    from ..evaluation.lost_gold import draw_funnel, lost_gold
+
+    found = lost_gold(settings, id_, read_qrels(gold), system=system)
+    if picture is not None:
+        draw_funnel(found, picture)
+        note(f"wrote {picture}")
+    value = {
+        "run_id": found.run_id,
+        "system": system,
+        "left": found.funnel(),
+        "stages": found.stages().to_dict("records"),
+        "behind": found.behind().to_dict("records"),
+        "gold": found.records(),
+    }
+    emit(value, as_json=as_json, text=gold_tables(found))
+    return EXIT["ok"]
+
+
+def gold_tables(found: Any) -> str:
+    """The funnel, the terms, and the first of what was lost."""
+    stages = [
+        (*(str(row[n]) for n in ("stage", "reason", "gold")), f"{row['share']:.1%}")
+        for row in found.stages().to_dict("records")
+    ]
+    text = write_table(f"judged documents: {len(found.gold)}", ("lost at", "reason", "gold", "share"), stages)
+    behind = [(row["term"], str(row["gold"]), f"{row['lacking']:.4f}") for row in found.behind().to_dict("records")]
+    if behind:
+        text += write_table("outranked most of all by", ("term", "gold", "lacking in the mean"), behind)
+    lost = [row for row in found.records() if row["stage"] != "shown"]
+    cells = [
+        (
+            row["query_id"],
+            row["doc_id"],
+            row["stage"],
+            row["reason"],
+            row["decided_by"],
+            row["rank"],
+            _behind(row["behind"]),
+        )
+        for row in lost[:SHOWN]
+    ]
+    if cells:
+        columns = ("query", "document", "lost at", "reason", "decided by", "rank", "behind in")
+        text += write_table(f"lost: {len(lost)}, the first {len(cells)}", columns, cells)
+    return text
+
+
+def _behind(terms: Any) -> str:
+    return ", ".join(f"{term} {value:.3f}" for term, value in list(terms.items())[:TERMS_SHOWN])

@@ -64,9 +64,9 @@ def evaluate(
 ) -> int:
     """Measure lanes, fusion, the full line and its blocks on labelled collections, in one run."""
     from ..config.policies.tables import load_policies
-    from ..evaluation.attribution import ALONE, RECALLED
     from ..evaluation.evaluate import evaluate as measure
     from ..evaluation.metrics import DEFAULT_METRICS, GOLD_PER_1000
+    from ..evaluation.rankings import ALONE, RECALLED
     from ..evaluation.report import DOCUMENTS, TOKENS
     from ..line.encoders.encoder import encoder_available, is_bundled
 

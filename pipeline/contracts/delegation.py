@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from ...nodes.errors import VerificationError
 from ..requests.narrowing import Fields, narrowed
-from .difference import difference
-from .scope import ContractResolver, ContractScope
+from .scope import ContractResolver, ContractScope, difference
 
 __all__ = ["delegated", "written_out"]
 

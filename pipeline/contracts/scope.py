@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ...nodes.columns.keys import flat, gathered
 from ...nodes.errors import InputError
 from ...nodes.plugins import NO_PLUGINS, Plugins
+from ...nodes.tables import CONTRACTS, REQUESTS
 from ...nodes.walls.clocks import clocks
 from ...nodes.walls.gates import GATES, Gate
 from ..config.grants import GrantsFile, load_grants
@@ -32,12 +33,14 @@ from ..corpus import Corpus
 from ..line.driver import build_driver
 from ..line.tokenizers import registered
 from ..plugins import installed
+from ..reading.access import audience_of, open_run
 from ..requests.commits import Commits
+from ..requests.fields import FIELDS
 from ..requests.narrowing import Fields
 from ..requests.presets import plain_fields
 from ..requests.resolve import resolve_requests
 
-__all__ = ["ContractResolver", "ContractScope", "resolver_of"]
+__all__ = ["ContractResolver", "ContractScope", "difference", "fields_of_snapshot", "resolver_of"]
 
 _RESOLVED = ("contracts", "contract_bounds", "contract_layers", "scope_groups")
 _GATED = ("reachable", "scope_times", "admissible", "filter_ladder")
@@ -160,3 +163,55 @@ def _alive(frame: Any, rows: NDArray[np.int64], contracts: pa.Table) -> tuple[ND
     clock = clocks(contracts)
     passes, placement = clock.judge(frame.row_index, np.zeros(len(rows), np.int64), rows)
     return rows[passes], placement[passes]
+
+
+_ENVELOPE = ("request_id", "intent_id", "model_request_id", "trace_id", "turn_id", "task_id")
+
+
+def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
+    """What a snapshot was asked with, `as_of` included; without its free text.
+
+    Raises:
+        AccessError: the principal may not read the snapshot.
+        InputError: its row was refused on arrival and asks nothing.
+    """
+    run = open_run(settings, snapshot_id)
+    audience_of(settings, run, snapshot_id)
+    rows = run.table(REQUESTS.name, snapshot_id=snapshot_id).to_pylist()
+    if not rows:
+        raise InputError(f"Expected a snapshot of a request, got one of a row that was refused - at {snapshot_id}")
+    asked: dict[str, Any] = rows[0]
+    kept = [name for name in FIELDS if name not in _ENVELOPE and not REQUESTS.columns[name].free_text]
+    return Fields({name: asked[name] for name in kept if asked[name] is not None})
+
+
+_APART = ("request_id", "contract_id")
+IDS_SHOWN = 20
+"""Evidence ids of one side that an auditor is shown."""
+
+
+def difference(one: ContractScope, other: ContractScope, *, ids: bool = False) -> dict[str, Any]:
+    """Fields whose values differ, and rows in one, in the other and in both; with `ids`, the first ids of each side."""
+    names = [name for name in CONTRACTS.names(audience="caller") if name not in _APART]
+    fields = [
+        {"field": name, "a": one.contract[name], "b": other.contract[name]}
+        for name in names
+        if one.contract[name] != other.contract[name]
+    ]
+    only_a, only_b = _without(one.ids, other.ids), _without(other.ids, one.ids)
+    found: dict[str, Any] = {
+        "a": one.contract["contract_id"],
+        "b": other.contract["contract_id"],
+        "fields": fields,
+        "rows": {"only_a": len(only_a), "only_b": len(only_b), "both": len(one.rows) - len(only_a)},
+    }
+    if ids:
+        found["ids"] = {
+            side: np.sort(np.asarray(some, dtype=object))[:IDS_SHOWN].tolist()
+            for side, some in (("only_a", only_a), ("only_b", only_b))
+        }
+    return found
+
+
+def _without(ids: pa.Array, others: pa.Array) -> pa.Array:
+    return ids.filter(pc.invert(pc.is_in(ids, value_set=others)))

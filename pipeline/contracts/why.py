@@ -3,12 +3,18 @@
 Reads: a snapshot and, for what no table of it says, the generation it was made from. Gives: one answer per row that the
 name means. An auditor may ask about any row of a project that they audit. Anyone else learns what the decisions of their
 own snapshot say about rows that passed every gate; of every other row, absent ones included, they get one answer.
+
+What would admit a row are the gates that stop it opened one by one, each judged again by the second wall, until the row passes or
+only the row itself could change. Why a row that passes every gate is no candidate follows from the plan, from what it shares
+with it, and from where it was cut. No text is quoted.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, StoreError
+from ...nodes.frames import posting_keys
+from ...nodes.plugins import NO_PLUGINS, Plugins
+from ...nodes.scope.selectors import glob_mask, selected
+from ...nodes.tables import CONTRACT_BOUNDS, CONTRACTS
+from ...nodes.walls.gates.gate import Case
 from ..config.settings import Settings
 from ..plugins import plugins_of
 from ..reading.access import audience_of, open_run, pinned_corpus
@@ -24,10 +35,8 @@ from ..runs import replay
 from ..views.masked_places import masked_places
 from ..views.refusal import refusals
 from .explain import refusal_of
-from .remedies import remedies
-from .unrecalled import not_recalled
 
-__all__ = ["captured", "why_not"]
+__all__ = ["Remedy", "captured", "not_recalled", "remedies", "why_not"]
 
 _LINE = re.compile(r"(?P<path>.+)#L?(?P<line>\d+)(?:-L?\d+)?(?: \(.*\))?")
 ROWS_ANSWERED = 20
@@ -233,3 +242,121 @@ def _nothing(evidence: str) -> AccessError:
         hint="a label of the block, an evidence id, or path or path#line as citations give it; auditors may name any row of "
         "their projects",
     )
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One gate that stops the row: the rule that decides there, and what would open it."""
+
+    gate: str
+    rule: str
+    needed: str
+    possible: bool = True
+    """Whether a contract can open it; otherwise only the row itself could change."""
+
+
+def remedies(
+    contract: dict[str, Any],
+    bounds: list[dict[str, Any]],
+    frame: Any,
+    position: int,
+    plugins: Plugins = NO_PLUGINS,
+) -> list[Remedy]:
+    """The gates that stop a frame row, in the order they are met; empty for a row that passes them all.
+
+    Raises:
+        SchemaError: the `remedy` of a plugin's gate failed.
+    """
+    row = frame.evidence.slice(position, 1).to_pylist()[0]
+    starts = frame.row_index.placement_starts
+    placed = frame.placements.slice(starts[position], starts[position + 1] - starts[position]).to_pylist()
+    case = Case(copy.deepcopy(contract) | {"denied": False}, copy.deepcopy(bounds), row, placed)
+    gates = {gate.name: gate for gate in plugins.order.gates}
+    found: list[Remedy] = []
+    for _ in gates:
+        name = _stopped_by(case, frame, position, plugins)
+        if name is None or (found and name == found[-1].gate):
+            break
+        found.append(Remedy(name, *gates[name].opening(case)))
+        if not found[-1].possible:
+            break
+    return found
+
+
+def _stopped_by(case: Case, frame: Any, position: int, plugins: Plugins = NO_PLUGINS) -> str | None:
+    contracts, bounds = CONTRACTS.from_rows([case.contract]), CONTRACT_BOUNDS.from_rows(case.bounds)
+    return refusals(contracts, bounds, frame, [position], plugins)[0]["decided_by"]
+
+
+def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, Any]:
+    """Stage, reason and advice for an admissible row without a decision."""
+    contract = run.table("contracts", snapshot_id=snapshot_id).to_pylist()[0]
+    plan = run.table("sub_queries", texts=True, snapshot_id=snapshot_id)
+    hits = run.table("hits", snapshot_id=snapshot_id)
+    stored = frame.evidence.slice(row, 1).to_pylist()[0]
+    if (own := hits.filter(pc.equal(hits["evidence_id"], stored["evidence_id"]))).num_rows:
+        best = own.sort_by("rank").to_pylist()[0]
+        text = f"lane {best['lane']} found it at rank {best['rank']} of {best['sub_query_id']}, and merging cut it"
+        return _not_recalled("merge", "pool_k", text, [f"a pool_k above {contract['pool_k']}"])
+    if not plan.num_rows:
+        text = "the plan asks nothing: no purpose rule had anything to ask with"
+        return _not_recalled("plan", None, text, ["a question, an anchor, or a recall_effort above none"])
+    asking = plan.filter(pa.array([_returns(sub, stored) for sub in plan.to_pylist()]))
+    if not asking.num_rows:
+        kind, authority = stored["evidence_kind"], stored["authority"] or 0
+        text = f"no sub-query returns {kind} of this source, age and authority {authority}"
+        return _not_recalled(
+            "plan", "plan", text, [f"a purpose whose plan looks for {kind}, or required_evidence of its kind"]
+        )
+    shared = _shares_a_key(run, snapshot_id, asking, frame, row)
+    lane_k = pc.max(asking["lane_k"]).as_py()
+    if shared:
+        return _not_recalled(
+            "recall", "lane_k", "other rows answer the same words better", [f"a lane_k above {lane_k}"]
+        )
+    text = "it shares no term, symbol, path or id with any sub-query, and no lane came near it"
+    return _not_recalled(
+        "recall", None, text, ["a question or an anchor that names what it says", f"a lane_k above {lane_k}"]
+    )
+
+
+def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
+    """Whether the filter of a sub-query lets a row return, its time apart from events."""
+    if sub_query["kinds"] and row["evidence_kind"] not in sub_query["kinds"]:
+        return False
+    pair = pa.array([row["origin_class"]]), pa.array([row["source_id"]])
+    if sub_query["sources"] and not selected(sub_query["sources"], *pair)[0]:
+        return False
+    limits = [sub_query["oldest"]]
+    if sub_query["window_start"] and glob_mask(pa.array([row["path"]], pa.string()), sub_query["window_paths"])[0]:
+        limits.append(sub_query["window_start"])
+    if row["event_time"] and any(limit and row["event_time"] < limit for limit in limits):
+        return False
+    return (row["authority"] or 0) >= sub_query["min_authority"]
+
+
+def _shares_a_key(run: Any, snapshot_id: str, plan: pa.Table, frame: Any, row: int) -> bool:
+    """Whether the index has the row under a key that one of these sub-queries looks up."""
+    from ..line.driver import build_driver
+
+    anchors = run.table("anchors", texts=True, snapshot_id=snapshot_id)
+    given = {"sub_queries": plan, "anchors": anchors}
+    terms = build_driver().execute(["query_terms"], overrides=given)["query_terms"]
+    segment = int(np.searchsorted(frame.segments["row_start"].to_numpy(), row, side="right")) - 1
+    for field in pc.unique(terms["field"]).to_pylist():
+        words = pc.unique(terms["term"].filter(pc.equal(terms["field"], field))).to_pylist()
+        if np.any(frame.postings.lookup(posting_keys(field, words), np.array([segment])).rows == row):
+            return True
+    return False
+
+
+def _not_recalled(stage: str, decided_by: str | None, text: str, advice: list[str]) -> dict[str, Any]:
+    return {
+        "outcome": "rejected",
+        "stage": stage,
+        "decided_by": decided_by,
+        "reason_code": "not_recalled",
+        "reason_text": text,
+        "rules": [],
+        "would_admit": advice,
+    }

@@ -2,8 +2,8 @@
 
 - `store`: a corpus as a whole; `memory`: one that is not stored; `writing`: its one lock
 - which generation is current: `manifest`, `heads`; who signs it: `trust`
-- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `changes`, `descriptions`, `deltas` (both): rows told again
-- published: `incoming` and `difference`, `publishing`, `next_generation`, `parts`, `compaction`
+- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `descriptions` (with changes of placements), `deltas` (both): rows told again
+- published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`, `compaction`
 - of rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding_checkpoints` (vectors not published yet)
 - beside rows: `commits`, `source_states` (what sources were last read as)
 - taken out and looked over: `erasing`, `tombstones`, `checking`

@@ -17,9 +17,8 @@ import pyarrow as pa
 
 from ...nodes.columns.ragged import starts_of
 from ..storage.places import Place
-from .changes import CHANGES
 from .commits import FILE, SMALL_TABLE
-from .descriptions import DESCRIPTIONS
+from .descriptions import CHANGES, DESCRIPTIONS
 from .frame import stored_evidence, stored_placements
 from .manifest import Manifest
 from .packs import Files, Pack, Segment, write_gathered

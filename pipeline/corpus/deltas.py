@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .changes import CHANGES
-from .descriptions import DESCRIPTIONS
+from .descriptions import CHANGES, DESCRIPTIONS
 from .identity import row_keys
 from .packs import Pack
 

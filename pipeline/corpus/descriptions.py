@@ -4,6 +4,9 @@ An edited file is a case in point: each of its chunks happened when the file was
 again, and few have another text. Where neither postings nor a vector follow from what changed, DESCRIPTIONS holds the
 columns as they are now; they take the place of the stored ones when a frame is opened, beside the changes of placements.
 Writing a segment again folds its descriptions in.
+
+For every stored row whose placements ended, came back or multiplied, the table CHANGES of a pack holds all of its placements as
+they are now; they take the place of the stored ones when a frame is opened. Writing a segment again folds both in.
 """
 
 from __future__ import annotations
@@ -13,10 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...nodes.tables import PLACEMENTS
 from .identity import DESCRIBING_COLUMNS, row_keys
 from .outlines import ENCODED_COLUMNS
 from .parts import STORED_EVIDENCE
 from .postings import INDEXED_COLUMNS
+
+CHANGES = PLACEMENTS.schema.insert(0, pa.field("segment_id", pa.string(), False))
+"""`segment_id` and PLACEMENTS; `row` counts inside the segment."""
+
+
+def applied(placements: pa.Table, changes: pa.Table) -> pa.Table:
+    """Placements with those of changed rows replaced; both count rows alike and have those of a row in order of time."""
+    if not changes.num_rows:
+        return placements
+    stale = np.isin(placements["row"].to_numpy(), changes["row"].to_numpy())
+    together = pa.concat_tables([placements.filter(pa.array(~stale)), changes.select(PLACEMENTS.names())])
+    return together.take(pa.array(np.argsort(together["row"].to_numpy(), kind="stable"))).combine_chunks()
+
 
 _FIXED = tuple(name for name in DESCRIBING_COLUMNS if name in {*INDEXED_COLUMNS, *ENCODED_COLUMNS})
 """What postings and vectors are made of, as far as the id of a row does not determine it."""

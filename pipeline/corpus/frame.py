@@ -18,9 +18,8 @@ from ...nodes.columns.kept import Kept
 from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import LISTS_KEPT, PostingIndex, RowIndex, VectorIndex
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
-from .changes import applied
 from .deltas import Amendments
-from .descriptions import described
+from .descriptions import applied, described
 from .packs import Pack, Segment
 from .parts import STORED_EVIDENCE, shifted, with_rows
 

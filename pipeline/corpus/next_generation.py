@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.ragged import slabs
 from ..line.encoders.unit_vectors import Encoder
-from .changes import CHANGES
 from .commits import FILE, commit_hash, in_packs
 from .compaction import gathered
 from .deltas import Amendments
-from .descriptions import DESCRIPTIONS
+from .descriptions import CHANGES, DESCRIPTIONS
 from .embedding_checkpoints import Pieces
 from .generation import Generation
 from .identity import MultisetHash

@@ -1,18 +1,31 @@
 """What the line is compared with: BM25 over whole files, as the published file-localization baselines do it.
 
 bm25s, variant lucene, k1 0.9, b 0.4, English stopwords, over path and text of every file of the task's own commit.
+
+A block is compared with the best chunks by BM25, one after the other, until a budget of tokens is full. Chunks are windows of 40
+lines of a file, or of 40 messages of a session, or whole documents, over path (or title) and text; scripts without spaces as
+pairs of characters; fitted on what the query may see: the files of its commit, the messages of its user until `asOf`. Nothing
+is counted beside a chunk's text but one line that says where it is from, and a chunk that does not fit is cut at a line end. So
+the comparison has less overhead than a block with its fences.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from ...nodes.blocks.token_counting import BASE, Counters
 from ...nodes.errors import InputError
 from .collections import Collection
 
-DEPTH = 100
+FILE_DEPTH = 100
 
 
 def require_bm25s() -> Any:
@@ -51,7 +64,168 @@ def file_baseline(collection: Collection, *, source_only: bool) -> pd.DataFrame:
         index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
         index.index(bm25s.tokenize(documents, stopwords="en", show_progress=False), show_progress=False)
         tokens = bm25s.tokenize([text], stopwords="en", show_progress=False)
-        found, scores = index.retrieve(tokens, k=min(DEPTH, len(documents)), show_progress=False)
+        found, scores = index.retrieve(tokens, k=min(FILE_DEPTH, len(documents)), show_progress=False)
         paths = files["path"].to_numpy()[found[0]]
         parts.append(pd.DataFrame({"query_id": query_id, "doc_id": paths, "score": scores[0].astype(float)}))
     return pd.concat(parts, ignore_index=True)
+
+
+CHUNK_LINES = 40
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
+DEPTH = 200
+"""Chunks that are looked at per query: more than any budget holds."""
+LEAST = 16
+"""Tokens below which a budget counts as full."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What fits a budget: query_id, doc_id, score, and the tokens of all queries together."""
+
+    shown: pd.DataFrame
+    tokens: int
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """Chunks of one scope: their texts, and the documents that each shows whole or in part, with where each begins."""
+
+    texts: list[str]
+    documents: list[list[tuple[str, int]]]
+    """Per chunk (document, first line) pairs, in order of their lines in the chunk; the place line comes first."""
+
+
+def chunk_systems(
+    collection: Collection, budgets: Sequence[int], *, limit: int | None = None
+) -> dict[str, dict[int, Filled]]:
+    """Per system and budget what it shows of each query.
+
+    Raises:
+        InputError: the package bm25s is missing.
+    """
+    systems = {
+        "code": ("all-files", "source-files"),
+        "documents": ("rows",),
+        "conversations": ("rows", "windows"),
+    }[collection.shape]
+    return {f"bm25-chunks-{name}": _filled(collection, name, budgets, limit) for name in systems}
+
+
+def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: int | None) -> dict[int, Filled]:
+    bm25s = require_bm25s()
+    shown: dict[int, list[tuple[str, str, float]]] = {budget: [] for budget in budgets}
+    tokens = dict.fromkeys(budgets, 0)
+    for chunks, queries in _scopes(collection, name, limit):
+        if not chunks.texts:
+            continue
+        index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
+        spaced = [_spaced(text) for text in chunks.texts]
+        index.index(bm25s.tokenize(spaced, stopwords="en", show_progress=False), show_progress=False)
+        costs: dict[int, Any] = {}
+        for query_id, text in queries:
+            asked = bm25s.tokenize([_spaced(text)], stopwords="en", show_progress=False)
+            best = _best(index, asked, len(chunks.texts))
+            for budget in budgets:
+                used, found = _fill(chunks, best, costs, budget)
+                tokens[budget] += used
+                shown[budget] += [(query_id, document, 1.0 / place) for place, document in enumerate(found, start=1)]
+    names = pd.Index(["query_id", "doc_id", "score"])
+    return {budget: Filled(pd.DataFrame(rows, columns=names), tokens[budget]) for budget, rows in shown.items()}
+
+
+def _spaced(text: str) -> str:
+    """The text with pairs of characters in place of runs of a script without spaces, which would be one word each."""
+    return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
+
+
+def _best(index: Any, asked: Any, count: int) -> list[int]:
+    """The chunks that share a word with the query, best first."""
+    found, scores = index.retrieve(asked, k=min(DEPTH, count), show_progress=False)
+    return [int(n) for n, score in zip(found[0], scores[0], strict=True) if score > 0]
+
+
+def _fill(chunks: _Chunks, best: Sequence[int], costs: dict[int, Any], budget: int) -> tuple[int, list[str]]:
+    """Tokens used and documents shown, in order; a chunk that does not fit whole is cut at a line end.
+
+    `costs` keeps what the lines of a chunk cost up to each of them.
+    """
+    used, found = 0, {}
+    for number in best:
+        if number not in costs:
+            lines = pa.array(chunks.texts[number].splitlines(keepends=True), pa.large_string())
+            costs[number] = Counters().get(BASE).count(lines).cumsum()
+        fits = int(np.searchsorted(costs[number], budget - used, side="right"))
+        if fits > 1:  # something behind the line that says where it is
+            used += int(costs[number][fits - 1])
+            found |= dict.fromkeys(document for document, first in chunks.documents[number] if first < fits)
+        if budget - used < LEAST:
+            break
+    return used, list(found)
+
+
+def _scopes(collection: Collection, name: str, limit: int | None) -> Iterator[tuple[_Chunks, list[tuple[str, str]]]]:
+    """The chunks of every scope that is asked in, with its queries."""
+    queries = collection.read("queries")
+    queries["query_id"] = f"{collection.name}/" + queries["query_id"].astype(str)
+    queries = queries[queries["query_id"].isin(set(collection.qrels["query_id"]))]
+    queries = queries if limit is None else queries.head(limit)
+    corpus = collection.read("corpus")
+    if collection.shape == "code":
+        texts = collection.read("blobs").set_index("blob_sha")["text"]
+        corpus = corpus[corpus["kind"] == "source"] if name == "source-files" else corpus
+        for commit, asked in queries.groupby("commit", sort=True):
+            files = corpus[corpus["commit"] == commit]
+            yield _of_files(files["path"], files["blob_sha"].map(texts)), _pairs(asked)
+    elif collection.shape == "documents":
+        yield _of_documents(corpus), _pairs(queries)
+    else:
+        corpus["time"] = pd.to_datetime(corpus["timestamp"], utc=True)
+        queries["time"] = pd.to_datetime(queries["asOf"], utc=True)
+        of_user = {str(user): messages for user, messages in corpus.groupby("user")}
+        for _, asked in queries.groupby(["user", "time"], sort=True):
+            seen = of_user[str(asked["user"].iloc[0])]
+            seen = seen[seen["time"] <= asked["time"].iloc[0]]
+            yield (_of_documents(seen) if name == "rows" else _of_sessions(seen)), _pairs(asked)
+
+
+def _pairs(queries: pd.DataFrame) -> list[tuple[str, str]]:
+    return list(zip(queries["query_id"], queries["text"], strict=True))
+
+
+def _of_files(paths: pd.Series, texts: pd.Series) -> _Chunks:
+    chunks, documents = [], []
+    for path, text in zip(paths, texts, strict=True):
+        lines = text.splitlines(keepends=True)
+        for first in range(0, len(lines), CHUNK_LINES):
+            chunks.append(f"{path}#{first + 1}\n" + "".join(lines[first : first + CHUNK_LINES]))
+            documents.append([(path, 1)])
+    return _Chunks(chunks, documents)
+
+
+def _of_documents(corpus: pd.DataFrame) -> _Chunks:
+    """Whole documents or messages; where a document has more than 40 lines, its windows."""
+    chunks, documents = [], []
+    for doc_id, title, text in zip(
+        corpus["doc_id"].astype(str), corpus["title"].fillna(""), corpus["text"], strict=True
+    ):
+        lines = str(text).splitlines(keepends=True)
+        for first in range(0, len(lines), CHUNK_LINES):
+            chunks.append(f"{doc_id} {title}\n" + "".join(lines[first : first + CHUNK_LINES]))
+            documents.append([(doc_id, 1)])
+    return _Chunks(chunks, documents)
+
+
+def _of_sessions(messages: pd.DataFrame) -> _Chunks:
+    """Windows of 40 messages of one session; every message in a window is shown."""
+    chunks, documents = [], []
+    for session, turns in messages.groupby("session", sort=True):
+        turns = turns.sort_values(["time", "turn"], kind="stable")
+        for first in range(0, len(turns), CHUNK_LINES):
+            window = turns.iloc[first : first + CHUNK_LINES]
+            text, inside = f"{session}\n", []
+            for doc_id, said in zip(window["doc_id"].astype(str), window["text"], strict=True):
+                inside.append((doc_id, text.count("\n")))
+                text += str(said).rstrip("\n") + "\n"
+            chunks.append(text)
+            documents.append(inside)
+    return _Chunks(chunks, documents)

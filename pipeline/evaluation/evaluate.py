@@ -32,14 +32,11 @@ from ..line.encoders.encoder import NAME, load_encoder
 from ..plugins import installed
 from ..runs import Run, RunStore
 from ..sources.importing import normalise
-from .ablation import expect_terms
-from .attribution import gold_table, lane_shares
-from .baselines import file_baseline, require_bm25s
-from .chunks import chunk_systems
+from .baselines import chunk_systems, file_baseline, require_bm25s
 from .collections import Collection
-from .measuring import Measured, under
+from .measuring import Measured, expect_terms, under
 from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, per_query, write_trec_run
-from .rankings import BLOCK, FULL
+from .rankings import BLOCK, FULL, gold_table, lane_shares
 from .report import DOCUMENTS, TOKENS, Evaluation, Scores
 
 EVALUATION_PRINCIPAL = "evaluation"

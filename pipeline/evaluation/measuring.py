@@ -5,19 +5,55 @@ Reads a finished run. Gives the ranking of every system for the queries of a col
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...nodes.tables import BLOCKS, HITS, RANKED, RERANK_WEIGHTS, SCORE_TERMS, TRIMMED
+from ...nodes.errors import InputError
+from ...nodes.score_terms import terms_of_plugins
+from ...nodes.tables import BLOCKS, HITS, RANKED, RERANK_WEIGHTS, TRIMMED
+from ...nodes.tables import SCORE_TERMS as SCORES
+from ...nodes.task_aware_reranking import ranked
+from ...nodes.vocabulary import SCORE_TERMS
 from ..runs import Run
-from .ablation import ranked_without, terms_named
 from .metrics import GOLD_PER_1000, gold_per_1000
 from .rankings import BLOCK, FULL, FUSED, block_ranking, full_ranking, fused_ranking, lane_rankings
 from .report import DOCUMENTS, TOKENS
+
+EACH = "each"
+"""In place of a term: every term that weighs anything, one at a time."""
+
+
+def terms_named(names: Sequence[str], rerank_weights: pa.Table) -> tuple[str, ...]:
+    """The score terms that `--without` names, in the order of the vocabulary.
+
+    Raises:
+        InputError: a name is of no score term.
+    """
+    of_plugins = terms_of_plugins(rerank_weights.column_names)
+    expect_terms(names, of_plugins)
+    terms = (*SCORE_TERMS, *of_plugins)
+    weighing = {term for term in terms if (pc.max(rerank_weights[term]).as_py() or 0) > 0}
+    return tuple(term for term in terms if term in names or (EACH in names and term in weighing))
+
+
+def expect_terms(names: Iterable[str], of_plugins: Iterable[str] = ()) -> None:
+    """Refuse what names no score term."""
+    known = (*SCORE_TERMS, *of_plugins, EACH)
+    for name in names:
+        if name not in known:
+            raise InputError.one_of(known, name, "--without")
+
+
+def ranked_without(term: str, score_terms: pa.Table, rerank_weights: pa.Table) -> pa.Table:
+    """RANKED with the weight of one score term 0."""
+    at = rerank_weights.schema.get_field_index(term)
+    nothing = pa.array([0.0] * rerank_weights.num_rows, pa.float64())
+    return ranked(score_terms, rerank_weights.set_column(at, rerank_weights.schema.field(at), nothing))
+
 
 WITHOUT = "without {term}"
 """The system that the line would be without a score term."""
@@ -39,7 +75,7 @@ class Measured:
         hits, ranked, trimmed, blocks = (run.table(table.name) for table in (HITS, RANKED, TRIMMED, BLOCKS))
         orders = {FULL: ranked}
         if without:
-            terms, weights = (frozen(run, table.name) for table in (SCORE_TERMS, RERANK_WEIGHTS))
+            terms, weights = (frozen(run, table.name) for table in (SCORES, RERANK_WEIGHTS))
             orders |= {WITHOUT.format(term=t): ranked_without(t, terms, weights) for t in terms_named(without, weights)}
         return cls(hits, orders, trimmed, blocks)
 

@@ -36,7 +36,7 @@ class Scores:
     values: list[pd.DataFrame] = field(default_factory=list)
     """Per system: query_id, system, metric, value."""
     gold: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """What became of every judged document; see `attribution.gold_table`."""
+    """What became of every judged document; see `rankings.gold_table`."""
 
     def add(self, system: str, values: pd.DataFrame) -> None:
         """Take the values of a system: a row per query, a column per measure."""
@@ -110,7 +110,7 @@ class Evaluation:
         return _together(self.scores, [pd.concat(one.values) for one in self.scores])
 
     def gold(self) -> pd.DataFrame:
-        """What became of every judged document: collection, kind and the columns of `attribution.gold_table`."""
+        """What became of every judged document: collection, kind and the columns of `rankings.gold_table`."""
         return _together(self.scores, [one.gold for one in self.scores])
 
     def write(self, folder: Path, *, csv: bool) -> list[Path]:

@@ -33,7 +33,7 @@ from ..line.encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..plugins import installed
 from ..progress import Say, StepReporter, quiet, taking
 from ..redaction.masking import REDACTOR
-from ..sources import git_history, git_uncommitted, records, work_tree
+from ..sources import git_history, records, work_tree
 from ..sources.evidence_file import read_evidence
 from ..sources.importing import normalise
 from ..sources.incremental_import import IncrementalImport, UnusableError
@@ -253,7 +253,7 @@ class _Import:
         for path in request.paths:
             if request.git:
                 yield "history", git_history.read_git_history(path, say=self.say, **again, **common)
-                yield "uncommitted", git_uncommitted.read_uncommitted(path, name=request.source, **common)
+                yield "uncommitted", git_history.read_uncommitted(path, name=request.source, **common)
             else:
                 yield "work tree", work_tree.read_work_tree(path, leave_out=placed, **again, **common)
         for reader, path in self._named():

@@ -2,7 +2,7 @@
 
 `tenants` says who asks and who can be tested together, `angles` how they ask and what that shuts out, `canaries` makes rows
 that no request of a tenant may see, `probes` the requests, `surfaces` everything that a caller gets back, `through_servers` the same over HTTP and MCP, `batches` the
-comparison of many tenants at once, `own_rows` what a tenant's own rows and the heads of the corpus show, `testing` puts them together, `report` tells. All of it happens on a copy of the corpus.
+comparison of many tenants at once, `testing` puts them together and looks at a tenant's own rows and at a corpus that was set back, `report` tells. All of it happens on a copy of the corpus.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The files of a run: JSON, Parquet and bytes, each whole or not there, and the locks that their writers hold."""
+"""The files of a run: JSON, Parquet and bytes, each whole or not there, and the locks that their writers hold.
+
+A crash may have taken the line in LOG that names the graph of an interactive run, `lineage.json`: what is there then is looked at
+as input of any author (`expect_graph`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +196,29 @@ def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
     make_folder(path.parent)
     with held(path, timeout, f"Expected to write {what}, got a lock that another process holds - at {path.name}"):
         yield
+
+
+def expect_graph(found: Any, at: str) -> None:
+    """Refuse anything but a graph of nodes without a circle, each with its table and columns.
+
+    Raises:
+        StoreError: it has another form.
+    """
+    try:
+        nodes = {node["name"] for node in found["nodes"] if _is_node(node)}
+        made_of: dict[str, list[str]] = {name: [] for name in nodes}
+        for source, target in found["edges"]:
+            made_of[target].append(source)
+        known = len(nodes) == len(found["nodes"]) and all(nodes.issuperset(sources) for sources in made_of.values())
+        TopologicalSorter(made_of).prepare()
+    except (KeyError, TypeError, ValueError):
+        known = False
+    if not known:
+        raise StoreError(f"Expected the nodes and edges of a dataflow, got another form - at {at}")
+
+
+def _is_node(node: Any) -> bool:
+    words = [node[name] for name in ("name", "kind", "doc")]
+    words += [node[name] or "" for name in ("step", "table")]
+    words += [column[name] for column in node["columns"] for name in ("name", "type")]
+    return all(isinstance(word, str) for word in words)

@@ -17,9 +17,8 @@ from ...nodes.errors import StoreError, VerificationError, kind_of
 from ...nodes.tables import TABLES
 from ..storage.durable import stands
 from ..storage.places import Place
-from .files import read_json, read_parquet, read_parquet_as_is, sha256_of
+from .files import expect_graph, read_json, read_parquet, read_parquet_as_is, sha256_of
 from .formats import FORMAT, adapted, check_format, inline_texts, version_of
-from .graph_file import expect_graph
 from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, live_format, read_live, read_settings, read_took
 from .log import log_at

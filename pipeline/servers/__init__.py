@@ -6,7 +6,7 @@
 - `problems`: errors in the one shape that every interface answers with
 - HTTP: `http_app` with its `http_routes`; `http_protocol`: connections; `http_guard`: credentials, limits, rates, trace ids; `metrics`
 - `clients`: the configuration of coding agents that start the MCP server
-- MCP: `mcp_server` with its `mcp_tools`; `mcp_http`: its messages over HTTP; `mcp_app`, the page of an x-ray
+- MCP: `mcp_server` with its `mcp_tools` and the page of an x-ray; `mcp_http`: its messages over HTTP
 - `renderings`: a snapshot in every format that the servers and the command line give
 
 Nothing here is imported before the commands `serve` and `mcp` run.

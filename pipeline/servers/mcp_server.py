@@ -33,8 +33,7 @@ from ..config.grants import WatchedGrants, load_grants
 from ..config.settings import Settings, Value
 from ..views.printed import to_json, visible
 from .appending import appendable
-from .mcp_app import APP_META, XRAY_APP, xray_page
-from .mcp_tools import TOOLS, Given, Tool, arguments_of
+from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
 from .problems import last_frame
 from .renderings import MEDIA_TYPES
 from .retriever_pool import Counter, RetrieverPool

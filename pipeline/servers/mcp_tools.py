@@ -10,19 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
+from ...nodes.columns.hidden_characters import ESCAPED
 from ...nodes.errors import InputError
 from ..views.printed import json_document, visible
 from .expanding import TOKENS
-from .mcp_app import XRAY_APP
 from .models import ROW_SCHEMA, Answer, Appended, Envelope, Expanded, Replayed, Why, field_schema
 from .renderings import FORMATS
 from .retriever_pool import Counter
 
-__all__ = ["SCOPE", "TOOLS", "Given", "Tool", "arguments_of"]
+__all__ = ["APP_META", "SCOPE", "TOOLS", "XRAY_APP", "Given", "Tool", "arguments_of", "xray_page"]
+
+
+XRAY_APP = "ui://scoped-retrieval/xray.html"
+APP_META: dict[str, Any] = {"ui": {"csp": {"connectDomains": [], "resourceDomains": []}, "prefersBorder": True}}
+"""What the page may reach: nothing."""
+
+
+@cache
+def xray_page() -> str:
+    """The page; it is given the answer of the tool by the client, and shows text with the escapes of every other view."""
+    folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("apps")
+    escaped = "".join(one if one.isascii() else f"\\u{{{ord(one):x}}}" for one in ESCAPED)
+    return folder.joinpath("xray.html").read_text(encoding="utf-8").replace("ESCAPED", escaped)
+
 
 Schema = Mapping[str, JsonValue]
 SCOPE = ("principal", "project")

@@ -21,8 +21,7 @@ from ..runs.ids import is_snapshot
 from ..views.audit_snapshot import audit_snapshot
 from ..views.block_forms import BLOCK_FORMS, JSON_FORMS, block_form
 from ..views.printed import json_document, printed
-from ..views.recall_markdown import render_markdown
-from ..views.recall_text import render_recall
+from ..views.recall_text import render_markdown, render_recall
 from ..views.recall_xray import TABLES_READ, envelope, recall_xray
 from ..views.xray import TABLES_READ as XRAY_TABLES
 from ..views.xray import caller_rows, render_text

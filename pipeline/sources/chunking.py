@@ -23,10 +23,9 @@ from itertools import accumulate, pairwise
 
 from ..redaction.masking import hidden_at_cuts
 from .code import outline_code, outline_plain_code
-from .csv_logs import outline_csv_log
 from .file_kinds import FileKind, file_kind
 from .lines import MAX_BYTES, Lines, Outline, Segment, cut, tidy
-from .logs import outline_log
+from .logs import outline_csv_log, outline_log
 from .markdown import outline_markdown, outline_rst
 from .source_reader import outlined
 

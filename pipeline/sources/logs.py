@@ -7,16 +7,22 @@ segments without a section.
 Note: a chained Python traceback is one failure, and so are a Java exception and its
 causes. `FAIL` and the name of a file is a heading of Jest, over one failure or several; of Vitest it is a failure where a
 test or `[ file ]` follows.
+
+A CSV log (S1.22, S1.36) has a segment per day, dated by its rows and not by the file; without a column of times it is one
+segment. `structured.read_logs` (`index --logs`) reads the same files strictly, a row each.
 """
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
+from .column_types import instant
 from .lines import LINE_CHARACTERS, Lines, Outline, Segment
 
-__all__ = ["outline_log"]
+__all__ = ["TIME_COLUMNS", "outline_csv_log", "outline_log"]
 
 _SECTION_CHARACTERS = 200
 _PYTEST_TEST = re.compile(r"_{3,} (?P<name>\S.*?) _{3,}$")
@@ -197,3 +203,51 @@ def _frames(source: Sequence[str], outline: Outline) -> None:
             outline.links.append((number, match["path"]))
             if match["names"]:
                 outline.calls.extend((number, name) for name in match["names"].split("::") if name)
+
+
+TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
+"""Columns that say when a line of a log happened; the first that is there counts."""
+
+
+def outline_csv_log(lines: Lines) -> Outline:
+    """The days of a log in the order of its lines; a line without a readable time belongs to the day before it."""
+    segments: list[Segment] = []
+    for start, moment in _rows(lines):
+        day = moment.date().isoformat() if moment else None
+        if segments and (day is None or day == segments[-1].section):
+            last = segments[-1]
+            last.happened = max(filter(None, (last.happened, moment)), default=None)
+        else:
+            if segments:
+                segments[-1].end = start
+            segments.append(Segment(start if segments else 0, lines.count, day, happened=moment))
+    return Outline(segments or [Segment(0, lines.count)])
+
+
+def _rows(lines: Lines) -> Iterator[tuple[int, datetime | None]]:
+    """The first line and the time of every row under the header; nothing if no column has times."""
+    reader = csv.reader(iter(lines.strings))
+    try:
+        columns = [name.strip().lower().removeprefix("\ufeff") for name in next(reader, [])]
+        at = next((columns.index(name) for name in TIME_COLUMNS if name in columns), None)
+        if at is None:
+            return
+        start = reader.line_num
+        for values in reader:
+            yield start, _moment(values[at]) if at < len(values) else None
+            start = reader.line_num
+    except csv.Error:
+        return
+
+
+def _moment(value: str) -> datetime | None:
+    """When a row happened: as other readers read it, and a time without a zone as UTC. A short number is no time."""
+    value = value.strip()
+    try:
+        return instant(int(value) if re.fullmatch(r"[0-9]{12,14}", value) else value, "time", dates=True)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    except ValueError:
+        return None

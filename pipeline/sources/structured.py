@@ -27,8 +27,8 @@ from ...nodes.vocabulary import ZONES
 from ..parsing.quoting import shown_key
 from ..parsing.yaml_files import parse
 from .column_types import instant
-from .csv_logs import TIME_COLUMNS
 from .jsonl import files_of
+from .logs import TIME_COLUMNS
 from .record_rows import tables
 from .record_schema import SCHEMA_SUFFIX, schema_beside
 from .report import SourceReport

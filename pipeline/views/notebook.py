@@ -26,7 +26,7 @@ def run_html(
     seconds: Mapping[str, float],
 ) -> str:
     """A run: what it is, its slowest nodes, and its steps with rows and time."""
-    from .lineage_page import lineage_fragment
+    from .drawing import lineage_fragment
 
     parts = [f"<p><strong>Run {text(run_id)}</strong></p>", _facts(facts)]
     if seconds:
@@ -58,7 +58,7 @@ def answer_html(
 
 def retriever_html(facts: Iterable[tuple[str, Any]], lineage: Mapping[str, Any]) -> str:
     """A retriever: who asks, of what, and the steps of its line."""
-    from .lineage_page import lineage_fragment
+    from .drawing import lineage_fragment
 
     return f"<p><strong>Retriever</strong></p>{_facts(facts)}{_opened('Steps', lineage_fragment(lineage))}"
 

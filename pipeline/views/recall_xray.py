@@ -1,7 +1,7 @@
 """The `RecallXraySnapshot` of document 002, schema version 1 (S2.15 to S2.30).
 
 Reads: the rows of one snapshot by table name. Gives: `recall_xray`, the snapshot as plain JSON values in the document's
-names, and `envelope`. Its types are in `recall_models`, its text in `recall_text` and `recall_markdown`.
+names, and `envelope`. Its types are in `recall_models`, its text and Markdown in `recall_text`.
 
 Note: the tiers of the document are lanes here. An item that several lanes found is served by the first of: exact
 look-ups (direct-answer), words, meaning or symbols (hybrid), links (graph), the newest rows (recent-scan). Project rules

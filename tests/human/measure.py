@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 import yaml
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.evaluation.chunks import chunk_systems
+from scoped_retrieval.pipeline.evaluation.baselines import chunk_systems
 from scoped_retrieval.pipeline.evaluation.collections import Collection, open_collection
 from scoped_retrieval.pipeline.evaluation.evaluate import index_collections
 

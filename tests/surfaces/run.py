@@ -24,7 +24,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.demo import run_demo
-from scoped_retrieval.pipeline.servers.mcp_app import xray_page
+from scoped_retrieval.pipeline.servers.mcp_tools import xray_page
 
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -5,7 +5,7 @@
 - `what_if`: frozen candidates under other weights, budgets or roles
 - `ranking`: the order alone under other weights, for whole runs in seconds
 - `difference`: two snapshots or runs side by side
-- `export`: a snapshot as one file; `exported_file`: such a file checked alone; `unpacked`: the memory that its tables take
+- `export`: a snapshot as one file; `exported_file`: such a file checked alone, within the memory that its tables take
 - `sql`: a run's tables under DuckDB
 - `questions`: all of these as methods of a `Retriever`
 """
