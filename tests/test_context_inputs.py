@@ -305,6 +305,14 @@ def test_memories_items_and_snapshots_of_one_name_are_refused_by_it():
             projected(**given)
 
 
+def test_one_label_of_two_snapshots_is_of_one_row_of_evidence():
+    one = item("a#1", text="x", evidence_id="row-1")
+    seen = projected(snapshots=[snapshot(one), snapshot(one, name="snap-2")])
+    assert seen.text().count("[abc0:a#1]") == 1 and reasons(seen)["item:snap-2:a#1"] == "duplicate"
+    seen = projected(snapshots=[snapshot(item("a#1"), name=name) for name in ("s1", "s2")])
+    assert "[s1:a#1]" in seen.text() and "[s2:a#1]" in seen.text() and "abc0" not in seen.text()
+
+
 def test_unknown_fields_of_a_state_are_refused():
     with pytest.raises(
         InputError, match=r"Expected one of activeConstraints, .*userGoal.*, got 'usergoall' - at state"

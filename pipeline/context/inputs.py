@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -153,7 +154,15 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
             "item of a snapshot", [row["label"] for row in rows[first:] if "label" in row], f"{record.at}.items"
         )
     _expect_once("snapshot", names, at)
-    return rows
+    shared = _ambiguous(rows)
+    return [row | {"block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in rows]
+
+
+def _ambiguous(items: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The refs under which one label means two rows of evidence: they name no block."""
+    meant = {(row["block_ref"], row.get("label"), row.get("evidence_id") or row["snapshot_id"]) for row in items}
+    times = Counter((ref, label) for ref, label, _ in meant)
+    return {ref for (ref, label), count in times.items() if count > 1 and label is not None}
 
 
 def _line(item: Record, *names: str) -> int | None:
