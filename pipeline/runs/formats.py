@@ -70,15 +70,15 @@ def adapted(name: str, table: pa.Table) -> pa.Table:
     """A table of an older version under the present stored schema."""
     schema = stored_schema(name)
     free = set() if name == "texts" else set(TABLES[name].names(free_text=True))
+    held = dict(zip(table.column_names, table.columns, strict=True))
     columns = []
     for field in schema:
-        found = field.name if field.name in table.column_names else _RENAMED.get((name, field.name))
-        if found is None or found not in table.column_names:
-            columns.append(_absent(name, field, table.num_rows))
+        column = held.get(field.name if field.name in held else _RENAMED.get((name, field.name), ""))
+        if column is None:
+            column = _absent(name, field, table.num_rows)
         elif field.name in free:
-            columns.append(_hashed(table[found]).cast(field.type))
-        else:
-            columns.append(table[found].cast(field.type))
+            column = _hashed(column)
+        columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.table(columns, schema=schema)
 
 
