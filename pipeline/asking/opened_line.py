@@ -1,11 +1,12 @@
 """The line that a retriever answers with: the lanes that can run over its corpus, and the provenance that its runs record.
 
-Reads: an open corpus, policies, grants and models. Gives: `opened_line`.
+Reads: an open corpus, policies, grants and models. Gives: `opened_line`, from `LineOptions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from ...nodes.recall.bm25 import Bm25
@@ -18,21 +19,24 @@ from ..line.encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores
 from ..line.lanes import lanes_off
 from ..line.provenance import provenance
 from ..line.query_vectors import QueryVectors
-from ..plugins import Plugins
+from ..plugins import NO_PLUGINS, Plugins
 
-__all__ = ["opened_line"]
+__all__ = ["LineOptions", "opened_line"]
+
+
+@dataclass(frozen=True)
+class LineOptions:
+    """What a line is made of, for any corpus and any principal: its lanes, models, BM25 and plugins."""
+
+    lanes: Collection[str]
+    encoder: Any
+    bm25: Bm25
+    cross_encoder: PairReader | None = None
+    plugins: Plugins = NO_PLUGINS
 
 
 def opened_line(
-    corpus: Corpus | MemoryCorpus,
-    policies: Policies,
-    grants: GrantsFile,
-    *,
-    lanes: Collection[str],
-    encoder: Any,
-    bm25: Bm25,
-    cross_encoder: PairReader | None,
-    plugins: Plugins,
+    corpus: Corpus | MemoryCorpus, policies: Policies, grants: GrantsFile, options: LineOptions
 ) -> tuple[Line, dict[str, str]]:
     """The line, and its settings as a manifest records them: lanes, BM25, and plugins where there are any.
 
@@ -42,12 +46,13 @@ def opened_line(
         InputError: a lane is unknown.
         PolicyError: a weight is of no score term.
     """
+    lanes, encoder, bm25, plugins = options.lanes, options.encoder, options.bm25, options.plugins
     policies.expect_terms([term.name for term in plugins.score_terms])
     settings = {"lanes": ",".join(lanes_known(lanes)), "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}"}
     if plugins:
         settings["plugins"] = ",".join(plugins.names)
-    off = lanes_off(lanes, corpus.encoder_profile, encoder, cross_encoder)
-    cross_encoder = None if CROSS_ENCODER in off else cross_encoder
+    off = lanes_off(lanes, corpus.encoder_profile, encoder, options.cross_encoder)
+    cross_encoder = None if CROSS_ENCODER in off else options.cross_encoder
     line = Line(
         corpus=corpus,
         policies=policies.inputs(),

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.recall.bm25 import Bm25
+from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.vocabulary import LANES as LANE_NAMES
 from ..config.grants import GrantsFile, WatchedGrants
 from ..config.policies.tables import Policies, load_policies
@@ -38,11 +39,12 @@ from ..line.encoders.cross_encoder import PairReader, load_cross_encoder
 from ..line.encoders.encoder import encoder_of
 from ..line.provenance import package_versions, with_part
 from ..line.tokenizers import registered
-from ..plugins import NO_PLUGINS, Plugins, installed, with_digest
+from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, quiet
 from ..reading.auditing.questions import Questions
 from ..requests.commits import Commits
 from ..requests.files import Row
+from ..requests.known import Known
 from ..requests.presets import Preset, load_preset
 from ..requests.resolve import resolve_requests
 from ..runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
@@ -51,7 +53,7 @@ from ..runs.out_of_scope import audited, expect_auditor
 from ..storage.places import ObjectPlace, Place
 from ..views.lineage import current_lineage
 from .grouping import Grouped
-from .opened_line import opened_line
+from .opened_line import LineOptions, opened_line
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
 from .run_events import Emit, observed
@@ -75,18 +77,14 @@ class Retriever(Questions):
         grants: GrantsFile | str | Place,
         policies: Policies,
         runs: RunStore | None,
-        lanes: Collection[str],
-        encoder: Any,
-        bm25: Bm25,
+        line: LineOptions,
         shard_requests: int,
         clock: Callable[[], datetime],
         preset: Preset | None = None,
         capture_withheld: bool = False,
         work_trees: Collection[str | Path] = (),
         tokenizers: Collection[str | Path] = (),
-        cross_encoder: PairReader | None = None,
         telemetry: Telemetry | None = None,
-        plugins: Plugins = NO_PLUGINS,
     ) -> None:
         self._telemetry = telemetry
         self.corpus = corpus = corpus.view()
@@ -97,17 +95,16 @@ class Retriever(Questions):
         self.runs = runs
         self.preset = preset
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
-        self._files = {"work_trees": trees, "tokenizers": registered(tokenizers)}
+        self._work_trees = trees
+        roles = None if policies.any_role else policies.roles.names
+        self._known = Known(policies_by_mode(policies.mode_policies), roles, registered(tokenizers))
         self._auditor = principal if capture_withheld else None
         if capture_withheld:
             expect_auditor(self.grants.table, principal, clock())
         self._defaults = self._projects()
         self._shard_requests = shard_requests
         self._clock = clock
-        self._line, self._settings = opened_line(
-            corpus, policies, self.grants, lanes=lanes, encoder=encoder, bm25=bm25, cross_encoder=cross_encoder,
-            plugins=plugins,
-        )  # fmt: skip
+        self._line, self._settings = opened_line(corpus, policies, self.grants, line)
         self._session = Session(
             line=self._line,
             resolve=self._resolve,
@@ -178,22 +175,26 @@ class Retriever(Questions):
             grants=grants if grants is not None else (opened.path or Path()) / "grants.yaml",
             policies=policies if isinstance(policies, Policies) else load_policies(policies),
             runs=RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs,
-            lanes=wanted,
-            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder, ollama_url))
-            if isinstance(encoder, (str, EncoderChoice))
-            else encoder,
-            bm25=bm25 or Bm25(),
+            line=LineOptions(
+                lanes=wanted,
+                encoder=encoder_of(
+                    opened.encoder_profile if "semantic" in wanted else None, _choice(encoder, ollama_url)
+                )
+                if isinstance(encoder, (str, EncoderChoice))
+                else encoder,
+                bm25=bm25 or Bm25(),
+                cross_encoder=load_cross_encoder(cross_encoder)
+                if isinstance(cross_encoder, (str, Path))
+                else cross_encoder,
+                plugins=with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line,
+            ),
             shard_requests=shard_requests,
             clock=clock or _now,
             preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
             capture_withheld=capture_withheld,
             work_trees=work_trees,
             tokenizers=tokenizers,
-            cross_encoder=load_cross_encoder(cross_encoder)
-            if isinstance(cross_encoder, (str, Path))
-            else cross_encoder,
             telemetry=telemetry,
-            plugins=with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line,
         )
 
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
@@ -314,7 +315,7 @@ class Retriever(Questions):
             raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
         requests, failures = resolve_requests(
             rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
-            preset=self.preset, **self._request_options(),
+            preset=self.preset, known=self._known, work_trees=self._work_trees,
         )  # fmt: skip
         if not requests.num_rows and not failures.num_rows:
             raise InputError.described("at least one request", "none", "requests")
@@ -354,7 +355,7 @@ class Retriever(Questions):
         defaults = {**self._defaults, "purpose": "answer-question"}
         return resolve_requests(
             [row], principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
-            preset=self.preset, **self._request_options(),
+            preset=self.preset, known=self._known, work_trees=self._work_trees,
         )  # fmt: skip
 
     def _begin(self, now: datetime, asked: Collection[str]) -> LiveRun:
@@ -370,11 +371,6 @@ class Retriever(Questions):
         """The project of requests that name none: the principal's only one."""
         projects = sorted(set(self.grants.projects(self.principal)))
         return {"project": projects[0]} if len(projects) == 1 else {}
-
-    def _request_options(self) -> dict[str, Any]:
-        """What a request may name: modes, roles that have an overlay, work trees whose mode it takes, tokenizer files."""
-        roles = None if self.policies.any_role else self.policies.roles.names
-        return {"modes": self.policies.mode_policies, "roles": roles, **self._files}
 
     def _commits(self) -> Commits:
         return Commits(self.corpus, self.grants.table)

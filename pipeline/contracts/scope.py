@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ...nodes.columns.keys import flat, gathered
 from ...nodes.errors import InputError
 from ...nodes.plugins import NO_PLUGINS, Plugins
+from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.tables import CONTRACTS, REQUESTS
 from ...nodes.walls.clocks import clocks
 from ...nodes.walls.gates import GATES, Gate
@@ -36,6 +37,7 @@ from ..plugins import installed
 from ..reading.access import audience_of, open_run
 from ..requests.commits import Commits
 from ..requests.fields import FIELDS
+from ..requests.known import Known
 from ..requests.narrowing import Fields
 from ..requests.presets import plain_fields
 from ..requests.resolve import resolve_requests
@@ -118,8 +120,8 @@ class ContractResolver:
         commits = Commits(self.corpus, self.grants.table)
         requests, failures = resolve_requests(
             [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults,
-            modes=policies.mode_policies, roles=policies.roles.names, work_trees=self.work_trees,
-            tokenizers=self.tokenizers,
+            known=Known(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers),
+            work_trees=self.work_trees,
         )  # fmt: skip
         if failures.num_rows:
             raise InputError.told(failures["error"][0].as_py())

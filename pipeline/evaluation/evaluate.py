@@ -129,38 +129,43 @@ class Asked:
     seconds_run: float
 
 
-def ask(
-    collections: Sequence[Collection],
-    *,
-    work: Path,
-    semantic: bool,
-    encoder: EncoderChoice | str = NAME,
-    limit: int | None = None,
-    purpose: str | None = None,
-    effort: str | None = None,
-    blocks: Sequence[int] | None = (),
-    run_id: str | None = None,
-    policies: Policies | None = None,
-    plugins: Sequence[str] = (),
-    progress: Callable[[str], None] = lambda _: None,
-) -> Asked:
+@dataclass(frozen=True)
+class Asking:
+    """How collections are indexed and asked.
+
+    `work` is the folder of corpora and runs. `effort` is the `recall_effort` of every request, else that of its purpose.
+    `run_id` is a run of `work` whose tables are taken, in place of asking again.
+    """
+
+    work: Path
+    semantic: bool
+    encoder: EncoderChoice | str = NAME
+    limit: int | None = None
+    purpose: str | None = None
+    effort: str | None = None
+    run_id: str | None = None
+    policies: Policies | None = None
+    plugins: Sequence[str] = ()
+    progress: Callable[[str], None] = lambda _: None
+
+
+def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | None = ()) -> Asked:
     """Index collections and ask their queries in one run, deep enough for rankings and once per budget of blocks.
 
     Args:
-        effort: `recall_effort` of every request; default: that of its purpose.
         blocks: budgets in tokens of which the block is measured, beside that of the purpose; None = no block at all.
-        run_id: a run of `work` whose tables are taken, in place of asking again.
     """
+    work, semantic, effort, progress = how.work, how.semantic, how.effort, how.progress
     work.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     progress(f"indexing {', '.join(one.name for one in collections)}")
-    corpus = index_collections(collections, work, semantic=semantic, encoder_name=encoder)
+    corpus = index_collections(collections, work, semantic=semantic, encoder_name=how.encoder)
     indexed = time.perf_counter()
     lanes = RECALL_LANES if semantic else tuple(lane for lane in RECALL_LANES if lane != "semantic")
-    requests = {c.name: c.requests(purpose=purpose, limit=limit) for c in collections}
+    requests = {c.name: c.requests(purpose=how.purpose, limit=how.limit) for c in collections}
     queries = {name: [request["request_id"] for request in asked] for name, asked in requests.items()}
-    if run_id is not None:
-        run = RunStore(work / "runs", create=False).open(run_id)
+    if how.run_id is not None:
+        run = RunStore(work / "runs", create=False).open(how.run_id)
         budgets = _budgets_of(run, queries)
         return Asked(corpus, run, queries, lanes, budgets, round(indexed - started, 2), 0.0)
     grants = work / "grants.yaml"
@@ -172,10 +177,10 @@ def ask(
         principal=EVALUATION_PRINCIPAL,
         runs=work / "runs",
         grants=grants,
-        policies=policies,
+        policies=how.policies,
         lanes=(*lanes, *other_lanes(effort)),
-        encoder=encoder,
-        plugins=plugins,
+        encoder=how.encoder,
+        plugins=how.plugins,
     )
     efforts = {} if effort is None else {"recall_effort": effort}
     asked_under = {FULL: DEEP}
@@ -266,10 +271,8 @@ def evaluate(
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")
     measure(collections[0].qrels.head(1), collections[0].qrels.assign(score=1.0).head(1), metrics)
-    asked = ask(
-        collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, effort=effort,
-        blocks=blocks, run_id=run_id, policies=policies, plugins=plugins, progress=progress,
-    )  # fmt: skip
+    how = Asking(work, semantic, encoder, limit, purpose, effort, run_id, policies, plugins, progress)
+    asked = ask(collections, how, blocks)
     result = Evaluation(
         asked.run.run_id, asked.seconds_index, asked.seconds_run, dict(asked.run.manifest["statuses"]),
         measures=tuple(metrics), against=against,

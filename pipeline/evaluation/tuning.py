@@ -29,7 +29,7 @@ from ...nodes.errors import InputError
 from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from ..line.encoders.encoder import NAME
 from .collections import Collection
-from .evaluate import Asked, ask
+from .evaluate import Asked, Asking, ask
 from .frozen_terms import DIVERSITY, FrozenTerms, parsed
 from .measuring import frozen
 from .significance import SEED, compared, holm
@@ -229,10 +229,10 @@ def tune(
     """
     for measure in measures:
         parsed(measure)
-    asked = ask(
-        collections, work=work, semantic=semantic, encoder=encoder, limit=limit, purpose=purpose, blocks=None,
-        run_id=run_id, policies=policies, plugins=plugins, progress=progress,
-    )  # fmt: skip
+    how = Asking(
+        work, semantic, encoder, limit, purpose, run_id=run_id, policies=policies, plugins=plugins, progress=progress
+    )
+    asked = ask(collections, how, blocks=None)
     parts = _parts(asked, collections, purpose)
     weights, before, left_out, values = {}, {}, {}, []
     for named in dict.fromkeys(part.purpose for part in parts):

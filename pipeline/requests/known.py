@@ -7,7 +7,7 @@ that means nothing here. Requests on arrival and the changes of a what-if go thr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...nodes.errors import InputError, ModelError
@@ -21,9 +21,9 @@ __all__ = ["Known"]
 class Known:
     """Rows of MODE_POLICIES by mode (empty lets any pass), roles (None lets any pass), and registered tokenizer files."""
 
-    modes: Mapping[str, Mapping[str, Any]]
-    roles: Collection[str] | None
-    tokenizers: Collection[str]
+    modes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    roles: Collection[str] | None = None
+    tokenizers: Collection[str] = ()
 
     def expect(self, columns: Mapping[str, Any], place_of: Callable[[str], str], at: str) -> dict[str, Any]:
         """The columns, a tokenizer file by the name that pins it.

@@ -24,7 +24,6 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError, ScopedRetrievalError
-from ...nodes.scope.mode_choices import policies_by_mode
 from ...nodes.tables import FAILURES, REQUESTS
 from ..redaction.masking import redact_texts
 from .fields import (
@@ -71,6 +70,8 @@ _COMPARED = tuple(
     and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
 )
 """Ids, names and patterns: masks are alike, so masked ones would be the same to every comparison."""
+ANY = Known()
+"""Lets requests name any mode and role, and no tokenizer file."""
 _DEPTH = 8
 """Levels of a row that a message can name: groups in groups, lists of names."""
 
@@ -84,10 +85,8 @@ def resolve_requests(
     defaults: Mapping[str, Any] | None = None,
     preset: Preset | None = None,
     redact: Callable[[str], str] | None = None,
-    modes: pa.Table | None = None,
-    roles: Collection[str] | None = None,
+    known: Known = ANY,
     work_trees: Collection[Path] = (),
-    tokenizers: Collection[str] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
 
@@ -96,10 +95,8 @@ def resolve_requests(
 
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
     (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
-    that imports use. `modes` are the policies whose paths the variables of a request must fill, `roles` the roles that
-    have an overlay; None lets any pass. A request that names a work tree and no mode takes it from the `SHO.json` there,
-    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none. `tokenizers` are the
-    paths of tokenizer files that a request may name (`tokenizers.registered`); no other path is opened.
+    that imports use. `known` says which modes, roles and tokenizer files a request may name. A request that names a work tree and no mode takes it from the `SHO.json` there,
+    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -108,7 +105,6 @@ def resolve_requests(
         raise InputError.described("a principal", "none", "credential", hint="a principal name is required")
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
-    known = Known({} if modes is None else policies_by_mode(modes), roles, tokenizers)
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
     masked = _masked(parsed, redact)
 
