@@ -2,8 +2,9 @@
 
     python tests/bench/context_turns.py [--turns 10000] [--record]
 
-The session is generated: three to five events a turn, a growing log, 200 files edited again and again, memories revoked; it is
-appended 64 events at a time. Times are processor time of one thread, so that other work on the machine does not count; medians of
+The session is generated: four to seven events a turn, a growing log, 200 files edited again and again, memories revoked, a
+snapshot retrieved for each turn, constraints that begin and end; it is appended 64 events at a time. A caller gives the snapshots
+of the last `KEPT` turns before its own and that of its own. Times are processor time of one thread, so that other work on the machine does not count; medians of
 `ROUNDS`. `compacted_…` are the same turns once the lines are Parquet; bytes are those of the folder.
 """
 
@@ -22,11 +23,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from context_session import Session, memory, policy
+from context_session import Session, item, memory, policy, snapshot
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.log import SessionLog
 
 ROUNDS = 15
+KEPT = 20
 RESULTS = Path(__file__).parents[2] / "data" / "results" / "context.jsonl"
 
 
@@ -34,8 +36,15 @@ def session_of(turns: int) -> tuple[list[dict[str, Any]], list[int]]:
     """A session of so many turns, and where in its log each begins."""
     session = Session("Fix the failing tests.")
     session.add("user.constraint", turn=0, text="Do not change the public API.")
-    places = []
+    places: list[int] = []
+    bounds: list[str] = []
     for turn in range(turns):
+        session.add("retrieval.snapshot.created", turn=turn, snapshotId=f"snap-{turn}")
+        if turn % 20 == 3:
+            session.add("user.constraint", turn=turn, text=f"Do not touch src/m{turn % 200}.ts.")
+            bounds.append(session.events[-1]["id"])
+        if turn % 20 == 13 and bounds:
+            session.add("constraint.ended", turn=turn, subject=bounds.pop())
         session.add("tool.intent", turn=turn, tool="run_command", text="run the tests")
         if turn % 3 == 0:
             session.add(
@@ -60,6 +69,17 @@ def session_of(turns: int) -> tuple[list[dict[str, Any]], list[int]]:
     return session.events, places
 
 
+def snapshots(turn: int, kept: int = KEPT) -> list[dict[str, Any]]:
+    """The snapshot of a turn and those of the `kept` turns before it."""
+    return [
+        snapshot(
+            *(item(f"code#{n}", f"src/m{(each + n) % 200}.ts", f"export const m{each} = {n};", line=n) for n in (1, 2, 3)),
+            name=f"snap-{each}", ref=f"{each:04x}",
+        )
+        for each in range(max(turn - kept, 0), turn + 1)
+    ]  # fmt: skip
+
+
 def size(folder: Path, pattern: str) -> int:
     """Bytes of the files of a log."""
     return sum(file.stat().st_size for file in folder.glob(pattern))
@@ -73,7 +93,7 @@ def measured(turns: int) -> dict[str, Any]:
     given: dict[str, Any] = {"memories": memories, "budget": {"maxTokens": 4000}}
     rows = [{"asOfSeq": place, "turnId": str(n)} for n, place in enumerate(places)]
     start = time.process_time()
-    found = made.project_turns(turns=rows, events=log, **given)
+    found = made.project_turns(turns=rows, events=log, snapshots=snapshots(turns - 1, turns), **given)
     whole = time.process_time() - start
     decisions = found.tables["context_decisions"].num_rows
     early = min(100, turns - 1)
@@ -81,11 +101,12 @@ def measured(turns: int) -> dict[str, Any]:
     def alone(log: SessionLog) -> dict[int, float]:
         """Milliseconds of an early turn and of the last one, each read from the log on its own."""
         found: dict[int, list[float]] = {early: [], turns - 1: []}
+        shown = {turn: snapshots(turn) for turn in found}
         for _ in range(ROUNDS):
             for turn, times in found.items():
                 begun = time.process_time()
                 view = log.view(places[turn])
-                made.project_turns(turns=[rows[turn]], events=view.tables, facts=view.facts, **given)
+                made.project_turns(turns=[rows[turn]], events=view, snapshots=shown[turn], **given)
                 times.append(time.process_time() - begun)
         return {turn: statistics.median(times) * 1000 for turn, times in found.items()}
 
