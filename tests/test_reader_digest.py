@@ -23,6 +23,7 @@ def test_another_version_of_what_decides_rows_or_vectors_is_another_digest(monke
     ("nodes/tables.py", True, True),
     ("nodes/text/text_analysis.py", True, True),
     ("pipeline/sources/files.py", True, True),
+    ("data/grammars/go.scm", True, True),
     ("pipeline/redaction/rules.py", True, True),
     ("pipeline/indexing/importing.py", True, True),
     ("pipeline/line/encoders/encoder.py", False, True),
@@ -32,7 +33,7 @@ def test_a_change_of_what_decides_rows_or_vectors_is_another_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, rows: bool, vectors: bool
 ):
     root = Path(reader_module.__file__).parents[2]
-    for name in ("nodes", "pipeline"):
+    for name in ("nodes", "pipeline", "data/grammars"):
         shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(reader_module.resources, "files", lambda package: tmp_path.joinpath(*package.split(".")[1:]))
     before = [reader_digest.__wrapped__(vectors=told) for told in (False, True)]

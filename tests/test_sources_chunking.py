@@ -22,6 +22,10 @@ PATHS = [
     "a.yaml",
     "Makefile",
     "a.go",
+    "a.rs",
+    "a.rb",
+    "a.h",
+    "a.lua",
     "no_extension",
 ]
 

@@ -1,7 +1,6 @@
 """Code by definition: functions, classes, methods and, in JavaScript and TypeScript, `describe` and `it` blocks.
 
-Gives: `outline_code`, `(Lines, splitter) -> Outline` for Python, JavaScript, TypeScript and TSX, and `outline_plain_code`
-for every other language (line windows, names by pattern). `section` is the qualified name (`Context.invoke`,
+Gives: `outline_code`, `(Lines, splitter) -> Outline` for the languages of `grammars`, and `outline_plain_code` for every other one (line windows, names by pattern). `section` is the qualified name (`Context.invoke`,
 `suite > test`), None at module level.
 
 Note: `describe("createSession")` defines no `createSession`; a test block is known by its
@@ -14,10 +13,10 @@ that does not parse still gives segments.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tree_sitter import Node, Query, QueryCursor
+from tree_sitter import Node
 
 from .grammars import grammar
 from .lines import LINE_CHARACTERS, TINY_BYTES, Lines, Outline, Segment
@@ -31,7 +30,12 @@ _NAME_CHARACTERS = 120
 _TESTERS = frozenset([b"describe", b"it", b"test", b"suite", b"context", b"bench"])
 _SELF = frozenset([b"self", b"cls", b"this"])
 _COMMENT = re.compile(rb"\s*(?:#|//|/\*|\*)")
-_OUTER = frozenset(["decorated_definition", "export_statement", "lexical_declaration", "variable_declaration"])
+_OUTER = frozenset(
+    ["decorated_definition", "export_statement", "lexical_declaration", "template_declaration", "variable_declaration"]
+)
+_PATHS = frozenset(["qualified_identifier", "scope_resolution", "user_type"])
+"""Names of several parts: `Cart::add` of C++, `Shop::Cart` of Ruby, `Shop.Cart` of Swift. All become `Cart.add`."""
+_PATH_SEPARATOR = re.compile(r"\s*(?:::|\.)\s*")
 _PLAIN_DEFINITION = re.compile(
     r"(?<![\w.])(?:func(?:tion)?|fn|def|class|struct|interface|enum|trait|type|module|namespace|object|record|protocol|message)"
     r"\s+(?:\([^()]*\)\s*)?([A-Za-z_][\w$]*)"
@@ -66,6 +70,8 @@ class _Definition:
     end: int
     name_line: int
     bytes: tuple[int, int]
+    owner: str
+    """What it belongs to, where that is written in its name or before it, and not around it."""
     qualified: str = ""
     children: list[_Definition] = field(default_factory=list)
 
@@ -78,14 +84,22 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
     root = rules.tree(data)
     if root is None:
         return outline_plain_code(lines)
-    definitions, symbols = _definitions(rules.definitions, root, data)
-    segments = _Layout(lines).of(definitions)
-    calls = []
-    for node in QueryCursor(rules.references).captures(root).get("name", ()):
+    defined, referred = [], []
+    for captures in rules.matches(root):
+        if "reference" in captures:
+            referred += captures["reference"]
+        else:
+            defined.append(captures)
+    definitions, symbols = _definitions(defined, data)
+    names = [captures["name"][0] for captures in defined]
+    starts, ends = {name.start_byte for name in names}, {name.end_byte for name in names}
+    calls = {}
+    for node in referred:
         name = data[node.start_byte : node.end_byte]
-        if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF:
-            calls.append((node.start_point.row, name.decode("utf-8", "replace")))
-    return Outline(segments, sorted(symbols), sorted(calls))
+        of_definition = node.start_byte in starts or node.end_byte in ends
+        if 0 < len(name) <= _NAME_CHARACTERS and name not in _SELF and not of_definition:
+            calls[node.start_byte] = (node.start_point.row, name.decode("utf-8", "replace"))
+    return Outline(_Layout(lines).of(definitions), sorted(symbols), sorted(calls.values()))
 
 
 def outline_plain_code(lines: Lines) -> Outline:
@@ -104,12 +118,18 @@ def outline_plain_code(lines: Lines) -> Outline:
     return outline
 
 
-def _definitions(query: Query, root: Node, data: bytes) -> tuple[list[_Definition], list[tuple[int, str]]]:
+def _definitions(
+    matches: Sequence[Mapping[str, list[Node]]], data: bytes
+) -> tuple[list[_Definition], list[tuple[int, str]]]:
     found: dict[tuple[int, int], _Definition] = {}
     constants: list[tuple[int, int, str]] = []
-    for _, captures in QueryCursor(query).matches(root):
+    for captures in matches:
         name_node = captures["name"][0]
         name = data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace")
+        owner = ""
+        if name_node.type in _PATHS:
+            *parts, name = _PATH_SEPARATOR.split(name)
+            owner = ".".join(parts)
         if "constant" in captures:
             constants.append((name_node.start_byte, name_node.start_point.row, name))
             continue
@@ -119,6 +139,8 @@ def _definitions(query: Query, root: Node, data: bytes) -> tuple[list[_Definitio
             if data[tester.start_byte : tester.end_byte].split(b".", 1)[0] not in _TESTERS:
                 continue
             name = " ".join(name.strip("\"'`").split())
+        if around := captures.get("owner"):
+            owner = data[around[0].start_byte : around[0].end_byte].decode("utf-8", "replace")
         node = captures[kind][0]
         span = (node.start_byte, node.end_byte)
         outer = node
@@ -126,7 +148,7 @@ def _definitions(query: Query, root: Node, data: bytes) -> tuple[list[_Definitio
             outer = outer.parent
         start, end = outer.start_point.row, outer.end_point.row + (outer.end_point.column > 0)
         found[span] = _Definition(
-            kind, name[:_NAME_CHARACTERS], start, max(end, start + 1), name_node.start_point.row, span
+            kind, name[:_NAME_CHARACTERS], start, max(end, start + 1), name_node.start_point.row, span, owner
         )
     ordered = sorted(found.values(), key=lambda d: (d.bytes[0], -d.bytes[1]))
     top: list[_Definition] = []
@@ -140,10 +162,11 @@ def _definitions(query: Query, root: Node, data: bytes) -> tuple[list[_Definitio
         open_.append(definition)
     symbols: list[tuple[int, str]] = []
     for definition in ordered:
-        names = dict.fromkeys((definition.qualified, definition.name))
-        symbols.extend(
-            (definition.name_line, name) for name in names if definition.kind != "test" or len(name.split()) > 1
-        )
+        if definition.kind == "test":
+            names = [name for name in (definition.qualified, definition.name) if len(name.split()) > 1]
+        else:
+            names = [definition.qualified, _owned(definition), definition.name]
+        symbols.extend((definition.name_line, name) for name in dict.fromkeys(names))
     for byte, line, name in constants:
         owner = next((d for d in reversed(ordered) if d.bytes[0] <= byte < d.bytes[1]), None)
         if owner is not None and owner.name == name and owner.name_line == line:
@@ -152,11 +175,15 @@ def _definitions(query: Query, root: Node, data: bytes) -> tuple[list[_Definitio
     return top, symbols
 
 
+def _owned(definition: _Definition) -> str:
+    return f"{definition.owner}.{definition.name}"[-300:] if definition.owner else definition.name
+
+
 def _qualified(parent: _Definition | None, definition: _Definition) -> str:
     if parent is None:
-        return definition.name
+        return _owned(definition)
     separator = " > " if definition.kind == "test" else "."
-    return f"{parent.qualified}{separator}{definition.name}"[-300:]
+    return f"{parent.qualified}{separator}{_owned(definition)}"[-300:]
 
 
 class _Layout:

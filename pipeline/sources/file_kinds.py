@@ -82,6 +82,8 @@ _LANGUAGES = {
     "perl": "pl pm",
 }
 _BY_EXTENSION = {extension: language for language, names in _LANGUAGES.items() for extension in names.split()}
+_SPLITTERS = {"h": "cpp"}
+"""Extensions that are cut by another grammar than that of their language: headers of C++ have that of C, and the one of C++ reads both."""
 _CODE_NAMES = {"makefile": "make", "dockerfile": "docker", "rakefile": "ruby", "gemfile": "ruby", "justfile": "make"}
 _MARKDOWN = frozenset(["md", "markdown", "mdx", "mkd"])
 _PROSE = frozenset(["txt", "text", "adoc", "asciidoc", "org", "tex"])
@@ -186,7 +188,8 @@ def _file_kind(path: str, reader: SourceReader | None) -> FileKind:
         if stem.startswith("requirements") and extension == "txt":
             return FileKind("lines", "ini", "code", "code", "workspace", generated, text_by_name, "config")
         return document("lines", None)
-    splitter = reader.name if reader else language if language in SPLITTERS else "lines"
+    of_grammar = _SPLITTERS.get(extension, language)
+    splitter = reader.name if reader else of_grammar if of_grammar in SPLITTERS else "lines"
     language = "typescript" if language == "tsx" else language
     of_code = _document_type(tuple(folders), path.rpartition("/")[2], language)
     return FileKind(splitter, language, "code", "code", "workspace", generated, text_by_name, of_code)

@@ -1,7 +1,8 @@
-"""The tree-sitter grammars in use, with the queries for definitions, constants and references.
+"""The tree-sitter grammars in use, with their queries for definitions, constants and references.
 
-Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. `_GRAMMARS` is the one list of them. Every grammar comes in the wheel of its language; nothing is
-fetched.
+Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. `_GRAMMARS` is the one list of them. Every grammar comes in the wheel of
+its language; nothing is fetched. The queries are in `data/grammars`: the `tags.scm` of the wheels are made for jumping to a name, and
+lack what cutting needs (whole functions in C and C++, constructors in Java, structs in C#, all of Kotlin).
 
 Note: repairing text that is not of the language takes time that grows with the square of
 its length, in the parser and in queries over the broken part. The limits here count steps, not seconds, so that the same
@@ -12,32 +13,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
+from importlib import import_module, resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
-__all__ = ["SPLITTERS", "WHEELS", "Grammar", "grammar"]
+__all__ = ["QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
 
+QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "grammars"
+"""The folder of the queries."""
 _FREE_STEPS = 400
 _BYTES_A_STEP = 40
 _READ_BYTES = 1 << 16
 """The parser reports about every 240 bytes of ordinary code; a tenth of that is far from code."""
+_MOST_BYTES = {"kotlin": 48_000}
+"""Splitters whose grammar repairs text in time that grows with its square without reporting more steps; longer files are not parsed."""
+_DEPTH = 500
+"""No pattern begins deeper in a tree: queries look back at everything around a node. Code lies far above."""
 _RUBBLE = 2_000
 """A broken part of more nodes than this is not code of the language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A parser and its queries. Definition patterns capture `@class`, `@function` or `@test`, and `@name`."""
+    """A parser and its query. A pattern captures a definition (`@class`, `@function`, `@constant`, or `@test` with its `@tester`), its
+    `@name` and its `@owner` where that is no definition around it; or the names that it refers to, `@reference`.
+    """
 
     parser: Parser
-    definitions: Query
-    references: Query
+    query: Query
+    most_bytes: int | None = None
 
     def tree(self, data: bytes) -> Node | None:
         """The root of the syntax tree; None where the text is too far from the language to be worth the time."""
+        if self.most_bytes is not None and len(data) > self.most_bytes:
+            return None
         left = _FREE_STEPS + len(data) // _BYTES_A_STEP
 
         def stop(_offset: int, _broken: bool) -> bool:
@@ -52,92 +63,32 @@ class Grammar:
             return None
         return None if _is_rubble(root) else root
 
+    def matches(self, root: Node) -> list[dict[str, list[Node]]]:
+        """The captures of each match of the query, in the order of the text."""
+        from tree_sitter import QueryCursor
 
-_PYTHON_DEFINITIONS = """
-(class_definition name: (identifier) @name) @class
-(function_definition name: (identifier) @name) @function
-(module (expression_statement (assignment left: (identifier) @name) @constant))
-(class_definition body: (block (expression_statement (assignment left: (identifier) @name) @constant)))
-"""
-_PYTHON_REFERENCES = """
-(call function: (identifier) @name)
-(call function: (attribute attribute: (identifier) @name))
-(decorator (identifier) @name)
-(decorator (attribute attribute: (identifier) @name))
-(class_definition superclasses: (argument_list (identifier) @name))
-(class_definition superclasses: (argument_list (attribute attribute: (identifier) @name)))
-(import_from_statement name: (dotted_name (identifier) @name))
-(import_from_statement name: (aliased_import name: (dotted_name (identifier) @name)))
-(type (identifier) @name)
-(argument_list (identifier) @name)
-(except_clause (identifier) @name)
-(raise_statement (identifier) @name)
-"""
-_JS_DEFINITIONS = """
-(function_declaration name: (identifier) @name) @function
-(generator_function_declaration name: (identifier) @name) @function
-(class_declaration name: (_) @name) @class
-(method_definition name: (_) @name) @function
-(variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression) (generator_function)]) @function
-(variable_declarator name: (identifier) @name value: (class)) @class
-(assignment_expression left: (member_expression property: (property_identifier) @name)
-    right: [(arrow_function) (function_expression)]) @function
-(program (lexical_declaration (variable_declarator name: (identifier) @name) @constant))
-(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @constant)))
-(call_expression function: [(identifier) (member_expression object: (identifier))] @tester
-    arguments: (arguments . (string) @name . [(arrow_function) (function_expression)])) @test
-"""
-_JS_ONLY = "(field_definition property: (property_identifier) @name value: (arrow_function)) @function\n"
-_TS_ONLY = """
-(public_field_definition name: (property_identifier) @name value: (arrow_function)) @function
-(abstract_class_declaration name: (type_identifier) @name) @class
-(interface_declaration name: (type_identifier) @name) @class
-(type_alias_declaration name: (type_identifier) @name) @class
-(enum_declaration name: (identifier) @name) @class
-(internal_module name: (_) @name) @class
-(function_signature name: (identifier) @name) @function
-"""
-_JS_REFERENCES = """
-(call_expression function: (identifier) @name)
-(call_expression function: (member_expression property: (property_identifier) @name))
-(new_expression constructor: (identifier) @name)
-(new_expression constructor: (member_expression property: (property_identifier) @name))
-(import_specifier name: (identifier) @name)
-(import_clause (identifier) @name)
-(class_heritage (identifier) @name)
-(arguments (identifier) @name)
-"""
-_TS_REFERENCES = """
-(extends_clause value: (identifier) @name)
-(type_annotation (type_identifier) @name)
-(type_arguments (type_identifier) @name)
-(generic_type name: (type_identifier) @name)
-(union_type (type_identifier) @name)
-(extends_type_clause (type_identifier) @name)
-(implements_clause (type_identifier) @name)
-"""
-_JSX_REFERENCES = """
-(jsx_opening_element name: (identifier) @name)
-(jsx_self_closing_element name: (identifier) @name)
-"""
-_TS_FULL_REFERENCES = _JS_REFERENCES.replace("(class_heritage (identifier) @name)\n", "") + _TS_REFERENCES
+        cursor = QueryCursor(self.query)
+        cursor.set_max_start_depth(_DEPTH)
+        return [captures for _, captures in cursor.matches(root)]
+
 
 _GRAMMARS = {
-    "python": ("tree_sitter_python", "language", _PYTHON_DEFINITIONS, _PYTHON_REFERENCES),
-    "javascript": (
-        "tree_sitter_javascript",
-        "language",
-        _JS_DEFINITIONS + _JS_ONLY,
-        _JS_REFERENCES + _JSX_REFERENCES,
-    ),
-    "typescript": ("tree_sitter_typescript", "language_typescript", _JS_DEFINITIONS + _TS_ONLY, _TS_FULL_REFERENCES),
-    "tsx": (
-        "tree_sitter_typescript",
-        "language_tsx",
-        _JS_DEFINITIONS + _TS_ONLY,
-        _TS_FULL_REFERENCES + _JSX_REFERENCES,
-    ),
+    "c": ("tree_sitter_c", "language", ("c",)),
+    "cpp": ("tree_sitter_cpp", "language", ("c", "cpp")),
+    "csharp": ("tree_sitter_c_sharp", "language", ("csharp",)),
+    "go": ("tree_sitter_go", "language", ("go",)),
+    "java": ("tree_sitter_java", "language", ("java",)),
+    "javascript": ("tree_sitter_javascript", "language", ("ecmascript", "javascript", "jsx")),
+    "kotlin": ("tree_sitter_kotlin", "language", ("kotlin",)),
+    "php": ("tree_sitter_php", "language_php", ("php",)),
+    "python": ("tree_sitter_python", "language", ("python",)),
+    "ruby": ("tree_sitter_ruby", "language", ("ruby",)),
+    "rust": ("tree_sitter_rust", "language", ("rust",)),
+    "swift": ("tree_sitter_swift", "language", ("swift",)),
+    "tsx": ("tree_sitter_typescript", "language_tsx", ("ecmascript", "typescript", "jsx")),
+    "typescript": ("tree_sitter_typescript", "language_typescript", ("ecmascript", "typescript")),
 }
+"""By splitter: the module of its wheel, the function that gives the language, and the files of its query in `data/grammars`."""
 SPLITTERS = frozenset(_GRAMMARS)
 """The languages that are cut by a grammar."""
 WHEELS = tuple(sorted({module.replace("_", "-") for module, *_ in _GRAMMARS.values()}))
@@ -149,9 +100,10 @@ def grammar(splitter: str) -> Grammar:
     """The grammar of a splitter, one of `SPLITTERS`."""
     from tree_sitter import Language, Parser, Query  # only where a file is cut: an `ask` loads no parser
 
-    module, function, definitions, references = _GRAMMARS[splitter]
+    module, function, names = _GRAMMARS[splitter]
     language = Language(getattr(import_module(module), function)())
-    return Grammar(Parser(language), Query(language, definitions), Query(language, references))
+    source = "\n".join(QUERIES.joinpath(f"{name}.scm").read_text(encoding="utf-8") for name in names)
+    return Grammar(Parser(language), Query(language, source), _MOST_BYTES.get(splitter))
 
 
 def _is_rubble(root: Node) -> bool:

@@ -25,7 +25,7 @@ _LIBRARIES = ("PyYAML", "markdown-it-py", "tree-sitter", *WHEELS)
 
 @lru_cache(maxsize=2)
 def reader_digest(*, vectors: bool = False) -> str:
-    """SHA-256 over the sources of readers, redaction, tables and identity, and the versions of what they call.
+    """SHA-256 over the sources and queries of readers, redaction, tables and identity, and the versions of what they call.
 
     Python's own version counts: its `re` and Unicode tables decide where words and lines end. With `vectors`, so do the
     encoders.
@@ -36,6 +36,7 @@ def reader_digest(*, vectors: bool = False) -> str:
         for name in (*_FOLDERS, *([_VECTORS] if vectors else ()))
         for pair in sources_below(resources.files(f"{package}.{name}"), name)
     )
+    read |= {file.name: file for file in resources.files(f"{package}.data").joinpath("grammars").iterdir()}
     read["pipeline.indexing.importing"] = resources.files(f"{package}.pipeline.indexing") / "importing.py"
     digests = sorted(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in read.items())
     versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _LIBRARIES)]

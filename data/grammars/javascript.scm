@@ -1,0 +1,3 @@
+(field_definition property: (property_identifier) @name value: (arrow_function)) @function
+
+(class_heritage (identifier) @reference)

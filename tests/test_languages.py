@@ -1,0 +1,265 @@
+"""What is cut, defined and referred to in a file of every language with a grammar: one small program each."""
+
+from __future__ import annotations
+
+import pytest
+from scoped_retrieval.pipeline.sources.code import outline_code
+from scoped_retrieval.pipeline.sources.file_kinds import file_kind
+from scoped_retrieval.pipeline.sources.grammars import QUERIES, SPLITTERS, grammar
+from scoped_retrieval.pipeline.sources.lines import Lines
+
+PROGRAMS = {
+    "c": (
+        "cart.c",
+        """
+#include "cart.h"
+#define MAX_ITEMS 32
+#define AREA(w, h) ((w) * (h))
+enum color { RED, GREEN };
+typedef struct { int x; } Point;
+struct cart { item_t *items; };
+typedef unsigned int count_t;
+static item_t **find(struct cart *c, int id) { return lookup(c->items, id); }
+int cart_add(struct cart *c, item_t *i);
+int cart_add(struct cart *c, item_t *i) { return c->check(i); }
+""",
+        "AREA GREEN MAX_ITEMS Point RED cart cart_add color color.GREEN color.RED count_t find",
+        "cart check item_t lookup",
+    ),
+    "cpp": (
+        "cart.cpp",
+        """
+namespace shop {
+template <typename T>
+class Cart : public Base<T> {
+ public:
+  Cart(int a);
+  ~Cart();
+  int add(Item& i) const { return i.check(); }
+  bool operator==(const Cart& o) const;
+};
+Foo& Cart::get(int x) { return std::move(find<Foo>(x)); }
+shop::Cart::Cart(int a) : Base(a) {}
+using Items = std::vector<Item>;
+}
+""",
+        "Cart Cart.Cart Cart.add Cart.get Cart.operator== Cart.~Cart Items add get operator== shop.Cart.Cart ~Cart",
+        "Base Cart Foo Item T check find move vector",
+    ),
+    "csharp": (
+        "Cart.cs",
+        """
+using System.Text;
+namespace Acme.Shop;
+[Serializable]
+public class Cart<T> : Base<T>, ICart where T : Item
+{
+    const int Max = 3;
+    public int Size { get; set; }
+    public Cart(int a) : base(a) { }
+    public Task<Order> Add(Item? item) { item.Check(); return new Order(Make<Order>(item)); }
+}
+public record Line(int Number);
+enum Color { Red }
+""",
+        "Add Cart Cart.Add Cart.Cart Cart.Max Cart.Size Color Color.Red Line Max Red Size",
+        "Base Check ICart Item Make Order Serializable T Task",
+    ),
+    "go": (
+        "cart.go",
+        """
+package shop
+
+const Max = 3
+
+var ErrFull = errors.New("full")
+
+// Cart holds items.
+type Cart[T any] struct{ items []Item }
+
+type Store interface {
+	Load(id int) (*Cart, error)
+}
+
+func (c *Cart[T]) Add(i Item) *Order { c.check(i); return &Order{} }
+func (s Shop) Close() {}
+func New() *Cart { return make() }
+""",
+        "Add Cart Cart.Add Close ErrFull Load Max New Shop.Close Store Store.Load",
+        "Cart Item New Order Shop T any check error int make",
+    ),
+    "java": (
+        "Cart.java",
+        """
+package acme.shop;
+import acme.base.Base;
+@Deprecated
+public class Cart<T> extends Base<T> implements Store {
+    static final int MAX = 3;
+    public Cart(int a) { super(a); }
+    @Override public Order add(Item i) { i.check(); return Order.of(this::go); }
+    enum Color { RED }
+}
+record Line(int number) { }
+interface Store { void load(); }
+""",
+        "Cart Cart.Cart Cart.Color Cart.Color.RED Cart.MAX Cart.add Color Line MAX RED Store Store.load add load",
+        "Base Deprecated Item Order Override Store T check go of",
+    ),
+    "kotlin": (
+        "Cart.kt",
+        """
+package acme.shop
+import acme.base.Base
+const val MAX = 3
+typealias Items = List<Item>
+class Cart(val a: Int) : Base(a), Store {
+    val size: Int = 3
+    fun add(item: Item?): Order {
+        item.check()
+        return make(item)
+    }
+    enum class Color { RED }
+}
+object Single : Store
+fun String.shout(): String = uppercase()
+""",
+        "Cart Cart.Color Cart.Color.RED Cart.add Cart.size Color Items MAX RED Single add shout size",
+        "Base Int Item List Order Store String check make uppercase",
+    ),
+    "php": (
+        "Cart.php",
+        """<?php
+namespace Acme\\Shop;
+use Acme\\Base;
+#[Attr]
+final class Cart extends Base implements Store {
+    use Countable;
+    const MAX = 3;
+    private ?Item $item = null;
+    public function add(Item $i): Order { $i->check(); $i?->go(); return new Order(Line::of(self::MAX)); }
+}
+enum Color: string { case Red = 'r'; }
+function total() { return sum(); }
+""",
+        "Cart Cart.MAX Cart.add Cart.item Color Color.Red MAX Red add item total",
+        "Attr Base Countable Item Line Order Store check go of sum",
+    ),
+    "ruby": (
+        "cart.rb",
+        """
+module Shop
+  MAX = 3
+  class Web::Cart < Base
+    include Countable
+    def add(i) = i.check(1)
+    def self.of
+      Line.make
+    end
+  end
+end
+describe "a cart" do
+  it("adds one") { total }
+end
+each("not a test") { x }
+""",
+        "MAX Shop Shop.MAX Shop.Web.Cart Shop.Web.Cart.add Shop.Web.Cart.of Web.Cart Cart add of|a cart|a cart > adds one|adds one",
+        "Base Countable Line check describe each include it make",
+    ),
+    "rust": (
+        "cart.rs",
+        """
+use std::io::{self, Read as R, Write};
+pub const MAX: u32 = 3;
+#[derive(Debug)]
+pub struct Cart<T> { x: Vec<T> }
+impl<T: Base> fmt::Display for Cart<T> {
+    fn add(&self) -> Result<T, Error> { self.x.push(1); line::of::<T>(2); vec![1] }
+}
+impl Store for &Shop { fn load(&self) {} }
+trait Store { fn load(&self); }
+enum Color { Red }
+macro_rules! total { () => {} }
+mod tests { fn adds() {} }
+""",
+        "Cart Cart.add Color Color.Red MAX Red Shop Shop.load Store Store.load add adds load tests tests.adds total",
+        "Base Display Error Read Result Store T Vec Write of push vec",
+    ),
+    "swift": (
+        "Cart.swift",
+        """
+import Foundation
+typealias Items = [Item]
+let max = 3
+open class Cart: Base, Store {
+    static let size = make()
+    init(a: Int) { check(a) }
+    func add<T: Line>(_ item: T?) -> Order { item.check() }
+    enum Color { case red, green }
+}
+extension Shop.Cart: Countable { func total() {} }
+protocol Store { func load() }
+""",
+        "Cart Cart.Color Cart.Color.green Cart.Color.red Cart.add Cart.init Cart.size Color Items Shop.Cart Shop.Cart.total "
+        "Store Store.load add green init load max red size total",
+        "Base Countable Int Item Line Order Store T check make",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_what_a_program_defines_and_what_it_refers_to(language: str) -> None:
+    path, text, defined, referred = PROGRAMS[language]
+    splitter = file_kind(path).splitter
+    assert splitter == language
+    outline = outline_code(Lines(text.encode()), splitter)
+    words, _, titles = defined.partition("|")
+    expected = {*words.split(), *(title for title in titles.split("|") if title)}
+    assert {name for _, name in outline.symbols} == expected
+    assert {name for _, name in outline.calls} == set(referred.split())
+    lines = text.split("\n")
+    assert all(name.rpartition(" > ")[2].rpartition(".")[2] in lines[at] for at, name in outline.symbols)
+
+
+def test_a_header_has_the_language_of_c_and_is_cut_as_one_of_cpp() -> None:
+    kind = file_kind("include/cart.h")
+    assert (kind.language, kind.splitter) == ("c", "cpp")
+    outline = outline_code(
+        Lines(b"template <class T> class Cart {\n  T* find(int id);\n};\nstruct plain { int x; };\n"), kind.splitter
+    )
+    assert {name for _, name in outline.symbols} == {"Cart", "Cart.find", "find", "plain"}
+
+
+def test_a_method_is_known_by_the_type_that_it_is_written_for() -> None:
+    long = "\n".join(f"    step({n})" for n in range(40))
+    text = f"package shop\n\nfunc (c *Cart) Add() {{\n{long}\n}}\n\nfunc (c *Cart) Drop() {{\n{long}\n}}\n"
+    segments = outline_code(Lines(text.encode()), "go").segments
+    assert [segment.section for segment in segments if segment.section] == ["Cart.Add", "Cart.Drop"]
+
+
+def test_a_tree_of_any_depth_is_searched_down_to_a_limit() -> None:
+    rules = grammar("ruby")
+    root = rules.tree(b"a::" * 4_000)
+    assert root is not None
+    assert 0 < len(rules.matches(root)) < 1_000, "the time of a query grows with the square of the depth"
+
+
+def test_a_long_file_of_a_grammar_that_repairs_slowly_is_cut_by_line_windows() -> None:
+    text = "fun add() = 1\n" * 4_000
+    assert grammar("kotlin").tree(text.encode()) is None
+    assert grammar("kotlin").tree(text[:40_000].encode()) is not None
+
+
+@pytest.mark.parametrize("splitter", sorted(SPLITTERS))
+@pytest.mark.parametrize("text", ["", "\0", "(" * 5_000, "{ class fn def func " * 300, "<?php <<<A\n", "\ufeff#if 1\n"])
+def test_no_text_is_too_odd_for_a_grammar(splitter: str, text: str) -> None:
+    lines = Lines(text.encode() or b"\n")
+    outline = outline_code(lines, splitter)
+    assert all(0 <= segment.start < segment.end <= lines.count for segment in outline.segments)
+
+
+def test_every_query_is_one_of_a_grammar_and_is_packaged() -> None:
+    for splitter in SPLITTERS:
+        assert grammar(splitter).query.pattern_count
+    named = {file.name.removesuffix(".scm") for file in QUERIES.iterdir()}
+    assert named >= SPLITTERS - {"tsx"}
