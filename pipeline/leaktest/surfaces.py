@@ -63,7 +63,7 @@ ECHOES = frozenset({"recall xray", "report", "xray text", "xray", "tables", "sco
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
 """Tables made from admissible rows alone."""
 
-_RUN_ID = re.compile(r"\brun-[0-9a-z]{18}\b")
+_RUN_ID = re.compile(r"run-(?<=\brun-)[0-9a-z]{18}\b")  # text that leads is found faster than a boundary
 UNKNOWN_ID = "0" * 26
 """An evidence id that no row has."""
 
@@ -76,7 +76,7 @@ def surfaces_of(
         role = tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None
         answer = replace(retrieval_of(tables), max_age_days=max_age_days(role))
         rows = {name: tables[name].to_pylist() for name in xray.TABLES_READ}
-        beside = {*report.TABLES_READ, *recall_xray.TABLES_READ}
+        beside = {*report.TABLES_READ, *recall_xray.TABLES_READ} - {*rows}
         reported = rows | {name: tables[name].to_pylist() for name in sorted(beside)}
         found = _answered(answer) | {
             "xray text": xray.render_text(rows, audit=False),
