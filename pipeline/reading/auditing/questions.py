@@ -14,6 +14,7 @@ from ....nodes.errors import InputError
 
 if TYPE_CHECKING:
     from ...config.settings import Settings
+    from ...requests.known import Known
     from .difference import SnapshotsDiff
     from .ranking import Reranking
     from .reproduce import Reproduction
@@ -29,7 +30,7 @@ class Questions:
     corpus: Any
     principal: str
     _watched: Any
-    _files: Mapping[str, Any]
+    _known: Known
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
         """What a snapshot, or every request of a run, would show under other weights, budgets, merge policy or role.
@@ -99,4 +100,4 @@ class Questions:
         for kind, place in places.items():
             if place is None:
                 raise InputError.described(f"a {kind} folder or file", "none", kind)
-        return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._files["tokenizers"])})
+        return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._known.tokenizers)})
