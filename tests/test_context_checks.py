@@ -321,6 +321,60 @@ def test_a_verification_without_a_command_that_names_a_part_passes_that_part_alo
 
 
 @pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ({"name": "lint"}, "lint"),
+        ({"check": "eslint"}, "eslint"),
+        ({"path": "tests/b.py"}, "tests/b.py"),
+        ({"scope": "tests/b.py"}, "tests/b.py"),
+        ({"target": "unit"}, "unit"),
+        ({"suite": {"name": "unit"}}, "unit"),
+        ({"files": ["tests/b.py", {"path": "tests/c.py"}]}, "tests/b.py tests/c.py"),
+        ({"name": "Unit tests", "path": "web"}, "unit tests web"),
+        ({"tool": "pytest", "path": "tests/b.py"}, "pytest"),
+        ({"tool": "pytest", "name": "test_b"}, "pytest"),
+        ({"command": "pytest", "name": "tests/b.py::test_b"}, "pytest"),
+        ({"command": "pytest tests", "files": ["tests/b.py"]}, "pytest tests"),
+    ],
+)
+def test_fields_of_a_verification_that_name_a_part_or_a_check_narrow_what_it_ends(says: dict[str, Any], told: str):
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest")
+    session.add("verification.finished", turn=2, passed=True, **says)
+    state = projected(session).state
+    assert (state["failure"], state["verification"]) == ("a.py:3 boom", f"{told}: passed")
+    session = Session()
+    session.add("verification.finished", turn=1, status="failed", **says)
+    assert projected(session).state["verification"] == f"{told}: failed"
+    session.add("verification.finished", turn=2, passed=True, name="another part")
+    assert projected(session).state["failure"]
+    session.add("verification.finished", turn=3, status="passed", **says)
+    assert projected(session).state["failure"] is None, "what failed under the same name"
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        {}, {"name": "tests"}, {"name": "pytest"}, {"check": "All checks"}, {"scope": "full"}, {"path": "."}, {"path": "/work/app", "root": "/work/app"},
+        {"files": 12}, {"files": []}, {"tests": {"passed": 3}}, {"suite": "*"}, {"command": "pytest", "name": "unit tests"}, {"command": "pytest", "path": "tests"},
+    ],
+)  # fmt: skip
+def test_fields_of_a_verification_that_name_all_that_there_is_narrow_nothing(says: dict[str, Any]):
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest")
+    session.add("verification.finished", turn=2, passed=True, **says)
+    assert projected(session).state["failure"] is None
+
+
+def test_a_verification_of_a_file_by_a_known_program_ends_the_failure_of_that_file():
+    for root, path in (("", "tests/b.py"), ("/app", "/app/tests/b.py")):
+        session = Session()
+        session.failing("b.py:3 boom", command="pytest tests/b.py", root=root, cwd=root)
+        session.add("verification.finished", turn=2, passed=True, tool="pytest", path=path, root=root, cwd=root)
+        assert projected(session).state["failure"] is None
+
+
+@pytest.mark.parametrize(
     ("failing", "passing", "ends"),
     [
         ("pytest", "pytest", True),

@@ -27,6 +27,7 @@ from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcomes import checked, stopped
 from .permissions import ABOUT_PERMISSIONS, action_of, grants
+from .verified_parts import named
 
 __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "recalled_row", "sight_of"]
 
@@ -101,6 +102,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
             summary = summary or (_first(text) if len(text) > 240 else None)
     if kind == "search.result" and summary is None:
         summary = _found(payload)
+    if kind == "verification.finished" and not (summary or text or command):
+        summary = str(named(payload, root)) or None
     if kind == "plan.updated":
         excerpt = payload.text("interpretation")
     visible_excerpt = payload.text("visibleExcerpt", "visible_excerpt")

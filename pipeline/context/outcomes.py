@@ -17,6 +17,7 @@ from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
 from .observations import report_passed
 from .summaries import summary_of
+from .verified_parts import Part, named, narrowed, spoken_of
 
 __all__ = ["checked", "stopped", "told_outcome"]
 
@@ -39,14 +40,6 @@ _NOT_YET = re.compile(
     r"think|believe|probably|likely|seems?|hope(?:fully)?|before|earlier|previously|all but|most|some|only|almost|nearly|half|few)\b|\b\d\d?(?:\.\d+)?%|[?\uff1f]"
 )
 """Words of what is hoped, asked, past, or true of a part."""
-_WHOLE = re.compile(
-    r"(?i)\b(?:all|the|tests?|suite|whole|full|entire|every(?:thing)?|checks?|checked|verif\w+|now|again|is|are|was|were|has|have|been|and|with|of|out|no|zero|without|any|"
-    r"in|on|for|here|local(?:ly)?|still|finally|after|my|this|fix|changes?|project|repo(?:sitory)?|"
-    r"pass\w*|succe\w*|green|ok|done|finished|completed?|fail\w*|errors?|ran|run|results?|ci)\b|全部|所有|测试|检查|都|均|已|通过|没有|失败|报错|错误|成功|完成|了|[\W\d_]+"
-)
-"""Words of a verification that narrow it to no part of what there is."""
-_SENTENCE = 200
-"""Characters of a sentence that may say of what part a verification speaks; a longer text is what a program printed."""
 _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
@@ -94,7 +87,10 @@ def checked(
     (`check_clears`) or may have failed (`check_fails`); none where it checks nothing. `folder` is where the command ran.
     """
     verification = kind == "verification.finished"
-    checks = checks_of(command, folder, root) if verification or kind == "command.finished" else []
+    part = named(payload, root) if verification else Part()
+    line = command or " ".join(part.labels)
+    checks = checks_of(line, folder, root) if verification or kind == "command.finished" else []
+    checks = narrowed(checks, part.beyond(line, labels=payload.text("command") is None), root)
     if not checks and not verification:
         return dict.fromkeys(("check_scope", "check_outcome", "check_clears", "check_fails"))
     words = text or payload.text("summary") or ""
@@ -109,21 +105,14 @@ def checked(
     else:
         outcome = _outcome(checks, told, code=code, failed=timed_out or says == "failed", running=running)
     failing = [ran for ran, each in zip(checks, told, strict=True) if each == "failed"] or checks
-    part = "" if checks else command or _part(words)
-    names = [ran.check.name for ran in checks] or [f"verification {part}".strip()]
+    of = "" if checks else " ".join(filter(None, (command, str(part)))) or spoken_of(words)
+    names = [ran.check.name for ran in checks] or [f"verification {of}".strip()]
     return {
         "check_scope": " && ".join(names),
         "check_outcome": outcome,
-        "check_clears": _passed(checks, names, part) if outcome == "passed" else None,
+        "check_clears": _passed(checks, names, of) if outcome == "passed" else None,
         "check_fails": _failed(failing, names) if outcome == "failed" else None,
     }
-
-
-def _part(words: str) -> str:
-    """The part that the sentence of a verification without a command speaks of; none = all that there is."""
-    if len(words) > _SENTENCE or "\n" in words.strip():
-        return ""
-    return " ".join(_WHOLE.sub(" ", words).lower().split())
 
 
 def _passed(checks: Sequence[Ran], names: list[str], part: str) -> list[str]:

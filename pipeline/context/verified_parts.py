@@ -1,0 +1,98 @@
+"""What part of all that there is a verification speaks of, by its fields and by its sentence.
+
+Gives: `named`, the part that fields name, `narrowed`, checks that are narrowed to it, and `spoken_of`, the part of a sentence.
+
+Note: a pass of a part ends no failure of anything else. A field or a word that names all that there is (`tests`, `full`, `the whole project`)
+narrows nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..sources.jsonl import Record
+from .check_lines import Ran
+from .checks import Check, path_from, place_of
+from .masking import one_path
+
+__all__ = ["Part", "named", "narrowed", "spoken_of"]
+
+_LABELS = ("name", "check", "checkName", "check_name", "checks", "job")
+"""Fields that say what was checked."""
+_PLACES = (
+    "path", "paths", "file", "files", "filePath", "file_path", "folder", "directory", "package", "packages", "module", "modules", "scope", "target", "targets",
+    "suite", "suites", "testSuite", "test_suite", "testFile", "test_file", "testFiles", "test_files", "tests", "testName", "test_name",
+)  # fmt: skip
+"""Fields that say of what it was checked."""
+_OF_ONE = ("path", "file", "name", "id")
+"""Fields of an object in such a field that name it."""
+_LIKE_PATH = re.compile(r"[/\\]|::|\.\w+\Z")
+_WHOLE = re.compile(
+    r"(?i)\b(?:all|the|tests?|suite|whole|full|entire|every(?:thing)?|checks?|checked|verif\w+|now|again|is|are|was|were|has|have|been|and|with|of|out|no|zero|without|any|"
+    r"in|on|for|here|local(?:ly)?|still|finally|after|my|this|fix|changes?|project|repo(?:sitory)?|workspace|codebase|"
+    r"pass\w*|succe\w*|green|ok|done|finished|completed?|fail\w*|errors?|ran|run|results?|ci)\b|全部|所有|测试|检查|都|均|已|通过|没有|失败|报错|错误|成功|完成|了|[\W\d_]+"
+)
+"""Words of a verification that narrow it to no part of what there is."""
+_SENTENCE = 200
+"""Characters of a sentence that may say of what part a verification speaks; a longer text is what a program printed."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the fields of a verification name: what was checked, and the files, tests and the like of which it was."""
+
+    labels: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join((*self.labels, *self.places))
+
+    def beyond(self, line: str, *, labels: bool) -> tuple[str, ...]:
+        """What a command line does not name. A line is called by many names: `labels` says whether every label narrows it, or those alone
+        that read as a path or a test.
+        """
+        kept = (each for each in self.labels if labels or _LIKE_PATH.search(each))
+        return tuple(each for each in (*kept, *self.places) if f" {each.lower()} " not in f" {line.lower()} ")
+
+
+def named(payload: Record, root: str) -> Part:
+    """The part that the fields of a verification name."""
+    labels = [each.lower() for name in _LABELS for each in _texts(payload.value(name))]
+    places = [one_path(each) or "" for name in _PLACES for each in _texts(payload.value(name))]
+    return Part(_narrow(labels), _narrow(each for each in places if place_of("", root, each)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The names in a field; a number or a truth value names nothing."""
+    if isinstance(value, str):
+        yield " ".join(value.split())
+    elif isinstance(value, Mapping):
+        yield from (each for name in _OF_ONE for each in _texts(value.get(name)))
+    elif isinstance(value, list):
+        yield from (each for entry in value for each in _texts(entry))
+
+
+def _narrow(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of less than all that there is, each once."""
+    return tuple(dict.fromkeys(each for each in names if _LIKE_PATH.search(each) or _WHOLE.sub("", each)))
+
+
+def narrowed(checks: Sequence[Ran], places: Sequence[str], root: str) -> list[Ran]:
+    """Checks that ran on some places alone, whatever files their line names."""
+    return [replace(ran, check=_on(ran.check, places, root)) for ran in checks] if places else list(checks)
+
+
+def _on(check: Check, places: Sequence[str], root: str) -> Check:
+    options = [each for each in check.selection if each.startswith("-")]
+    selection = (*options, *(path_from(check.place, root, each) for each in places))
+    return replace(check, selection=selection, usual=False)
+
+
+def spoken_of(words: str) -> str:
+    """The part that the sentence of a verification without a command speaks of; none = all that there is."""
+    if len(words) > _SENTENCE or "\n" in words.strip():
+        return ""
+    return " ".join(_WHOLE.sub(" ", words).lower().split())
