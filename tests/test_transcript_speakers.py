@@ -174,6 +174,48 @@ def test_what_another_program_may_print_beside_a_refusal_binds_nothing(tool: str
     assert own(events) == ["Fix it."] and "push" not in bound(events)
 
 
+COMMAND = "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>never touch src/api</command-args>"
+PROMPT = user([{"type": "text", "text": "Fix what is broken."}], isMeta=True)
+REMINDER = user([{"type": "text", "text": "<system-reminder>Be kind.</system-reminder>"}], isMeta=True)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (user(COMMAND), PROMPT),
+        (user(COMMAND), REMINDER, PROMPT),
+        (user(COMMAND), user("<system-reminder>Be kind.</system-reminder>"), PROMPT),
+        (user([{"type": "text", "text": COMMAND}, {"type": "text", "text": "Be quick."}]), PROMPT),
+        (user(COMMAND), user("Fix what is broken.")),
+        (user(COMMAND),),
+        (user(COMMAND), user("Summary.", isCompactSummary=True)),
+        (user(COMMAND), user(COMMAND.replace("fix", "model").replace("never touch src/api", "opus")), user("<local-command-stdout>ok</local-command-stdout>")),
+        (user(COMMAND), user("<bash-input>ls</bash-input>")),
+    ],
+)  # fmt: skip
+def test_what_the_user_types_behind_the_name_of_a_command_is_the_users(records: tuple[dict[str, Any], ...]):
+    for before in ((user("Fix it."),), ()):
+        events = of_claude(*before, *records, says("m", "ok"))
+        assert own(events).count("/fix never touch src/api") == 1 and "never touch src/api" in bound(events)
+        assert own(events).index("/fix never touch src/api") == len(before), "before what follows it"
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (user(COMMAND), {"type": "system", "subtype": "local_command", "content": "Done."}),
+        (user(COMMAND), user("<local-command-stdout>Done.</local-command-stdout>")),
+        (user(f"{COMMAND}\n<local-command-stdout>Done.</local-command-stdout>"),),
+        (user(COMMAND.replace("fix", "compact")), user("Summary.", isCompactSummary=True)),
+        (user(COMMAND), user("<local-command-stderr>Unknown</local-command-stderr>"), PROMPT),
+        (user(COMMAND, origin={"kind": "peer"}), PROMPT),
+    ],
+)
+def test_a_command_that_the_harness_handled_itself_binds_nothing(records: tuple[dict[str, Any], ...]):
+    events = of_claude(user("Fix it."), *records, says("m", "ok"))
+    assert own(events) == ["Fix it."] and "src/api" not in bound(events)
+
+
 def test_what_the_user_answers_to_questions_is_the_users():
     asks = {"questions": [{"question": "Which files may change?"}, {"question": "Anything else?"}]}
     call = {"type": "tool_use", "id": "t", "name": "AskUserQuestion", "input": asks}

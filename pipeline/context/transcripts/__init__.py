@@ -6,6 +6,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), of today and before records had a payload
 - `background`: commands of Claude Code that run in the background
 - `branches`: conversations that were rewound, in transcripts of Claude Code
+- `typed`: slash commands of Claude Code
 - `speaking`: who speaks under the role of the user
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 

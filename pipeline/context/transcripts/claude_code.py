@@ -16,6 +16,7 @@ from typing import Any
 from .background import Background
 from .branches import rewound
 from .speaking import told
+from .typed import Typed
 from .writing import MOST, Transcript, asked, exit_code_of, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
@@ -26,9 +27,6 @@ _TAGS = re.compile(
 """Names of the tags that the harness and editors write under the user's role."""
 _NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
 """Fields that say of a record under the user's role that the user did not write it."""
-_TYPED = re.compile(r"\A\s*<command-")
-_COMMAND = re.compile(r"<command-name>(?P<name>[^<]*)</command-name>")
-_ARGUMENTS = re.compile(r"<command-args>(?P<text>.*?)</command-args>", re.DOTALL)
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _SHELL = re.compile(r"\A\s*<bash-std(?:out|err)>")
 _PRINTED = re.compile(r"<bash-(?P<stream>stdout|stderr)>(?P<text>.*?)</bash-(?P=stream)>", re.DOTALL)
@@ -60,6 +58,7 @@ class _Calls:
     """What results may belong to."""
 
     background: Background
+    typed: Typed
     tools: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     """By the id of the call, the tool and what it was given."""
     shell: str | None = None
@@ -74,8 +73,8 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     alone = bool(spoken) and all(record.get("isSidechain") is True for record in spoken)
     agent = next((record["agentId"] for record in records if isinstance(record.get("agentId"), str)), name)
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
-    calls = _Calls(Background(made))
-    response, typed = None, ""
+    calls = _Calls(Background(made), Typed(made))
+    response = None
     left = rewound([record if alone or not record.get("isSidechain") else {} for record in records], _by_user)
     for number, record in enumerate(records):
         kind, message = record.get("type"), record.get("message")
@@ -86,17 +85,16 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
         elif number in left:
             made.left_out["records of a branch that was rewound"] += 1
         elif kind == "user" and isinstance(message, Mapping) and (summary := _summary(record, message)):
+            calls.typed.answered()
             made.add("history.summarized", id_, text=summary)
-            typed = ""
         elif _not_said(record):
             made.left_out["messages of the harness"] += 1
-            if typed and isinstance(message, Mapping) and told(text_of(message.get("content")), _TAGS).own.strip():
-                made.user(id_, typed)  # a command that became a prompt
-            typed = ""
+            if isinstance(message, Mapping) and told(text_of(message.get("content")), _TAGS).own.strip():
+                calls.typed.prompted()
         elif kind == "user" and isinstance(message, Mapping):
-            typed = _user(made, id_, record, message, calls)
+            _user(made, id_, record, message, calls)
         elif kind == "assistant" and isinstance(message, Mapping):
-            typed = ""
+            calls.typed.answered()
             if message.get("id") != response or response is None:
                 response = message.get("id") or id_
                 made.request(id_)
@@ -105,7 +103,8 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             _attachment(made, id_, record["attachment"], calls)
         else:
             made.left_out[f"records of type {kind}"] += 1
-            typed = "" if record.get("subtype") == "local_command" else typed
+            if record.get("subtype") == "local_command":
+                calls.typed.handled()
     return made
 
 
@@ -183,9 +182,9 @@ def _by_harness(record: Record) -> bool:
     return not isinstance(origin, Mapping) or origin.get("kind") == "task-notification"
 
 
-def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> str:
-    """A message of the user, or results of tools; gives the command that was typed, if it is one."""
-    content, typed = message.get("content"), ""
+def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> None:
+    """A message of the user, or results of tools."""
+    content = message.get("content")
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
     for block in blocks:
         if not isinstance(block, Mapping):
@@ -195,32 +194,27 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
         elif block.get("type") == "text" and isinstance(block.get("text"), str):
             if _by_harness(record) and calls.background.noted(id_, block["text"]):
                 continue
-            typed = _message(made, id_, block["text"], calls, _writer(record))
+            _message(made, id_, block["text"], calls, _writer(record))
         else:
             made.left_out[f"blocks of type {block.get('type')}"] += 1
-    return typed
 
 
-def _message(made: Transcript, id_: str, text: str, calls: _Calls, by_user: bool | None) -> str:
-    """What the user wrote, or ran in the shell of the agent; gives the command that was typed, if it is one."""
+def _message(made: Transcript, id_: str, text: str, calls: _Calls, by_user: bool | None) -> None:
+    """What the user wrote, or ran in the shell of the agent."""
     said = told(text, _TAGS, human=by_user is True)
     if by_user is False:
         made.told(id_, replace(said, own="", others=said.own or said.others))
-        return ""
+        return
+    calls.typed.follows(id_, text, said)
     if ran := _RAN.match(text):
         calls.shell = ran["command"].strip()
-        return ""
-    if calls.shell is not None and _SHELL.match(text):
+    elif calls.shell is not None and _SHELL.match(text):
         command, calls.shell = calls.shell, None
         streams = {each["stream"]: each["text"] for each in _PRINTED.finditer(text)}
         printed = {name: said for name, said in streams.items() if said.strip()} or {"stdout": "(no output)"}
         made.add("command.finished", id_, command=command, **printed)
-        return ""
-    made.told(id_, said)
-    if _TYPED.match(text) and (command := _COMMAND.search(text)):
-        arguments = _ARGUMENTS.search(text)
-        return " ".join(filter(None, (command["name"].strip(), arguments and arguments["text"].strip())))
-    return ""
+    else:
+        made.told(id_, said)
 
 
 def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> None:
