@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 from context_session import Session, item, memory, policy, projected, snapshot
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS
+from scoped_retrieval.pipeline.context.artifacts import Artifacts
 from scoped_retrieval.pipeline.context.events import LogTables, read_events
+from scoped_retrieval.pipeline.context.log import SessionLog
+from scoped_retrieval.pipeline.context.projections import events_of
 from scoped_retrieval.pipeline.context.reasons import SAYS, difference, why
 from scoped_retrieval.pipeline.context.store import ContextStore
 
@@ -31,6 +36,9 @@ def round_twelve(limit: int = 20_000, serializer: str = "export function seriali
         turn={"snapshotIds": ["snap-1"]},
         budget={"maxTokens": limit, "reservedOutputTokens": 0},
     )
+
+
+twelve_at_its_end = cache(round_twelve)
 
 
 def test_the_layers_are_eight():
@@ -288,7 +296,9 @@ def test_layer_5_is_found_in_lines_of_json_and_in_json_within_json(words: str):
 
 
 def afterwards(*events: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    session, seen = round_twelve()
+    before, seen = twelve_at_its_end()
+    session = Session(None)
+    session.events = [*before.events]
     for kind, payload in events:
         session.add(kind, turn=12, **payload)
     return why(seen, "serializer.ts", events=rows(session))
@@ -310,11 +320,17 @@ USES = (
     ("command.finished", {"command": "sed -n 1,9p src/serializer.ts", "exitCode": 0, "stdout": "x"}),
     ("file.read", {"path": "src/serializer.ts", "text": "x"}),
     ("search.result", {"query": "serializer", "matches": []}),
+    ("search.result", {"query": "foo", "matches": [{"path": "src/serializer.ts", "line": 1, "text": "x"}]}),
+    ("model.message", {"text": "`export function serialize() {}` lacks its body."}),
+    ("command.finished", {"command": "sed -i s/1/2/ src/*.ts", "exitCode": 0}),
+    ("command.finished", {"command": "cd src && sed -i s/1/2/ *.{js,ts}", "exitCode": 0}),
+    ("command.finished", {"command": "git checkout .", "exitCode": 0}),
+    ("tool.intent", {"tool": "Glob", "arguments": {"pattern": "src/**/*.ts"}}),
 )
 
 
 @pytest.mark.parametrize("use", USES, ids=str)
-def test_whatever_names_a_source_uses_it(use: tuple[str, dict[str, Any]]):
+def test_whatever_names_a_source_finds_it_or_may_mean_it_uses_it(use: tuple[str, dict[str, Any]]):
     assert afterwards(("model.request", {}), use)["layer"] is None
 
 
@@ -335,6 +351,9 @@ def test_where_the_log_does_not_say_what_the_model_did_no_one_is_accused(events:
 def test_other_labels_and_other_files_do_not_use_a_source():
     for text in ("By [code#21]", "src/parser.ts:2", "deserializer.ts", "barcode#2"):
         assert afterwards(("model.message", {"text": text}))["layer"] == "model_did_not_use", text
+    for command in ("ls *.md", "sed -i s/1/2/ docs/*.ts.bak", "pytest -k 'a[1]'"):
+        said = ("command.finished", {"command": command, "exitCode": 0, "stdout": "x"})
+        assert afterwards(said)["layer"] == "model_did_not_use", command
     said = ("command.finished", {"command": "ls src", "exitCode": 0, "stdout": "parser.ts serializer.ts"})
     assert afterwards(said)["layer"] == "model_did_not_use", "what a tool prints is no act of the model"
 
@@ -358,11 +377,35 @@ def test_a_rule_is_followed_and_seldom_named(said: str):
 
 
 def test_layer_7_the_model_used_it_and_the_tool_failed():
-    found = afterwards(
-        ("model.message", {"text": "serializer.ts has to change"}),
-        ("tool.error", {"tool": "apply_patch", "text": "no such hunk"}),
-    )
-    assert found["layer"] == "tool_execution_wrong"
+    said = ("model.message", {"text": "serializer.ts has to change"})
+    call = ("tool.intent", {"tool": "apply_patch", "path": "src/serializer.ts", "text": "src/serializer.ts"})
+    read = ("tool.intent", {"tool": "Read", "path": "src/parser.ts", "text": "src/parser.ts"})
+    failed = ("tool.error", {"tool": "apply_patch", "text": "no such hunk"})
+    for events in (
+        (said, call, failed),
+        (call, read, failed),
+        (said, ("tool.error", {"tool": "apply_patch", "text": "no such hunk in src/serializer.ts"})),
+        (said, ("tool.error", {"tool": "Edit", "path": "src/serializer.ts", "text": "no such hunk"})),
+        (said, ("command.finished", {"command": "cat src/serializer.ts", "timedOut": True, "exitCode": 124})),
+    ):
+        assert afterwards(*events)["layer"] == "tool_execution_wrong", events
+
+
+def test_a_tool_that_failed_at_something_else_says_nothing_of_a_source():
+    said = ("model.message", {"text": "serializer.ts has to change"})
+    failed = ("tool.error", {"tool": "browser", "text": "no net"})
+    call = ("tool.intent", {"tool": "Edit", "path": "src/serializer.ts", "text": "src/serializer.ts"})
+    other = ("tool.intent", {"tool": "Edit", "path": "src/parser.ts", "text": "src/parser.ts"})
+    browse = ("tool.intent", {"tool": "browser", "text": "example.org"})
+    edited = ("tool.error", {"tool": "Edit", "text": "no such hunk"})
+    for events in (
+        (said, failed),
+        (failed, said),
+        (call, browse, failed),
+        (call, said, browse, failed),
+        (call, other, edited),
+    ):
+        assert afterwards(*events)["layer"] is None, events
 
 
 def test_layer_8_no_check_ran_after_the_change():
@@ -370,7 +413,11 @@ def test_layer_8_no_check_ran_after_the_change():
         ("model.message", {"text": "serializer.ts has to change"}),
         ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"}),
     ]
-    assert afterwards(*edit)["layer"] == "verification_missing"
+    done = ("model.message", {"text": "Done."})
+    assert afterwards(*edit, done)["layer"] == "verification_missing"
+    assert afterwards(*edit, ("command.finished", {"command": "git diff src", "exitCode": 0, "stdout": "+x"}), done)[
+        "layer"
+    ]
     checked = afterwards(*edit, ("command.finished", {"command": "pnpm test", "exitCode": 0, "stdout": "ok"}))
     assert checked["layer"] is None and checked["answer"].startswith("it is in the input (full)")
     for origin, layer in (
@@ -381,6 +428,50 @@ def test_layer_8_no_check_ran_after_the_change():
     ):
         said = {"command": "pnpm test", "text": "ok"} | ({"origin": origin} if origin else {})
         assert afterwards(*edit, ("verification.finished", said))["layer"] == layer, origin
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest || true",
+        "pytest | head -5",
+        "docker compose exec web pytest",
+        "docker run web pytest > out.txt",
+        "npm run e2e",
+        "./smoke.py",
+    ],
+)
+def test_a_check_ran_whose_outcome_is_not_known(command: str):
+    used = ("model.message", {"text": "serializer.ts has to change"})
+    edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
+    ran = ("command.finished", {"command": command, "exitCode": 0, "stdout": "."})
+    assert afterwards(used, edit, ran, ("model.message", {"text": "Done."}))["layer"] is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat pytest.ini",
+        "git commit -m 'pytest passes'",
+        "pip install pytest",
+        "sed -i s/1/2/ tests/a.py",
+        "grep -n pytest x | sort",
+    ],
+)
+def test_a_command_that_names_a_check_is_none(command: str):
+    used = ("model.message", {"text": "serializer.ts has to change"})
+    edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
+    ran = ("command.finished", {"command": command, "exitCode": 0, "stdout": "."})
+    assert afterwards(used, edit, ran)["layer"] == "verification_missing"
+
+
+def test_a_log_that_ends_while_the_model_works_says_nothing_of_its_checks():
+    used = ("model.message", {"text": "serializer.ts has to change"})
+    edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
+    for last in ((), (edit,), (("model.request", {}),), (("tool.intent", {"tool": "Bash", "text": "pnpm test"}),)):
+        assert afterwards(used, edit, *last)["layer"] is None, last
+    later = (("user.goal", {"text": "Write a poem."}), ("model.request", {}))
+    assert afterwards(used, edit, *later)["layer"] == "verification_missing", "the task is over"
 
 
 def test_layer_8_ends_with_the_next_check_and_with_the_next_goal():
@@ -576,3 +667,77 @@ def test_words_and_paths_are_found_in_any_case_and_first_as_they_are_written():
         projected(session), "LOST.ts", snapshots={"s": [{"path": "src/lost.ts", "stage": "rank", "outcome": "dropped"}]}
     )
     assert found["layer"] == "ordering_not_ranked"
+
+
+LONG_MESSAGE = "\n\n".join(
+    (
+        "Intro with word_alpha.",
+        *(f"Paragraph {n} tells a story about things that went on." for n in range(30)),
+        "Never push to main.",
+    )
+)
+
+
+def test_a_source_says_what_its_own_text_says():
+    session = Session("Fix it.\n\n```\nboom_of_goal\n```")
+    session.add("user.message", turn=1, text="Here is the log:\n```\npasted_theta boom\n```\nNever delete.")
+    session.add("user.message", turn=1, text=LONG_MESSAGE)
+    for number in range(12):
+        session.add("user.message", turn=2, text=f"note number {number} about colours")
+    for number in range(60):
+        session.add("model.message", turn=3, text=f"t{number}")
+    seen = projected(session)
+    for words, sources in (
+        ("pasted_theta", {"event:e1", "pasted:e1"}), ("word_alpha", {"event:e2"}), ("Paragraph 20", {"event:e2"}),
+    ):  # fmt: skip
+        found = why(seen, words, events=rows(session))
+        assert words not in seen.text() and {row["source_id"] for row in found["sources"]} == sources, words
+        assert found["answer"].startswith("left out: ") and found["answer"].endswith(
+            ": open event:" + min(sources)[-2:]
+        )
+    for words, source in (
+        ("never delete", "constraint:e1"), ("Never push to main", "constraint:e2"), ("Fix it.", "goal:e0"), ("boom_of_goal", "pasted:e0"),
+    ):  # fmt: skip
+        found = why(seen, words, events=rows(session))
+        assert found["answer"].startswith("it is in the input (full)") and found["sources"][0]["source_id"] == source, (
+            words
+        )
+
+
+def test_short_words_are_found_as_words():
+    session = Session("Fix the tests. Use npm.")
+    session.add("command.finished", turn=1, command="tox", exitCode=1, stdout="the pnpm API")
+    seen = projected(session)
+    for words, sources in (
+        ("npm", {"goal:e0", "event:e0"}),
+        ("tox", {"event:e1"}),
+        ("API", {"event:e1"}),
+        ("api", {"event:e1"}),
+    ):
+        found = why(seen, words, events=rows(session))
+        assert {row["source_id"] for row in found["sources"]} == sources, words
+        assert found["answer"].startswith("it is in the input (full)"), words
+        assert why(seen, words)["layer"] is None, "without the log as well"
+    assert why(projected(Session("Use pnpm.")), "npm", events=rows(Session("Use pnpm.")))["sources"] == []
+
+
+def test_words_of_the_middle_of_a_long_output_are_found_in_a_list_a_folder_and_a_file(tmp_path: Any):
+    session = Session()
+    lines = [f"row {number} filler" for number in range(800)]
+    lines[400] = "mid_word password=hunter2secret99"
+    session.failing("\n".join([*lines, "FAILED tests/a.py::x - boom", "1 failed in 0.1s"]), command="pytest")
+    seen = projected(session)
+    log = SessionLog.open(tmp_path / "log", session_id="s")
+    log.append(session.events)
+    file = tmp_path / "log.jsonl"
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in session.events))
+    for events in (rows(session), events_of(tmp_path / "log"), events_of(file)):
+        found = why(seen, "mid_word", events=events)
+        assert [row["source_id"] for row in found["sources"]] == ["event:e1"] and found["layer"] is None
+        assert found["answer"].startswith("it is in the input (excerpt)")
+        assert "these words are not in what is shown of it: open artifact:" in found["answer"]
+        assert why(seen, "FAILED tests/a.py", events=events)["answer"].count("these words") == 0
+        assert why(seen, "hunter2secret99", events=events)["sources"] == [], "secrets are masked"
+        assert why(seen, "nobody said this", events=events)["layer"] == "retrieval_not_recalled"
+    found = why(seen, "mid_word", events=replace(rows(session), artifacts=Artifacts()))
+    assert found["layer"] is None and "the texts of 1 sources are not available" in found["answer"]

@@ -1,6 +1,6 @@
 """Sources of what the user says: the goal, the last messages before the horizon, and what is pasted into either.
 
-Gives `goals`, `pasted_texts` and `last_messages`, as `session_sources.rows`.
+Gives `goals`, `pasted_texts` and `last_messages`, as `session_sources.rows`, and `own_and_pasted` of a goal.
 
 Note: only the user's own words instruct. What is pasted (code, quotations, logs) is a source of its own, of untrusted text.
 """
@@ -32,7 +32,7 @@ def goals(states: pa.Table) -> list[pa.Table]:
     turn = np.flatnonzero(np.asarray(flat(states["user_goal"]).is_valid()))
     at = pa.array(turn)
     told = flat(states["user_goal"]).take(at).dictionary_encode()
-    parts = [_own_and_pasted(text) for text in told.dictionary.to_pylist()]
+    parts = [own_and_pasted(text) for text in told.dictionary.to_pylist()]
     own, pasted = (pa.array([each[place] for each in parts], _TEXT).take(told.indices) for place in (0, 1))
     event = named_id("event", flat(states["goal_event"]).take(at))
     goal = rows(
@@ -53,7 +53,8 @@ def goals(states: pa.Table) -> list[pa.Table]:
     return [goal, _of_pasted(turn[some], event.take(there), pasted.take(there), "Pasted with the goal")]
 
 
-def _own_and_pasted(goal: str) -> tuple[str, str | None]:
+def own_and_pasted(goal: str) -> tuple[str, str | None]:
+    """A goal in the user's own words, and what is pasted into it; one without own words is its text."""
     own, pasted = apart(goal)
     return (own, pasted) if _OWN.search(own) else (goal, None)
 

@@ -1,22 +1,29 @@
 """Afterwards: what the model did with a source that its input had, as far as the log says.
 
-Gives `afterwards`, the last three layers of S3.43, and the names by which the model may name a source: `names_of` a row of the ledger
-and `names_of_file`.
+Gives `afterwards`, the last three layers of S3.43, `Traces`, by what an act is known to use a source, and the names by which the
+model may name one: `names_of` a row of the ledger and `names_of_file`.
 
-Note: a verdict that a model did not use a source needs proof: the source has a name, the model acted, the whole text
-of what it did is there, and nothing of it names the source. A rule is followed and seldom named.
+Note: a verdict needs proof. A model did not use a source where the source has a name, the model acted, the whole text
+of what it did is there, and nothing of it names the source, quotes it or may have touched it unnamed. A rule is followed and seldom named.
+A tool failed at a source where the call or its error names it. No check ran where every later command is known to be none.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
-__all__ = ["afterwards", "names_of", "names_of_file"]
+from .changes import ANY_FILE
+from .check_lines import may_check
+
+__all__ = ["Traces", "afterwards", "names_of", "names_of_file"]
 
 Row = Mapping[str, Any]
 
@@ -27,6 +34,12 @@ SAYS = {
 }
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
 """A part of a name: `AuthService`, `auth_service` and `auth-service` have the same ones, `code#1` has those of `code 1`."""
+_PATTERN = re.compile(r"[^\s\"'`;|&()<>=,:*?\[{]*[*?\[{][^\s\"'`;|&()<>]*")
+"""A pattern of files, as a shell or a tool takes it."""
+QUOTED = 12
+"""Characters from which on a line of a source is a quotation where the model writes it."""
+_GOING_ON = ("file.modified", "tool.intent", "model.request")
+"""Kinds of events with which a log does not end: it was taken while the model worked."""
 _OF_FOLDER = ("index", "__init__", "mod")
 """Files that are known by the names of their folders."""
 
@@ -46,9 +59,44 @@ def names_of_file(path: str) -> set[str]:
     return {name for name in (short | {file.parent.name} if file.stem in _OF_FOLDER else short) if name}
 
 
-def afterwards(as_of: int, events: Sequence[Row], names: Collection[str]) -> tuple[str, str] | None:
-    """The layer at which a source with some names was lost behind the input before event `as_of`, and what happened there; None where
-    nothing went wrong, or that cannot be known.
+@dataclass(frozen=True)
+class Traces:
+    """By what an act is known to use a source."""
+
+    names: Collection[str]
+    path: str | None = None
+    told: Sequence[str] = ()
+    """The lines of its text."""
+
+    @cached_property
+    def lines(self) -> set[str]:
+        """Those that no one writes by accident."""
+        return {line for each in self.told if len(line := each.strip()) >= QUOTED}
+
+    def named_in(self, said: str) -> bool:
+        return self._naming(unicodedata.normalize("NFC", said)) is not None
+
+    def used_by(self, event: Row) -> bool:
+        """Whether an act names the source, found its file, or quotes a line of it."""
+        text = event["text"] or "" if event["actor"] == "model" else ""
+        return self.named_in(_said(event)) or any(line in text for line in self.lines)
+
+    def may_be_used_by(self, event: Row) -> bool:
+        """Whether an act may have used its file without a name: by a pattern, or as one of all files."""
+        if not self.path or event["kind"] not in ("command.finished", "tool.intent"):
+            return False
+        return ANY_FILE in (event["may_change"] or ()) or _is_matched(PurePosixPath(self.path).name, _said(event))
+
+    @cached_property
+    def _naming(self) -> Any:
+        """Finds any of its names in a text, however their parts are joined and in any case."""
+        parts = (r"[\W_]*".join(map(re.escape, _PART.findall(name))) or re.escape(name) for name in self.names)
+        return re.compile(rf"(?i)(?<![a-z0-9])(?:{'|'.join(parts)})(?![a-z0-9])").search
+
+
+def afterwards(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, str] | None:
+    """The layer at which a source was lost behind the input before event `as_of`, and what happened there; None where nothing went
+    wrong, or that cannot be known.
     """
     behind = [event for event in events if event["seq"] >= as_of]
     if behind and behind[0]["kind"] == "model.request":
@@ -56,22 +104,37 @@ def afterwards(as_of: int, events: Sequence[Row], names: Collection[str]) -> tup
     ends = (place for place, event in enumerate(behind) if event["kind"] in ("model.request", "user.goal"))
     answer = behind[: next(ends, len(behind))]
     acts = [event for event in answer if event["actor"] in ("model", "tool")]
-    if not acts or not names:
+    if not acts or not traces.names:
         return None
-    if not any(map(_naming(names), map(_said, acts))):
-        whole = not any(event["cut"] for event in acts if _is_text_of_model(event))
-        return ("model_did_not_use", SAYS["model_did_not_use"]) if whole else None
-    for event in answer:
-        if event["kind"] == "tool.error" or event["observation_class"] == "timeout":
+    if not any(map(traces.used_by, acts)):
+        cut = any(event["cut"] for event in acts if _is_text_of_model(event))
+        known = not cut and not any(map(traces.may_be_used_by, acts))
+        return ("model_did_not_use", SAYS["model_did_not_use"]) if known else None
+    for place, event in enumerate(answer):
+        failed = event["kind"] == "tool.error" or event["observation_class"] == "timeout"
+        if failed and _is_about(event, answer[:place], traces):
             return "tool_execution_wrong", f"{SAYS['tool_execution_wrong']}: event {event['event_id']}"
-    changed = None
-    for event in takewhile(lambda each: each["kind"] != "user.goal", behind):  # the next goal is another task
-        if event["kind"] == "file.modified":
-            changed = event
-        elif changed is not None and _is_check(event):
-            return None
-    said = f"{SAYS['verification_missing']} (after event {changed and changed['event_id']})"
-    return None if changed is None else ("verification_missing", said)
+    task = list(takewhile(lambda each: each["kind"] != "user.goal", behind))  # the next goal is another task
+    changes = [place for place, event in enumerate(task) if event["kind"] == "file.modified"]
+    goes_on = task[-1] is behind[-1] and task[-1]["kind"] in _GOING_ON
+    if not changes or goes_on or any(map(_may_be_check, task[changes[0] :])):
+        return None
+    return "verification_missing", f"{SAYS['verification_missing']} (after event {task[changes[-1]]['event_id']})"
+
+
+def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:
+    """Whether what a tool failed at is a source: its event names it, or all calls do that may be its own."""
+    if traces.named_in("\n".join((_said(failed), failed["text"] or ""))):
+        return True
+    last = next((place for place in reversed(range(len(before))) if before[place]["kind"] == "tool.intent"), -1)
+    calls = [*takewhile(lambda each: each["kind"] == "tool.intent", reversed(before[: last + 1]))]
+    tool = _tool(failed)
+    own = [call for call in calls if tool and _tool(call) == tool] or calls
+    return bool(own) and all(traces.named_in(_said(call)) for call in own)
+
+
+def _tool(event: Row) -> str:
+    return (event["command"] or "").partition(" ")[0]
 
 
 def _is_text_of_model(event: Row) -> bool:
@@ -80,19 +143,21 @@ def _is_text_of_model(event: Row) -> bool:
 
 
 def _said(event: Row) -> str:
-    """What an act of the model says of its sources: a call may be known by its result alone."""
+    """What an act of the model says of its sources: a call may be known by its result alone, a search by what it found."""
     text = event["text"] if _is_text_of_model(event) else None
-    said = (text, event["command"], event["path"], *(event["evidence_ids"] or ()))
-    return unicodedata.normalize("NFC", "\n".join(filter(None, said)))
+    said = (text, event["command"], event["path"], *event["found"], *(event["evidence_ids"] or ()))
+    return "\n".join(filter(None, said))
 
 
-def _naming(names: Iterable[str]) -> Any:
-    """Finds any of some names in a text, however their parts are joined and in any case."""
-    parts = (r"[\W_]*".join(map(re.escape, _PART.findall(name))) or re.escape(name) for name in names)
-    return re.compile(rf"(?i)(?<![a-z0-9])(?:{'|'.join(parts)})(?![a-z0-9])").search
+def _is_matched(file: str, said: str) -> bool:
+    """Whether a pattern in the words of an act may mean a file of this name, in whichever folder."""
+    last = (re.sub(r"\{[^{}]*\}", "*", each[0]).rsplit("/", 1)[-1] for each in _PATTERN.finditer(said))
+    return any(fnmatchcase(file, each) for each in last)
 
 
-def _is_check(event: Row) -> bool:
+def _may_be_check(event: Row) -> bool:
+    """Whether an event is a check, however it came out, or a command that may have run one; not what was merely reported."""
     own = event["kind"] == "command.finished" and event["origin"] == "tool"
     reported = event["actor"] in ("model", "memory") or (event["actor"] == "tool" and event["origin"] and not own)
-    return event["check_outcome"] in ("passed", "failed") and not reported
+    ran = event["check_outcome"] is not None or (event["kind"] == "command.finished" and may_check(event["command"]))
+    return ran and not reported

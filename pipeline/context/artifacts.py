@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...nodes.errors import InputError
@@ -38,6 +38,11 @@ class Artifacts:
         reference = artifact(text)
         self._texts[reference] = text
         return reference
+
+    def says(self, reference: str | None, words: Callable[[str], object]) -> bool | None:
+        """Whether a long text has some words, its secrets masked; None where the text is not held."""
+        text = self._texts.get(reference or "")
+        return None if text is None else bool(words(text) and words(redact_text(text)))
 
     @property
     def kept(self) -> list[str]:

@@ -1,6 +1,6 @@
 """The checks of a command line, and what the end and the output of the line say of each.
 
-Gives: `checks_of` and `Ran`.
+Gives: `checks_of` and `Ran`, and `may_check`: whether a line that is not read may run one as well.
 
 Note: this is an allow-list. Programs joined by `&&`, `;` and pipes into `tail`, behind `cd` and their like, are read. A line with
 anything else (`||`, `&`, `!`, a group, a loop, a word that a shell keeps for itself) may run a check or not: of such a line a
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from .changes import changes_of, is_log, printed_into, set_aside
@@ -20,7 +20,7 @@ from .checks import Check, place_of
 from .shell import Segment, first_word, segments_of, started
 from .summaries import summary_of
 
-__all__ = ["Ran", "checks_of"]
+__all__ = ["Ran", "checks_of", "may_check"]
 
 _MOVES = frozenset(("cd", "pushd"))
 _FILTERS = frozenset(("tail", "cat", "tee"))
@@ -32,6 +32,8 @@ _LOOKS = frozenset((
     "cat", "tail", "head", "ls", "grep", "rg", "wc", "find", "which", "du", "stat", "diff", "file", "jq", "cut",
 ))  # fmt: skip
 """Programs that change no files."""
+_FILTERED = frozenset(("sed", "awk", "sort", "uniq", "tr", "tree", "less"))
+"""Programs that print what they are given in another form."""
 _GIT_QUIET = frozenset(("add", "commit", "push", "fetch", "status", "rev-parse", "tag", "remote"))
 """Verbs of Git that change no files of the work tree, and print no file."""
 _GIT_LOOKS = frozenset(("diff", "log", "show", "branch", "blame", "ls-files", "grep"))
@@ -106,6 +108,20 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
             )
         )
     return ran
+
+
+def may_check(command: str | None) -> bool:
+    """Whether a command may run a check: one that is known, or a program of which no list says what it does (`docker exec web pytest`)."""
+    return any(check_of(each) is not None or not _checks_nothing(each) for each in segments_of(command or ""))
+
+
+def _checks_nothing(segment: Segment) -> bool:
+    """Whether a program is known to be no check: it looks, prepares, or changes files."""
+    program, rest = _program(segment)
+    if program in ("", "git") or program in _IDLE | _FILES | _LOOKS | _FILTERED:
+        return True
+    prepares = first_word(rest, ("-C",)) in _PREPARES.get(program, ())
+    return prepares or bool(changes_of(replace(segment, redirects=())))
 
 
 def _options_behind(options: frozenset[str], words: Sequence[str]) -> frozenset[str]:

@@ -118,15 +118,15 @@ class SessionLog:
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def read(self) -> LogView:
-        """Every event.
+    def read(self, keep: Callable[[str], str] = artifact) -> LogView:
+        """Every event. `keep` takes up a long text and gives its reference.
 
         Raises:
             StoreError: the log is damaged; the message names the file and the line.
         """
         with self._lines.opened() as lines:
             checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            return self._view(lines, checked, (BEGINNING,), checked.events)
+            return self._view(lines, checked, (BEGINNING,), checked.events, keep=keep)
 
     def view(self, as_of_seq: int | None = None) -> LogView:
         """What a turn at this place of the log needs (default: its end): about a hundred events, however long the log is.
@@ -176,10 +176,16 @@ class SessionLog:
             return masked_reference(reference, text_behind(reference, lines.read, str(self.path)))
 
     def _view(
-        self, lines: Lines, checked: Checked, stack: tuple[Checkpoint, ...], until: int, passed: Iterable[str] = ()
+        self,
+        lines: Lines,
+        checked: Checked,
+        stack: tuple[Checkpoint, ...],
+        until: int,
+        passed: Iterable[str] = (),
+        keep: Callable[[str], str] = artifact,
     ) -> LogView:
         mark = stack[-1]
-        reader = self._reader(mark)
+        reader = replace(self._reader(mark), keep=keep)
         tables = self._rows(reader, lines.read(mark.seq, until, offset=_offset(mark, lines)))
         if mark.seq:
             tables = replace(tables, before=partial(self._before, mark.seq))

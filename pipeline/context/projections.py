@@ -21,6 +21,7 @@ from ..config.settings import Settings
 from ..parsing.quoting import canonical
 from ..parsing.yaml_files import parse
 from ..runs.ids import is_snapshot
+from .artifacts import Artifacts
 from .events import LogTables
 from .inputs import rule_files
 from .log import SessionLog
@@ -185,8 +186,9 @@ def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, li
 
 
 def events_of(log: Path) -> LogTables:
-    """Every event of a log."""
-    return read_session(log)[1].tables
+    """Every event of a log, with the long texts."""
+    held = Artifacts()
+    return replace(read_session(log, keep=held.keep)[1].tables, artifacts=held)
 
 
 def read_input(file: Path) -> str:

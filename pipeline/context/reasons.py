@@ -12,17 +12,17 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.words import LEVELS
 from .afterwards import SAYS as BEHIND
-from .afterwards import afterwards, names_of, names_of_file
+from .afterwards import Traces, afterwards, names_of, names_of_file
 from .events import LogTables
 from .projection import Projection
-from .sought import Log, is_named, is_of_file, meant, spellings
+from .sought import Log, finding, is_named, is_of_file, meant, spellings
 
 __all__ = ["difference", "why"]
 
@@ -119,7 +119,7 @@ def why(
     if sent is not None and (found := _unfenced(seen, rows, log, sent)):
         return _at(answer, "trust_isolation_missing", found)
     if not rows:
-        if len(expected) > 3 and expected.casefold() in seen.text().casefold():
+        if finding(expected.casefold(), str.casefold)(seen.text()):
             return answer | {"answer": "its words are in the input"}
         found = _in_snapshots(answer, names, snapshots or {})
         if found["answer"] != SAYS["retrieval_not_recalled"]:
@@ -132,11 +132,11 @@ def why(
             return answer | {"answer": said}
         return found
     if not mentions:
-        return _of_rows(answer, seen, rows, log)
+        return _of_rows(answer, seen, rows, log, words=expected if worded else None)
     found = _in_snapshots(answer, names, snapshots or {})
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found | {"sources": []}
-    found = _of_rows(answer, seen, rows, log, names_of_file(names[-1]))
+    found = _of_rows(answer, seen, rows, log, file=names[-1])
     span = None if log.events else _unlisted(seen)
     more = f"; events {span} share one row, `older`: ask with their log (`--log LOG`)" if span else ""
     return found | {"answer": f"no source is this file, and others mention it: {found['answer']}{more}"}
@@ -147,12 +147,18 @@ def _of_rows(
     seen: Projection,
     rows: Sequence[Row],
     log: Log,
-    names: Collection[str] = (),
+    *,
+    words: str | None = None,
+    file: str | None = None,
 ) -> dict[str, Any]:
-    """What became of the best shown of some rows; `names` are those of the file that was asked for, if they merely mention it."""
+    """What became of the best shown of some rows, which say `words` if those were asked for; `file` is the one that was asked for, if
+    they merely mention it.
+    """
+    shown = {each["source_id"] for each in rows if words is None or _shows(seen, each, words)}
     row = min(
         rows,
         key=lambda each: (
+            each["source_id"] not in shown,
             ("include", "summarize", "reference", "exclude").index(each["action"]),
             LEVELS[each["source_kind"]],
         ),
@@ -182,8 +188,25 @@ def _of_rows(
             answer["answer"] += f" (the record has one row for events {_unlisted(seen)}, `older`)" * (row in log.early)
         return answer
     answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
-    lost = afterwards(seen.turn["as_of_seq"], log.events, names or names_of(row))
+    if row["source_id"] not in shown:
+        answer["answer"] += f"; these words are not in what is shown of it: open {row['reference']}"
+    of_row = Traces(names_of(row), row["path"], _told(seen, row["source_id"], log))
+    traces = of_row if file is None else Traces(names_of_file(file), file)
+    lost = afterwards(seen.turn["as_of_seq"], log.events, traces)
     return answer if lost is None else _at(answer, *lost)
+
+
+def _shows(seen: Projection, row: Row, words: str) -> bool:
+    """Whether what an input shows of a source has some words; a full one has those that it says."""
+    has = finding(_plain(words), str)
+    if row["mode"] == "full" or row["action"] == "exclude":
+        return row["mode"] == "full"
+    return all(has(_plain(each)) for each in (seen.lines.get(row["source_id"], ""), seen.text()))
+
+
+def _plain(text: str) -> str:
+    """A text without margins, however its lines are broken, and in any case."""
+    return " ".join(re.sub(r"(?m)^[|-] ", "", text).split()).casefold()
 
 
 def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
@@ -199,12 +222,13 @@ def _unlisted(seen: Projection) -> str | None:
 
 def _unread(seen: Projection, expected: str, log: Log) -> int:
     """How many omitted sources may have the words although no available text does: a record does not keep their texts, and those
-    of events are in the log.
+    of events are in the log, the middle of a long one where it is held.
     """
     if _NAME.fullmatch(expected) and not (expected.startswith("event:") and not log.events):
         return 0
     kinds = _WORDED if log.events else (*_WORDED, *_EVENTS)
-    return sum(row["source_id"] not in log.texts and row["source_kind"] in kinds for row in seen.decisions)
+    unknown = sum(row["source_id"] not in log.texts and row["source_kind"] in kinds for row in seen.decisions)
+    return unknown + log.cut(seen.turn["as_of_seq"])
 
 
 def _in_snapshots(
@@ -230,13 +254,11 @@ def _unfenced(seen: Projection, rows: Iterable[Row], log: Log, sent: str) -> str
     and of what was retrieved or summed up whatever its standing. Lines that the recorded input has too are its own.
     """
     lines = {line.rstrip() for text in _strings(sent) for line in text.splitlines()} - set(seen.text().splitlines())
-    logged = {f"event:{event['event_id']}": event["text"] or "" for event in log.events}
     for row in rows:
         if row["standing"] not in ("untrusted", "hint") and row["source_kind"] not in _OF_OTHERS:
             continue
         id_ = row["source_id"]
-        words = [*_words(seen.lines.get(id_, "")), *(logged.get(id_) or log.texts.get(id_, "")).splitlines()]
-        if any(len(line.strip()) > 8 and line.rstrip() in lines for line in words):
+        if any(len(line.strip()) > 8 and line.rstrip() in lines for line in _told(seen, id_, log)):
             return f"{SAYS['trust_isolation_missing']}: {id_}"
     return None
 
@@ -264,6 +286,11 @@ def _held(text: str) -> list[Any]:
         if found:
             return found
     return []
+
+
+def _told(seen: Projection, id_: str, log: Log) -> list[str]:
+    """The lines that a source says, in an input and in the log."""
+    return [*_words(seen.lines.get(id_, "")), *log.said.get(id_, "").splitlines()]
 
 
 def _words(lines: str) -> list[str]:

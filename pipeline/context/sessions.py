@@ -5,10 +5,12 @@ Gives: `read_session`, all of its rows; `open_reference`, the text that a refere
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ...nodes.context_tables import STATE_FACTS
 from ...nodes.errors import InputError
+from .artifacts import artifact
 from .events import LogReader
 from .log import SessionLog
 from .log_files import LogView, file_lines, of_transcript, text_behind, values_of
@@ -17,8 +19,10 @@ from .masking import masked_reference
 __all__ = ["open_reference", "read_session"]
 
 
-def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, LogView]:
-    """All of a session from a log folder or a file of JSON lines: its id, its rows.
+def read_session(
+    path: str | Path, session_id: str | None = None, *, keep: Callable[[str], str] = artifact
+) -> tuple[str, LogView]:
+    """All of a session from a log folder or a file of JSON lines: its id, its rows. `keep` takes up a long text and gives its reference.
 
     Raises:
         InputError: a line of the file is not an event.
@@ -27,8 +31,8 @@ def read_session(path: str | Path, session_id: str | None = None) -> tuple[str, 
     place = Path(path)
     if place.is_dir():
         log = SessionLog.open(place)
-        return log.session_id, log.read()
-    reader, places, told = LogReader(session_id or place.stem), list[str](), list[str]()
+        return log.session_id, log.read(keep)
+    reader, places, told = LogReader(session_id or place.stem, keep=keep), list[str](), list[str]()
     try:
         tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
     except InputError as error:

@@ -1,23 +1,29 @@
 """Sought: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
 
-Gives `spellings` of what is asked for, `meant` (the rows), `is_named` (one row), `is_of_file`, and `Log`, what the log of an input adds
-to its ledger.
+Gives `spellings` of what is asked for, `meant` (the rows), `is_named` (one row), `is_of_file`, `finding` (words in a text), and `Log`,
+what the log of an input adds to its ledger.
+
+Note: a source says what its own text says. Of a message that is the message; its constraint says the part that binds, what is pasted
+into it is a source of its own.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from ...nodes.turns.user_sources import own_and_pasted
 from ..sources.file_kinds import named_by_convention
+from .artifacts import Artifacts
 from .beyond import Beyond, texts_of_log
 from .events import LogTables
 from .masking import from_folder, one_path
 from .projection import Projection
 
-__all__ = ["Log", "is_named", "is_of_file", "meant", "spellings"]
+__all__ = ["Log", "finding", "is_named", "is_of_file", "meant", "spellings"]
 
 Row = Mapping[str, Any]
 
@@ -31,17 +37,33 @@ class Log:
     """What the log of an input adds to its ledger."""
 
     events: Sequence[Row]
+    """The events; `found` are the files that a search found."""
     early: Sequence[Row]
     """Rows of the ledger that the input has none for, as a record has none of what lies before the horizon."""
     texts: Mapping[str, str]
     """What sources say that are no events."""
+    artifacts: Artifacts = field(default_factory=Artifacts)
+    """The whole texts of events that have the beginning and the end."""
 
     @classmethod
     def of(cls, seen: Projection, log: LogTables) -> Log:
-        events = log.events.to_pylist()
+        found: dict[int, list[str]] = {}
+        for match in log.matches.select(["seq", "path"]).to_pylist():
+            found.setdefault(match["seq"], []).append(match["path"])
+        events = [event | {"found": found.get(event["seq"], ())} for event in log.events.to_pylist()]
         turn = {**seen.turn, "session_id": events[0]["session_id"] if events else None}
         texts = {**texts_of_log(log.events, log.matches, log.memories), **seen.texts}
-        return cls(events, Beyond(log).rows(turn, seen.decisions), texts)
+        return cls(events, Beyond(log).rows(turn, seen.decisions), texts, log.artifacts)
+
+    @cached_property
+    def said(self) -> Mapping[str, str]:
+        """What every source says, as far as the log has it."""
+        return {**{f"event:{event['event_id']}": event["text"] or "" for event in self.events}, **self.texts}
+
+    def cut(self, as_of: int) -> int:
+        """How many events before one have the beginning and the end of a text that is not available."""
+        held = set(self.artifacts.kept)
+        return sum(event["cut"] and event["seq"] < as_of and event["ref"] not in held for event in self.events)
 
 
 def meant(seen: Projection, names: Sequence[str], log: Log) -> tuple[list[Row], bool]:
@@ -66,23 +88,39 @@ def meant(seen: Projection, names: Sequence[str], log: Log) -> tuple[list[Row], 
     return [], False
 
 
+def finding(words: str, same: Callable[[str], str]) -> Callable[[str], bool]:
+    """Finds words in texts as `same` gives them; of three letters or less they are found as a word, not within one."""
+    if len(words) > 3 or not words.isascii():
+        return lambda text: words in same(text)
+    word = re.compile(rf"(?:(?<!\w)|(?=\W)){re.escape(words)}(?:(?!\w)|(?<=\W))")
+    return lambda text: word.search(same(text)) is not None
+
+
 def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str]) -> set[str]:
-    """The ids of the sources that say some words, as `same` gives both. Words of an event are the goal, a constraint or a
-    summary as well, where it set one.
-    """
-    said: set[str] = set()
-    if len(expected) <= 3:
-        return said
+    """The ids of the sources that say some words, as `same` gives both, and of the events that ran them or carry a row of that id."""
+    has = finding(expected, same)
+    said = {source for source, text in _texts(seen, log) if text and has(text)}
     for event in log.events:
-        if expected in same(event["text"] or ""):
-            said |= {f"{kind}:{event['event_id']}" for kind in ("event", "goal", "pasted", "constraint", "history")}
-        elif expected in same(event["command"] or "") or (
-            event["kind"] != "model.request" and expected in map(same, event["evidence_ids"] or ())
-        ):
-            said.add(f"event:{event['event_id']}")
-    if expected in same(seen.state["user_goal"] or ""):
-        said |= {f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")}
-    return said | {source for source, text in log.texts.items() if expected in same(text)}
+        id_ = f"event:{event['event_id']}"
+        carried = () if event["kind"] == "model.request" else map(same, event["evidence_ids"] or ())
+        whole = event["cut"] and id_ not in said and log.artifacts.says(event["ref"], has)
+        if whole or has(event["command"] or "") or expected in carried:
+            said.add(id_)
+    return said
+
+
+def _texts(seen: Projection, log: Log) -> Iterator[tuple[str, str | None]]:
+    """What each source says that may be asked for by its words."""
+    yield from log.said.items()
+    for event in log.events:
+        whole = event["text"] if event["kind"] in ("user.constraint", "user.goal") else None
+        yield f"constraint:{event['event_id']}", event["binding"] or whole
+        if event["kind"] == "history.summarized":
+            yield f"history:{event['event_id']}", event["text"]
+    if goal := seen.state["user_goal"]:
+        yield from zip(
+            (f"{kind}:{seen.state['goal_event']}" for kind in ("goal", "pasted")), own_and_pasted(goal), strict=True
+        )
 
 
 def spellings(seen: Projection, expected: str) -> tuple[str, ...]:
