@@ -64,6 +64,49 @@ REPORTED = (
     "The app freezes.",
 )
 
+PLAINLY_ASKED = (
+    "Nothing gets merged without CI.", "Deleting data is a no-go.", "Run the full suite at the end.", "Run mypy when done.",
+    "Check your work with mypy.", "Stay on this branch.", "Work in packages/a alone.", "Just fix the test, nothing more.",
+    "We don't force-push here.", "I'll do the commits.", "Any migration goes through Anna.", "提交之前跑一遍测试",
+    "Nothing gets deployed without a green pipeline.", "Nothing lands before review.", "Nothing goes live until QA signed.",
+    "Force pushes are a no-go.", "Global state is taboo here.", "Rewriting history is off the table.", "Downgrades are out of the question.",
+    "Fix the parser and run the linter when you're finished.", "Run eslint at the very end.", "Please re-run the suite when everything is ready.",
+    "Format the code as the last step.", "Update the changelog when done.", "Could you run mypy when done?", "Then run tox afterwards.",
+    "- run ruff when finished", "Summarize what you did at the end.", "End with a full test run.", "Finish by building the docs.",
+    "Check everything against the spec.", "Test your changes on Windows.", "Review every diff.", "Lint your code.", "Remain on the feature branch.",
+    "Please stay on Python 3.9.", "Fix it and stay on develop.", "Stay under 100 lines.", "Edit src/core.py alone.",
+    "Use the standard library alone, please.", "Touch the tests alone.", "Rename the flag - nothing more.", "Add the endpoint and nothing further.",
+    "Fix the typo; nothing beyond that.", "We don't rebase shared branches.", "We won't ship on Fridays.", "we dont squash",
+    "In this repo we don't mock the database.", "I'll handle the deployment.", "I will do all merges.", "I'm going to make the release.",
+    "I'll push.", "Let me take care of the migrations.", "Every deletion gets approved by me.", "Releases are done by us.",
+    "Schema changes go through the DBA team.", "All deploys go via @ops.", "Every release passes through QA.", "Keep your hands off the CI config.",
+    "Keep IE11 support.", "Don t commit.", "改完跑一遍测试", "部署前先检查配置", "最后跑 lint", "完成后运行全部测试", "合并之前都要验证", "推送之后通知团队",
+)  # fmt: skip
+DESCRIBED = (
+    "Run the tests.", "Run mypy.", "Run it again please.", "The run fails at the end.", "Run fails when done.",
+    "Did you run mypy when you were done?", "It stops at the end.", "I ran the suite at the end.", "Test fails at the end.",
+    "Build output is empty at the end.", "It crashed when it was done.", "Add a newline at the end of the file.",
+    "The loop is done when ready is set.", "Is deleting data a no-go?", "Why is mypy run at the end?", "What happens when it is done?",
+    "Nothing happens.", "Nothing is printed.", "There is nothing more to do.", "I click and nothing more happens.", "Nothing works.",
+    "It works alone.", "I work alone.", "Does it run alone?", "The page stays on the screen.", "It stayed on this branch.", "I stayed on main.",
+    "Why does it stay on the old version?", "We don't know why.", "We don't see the error.", "We don't have logs.", "I don't get it.",
+    "We didn't push it.", "We pushed it yesterday.", "Every request goes through the proxy.", "The traffic goes through Nginx.",
+    "Any event passes through the bus.", "It went through Anna.", "Who did the release?", "The release was done by me.", "I did the commits.",
+    "Anna merged it.", "I'll look into it.", "I'll be back.", "Let me think.", "Let me try the other file.", "I checked your work.",
+    "You checked everything with mypy.", "Have you checked your work?", "The file ends with a newline.", "It finished with an error.",
+    "The log ends with a stack trace.", "提交之后测试失败了", "提交之前跑过测试吗", "提交后运行失败", "为什么提交检查失败", "最后运行报错了", "昨天跑了一遍测试", "Fix the parser.",
+    "Explain how the lexer works.", "It finishes when all is done.", "Commit c0ffee is at the end.",
+)  # fmt: skip
+"""Descriptions, questions, what was, and what is asked for now alone."""
+
+
+def test_requests_for_later_and_limits_of_the_work_bind_by_how_they_are_put():
+    assert [each for each in PLAINLY_ASKED if not (binds(each) and is_duty(each))] == []
+
+
+def test_descriptions_questions_and_requests_for_now_bind_nothing():
+    assert [each for each in DESCRIBED if binds(each)] == []
+
 
 @pytest.mark.parametrize("sentence", [*DUTIES, *PLAINLY_SAID])
 def test_a_duty_is_known_in_rules_and_in_messages(sentence: str):

@@ -4,7 +4,7 @@
 - `asof`: the facts and events as of an event, for many turns at once
 - `asserting`: what events assert, slot by slot, for the state of the agent
 - `conflicts`: rules of different scopes that may disagree
-- `duties`: prohibitions, approvals and checks in rule texts; `tagged`: blocks in tags, which programs put into a message
+- `duties`: prohibitions, approvals and checks in rule texts, by their `duty_words`; `tagged`: blocks in tags, which programs put into a message
 - `scopes`: which rules, files and tools a task touches
 - `joining`: texts side by side
 - `frame`: every byte of a model input but the texts themselves

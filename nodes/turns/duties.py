@@ -19,67 +19,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from .duty_words import ASKED, BINDS, DUTY, POLITE, STATED
 from .tagged import INLINE, foreign_blocks
 
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
-_NEGATED = (
-    r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|(?:do|must|should|need|ca|wo)nt|don'?ts|never|(?:not|(?:is|are)n't)\s+(?:be\s+)?"
-    r"(?:allowed|permitted|ok|okay|acceptable|touch|change|edit|modify|commit|push|use|add|remove|delete|to\b|ever|part\s+of))\b"
-)
-_FORBIDDEN = (
-    r"\b(?:keep\b[^.\n]{0,60}\bas\s+(?:(?:it|they)\s+)?(?:is|are|was|were)|stay\s+in|(?:api|code|feature|schema)\s+freeze|sacred|w/o\s+\w+ing|"
-    r"avoid\w*|abstain|desist|cease|illegal|immutable|protected|append-only|myself|up\s+to\s+(?:me|us)|until\s+(?:i|we)|without\s+\w+ing|stick\s+to|"
-    r"(?:chang|edit|modify|touch|commit|push|merg|delet|remov|renam|install|deploy|releas|publish|add)e?\s+nothing|(?:keep|limit)\s+(?:it|them|this|(?:\w+\s+)?(?:changes?|edits?|tests?|files?))\s+(?:to|as|within|inside)|"
-    r"forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
-    r"(?:keep|stay|steer)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
-    r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside|(?:[\w./`*-]+\s+){0,6}(?:may|must|should|shall|can)\b)|(?:rather|prefer|better)\s+(?:if\s+|that\s+)?you\s+(?:did|do|would)\s*(?:not|n't)|nobody|no\s+one|nowhere|"
-    r"none\s+of|instead\s+of|rather\s+than|restrict\w*|limited?\s+to|confine\w*|preserve\w*|ignore|exclude\w*|reserve[ds]?|reject\w*|"
-    r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
-    r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
-    r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
-    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]*(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
-    r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]*(?:stop|halt|pause|hold)\b"
-)
-_APPROVAL = (
-    r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
-    r"check\s+with|wait\s+(?:for|until|on)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
-    r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify|ping)\s+(?:me|us|the\s+\w+)|thumbs[- ]up|green[- ]?light\w*|notify|"
-    r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|(?:want|like|need|going|have)\s+to\s+(?:review|approve|sign)\b|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
-    r"(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past)\s+(?:me|us)|(?:is|are)\s+(?:my|our)\s+(?:job|call|decision)|leave\b[^.\n]{1,60}\bto\s+(?:me|us)|"
-    r"when\s+(?:in\s+doubt|unsure)|if\s+(?:you\s+are\s+)?(?:in\s+doubt|unsure|unclear|uncertain|ambiguous)|uncertain)\b"
-)
-_CHECKED = (
-    r"\b(?:verif\w+|validat\w+|ensur\w+|make\s+sure|double[- ]check|be\s+sure|remember\s+to|check\s+(?:that|whether|if|the|for|all|every)|must|always|mandatory|requir\w+|"
-    r"(?:have|has|need|needs|needed)\s+to|shall|every\s+time|each\s+time|critical|important|"
-    r"(?:before|after|prior\s+to|until|once)\s+(?:you|each|every|any|all|the|a|your|commit\w*|push\w*|merg\w*|releas\w*|deploy\w*|chang\w*|edit\w*|modif\w*|writ\w*|"
-    r"finish\w*|submit\w*|claim\w*|open\w*|consider\w*|making|starting|running|adding|creating|delet\w*|finaliz\w*|sending|dependency|destructive|proceed\w*)|"
-    r"(?:if|when|whenever|once)\s+you\s+(?:chang\w+|modif\w+|edit\w*|touch\w*|add\w*|renam\w+|delet\w+|remov\w+)|when(?:ever)?\s+(?:[\w/-]+\s+){1,4}chang\w+|"
-    r"(?:add|write|include)\b[^.\n]{0,40}\btests?\b[^.\n]{0,40}\b(?:for\s+(?:new|every|each|any|all)|when|with)|"
-    r"tests?\s+(?:must|should|have|need|pass|first)|(?:all|every)\s+(?:\w+\s+){0,3}(?:pass|green|tested|documented|covered)|covered\s+by|(?:keep|stay)\b[^.\n]{0,60}\b(?:green|passing|compatible|stable|working|same|up[- ]to[- ]date|in\s+sync)|"
-    r"(?:run|re-?run|execute)\b[^.\n]{0,80}\b(?:before|after|each|every|first|whenever|automatically)\b)"
-)
-_MARKED = r"[\u274c\U0001f6ab\u26d4\u26a0\u270b\U0001f6d1\U0001f512]"
-_CJK = (
-    "不(?:[要得應应该該宜必用许許能可准動动改变變碰超删刪加推再]|允[许許]|使用|修改|引入|增加|新增|添加|提交|合[并併]|部署|[发發]布|依[赖賴])|[绝絕从從永]不|"
-    "避免|以免|防止|杜[绝絕]|禁|停止|[暂暫]停|切忌|[严嚴]格|[谨謹]慎|小心|必[须須]|[许許]可|別|别|勿|[务務]必|[请請]先|先.{0,6}再|[后後]再|才[能可]|方可|前(?:要|先|需|必)|都[要须須得]|"
-    "[问問][过過]?我|由我|[让讓]我|我[来來]|我要.{0,6}[看审審]|[确確][认認保]|批准|[审審]批|同意|[验驗][证證]|除非|未[经經]|保持|保留|[维維]持|原[样樣]|"
-    "[跟和]我[说說]|通知我|[经經][过過]我|人工(?!智)|[审審]核|[过過完]了?再|无需|無需|不必|[仅僅只](?:允[许許]|可|准|能|限|在|改|看|用|[动動]|修改|[读讀])|限[于於制]|[运運]行[测測][试試]|跑[测測][试試]"
-)
-"""Words of duty in Chinese: negations, musts, approvals, checks."""
-_BINDS = re.compile(f"(?im){_NEGATED}|{_FORBIDDEN}|{_APPROVAL}|{_CHECKED}|{_MARKED}|{_CJK}")
-_STATED = re.compile(
-    r"(?i)\b(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?(?:(?:do|does|did|could|will|would|was|is)\s*(?:not|n't|nt)|can(?:not|'t|t|\s+not)|wo(?:n't|nt))"
-    r"(?!\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge|be\s+(?:touch|chang|edit|modif)))|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
-)
-"""Reports of what does not work, which forbid nothing."""
-_SOFT = (
-    r"\b(?:prefer\w*|tests?|tested|testing|lint\w*|check\w*|format\w*|pass(?:es|ing)?|before|after|prior\s+to|run(?:s|ning)?|type-?check\w*|green|ci|coverage|"
-    r"builds?|rebuild\w*|update|keep|stop|warning|deprecated|not|n't|no|none|nor|neither|nothing|without|should|request\w*|review\w*|don'?ts?|disable\w*|stale|"
-    r"(?:if|when|whenever|needs?|regenerat\w+|re-generat\w+)|credentials?|tokens?|passwords?|use|uses|follow\w*|include|add)\b"
-)
-_DUTY = re.compile(f"(?im){_SOFT}")
-"""More words of duty, for rules: in a rule file, whatever may be meant as one counts."""
 LONG_MESSAGE = 1_200
 """Longest message whose own words bind as a whole; of a longer one its sections that bind."""
 LONG_SECTION = 600
@@ -187,13 +131,19 @@ def sections(text: str) -> list[str]:
 
 def binds(said: str) -> bool:
     """Whether a user's words forbid something, ask for an approval, or ask for a check."""
-    return bool(_BINDS.search(_STATED.sub(" ", _plain(said))))
+    plain = _plain(said)
+    return bool(BINDS.search(STATED.sub(" ", plain)) or _asks(plain))
 
 
 def is_duty(text: str) -> bool:
     """Whether a text of rules prohibits, asks for an approval or a check: as `binds`, and by softer words as well."""
     plain = _plain(text)
-    return bool(_BINDS.search(plain) or _DUTY.search(plain))
+    return bool(BINDS.search(plain) or _asks(plain) or DUTY.search(plain))
+
+
+def _asks(plain: str) -> bool:
+    lines = "\n".join(" ".join(line.split()) for line in plain.splitlines())
+    return bool(ASKED.search(POLITE.sub(r". \g<asked>.", lines)))
 
 
 def _plain(text: str) -> str:

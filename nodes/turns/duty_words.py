@@ -1,0 +1,115 @@
+"""Words that bind: prohibitions, approvals and checks, as people put them in English and Chinese.
+
+Gives: `BINDS`, `STATED` (reports, which bind nothing), `ASKED` (requests by their form) and `POLITE` (those that are put as a question), and
+`DUTY`, softer words that count in rules.
+
+Note: these are wordings, not a language. What they miss is kept as long as the message that says it is in the tail.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["ASKED", "BINDS", "DUTY", "POLITE", "STATED"]
+
+_NEGATED = (
+    r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|(?:do|must|should|need|ca|wo)nt|don'?ts|never|(?:not|(?:is|are)n't)\s+(?:be\s+)?"
+    r"(?:allowed|permitted|ok|okay|acceptable|touch|change|edit|modify|commit|push|use|add|remove|delete|to\b|ever|part\s+of))\b"
+)
+_FORBIDDEN = (
+    r"\b(?:keep\b[^.\n]{0,60}\bas\s+(?:(?:it|they)\s+)?(?:is|are|was|were)|stay\s+in|(?:api|code|feature|schema)\s+freeze|sacred|w/o\s+\w+ing|"
+    r"avoid\w*|abstain|desist|cease|illegal|immutable|protected|append-only|myself|up\s+to\s+(?:me|us)|until\s+(?:i|we)|without\s+\w+ing|stick\s+to|"
+    r"(?:chang|edit|modify|touch|commit|push|merg|delet|remov|renam|install|deploy|releas|publish|add)e?\s+nothing|(?:keep|limit)\s+(?:it|them|this|(?:\w+\s+)?(?:changes?|edits?|tests?|files?))\s+(?:to|as|within|inside)|"
+    r"forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
+    r"(?:keep|stay|steer)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
+    r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside|(?:[\w./`*-]+\s+){0,6}(?:may|must|should|shall|can)\b)|(?:rather|prefer|better)\s+(?:if\s+|that\s+)?you\s+(?:did|do|would)\s*(?:not|n't)|nobody|no\s+one|nowhere|"
+    r"none\s+of|instead\s+of|rather\s+than|restrict\w*|limited?\s+to|confine\w*|preserve\w*|ignore|exclude\w*|reserve[ds]?|reject\w*|"
+    r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
+    r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
+    r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
+    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]*(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
+    r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]*(?:stop|halt|pause|hold)\b"
+)
+_APPROVAL = (
+    r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
+    r"check\s+with|wait\s+(?:for|until|on)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
+    r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify|ping)\s+(?:me|us|the\s+\w+)|thumbs[- ]up|green[- ]?light\w*|notify|"
+    r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|(?:want|like|need|going|have)\s+to\s+(?:review|approve|sign)\b|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
+    r"(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past)\s+(?:me|us)|(?:is|are)\s+(?:my|our)\s+(?:job|call|decision)|leave\b[^.\n]{1,60}\bto\s+(?:me|us)|"
+    r"when\s+(?:in\s+doubt|unsure)|if\s+(?:you\s+are\s+)?(?:in\s+doubt|unsure|unclear|uncertain|ambiguous)|uncertain)\b"
+)
+_CHECKED = (
+    r"\b(?:verif\w+|validat\w+|ensur\w+|make\s+sure|double[- ]check|be\s+sure|remember\s+to|check\s+(?:that|whether|if|the|for|all|every)|must|always|mandatory|requir\w+|"
+    r"(?:have|has|need|needs|needed)\s+to|shall|every\s+time|each\s+time|critical|important|"
+    r"(?:before|after|prior\s+to|until|once)\s+(?:you|each|every|any|all|the|a|your|commit\w*|push\w*|merg\w*|releas\w*|deploy\w*|chang\w*|edit\w*|modif\w*|writ\w*|"
+    r"finish\w*|submit\w*|claim\w*|open\w*|consider\w*|making|starting|running|adding|creating|delet\w*|finaliz\w*|sending|dependency|destructive|proceed\w*)|"
+    r"(?:if|when|whenever|once)\s+you\s+(?:chang\w+|modif\w+|edit\w*|touch\w*|add\w*|renam\w+|delet\w+|remov\w+)|when(?:ever)?\s+(?:[\w/-]+\s+){1,4}chang\w+|"
+    r"(?:add|write|include)\b[^.\n]{0,40}\btests?\b[^.\n]{0,40}\b(?:for\s+(?:new|every|each|any|all)|when|with)|"
+    r"tests?\s+(?:must|should|have|need|pass|first)|(?:all|every)\s+(?:\w+\s+){0,3}(?:pass|green|tested|documented|covered)|covered\s+by|(?:keep|stay)\b[^.\n]{0,60}\b(?:green|passing|compatible|stable|working|same|up[- ]to[- ]date|in\s+sync)|"
+    r"(?:run|re-?run|execute)\b[^.\n]{0,80}\b(?:before|after|each|every|first|whenever|automatically)\b)"
+)
+_MARKED = r"[\u274c\U0001f6ab\u26d4\u26a0\u270b\U0001f6d1\U0001f512]"
+_CJK = (
+    "不(?:[要得應应该該宜必用许許能可准動动改变變碰超删刪加推再]|允[许許]|使用|修改|引入|增加|新增|添加|提交|合[并併]|部署|[发發]布|依[赖賴])|[绝絕从從永]不|"
+    "避免|以免|防止|杜[绝絕]|禁|停止|[暂暫]停|切忌|[严嚴]格|[谨謹]慎|小心|必[须須]|[许許]可|別|别|勿|[务務]必|[请請]先|先.{0,6}再|[后後]再|才[能可]|方可|前(?:要|先|需|必)|都[要须須得]|"
+    "[问問][过過]?我|由我|[让讓]我|我[来來]|我要.{0,6}[看审審]|[确確][认認保]|批准|[审審]批|同意|[验驗][证證]|除非|未[经經]|保持|保留|[维維]持|原[样樣]|"
+    "[跟和]我[说說]|通知我|[经經][过過]我|人工(?!智)|[审審]核|[过過完]了?再|无需|無需|不必|[仅僅只](?:允[许許]|可|准|能|限|在|改|看|用|[动動]|修改|[读讀])|限[于於制]|[运運]行[测測][试試]|跑[测測][试試]"
+)
+"""Words of duty in Chinese: negations, musts, approvals, checks."""
+BINDS = re.compile(f"(?im){_NEGATED}|{_FORBIDDEN}|{_APPROVAL}|{_CHECKED}|{_MARKED}|{_CJK}")
+STATED = re.compile(
+    r"(?i)\b(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?(?:(?:do|does|did|could|will|would|was|is)\s*(?:not|n't|nt)|can(?:not|'t|t|\s+not)|wo(?:n't|nt))"
+    r"(?!\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge|be\s+(?:touch|chang|edit|modif)))|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
+)
+"""Reports of what does not work, which forbid nothing."""
+_SOFT = (
+    r"\b(?:prefer\w*|tests?|tested|testing|lint\w*|check\w*|format\w*|pass(?:es|ing)?|before|after|prior\s+to|run(?:s|ning)?|type-?check\w*|green|ci|coverage|"
+    r"builds?|rebuild\w*|update|keep|stop|warning|deprecated|not|n't|no|none|nor|neither|nothing|without|should|request\w*|review\w*|don'?ts?|disable\w*|stale|"
+    r"(?:if|when|whenever|needs?|regenerat\w+|re-generat\w+)|credentials?|tokens?|passwords?|use|uses|follow\w*|include|add)\b"
+)
+_START = (
+    r"(?:(?:^|[.!?;:,(>\n\u2013\u2014]\s?)(?:(?:[-*+]|\d{1,3}[.)]|then|also|so|and|but|finally|lastly)\s)?|\b(?:please|pls|plz)\s+"
+    r"|(?:^|[.!?\n]\s?)(?!(?:i|we|you|they|he|she|it|the|my|our|when|if|why|how|what|where|who|which|does|did|is|are|was|were)\b)(?:[^.!?\n]|\.(?=\w)){1,200}?\b(?:and|then|but)\s+)"
+)
+"""Where a request begins: a sentence, a clause, or what follows another request."""
+_REST = r"(?:[^.!?\n]|\.(?=\w))"
+"""A character of the same sentence."""
+_ENDS = r"\s*(?=[.,;:!)\n]|$)"
+_STEP = (
+    r"(?:commits?|committing|push(?:es|ing)?|merg(?:es?|ing)|rebas(?:es?|ing)|releas(?:es?|ing)|deploy(?:s|ing|ments?)?|publish(?:ing)?|tag(?:s|ging)?|migrations?|rollouts?|"
+    r"deletions?|upgrades?|prs?|pull\s+requests?)"
+)
+"""Steps that people reserve, or that need an approval."""
+_LATER = (
+    r"(?:(?:at\s+the\s+(?:very\s+)?end|in\s+the\s+end)(?!\s+of\s+(?:the|each|every|a)\s+(?:file|line|page|string|list|function|loop|array|log|output|table|row|word|path)\b)|"
+    r"when(?:ever)?\s+(?:(?:you(?:'re|\s+are)?|(?:it|that|all|everything)(?:'s|\s+is)?)\s+)?(?:all\s+)?(?:done|finish(?:ed)?|ready|completed?|through)\b|"
+    r"as\s+(?:the|a|your)\s+(?:last|final)\s+(?:step|thing)|last\s+of\s+all|afterwards?|along\s+the\s+way|as\s+you\s+go)"
+)
+"""A time that is not now: what is asked for then outlives the round."""
+_ASKED = (
+    rf"{_START}(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check)\b(?!\s+(?:is|was|has|fail\w*|crash\w*|stop\w*|end\w*|hang\w*|hung|br[eo]\w+|die[sd]|takes?|took|gets?|got|"
+    rf"does|did|errors?|warnings?|output|results?|logs?|issues?|jobs?|steps?|times?)\b)|(?:test|build|check|format|update|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
+    rf"(?:the|an?|your|it|them|this|that|all|everything|each|every|any|what|which)\b){_REST}{{0,80}}?\s{_LATER}",
+    rf"{_START}(?:finish|end|close|conclude|wrap\s+up)\s+(?:by|with)\s",
+    rf"{_START}(?:check|test|lint|type-?check|review|prove|measure)\s+(?:your|everything|each|every|all)\b",
+    rf"{_START}(?:stay|remain)\s+(?:on|in|with|under|below|at|local|offline|put)\b",
+    rf"{_START}(?:work|change|edit|touch|modify|use|fix|test|run|look|read|commit|build|import|rely){_REST}{{1,60}}?\salone{_ENDS}",
+    rf"(?:^|[.,;:(!\n\u2013\u2014]|\s-|\band|\bbut)\s?nothing\s+(?:(?:more|further|extra|additional){_ENDS}|beyond\b|besides\b)",
+    rf"\bnothing\s+(?:(?:gets?|is|goes|ever|new)\s+){{0,2}}(?:merg|commit|push|deploy|releas|publish|ship|land|delet|remov|install|live|out|in)\w*\b{_REST}{{0,40}}?\b(?:without|unless|until|before)\b",
+    r"\b(?:no-?go(?:e?s)?|no-nos?|taboo|verboten|off\s+the\s+table|out\s+of\s+the\s+question|not\s+an\s+option|deal-?breakers?)\b",
+    r"\bwe\s+(?:(?:just|really|simply|generally|usually)\s+)?(?:do|will|wo)\s*(?:not|n't|nt)\s+(?:(?:force|auto|re|hot|ever)[- ]?)?(?:push|commit|merge|rebase|squash|amend|force|tag|release|publish|ship|deploy|"
+    r"install|vendor|rewrite|refactor|reformat|mock|bump|monkey-?patch|hard-?code|downgrade|revert|cherry-?pick|touch|edit|modify|delete|rename)\b",
+    rf"\b(?:i(?:'ll|\s+will|(?:'m|\s+am)\s+going\s+to)|let\s+(?:me|us))\s+(?:\w+\s+)?(?:do|handle|make|perform|take\s+care\s+of|see\s+to)\s{_REST}{{0,30}}?\b{_STEP}\b",
+    r"\bi(?:'ll|\s+will)\s+(?:commit|push|merge|release|deploy|publish|tag|rebase)\b(?!\s+to\s+(?:that|this)\b)",
+    rf"\b(?:any|every|each|all|no|new|{_STEP})\s+(?:[\w-]+\s+){{0,4}}?(?:is|are|gets?|be)\s+(?:\w+\s+)?(?:done|made|handled|run|merged|pushed|deployed|approved|reviewed)\s+by\s+(?:me|us|hand)\b",
+    rf"\b(?:{_STEP}|changes?|edits?|dependenc(?:y|ies))\s{_REST}{{0,40}}?\b(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past|by)\s+(?:the\s+|our\s+)?"
+    r"(?:(?-i:[A-Z])\w+|@\w+|(?:[\w-]+\s+)?(?:team|leads?|review\w*|owners?|maintainers?|security|legal|qa|ci|boss|manager|dbas?|board|pull\s+requests?|prs?))\b",
+    rf"\bdon\s+t\s|\bkeep\s+(?:your|all)\s+\w+\s+(?:out|away|off)\b|{_START}keep\s{_REST}{{1,40}}?\bsupport",
+    r"(?:(?:提交|推送|合[并併]|部署|[发發]布|上[线線]|修改|[删刪]除|完成|[结結]束)[之以]?[前后後]|做完|改完|[写寫]完|最[后後])[\uff0c,]?(?:都|再|要|先|需要?)?(?:跑|[运運]行|[执執]行|[检檢]查|[测測][试試]|[验驗]|格式化|通知|告[诉訴])(?![过過了]|失[败敗]|出[错錯]|[报報][错錯])",
+)
+POLITE = re.compile(r"(?i)(?<!how\s)(?<!why\s)\b(?:can|could|will|would)\s+you\s+(?P<asked>[^?!\n]{1,200})\?")
+"""A request in the form of a question."""
+ASKED = re.compile("(?im)(?:" + "|".join(_ASKED) + r")(?![^.!?\n\u3002]*(?:[?\uff1f]|[\u5417\u55ce]))")
+"""Requests for later and limits of the work in plain words, which bind by how they are put; a question is none. For texts with single spaces."""
+DUTY = re.compile(f"(?im){_SOFT}")
+"""More words of duty, for rules: in a rule file, whatever may be meant as one counts."""
