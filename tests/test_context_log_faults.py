@@ -322,7 +322,7 @@ def test_checkpoints_of_an_earlier_format_are_passed_over_told_and_made_again(
     assert file.read_bytes() == before and SessionLog.open(folder).view(at).notes == []
 
 
-def test_a_checkpoint_knows_that_the_work_is_set_aside(tmp_path: Path):
+def test_a_checkpoint_knows_that_other_code_lies_in_the_place_of_the_work(tmp_path: Path):
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("command.finished", turn=1, command="git stash", exitCode=0, stdout="")

@@ -347,19 +347,22 @@ def after(*commands: tuple[str, int, str]) -> Session:
 
 
 AWAY = (
-    (("git stash",), ("git stash pop",)), (("git stash -u",), ("git stash apply",)), (("git stash push -m x",), ("git stash pop",)), (("git checkout main",), ("git checkout fix",)),
+    (("git stash",), ("git stash pop",)), (("git stash -u",), ("git stash apply",)), (("git stash push -m pop",), ("git stash pop",)), (("git checkout main",), ("git checkout fix",)),
     (("git switch main",), ("git switch -",)), (("git checkout v1.2",), ("git checkout -",)), (("git stash", "git checkout main"), ("git checkout -", "git stash pop")), (("git stash && git status",), ("git stash pop",)),
     (("git stash", "pytest > out.log 2>&1"), ("git stash pop",)), (("git stash", "git stash list"), ("git stash pop && git status",)),
+    (("git checkout main && git pull",), ("git checkout fix",)), (("git switch main", "git pull", "black ."), ("git switch -",)), (("git stash && git pull",), ("git stash pop",)),
+    (("git stash", "sed -i s/1/2/ a.py", "rm tests/a.snap"), ("git stash pop",)), (("git checkout release/1.x",), ("git checkout -",)), (("git switch -c new origin/main",), ("git switch -",)),
+    (("git bisect start HEAD v1.0", "git bisect good"), ("git bisect reset",)), (("gh pr checkout 12",), ("git checkout -",)), (("git -C . switch main",), ("sudo git switch -",)),
 )  # fmt: skip
-"""Commands that set the work aside, and those that bring it back."""
+"""Commands that put other code in the place of the work, and those that bring it back."""
 NOT_AWAY = (
-    "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout Makefile", "git checkout src/", "git checkout -f", "git switch -c x main", "git checkout .", "git restore .", "git reset --hard", "git checkout -b fix", "git stash list", "git commit -am x",
-    "git stash; git stash pop", "git checkout main && git checkout fix", "git checkout main && git pull", "git stash && sed -i s/1/2/ a.py", "git status",
+    "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout Makefile", "git checkout src/", "git checkout main src", "git checkout -f", "git switch -c x", "git checkout -b x HEAD", "git checkout .", "git restore .", "git reset --hard",
+    "git checkout -b fix", "git stash list", "git commit -am x", "git stash; git stash pop", "git checkout main && git checkout fix", "git status", "echo git stash", "digit stash",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize(("leaves", "returns"), AWAY, ids=str)
-def test_a_pass_while_the_work_is_set_aside_ends_no_failure_of_it(leaves: tuple[str, ...], returns: tuple[str, ...]):
+def test_a_pass_on_other_code_ends_no_failure_of_the_work(leaves: tuple[str, ...], returns: tuple[str, ...]):
     away, back = ([(each, 0, "") for each in commands] for commands in (leaves, returns))
     assert projected(after(FAILS, *away, PASSES, *back)).state["failure"] == FAILS[2]
     assert projected(after(FAILS, *away, PASSES, *back, PASSES)).state["failure"] is None, (
@@ -368,17 +371,36 @@ def test_a_pass_while_the_work_is_set_aside_ends_no_failure_of_it(leaves: tuple[
 
 
 @pytest.mark.parametrize("command", NOT_AWAY)
-def test_other_commands_set_no_work_aside(command: str):
+def test_other_commands_put_no_other_code_in_its_place(command: str):
     assert projected(after(FAILS, (command, 0, ""), PASSES)).state["failure"] is None
 
 
-def test_work_that_goes_on_in_another_place_is_not_set_aside():
-    session = after(FAILS, ("git stash", 0, ""))
-    session.add("file.modified", turn=1, path="a.py", version="2", diff="+x")
-    session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
-    assert projected(session).state["failure"] is None
+@pytest.mark.parametrize("command", ["pytest && git checkout main && git checkout -", "git checkout main && pytest; git checkout -", "git stash && pytest && git stash pop"])  # fmt: skip
+def test_a_line_that_leaves_and_returns_says_nothing_of_where_it_checked(command: str):
+    assert projected(after(FAILS, (command, 0, OK))).state["failure"] == FAILS[2]
+
+
+@pytest.mark.parametrize(("command", "code", "out"), [
+    ("git stash pop", 1, "error: Your local changes would be overwritten"), ("git stash drop", 0, ""),
+    ("ruff check", 1, "Found 3 errors."), ("cd docs && make test", 2, "x"), ("pytest tests/a.py", 1, "1 failed"), ("npm ci", 0, "added 3 packages"),
+])  # fmt: skip
+def test_what_happens_on_other_code_brings_no_work_back(command: str, code: int, out: str):
+    session = after(FAILS, ("git stash", 0, ""), (command, code, out), PASSES)
+    assert "pytest" in projected(session).state["failing"]
+
+
+@pytest.mark.parametrize(("command", "code", "out"), [
+    ("git checkout main", 1, "error: Your local changes would be overwritten"), ("git checkout main", 0, "Already on 'main'"), ("git stash", 0, "No local changes to save"),
+])  # fmt: skip
+def test_what_git_did_not_do_puts_nothing_aside(command: str, code: int, out: str):
+    assert projected(after(FAILS, (command, code, out), PASSES)).state["failure"] is None
+
+
+def test_what_fails_on_other_code_ends_where_it_passes_there_or_where_the_work_is():
     for place in ("git checkout review", "git stash"):
         there = after((place, 0, ""), FAILS, ("npm ci", 0, "added 3 packages"), PASSES)
         assert projected(there).state["failure"] is None, "it failed there, and passes there"
-    failed = after(FAILS, ("git checkout main", 1, "error: Your local changes would be overwritten"), PASSES)
-    assert projected(failed).state["failure"] is None, "nothing was set aside"
+    both = after(FAILS, ("git stash", 0, ""), FAILS, ("git stash pop", 0, ""))
+    assert projected(both).state["failing"] == ["pytest", "pytest"]
+    both.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
+    assert projected(both).state["failure"] is None

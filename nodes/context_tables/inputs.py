@@ -50,7 +50,8 @@ LOG_EVENTS = table(
     ),
     check_outcome=string("how that check came out: passed, failed or unknown", nullable=True),
     check_clears=strings(
-        "names of the checks that passed: their failures end; none while the work is set aside", nullable=True
+        "names of the checks that passed: their failures end; with the place, where other code than the work was checked",
+        nullable=True,
     ),
     check_fails=strings(
         "of every check that may have failed its name, and the names of those that end its failure, a line each",

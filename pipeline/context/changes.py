@@ -1,7 +1,6 @@
 """Files that a command may have changed: those that it names, or any.
 
-Gives: `may_change`, `changes_of` one program of a command, the files that it is `printed_into`, whether one `is_log`, `ANY_FILE`; and
-`away_after`: whether the work is set aside, so that other code lies in its place.
+Gives: `may_change`, `changes_of` one program of a command, the files that it is `printed_into`, whether one `is_log`, and `ANY_FILE`.
 
 Note: this is a list of programs that are known to write. What a script, a generator or a program of the
 project's own writes, no command line says.
@@ -10,15 +9,14 @@ project's own writes, no command line says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
-from typing import Any
 
 from ..sources.file_kinds import named_by_convention
 from .shell import Segment, first_word, segments_of, started
 
-__all__ = ["ANY_FILE", "away_after", "changes_of", "is_log", "may_change", "printed_into", "set_aside"]
+__all__ = ["ANY_FILE", "changes_of", "is_log", "may_change", "printed_into"]
 
 ANY_FILE = "*"
 """A command that may change files that it does not name."""
@@ -73,47 +71,6 @@ def printed_into(segment: Segment) -> list[str]:
 def is_log(path: str) -> bool:
     """Whether what is printed into a file is kept as a log, by its name."""
     return path.startswith(("/dev/", "/tmp/", "-")) or PurePosixPath(path).suffix in _LOGS
-
-
-def away_after(before: str, event: Mapping[str, Any]) -> str:
-    """What has set the work aside behind an event of the log, `` = nothing; `before` is what had before it.
-
-    The work comes back by `git stash pop`, and by the next `git switch` where one has set it aside. Where files are changed or a check
-    fails in its place, it goes on there. What passes there before that says nothing of it.
-    """
-    if event["kind"] == "file.modified" or event["check_outcome"] == "failed":
-        return ""
-    segments = segments_of(event["command"]) if event["may_change"] else ()
-    if event["exit_code"] and len(segments) == 1 and set_aside(segments[0]):
-        return before
-    away = before
-    for segment in segments:
-        by = set_aside(segment)
-        if by == "stash":
-            away = by
-        elif by:
-            away = "" if away == by else away or by
-        elif any(path == ANY_FILE or not is_log(path) for path in changes_of(segment)):
-            away = ""
-    return away
-
-
-def set_aside(segment: Segment) -> str:
-    """By what a program lays other code in the place of the work: `stash`, `switch`, `` = it does not."""
-    words = started(segment.words)
-    if not words or PurePosixPath(words[0]).name != "git" or not changes_of(segment):
-        return ""
-    rest = list(words[1:])
-    verb = first_word(rest, ("-C", "-c", "--git-dir", "--work-tree"))
-    named = rest[rest.index(str(verb)) + 1 :] if verb else []
-    if verb == "stash":
-        return "" if {"pop", "apply", "branch", "clear"} & set(named) else "stash"
-    last = next((word for word in reversed(named) if word == "-" or not word.startswith("-")), "./")
-    files = {"--", "."} & set(named) or last.startswith("./") or last.endswith("/")
-    files = files or (_ends_as_a_file(last) and not last[-1].isdigit())
-    # A branch that begins here takes the work along.
-    begun = {"-b", "-B", "-c", "-C", "--create", "--orphan"} & set(named)
-    return "switch" if not begun and (verb == "switch" or (verb == "checkout" and not files)) else ""
 
 
 def _stream(word: str) -> bool:

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from .changes import changes_of, is_log, printed_into, set_aside
+from .changes import changes_of, is_log, printed_into
 from .check_programs import INERT_VARIABLES, check_of
 from .checks import Check, place_of
 from .shell import Segment, first_word, segments_of, started
 from .summaries import summary_of
+from .work_places import sets_aside
 
 __all__ = ["Ran", "checks_of", "may_check"]
 
@@ -88,7 +89,7 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
             known &= segment.exact or not any(set(word) & set("$`") for word in words)
             found.append((number, check, options))
         else:
-            known &= _does_not_steer(segment) and set_aside(segment) != "stash"
+            known &= _does_not_steer(segment) and not sets_aside(segment)
     ran = []
     for number, check, options in found:
         before, segment, later = segments[:number], segments[number], segments[number + 1 :]

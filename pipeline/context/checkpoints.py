@@ -14,7 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from functools import reduce
 from pathlib import Path
@@ -28,12 +28,12 @@ from ...nodes.context_state import latest_assertions
 from ...nodes.context_tables import LOG_EVENTS, STATE_FACTS
 from ...nodes.errors import ScopedRetrievalError
 from ..storage.durable import names_in, read_whole, write_atomic
-from .changes import away_after
 from .log_lines import EVERY, START, Lines, chained
+from .work_places import WorkPlace
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 14
+FORMAT = 15
 """Raised whenever the fold of events gives other facts: checkpoints of earlier formats are passed over and made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
@@ -56,8 +56,7 @@ class Checkpoint:
     turn: int
     turn_id: str | None
     last: datetime | None
-    away: str
-    """What has set the work aside."""
+    place: WorkPlace
     base: int
     """How many events lay in parts when it was made."""
     start: int
@@ -71,7 +70,7 @@ class Checkpoint:
         about = {
             "format": FORMAT, "session_id": session_id, "seq": self.seq, "since": self.since, "chain": self.chain.hex(),
             "since_chain": self.since_chain.hex(), "before": self.before.hex(), "turn": self.turn, "turn_id": self.turn_id,
-            "last": self.last and self.last.isoformat(), "away": self.away, "base": self.base, "start": self.start, "offset": self.offset,
+            "last": self.last and self.last.isoformat(), "place": astuple(self.place), "base": self.base, "start": self.start, "offset": self.offset,
         }  # fmt: skip
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", compression_level=LEVEL))
@@ -98,12 +97,12 @@ class Checkpoint:
             facts = STATE_FACTS.check(reader.read_all())
         return cls(
             about["seq"], about["since"], bytes.fromhex(about["chain"]), bytes.fromhex(about["since_chain"]), bytes.fromhex(about["before"]),
-            about["turn"], about["turn_id"], about["last"] and datetime.fromisoformat(about["last"]), about["away"], about["base"],
+            about["turn"], about["turn_id"], about["last"] and datetime.fromisoformat(about["last"]), WorkPlace(*about["place"]), about["base"],
             about["start"], about["offset"], facts,
         )  # fmt: skip
 
 
-BEGINNING = Checkpoint(0, 0, START, START, START, -1, None, None, "", 0, 0, 0, STATE_FACTS.empty())
+BEGINNING = Checkpoint(0, 0, START, START, START, -1, None, None, WorkPlace(), 0, 0, 0, STATE_FACTS.empty())
 
 
 def base_of(seq: int) -> int:
@@ -207,10 +206,10 @@ def continued(
     facts = latest_assertions(events, pa.concat_tables(merged) if merged else STATE_FACTS.empty())
     turn_ids = [each for each in events["turn_id"].to_pylist() if each is not None]
     last = events.slice(events.num_rows - 1).to_pylist()[0]
-    changing = events.select(["kind", "may_change", "command", "exit_code", "check_outcome"]).to_pylist()
+    commands = events.select(["command", "exit_code", "text"]).to_pylist()
     new = Checkpoint(
         seq, since, chain, kept[-1].chain, before.chain, last["turn"], turn_ids[-1] if turn_ids else before.turn_id, last["created_at"],
-        reduce(away_after, changing, before.away), base, start, offset, facts,
+        reduce(WorkPlace.after, commands, before.place), base, start, offset, facts,
     )  # fmt: skip
     return (*kept, new)
 

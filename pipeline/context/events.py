@@ -25,9 +25,9 @@ from ...nodes.turns.words import EVENT_KINDS
 from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
-from .changes import away_after
 from .event_rows import event_row, match_rows, payload_of, recalled_row
 from .masking import listed, masked_values
+from .work_places import WorkPlace
 
 __all__ = ["LogReader", "LogTables", "identity_of", "read_events"]
 
@@ -79,8 +79,8 @@ class LogReader:
     taken: list[int] = field(default_factory=list)
     """Which of the values that were read last became rows; the others came again."""
     last: datetime | None = None
-    away: str = ""
-    """What has set the work aside (see `away_after`): a check that passes then ends no failure."""
+    place: WorkPlace = field(default_factory=WorkPlace)
+    """Where the session is: a pass on other code than that of its work ends no failure of the work."""
     repeated: int = 0
     """Events that came again, and were left out."""
     backwards: int = 0
@@ -153,10 +153,22 @@ class LogReader:
         row = event_row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)), self.keep)
         row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": self.turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
-        self.away = away_after(self.away, row)
-        row["check_clears"] = None if self.away else row["check_clears"]
+        before, self.place = self.place, self.place.after(row)
+        row |= _placed(row, before, self.place)
         self.seq += 1
         return row
+
+
+def _placed(row: Mapping[str, Any], before: WorkPlace, place: WorkPlace) -> dict[str, Any]:
+    """The names of checks that ran in a place: a pass ends what failed there, and what failed there ends where the work passes as well."""
+    clears, fails = row["check_clears"], row["check_fails"]
+    if clears and before.moves(row):
+        clears = None
+    if place.name and clears:
+        clears = place.placed(clears)
+    if place.name and fails:
+        fails = ["\n".join(both) for both in zip(fails, place.placed(fails), strict=True)]
+    return {"check_clears": clears, "check_fails": fails}
 
 
 def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:

@@ -207,7 +207,7 @@ class SessionLog:
 
     def _reader(self, mark: Checkpoint) -> LogReader:
         return LogReader(
-            self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last, away=mark.away
+            self.session_id, mark.seq, mark.turn, mark.turn_id, keep=artifact, last=mark.last, place=mark.place
         )
 
     def _rows(self, reader: LogReader, lines: Iterable[tuple[str, bytes]]) -> LogTables:

@@ -97,6 +97,7 @@ _NOT_TEXT = _words(
     zip gz tgz bz2 xz zst 7z rar tar jar war whl egg so dylib dll exe o a class pyc pyo wasm bin dat db sqlite sqlite3
     parquet arrow feather npy npz pkl pickle h5 hdf5 onnx pt pth safetensors mo"""
 )
+_ENDINGS = frozenset([*_BY_EXTENSION, *_MARKDOWN, *_PROSE, *_LOGS, *_NOT_TEXT, "rst", "csv", "lock"])
 _RULE_NAMES = frozenset(["agents", "claude", "gemini", "contributing", ".cursorrules", ".windsurfrules", ".clinerules"])
 _DOC_NAMES = _words(
     """readme changes changelog history news license licence copying notice authors contributors maintainers security
@@ -137,6 +138,12 @@ def made_elsewhere(path: str) -> bool:
 def named_by_convention(name: str) -> bool:
     """Whether a name without an ending is one of a file: `Makefile`, `LICENSE`."""
     return name[:1].isupper() and "." not in name and file_kind(name).document_type is None
+
+
+def is_file_name(path: str) -> bool:
+    """Whether a name is one of a file, by an ending that is known or by convention."""
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[2].lower() in _ENDINGS if "." in name else named_by_convention(name)
 
 
 def file_kind(path: str) -> FileKind:
