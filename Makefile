@@ -82,8 +82,11 @@ notebooks: $(STAMP)-dev ## execute the notebooks twice, and keep the outputs tha
 release-check: $(STAMP)-dev ## wheel and sdist, installed and used on every supported Python; RELEASE_ARGS="--present"
 	$(BIN)/python tests/release/run.py $(RELEASE_ARGS)
 
-surfaces: $(STAMP)-dev ## the HTML pages in a headless Chromium: console, requests, accessibility; CHROMIUM=PATH
+$(STAMP)-surfaces: $(STAMP)-dev tests/surfaces/tools.txt
 	$(PIP) --requirement tests/surfaces/tools.txt
+	@touch $@
+
+surfaces: $(STAMP)-surfaces ## the HTML pages in a headless Chromium: console, requests, accessibility; CHROMIUM=PATH
 	$(BIN)/python tests/surfaces/run.py
 
 $(ADAPTERS)/.installed: $(SOURCES)

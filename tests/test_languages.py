@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scoped_retrieval.pipeline.sources import grammars
 from scoped_retrieval.pipeline.sources.code import outline_code
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.grammars import QUERIES, SPLITTERS, grammar
@@ -19,11 +20,12 @@ enum color { RED, GREEN };
 typedef struct { int x; } Point;
 struct cart { item_t *items; };
 typedef unsigned int count_t;
+typedef struct cart *cart_t;
 static item_t **find(struct cart *c, int id) { return lookup(c->items, id); }
 int cart_add(struct cart *c, item_t *i);
 int cart_add(struct cart *c, item_t *i) { return c->check(i); }
 """,
-        "AREA GREEN MAX_ITEMS Point RED cart cart_add color color.GREEN color.RED count_t find",
+        "AREA GREEN MAX_ITEMS Point RED cart cart_add cart_t color color.GREEN color.RED count_t find",
         "cart check item_t lookup",
     ),
     "cpp": (
@@ -40,11 +42,12 @@ class Cart : public Base<T> {
 };
 Foo& Cart::get(int x) { return std::move(find<Foo>(x)); }
 shop::Cart::Cart(int a) : Base(a) {}
+void shop::Cart<std::string, std::vector<T>>::go() { std::lock_guard<Mutex> lock(mutex_); }
 using Items = std::vector<Item>;
 }
 """,
-        "Cart Cart.Cart Cart.add Cart.get Cart.operator== Cart.~Cart Items add get operator== shop.Cart.Cart ~Cart",
-        "Base Cart Foo Item T check find move vector",
+        "Cart Cart.Cart Cart.add Cart.get Cart.operator== Cart.~Cart Items add get go operator== shop.Cart.Cart shop.Cart.go ~Cart",
+        "Base Cart Foo Item Mutex T check find lock_guard move mutex_ string vector",
     ),
     "csharp": (
         "Cart.cs",
@@ -162,9 +165,12 @@ describe "a cart" do
   it("adds one") { total }
 end
 each("not a test") { x }
+describe Cart do
+end
+Small = Class.new(Plain) { }
 """,
-        "MAX Shop Shop.MAX Shop.Web.Cart Shop.Web.Cart.add Shop.Web.Cart.of Web.Cart Cart add of|a cart|a cart > adds one|adds one",
-        "Base Countable Line check describe each include it make",
+        "MAX Small Shop Shop.MAX Shop.Web.Cart Shop.Web.Cart.add Shop.Web.Cart.of Web.Cart Cart add of|a cart|a cart > adds one|adds one",
+        "Base Cart Class Countable Line Plain check describe each include it make new",
     ),
     "rust": (
         "cart.rs",
@@ -261,5 +267,5 @@ def test_no_text_is_too_odd_for_a_grammar(splitter: str, text: str) -> None:
 def test_every_query_is_one_of_a_grammar_and_is_packaged() -> None:
     for splitter in SPLITTERS:
         assert grammar(splitter).query.pattern_count
-    named = {file.name.removesuffix(".scm") for file in QUERIES.iterdir()}
-    assert named >= SPLITTERS - {"tsx"}
+    used = {name for *_, names in grammars._GRAMMARS.values() for name in names}
+    assert {file.name.removesuffix(".scm") for file in QUERIES.iterdir()} == used

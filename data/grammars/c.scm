@@ -19,6 +19,7 @@
 (type_definition
     type: [(primitive_type) (sized_type_specifier) (type_identifier)]
     declarator: [(type_identifier) @name (pointer_declarator declarator: (type_identifier) @name)]) @class
+(type_definition type: (struct_specifier name: (_)) declarator: (pointer_declarator declarator: (type_identifier) @name)) @constant
 (type_definition type: (struct_specifier name: (_)) declarator: (type_identifier) @name) @constant
 (type_definition type: (enum_specifier name: (_)) declarator: (type_identifier) @name) @constant
 (type_definition declarator: (function_declarator

@@ -233,7 +233,6 @@ def _spaced(text: str) -> str:
 
 
 _PAIR = re.compile(r"(?m)^\s*[\"']?(?P<key>[^\W\d][\w .-]{0,60}?)[\"']?\s*[:=]\s*(?P<value>\S.*?)[\s,]*$")
-_LINK = r"(?:\s+(?:field|value))?(?:\s*[:=]\s*|\s+(?:is|was|are|were|of|has been|equals|becomes)\s+(?:now\s+|set\s+to\s+)?|\s+)[\"'`\u201c]?"
 _WORDS_LINK = r"(?:\s*[:=]\s*|\s+(?:is|was|equals)\s+)[\"'`\u201c]?"
 
 

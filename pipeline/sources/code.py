@@ -1,7 +1,7 @@
 """Code by definition: functions, classes, methods and, in JavaScript and TypeScript, `describe` and `it` blocks.
 
-Gives: `outline_code`, `(Lines, splitter) -> Outline` for the languages of `grammars`, and `outline_plain_code` for every other one (line windows, names by pattern). `section` is the qualified name (`Context.invoke`,
-`suite > test`), None at module level.
+Gives: `outline_code`, `(Lines, splitter) -> Outline` for the languages of `grammars`, and `outline_plain_code` for every other one
+(line windows, names by pattern). `section` is the qualified name (`Context.invoke`, `suite > test`), None at module level.
 
 Note: `describe("createSession")` defines no `createSession`; a test block is known by its
 title, and a title of one word names something else. Comments and decorators above a definition belong to it; a class is
@@ -35,6 +35,7 @@ _OUTER = frozenset(
 )
 _PATHS = frozenset(["qualified_identifier", "scope_resolution", "user_type"])
 """Names of several parts: `Cart::add` of C++, `Shop::Cart` of Ruby, `Shop.Cart` of Swift. All become `Cart.add`."""
+_ARGUMENTS = re.compile(r"\s*<[^<>]*>")
 _PATH_SEPARATOR = re.compile(r"\s*(?:::|\.)\s*")
 _PLAIN_DEFINITION = re.compile(
     r"(?<![\w.])(?:func(?:tion)?|fn|def|class|struct|interface|enum|trait|type|module|namespace|object|record|protocol|message)"
@@ -91,7 +92,7 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
         else:
             defined.append(captures)
     definitions, symbols = _definitions(defined, data)
-    names = [captures["name"][0] for captures in defined]
+    names = [captures["name"][0] for captures in defined if "test" not in captures]
     starts, ends = {name.start_byte for name in names}, {name.end_byte for name in names}
     calls = {}
     for node in referred:
@@ -128,7 +129,7 @@ def _definitions(
         name = data[name_node.start_byte : name_node.end_byte].decode("utf-8", "replace")
         owner = ""
         if name_node.type in _PATHS:
-            *parts, name = _PATH_SEPARATOR.split(name)
+            *parts, name = _PATH_SEPARATOR.split(_without_arguments(name))
             owner = ".".join(parts)
         if "constant" in captures:
             constants.append((name_node.start_byte, name_node.start_point.row, name))
@@ -142,6 +143,8 @@ def _definitions(
         if around := captures.get("owner"):
             owner = data[around[0].start_byte : around[0].end_byte].decode("utf-8", "replace")
         node = captures[kind][0]
+        if node.type == "declaration" and node.parent is not None and node.parent.type == "compound_statement":
+            continue  # `Lock lock(mutex);` in a function of C++ is a variable, and reads as the declaration of a function
         span = (node.start_byte, node.end_byte)
         outer = node
         while outer.parent is not None and outer.parent.type in _OUTER and outer.parent.named_children[-1] == outer:
@@ -173,6 +176,14 @@ def _definitions(
             continue  # `const f = () => {}` is a function, already named
         symbols.extend((line, each) for each in dict.fromkeys((f"{owner.qualified}.{name}" if owner else name, name)))
     return top, symbols
+
+
+def _without_arguments(name: str) -> str:
+    """A qualified name without the arguments of its templates: `Cart<T>::add` is `Cart::add`, `Cart::operator<` stays."""
+    scopes, sign, last = name.partition("operator")
+    while (bare := _ARGUMENTS.sub("", scopes)) != scopes:
+        scopes = bare
+    return scopes + sign + last
 
 
 def _owned(definition: _Definition) -> str:

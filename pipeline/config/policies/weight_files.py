@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,13 +65,17 @@ def load_weights(path: str | Path) -> WeightFile:
     weights = {
         purpose: {
             term: weight.number(0, MOST)
-            for term, weight in stated.fields((*WEIGHED_TERMS, *terms_of_plugins(map(str, stated.value)))).items()
+            for term, weight in stated.fields((*WEIGHED_TERMS, *_of_plugins(stated.value))).items()
             if not weight.missing
         }
         for purpose, stated in purposes.items()
         if not stated.missing
     }
     return WeightFile(weights, hashlib.sha256(data).hexdigest())
+
+
+def _of_plugins(stated: object) -> Sequence[str]:
+    return terms_of_plugins(map(str, stated)) if isinstance(stated, Mapping) else ()
 
 
 def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
