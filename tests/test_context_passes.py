@@ -380,6 +380,54 @@ def test_a_line_that_leaves_and_returns_says_nothing_of_where_it_checked(command
     assert projected(after(FAILS, (command, 0, OK))).state["failure"] == FAILS[2]
 
 
+BRANCHED = (
+    ("git checkout main", "git checkout -b fix", None, "git checkout main"), ("git checkout main && git pull && git checkout -b fix", None, "git checkout main"),
+    ("git checkout -b fix", None, "git checkout -"), ("git switch -c fix", None, "git commit -am x", "git switch -"), ("git switch main", "git switch -c fix", None, "git stash", "git switch main"),
+    (None, "git checkout abc1234", "git checkout def5678"), (None, "git checkout v1.2", "git checkout v1.3"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", BRANCHED, ids=str)
+def test_the_branch_that_a_new_one_leaves_is_other_code(line: tuple[str | None, ...]):
+    """None is where the check fails."""
+    events = [FAILS if each is None else (each, 0, "") for each in line]
+    assert projected(after(*events, PASSES)).state["failing"] == ["pytest"]
+
+
+def test_a_new_branch_takes_the_work_along():
+    for begins in ("git checkout -b fix", "git switch -c fix"):
+        assert projected(after(("git checkout main", 0, ""), FAILS, (begins, 0, ""), PASSES)).state["failing"] == []
+        assert (
+            projected(
+                after(FAILS, (begins, 0, ""), ("git checkout main", 0, ""), ("git checkout fix", 0, ""), PASSES)
+            ).state["failing"]
+            == []
+        )
+
+
+@pytest.mark.parametrize("line", [
+    ("git stash", "make gen && git stash pop"), ("git checkout main", "npm ci && git checkout -"),
+])  # fmt: skip
+def test_a_line_that_fails_brings_no_work_back(line: tuple[str, str]):
+    session = after(FAILS, (line[0], 0, ""), (line[1], 1, "error"), PASSES)
+    assert projected(session).state["failing"] == ["pytest"]
+
+
+def test_what_git_says_counts_for_the_program_that_says_it():
+    out = "Saved working directory and index state\nAlready on 'main'"
+    assert projected(after(FAILS, ("git stash && git checkout main", 0, out), PASSES)).state["failing"] == ["pytest"]
+    assert projected(after(FAILS, ("cd web && git checkout nope", 1, "error: pathspec"), PASSES)).state["failing"] == []
+    conflict = (("git stash", 0, ""), ("git stash pop", 1, "CONFLICT (content): a.py"), ("git stash drop", 0, ""))
+    assert projected(after(FAILS, *conflict, PASSES)).state["failing"] == []
+
+
+def test_what_others_run_moves_no_session():
+    session = after(FAILS, ("git stash", 0, ""))
+    session.add("command.finished", turn=1, command="git stash pop", exitCode=0, stdout="", origin="subagent")
+    session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
+    assert projected(session).state["failing"] == ["pytest"]
+
+
 @pytest.mark.parametrize(("command", "code", "out"), [
     ("git stash pop", 1, "error: Your local changes would be overwritten"), ("git stash drop", 0, ""),
     ("ruff check", 1, "Found 3 errors."), ("cd docs && make test", 2, "x"), ("pytest tests/a.py", 1, "1 failed"), ("npm ci", 0, "added 3 packages"),

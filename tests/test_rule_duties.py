@@ -72,6 +72,8 @@ PLAINLY_ASKED = (
     "Force pushes are a no-go.", "Global state is taboo here.", "Rewriting history is off the table.", "Downgrades are out of the question.",
     "Fix the parser and run the linter when you're finished.", "Run eslint at the very end.", "Please re-run the suite when everything is ready.",
     "Format the code as the last step.", "Update the changelog when done.", "Could you run mypy when done?", "Then run tox afterwards.",
+    "When you're done, run pytest.", "At the end, run the linter.", "Once done, run pytest.", "Afterwards, run the tests.", "After that run pytest.",
+    "When everything works, run the tests.", "As the last step, please run the tests.", "Fix it. When finished, update the changelog.",
     "- run ruff when finished", "Summarize what you did at the end.", "End with a full test run.", "Finish by building the docs.",
     "Check everything against the spec.", "Test your changes on Windows.", "Review every diff.", "Lint your code.", "Remain on the feature branch.",
     "Please stay on Python 3.9.", "Fix it and stay on develop.", "Stay under 100 lines.", "Edit src/core.py alone.",
@@ -83,7 +85,8 @@ PLAINLY_ASKED = (
     "Keep IE11 support.", "Don t commit.", "改完跑一遍测试", "部署前先检查配置", "最后跑 lint", "完成后运行全部测试", "合并之前都要验证", "推送之后通知团队",
 )  # fmt: skip
 DESCRIBED = (
-    "Run the tests.", "Run mypy.", "Run it again please.", "The run fails at the end.", "Run fails when done.",
+    "Run the tests.", "Run mypy.", "Run it again please.", "The run fails at the end.", "Run fails when done.", "When done, run fails.", "After that, update fails.", "Once it works, I am happy.",
+    "Afterwards, report was empty.", "When you run pytest, it hangs.",
     "Did you run mypy when you were done?", "It stops at the end.", "I ran the suite at the end.", "Test fails at the end.",
     "Build output is empty at the end.", "It crashed when it was done.", "Add a newline at the end of the file.",
     "The loop is done when ready is set.", "Is deleting data a no-go?", "Why is mypy run at the end?", "What happens when it is done?",

@@ -86,10 +86,19 @@ _LATER = (
     r"as\s+(?:the|a|your)\s+(?:last|final)\s+(?:step|thing)|last\s+of\s+all|afterwards?|along\s+the\s+way|as\s+you\s+go)"
 )
 """A time that is not now: what is asked for then outlives the round."""
+_FIRST = (
+    rf"(?:{_LATER}|after\s+(?:that|this)|(?:once|when(?:ever)?)\s+(?:(?:you(?:'re|\s+are)?|(?:it|that|all|everything)(?:'s|\s+is)?)\s+)?(?:all\s+)?"
+    r"(?:done|finish(?:ed)?|ready|completed?|through|works?|builds?|pass(?:es)?|green)\b)"
+)
+"""The same in front of what is asked for."""
+_REQUEST = (
+    r"(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check)\b(?!\s+(?:is|was|has|fail\w*|crash\w*|stop\w*|end\w*|hang\w*|hung|br[eo]\w+|die[sd]|takes?|took|gets?|got|"
+    r"does|did|errors?|warnings?|output|results?|logs?|issues?|jobs?|steps?|times?)\b)|(?:test|build|check|format|update|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
+    r"(?:the|an?|your|it|them|this|that|all|everything|each|every|any|what|which)\b)"
+)
 _ASKED = (
-    rf"{_START}(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check)\b(?!\s+(?:is|was|has|fail\w*|crash\w*|stop\w*|end\w*|hang\w*|hung|br[eo]\w+|die[sd]|takes?|took|gets?|got|"
-    rf"does|did|errors?|warnings?|output|results?|logs?|issues?|jobs?|steps?|times?)\b)|(?:test|build|check|format|update|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
-    rf"(?:the|an?|your|it|them|this|that|all|everything|each|every|any|what|which)\b){_REST}{{0,80}}?\s{_LATER}",
+    rf"{_START}{_REQUEST}{_REST}{{0,80}}?\s{_LATER}",
+    rf"(?:^|[.!?:;,\n]\s?)(?:(?:and|then|also|so)\s+)?{_FIRST}[,:]?\s+(?:(?:please|also|just|always|then)\s+)?{_REQUEST}",
     rf"{_START}(?:finish|end|close|conclude|wrap\s+up)\s+(?:by|with)\s",
     rf"{_START}(?:check|test|lint|type-?check|review|prove|measure)\s+(?:your|everything|each|every|all)\b",
     rf"{_START}(?:stay|remain)\s+(?:on|in|with|under|below|at|local|offline|put)\b",

@@ -33,7 +33,7 @@ from .work_places import WorkPlace
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 15
+FORMAT = 16
 """Raised whenever the fold of events gives other facts: checkpoints of earlier formats are passed over and made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
@@ -97,7 +97,7 @@ class Checkpoint:
             facts = STATE_FACTS.check(reader.read_all())
         return cls(
             about["seq"], about["since"], bytes.fromhex(about["chain"]), bytes.fromhex(about["since_chain"]), bytes.fromhex(about["before"]),
-            about["turn"], about["turn_id"], about["last"] and datetime.fromisoformat(about["last"]), WorkPlace(*about["place"]), about["base"],
+            about["turn"], about["turn_id"], about["last"] and datetime.fromisoformat(about["last"]), WorkPlace.of(about["place"]), about["base"],
             about["start"], about["offset"], facts,
         )  # fmt: skip
 
@@ -206,7 +206,7 @@ def continued(
     facts = latest_assertions(events, pa.concat_tables(merged) if merged else STATE_FACTS.empty())
     turn_ids = [each for each in events["turn_id"].to_pylist() if each is not None]
     last = events.slice(events.num_rows - 1).to_pylist()[0]
-    commands = events.select(["command", "exit_code", "text"]).to_pylist()
+    commands = events.select(["command", "exit_code", "text", "origin"]).to_pylist()
     new = Checkpoint(
         seq, since, chain, kept[-1].chain, before.chain, last["turn"], turn_ids[-1] if turn_ids else before.turn_id, last["created_at"],
         reduce(WorkPlace.after, commands, before.place), base, start, offset, facts,

@@ -3,14 +3,15 @@
 Gives: `WorkPlace`, where a session is, and `WorkPlace.after` an event of its log.
 
 Note: a pass says nothing of what failed on other code. So every place has a name, which the names of its checks carry (`placed`): what
-fails in one ends where it passes there, or where the work is. Pulls, merges and edits put no other code in the place of the work.
+fails in one ends where it passes there, or where the work is. Pulls, merges and edits put no other code in the place of the work. A new
+branch takes the work along; the branch that it leaves is another place from then on.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import accumulate, pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -24,28 +25,40 @@ _GIT_OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
 _BEGINS = frozenset(("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"))
 """Options of `checkout` and `switch` that make a branch, which takes the work along unless it starts elsewhere."""
 _HERE = frozenset(("HEAD", "@"))
-_NOTHING_DONE = ("No local changes to save", "Already on ")
-"""What Git prints where it put nothing aside."""
+_REVISION = re.compile(r"[0-9a-f]{7,40}|v?\d+(?:\.\d+)*|.*(?:[~^]|@\{).*|HEAD.*|\(.*\)")
+"""What no branch is called that a session begins on."""
+_OWN = (None, "tool", "harness")
+"""Origins of what the session itself ran."""
+_REMEMBERED = 8
+"""Branches whose places are remembered."""
+_FIRST = ""
+"""The branch that a session begins on, which its log does not name, and the place of its work."""
 
 
 @dataclass(frozen=True)
 class WorkPlace:
-    """Where a session is: `` and no stash is where its work is.
+    """Where a session is: place `` and no stash is where its work is.
 
-    The branch that a session begins on has no name in its log: the first one that it moves to from another one, and that it has not been
-    on, is taken for it.
+    The first branch that is moved to from another one, and that was not heard of before, is taken for the one that the session began on.
     """
 
-    branch: str = ""
-    previous: str = ""
-    origin: str = ""
-    """The name of the branch that the session began on, once it is known."""
+    branch: str = _FIRST
+    previous: str = _FIRST
     stashes: int = 0
+    places: tuple[tuple[str, str], ...] = ((_FIRST, _FIRST),)
+    """The places of branches, the one that was moved to last at the end."""
+
+    @classmethod
+    def of(cls, stored: Sequence[Any]) -> WorkPlace:
+        """The place that `astuple` gave, read from JSON."""
+        branch, previous, stashes, places = stored
+        return cls(branch, previous, stashes, tuple((name, place) for name, place in places))
 
     @property
     def name(self) -> str:
         """`` where the work is."""
-        return "" if not self.branch and not self.stashes else f"{self.branch}+{self.stashes}"
+        place = dict(self.places)[self.branch]
+        return f"{place}+{self.stashes}" if place or self.stashes else ""
 
     def placed(self, names: Sequence[str]) -> list[str]:
         """Names of checks as they are here, each a line or several."""
@@ -56,40 +69,71 @@ class WorkPlace:
         )
 
     def after(self, event: Mapping[str, Any]) -> WorkPlace:
-        """The place behind an event of the log."""
-        command = event["command"] or ""
-        if "git" not in command and "gh" not in command:
+        """The place behind an event of the log. A line that failed may have left the work, and brings none back."""
+        command, said = event["command"] or "", event["text"] or ""
+        if ("git" not in command and "gh" not in command) or event["origin"] not in _OWN:
             return self
-        segments = segments_of(command)
-        if event["exit_code"] and len(segments) == 1:
-            return self  # it did nothing
-        if any(said in (event["text"] or "") for said in _NOTHING_DONE):
+        programs = [each for each in segments_of(command) if each.words[0] not in ("cd", "pushd")]
+        undone = bool(event["exit_code"]) and not (len(programs) == 1 and "CONFLICT (" in said)
+        if undone and len(programs) == 1:
             return self
-        return reduce(WorkPlace._behind, segments, self)
+        place = self
+        for segment in programs:
+            place = place._behind(segment, said)
+        returns = place.stashes < self.stashes or (self.name and not place.name)
+        return self if undone and returns else place
 
     def moves(self, event: Mapping[str, Any]) -> bool:
         """Whether an event moves more than once: of what ran between, no one says where."""
-        places = list(accumulate(segments_of(event["command"] or ""), WorkPlace._behind, initial=self))
+        said = event["text"] or ""
+        places = list(
+            accumulate(segments_of(event["command"] or ""), lambda at, each: at._behind(each, said), initial=self)
+        )
         return sum(one.name != other.name for one, other in pairwise(places)) > 1
 
-    def _behind(self, segment: Segment) -> WorkPlace:
+    def _behind(self, segment: Segment, said: str = "") -> WorkPlace:
         verb, rest = _verb(segment)
         if verb == "stash":
-            return replace(self, stashes=max(self.stashes + _stashed(rest), 0))
+            more = 0 if re.search("^No local changes to save", said, re.MULTILINE) else _stashed(rest)
+            return replace(self, stashes=max(self.stashes + more, 0))
         if verb == "bisect":
-            return self._on("(bisect)" if rest[:1] != ["reset"] else "-" if self.branch == "(bisect)" else self.branch)
-        branch = _branch(verb, rest)
-        return self if branch is None else self._on(branch)
-
-    def _on(self, branch: str) -> WorkPlace:
-        """On a branch; `-` is the one before."""
+            ended = rest[:1] == ["reset"] and self.branch == "(bisect)"
+            return self._on(self.previous if ended else "(bisect)" if rest[:1] == ["start"] else self.branch)
+        branch, begins = _branch(verb, rest)
+        if branch is None or re.search(f"^Already on '{re.escape(branch)}'", said, re.MULTILINE):
+            return self
         if branch in ("-", "@{-1}"):
             branch = self.previous
-        elif branch == self.origin or (
-            not self.origin and self.branch and branch not in ("", self.branch, self.previous)
-        ):
-            return replace(self, branch="", previous=self.branch, origin=branch)
-        return self if branch == self.branch else replace(self, branch=branch, previous=self.branch)
+        return self._begun(branch) if begins else self._on(branch)
+
+    def _begun(self, branch: str) -> WorkPlace:
+        """On a new branch, which has the place from here on; the one that it leaves gets another."""
+        places = dict(self.places)
+        return self._moved(branch, {**places, branch: places[self.branch], self.branch: _other(self.branch, places)})
+
+    def _on(self, branch: str) -> WorkPlace:
+        if branch == self.branch:
+            return self
+        places = dict(self.places)
+        if branch in places:
+            return self._moved(branch, places)
+        if places.get(_FIRST) == _FIRST and self.branch != _FIRST and not _REVISION.fullmatch(branch):
+            return self._moved(branch, {**places, branch: _FIRST}, without=_FIRST)
+        return self._moved(branch, {**places, branch: _other(branch, places)})
+
+    def _moved(self, branch: str, places: dict[str, str], without: str | None = None) -> WorkPlace:
+        kept = [each for each in places.items() if each[0] not in (branch, without)]
+        first = [each for each in kept if each[1] == _FIRST]
+        others = [each for each in kept if each[1] != _FIRST][-_REMEMBERED:]
+        return replace(self, branch=branch, previous=self.branch, places=(*first, *others, (branch, places[branch])))
+
+
+def _other(branch: str, places: Mapping[str, str]) -> str:
+    """A place of its own for a branch."""
+    place = branch or "(first)"
+    while place in places.values():
+        place += "'"
+    return place
 
 
 def sets_aside(segment: Segment) -> bool:
@@ -114,17 +158,16 @@ def _stashed(rest: Sequence[str]) -> int:
     return {"push": 1, "save": 1, "pop": -1, "apply": -1, "branch": -1}.get(verb, 0)
 
 
-def _branch(verb: str, rest: Sequence[str]) -> str | None:
-    """The branch that `switch` or `checkout` moves to; None where it moves to none, or takes the work along."""
+def _branch(verb: str, rest: Sequence[str]) -> tuple[str | None, bool]:
+    """The branch that `switch` or `checkout` moves to, None where it moves to none; and whether it begins there and takes the work along."""
     if verb not in ("switch", "checkout") or {"--", "-p", "--patch"} & {*rest}:
-        return None
+        return None, False
     named = [word for word in rest if word == "-" or not word.startswith("-")]
-    if _BEGINS & {*rest}:
-        start = named[1:]
-        return named[0] if start and start[0] not in _HERE else None
+    if named and _BEGINS & {*rest}:
+        return named[0], named[1:2] == [] or named[1] in _HERE
     if len(named) != 1 or (verb == "checkout" and _is_file(named[0])) or named[0] in _HERE:
-        return None  # files of a branch, or nothing
-    return named[0]
+        return None, False  # files of a branch, or nothing
+    return named[0], False
 
 
 def _is_file(word: str) -> bool:
