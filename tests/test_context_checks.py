@@ -355,7 +355,7 @@ def test_fields_of_a_verification_that_name_a_part_or_a_check_narrow_what_it_end
 @pytest.mark.parametrize(
     "says",
     [
-        {}, {"name": "tests"}, {"name": "pytest"}, {"check": "All checks"}, {"scope": "full"}, {"path": "."}, {"path": "/work/app", "root": "/work/app"},
+        {}, {"name": "tests"}, {"name": "pytest"}, {"check": "All checks"}, {"scope": "full"}, {"path": "."}, {"path": "/srv/app", "root": "/srv/app"},
         {"files": 12}, {"files": []}, {"tests": {"passed": 3}}, {"suite": "*"}, {"command": "pytest", "name": "unit tests"}, {"command": "pytest", "path": "tests"},
     ],
 )  # fmt: skip

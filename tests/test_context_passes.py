@@ -395,7 +395,7 @@ def test_the_branch_that_a_new_one_leaves_is_other_code(line: tuple[str | None, 
 
 
 def test_a_new_branch_takes_the_work_along():
-    for begins in ("git checkout -b fix", "git switch -c fix"):
+    for begins in ("git checkout -b fix", "git switch -c fix", "git checkout -B fix && git checkout -B fix"):
         assert projected(after(("git checkout main", 0, ""), FAILS, (begins, 0, ""), PASSES)).state["failing"] == []
         assert (
             projected(

@@ -108,6 +108,8 @@ class WorkPlace:
 
     def _begun(self, branch: str) -> WorkPlace:
         """On a new branch, which has the place from here on; the one that it leaves gets another."""
+        if branch == self.branch:
+            return self
         places = dict(self.places)
         return self._moved(branch, {**places, branch: places[self.branch], self.branch: _other(self.branch, places)})
 
