@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -46,13 +46,13 @@ class LogTables:
     """The targets of references to these events, if the events themselves are loaded."""
     before: Callable[[], LogTables] | None = None
     """Reads the rows of the events before these, where these are the end of a log; the ledger has rows for them as well."""
-    later: Callable[[], set[str]] | None = None
-    """Reads which snapshots the events behind these name, where the log goes on."""
+    later: Callable[[Collection[str]], set[str]] | None = None
+    """Reads which of some snapshots the events behind these name, where the log goes on."""
 
-    def snapshots(self) -> set[str]:
-        """The snapshots that these events and those behind them name."""
+    def snapshots(self, given: Collection[str]) -> set[str]:
+        """The snapshots that these events name, and which of the given ones those behind them do."""
         own = {name for names in self.events["snapshot_ids"].to_pylist() for name in names or ()}
-        return own if self.later is None else own | self.later()
+        return own if self.later is None else own | self.later(given)
 
     @classmethod
     def empty(cls) -> LogTables:

@@ -14,8 +14,9 @@ mended: an append that a crash interrupted, a damaged checkpoint.
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,6 +52,8 @@ __all__ = ["SessionLog"]
 FORMAT = 2
 CHUNK = 4096
 """Lines that are folded at a time."""
+_PLAIN_ID = re.compile(r"[A-Za-z0-9._:/-]+")
+"""Ids that a stored line holds as they are; others may be escaped there, or masked here."""
 NAMING = b"napshot"
 """Part of every field of a line that names a snapshot."""
 _BUSY = "Expected a session log without another writer, got one that is being written"
@@ -199,11 +202,13 @@ class SessionLog:
         with self._lines.opened() as lines:
             return self._rows(self._reader(BEGINNING), lines.read(0, seq))
 
-    def _later(self, seq: int, end: int) -> set[str]:
-        """The snapshots that the events from one up to another name; lines that name none are not parsed."""
+    def _later(self, seq: int, end: int, given: Collection[str]) -> set[str]:
+        """Which of some snapshots the events from one up to another name; lines that hold no such id are not parsed."""
+        plain = all(map(_PLAIN_ID.fullmatch, given))
+        named = re.compile(b"|".join(re.escape(name.encode()) for name in given) if plain else NAMING).search
         with self._lines.opened() as lines:
-            naming = (each for each in lines.read(seq, end) if NAMING in each[1])
-            return self._rows(self._reader(BEGINNING), naming).snapshots()
+            naming = (each for each in lines.read(seq, end) if NAMING in each[1] and named(each[1]))
+            return self._rows(self._reader(BEGINNING), naming).snapshots(())
 
     def _reader(self, mark: Checkpoint) -> LogReader:
         return LogReader(

@@ -140,7 +140,7 @@ class ContextPolicy:
         items: list[Mapping[str, Any]] = [*read_snapshots(each for each in given_snapshots if not _is_replay(each))]
         for each in given_snapshots:
             items += items_of_replay(each) if _is_replay(each) else []
-        named = log.snapshots() if items else set[str]()
+        named = log.snapshots({item["snapshot_id"] for item in items}) if items else set[str]()
         named.update(earlier.filter(pc.equal(earlier["slot"], "retrieved"))["fact"].to_pylist())
         inputs = ContextInputs(
             turns=table,
