@@ -204,8 +204,9 @@ class SessionLog:
 
     def _later(self, seq: int, end: int, given: Collection[str]) -> set[str]:
         """Which of some snapshots the events from one up to another name; lines that hold no such id are not parsed."""
+        either = b"|".join(re.escape(name.encode()) for name in given)
         plain = all(map(_PLAIN_ID.fullmatch, given))
-        named = re.compile(b"|".join(re.escape(name.encode()) for name in given) if plain else NAMING).search
+        named = re.compile(rb"(?<![\w.:/-])(?:%b)(?![\w.:/-])" % either if plain else NAMING).search
         with self._lines.opened() as lines:
             naming = (each for each in lines.read(seq, end) if NAMING in each[1] and named(each[1]))
             return self._rows(self._reader(BEGINNING), naming).snapshots(())
