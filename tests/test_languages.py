@@ -22,10 +22,10 @@ struct cart { item_t *items; };
 typedef unsigned int count_t;
 typedef struct cart *cart_t;
 static item_t **find(struct cart *c, int id) { return lookup(c->items, id); }
-int cart_add(struct cart *c, item_t *i);
+int *cart_ids(void), cart_add(struct cart *c, item_t *i);
 int cart_add(struct cart *c, item_t *i) { return c->check(i); }
 """,
-        "AREA GREEN MAX_ITEMS Point RED cart cart_add cart_t color color.GREEN color.RED count_t find",
+        "AREA GREEN MAX_ITEMS Point RED cart cart_add cart_ids cart_t color color.GREEN color.RED count_t find",
         "cart check item_t lookup",
     ),
     "cpp": (
@@ -73,7 +73,7 @@ enum Color { Red }
         """
 package shop
 
-const Max = 3
+const Max, Min = 3, 1
 
 var ErrFull = errors.New("full")
 
@@ -88,7 +88,7 @@ func (c *Cart[T]) Add(i Item) *Order { c.check(i); return &Order{} }
 func (s Shop) Close() {}
 func New() *Cart { return make() }
 """,
-        "Add Cart Cart.Add Close ErrFull Load Max New Shop.Close Store Store.Load",
+        "Add Cart Cart.Add Close ErrFull Load Max Min New Shop.Close Store Store.Load",
         "Cart Item New Order Shop T any check error int make",
     ),
     "java": (

@@ -10,7 +10,7 @@
 (type_spec name: (type_identifier) @name) @class
 (type_alias name: (type_identifier) @name) @class
 (method_elem name: (field_identifier) @name) @function
-(source_file (const_declaration (const_spec name: (identifier) @name) @constant))
+(source_file (const_declaration (const_spec (identifier) @name) @constant))
 (source_file (var_declaration (var_spec name: (identifier) @name) @constant))
 (source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @constant)))
 

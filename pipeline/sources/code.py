@@ -122,7 +122,7 @@ def outline_plain_code(lines: Lines) -> Outline:
 def _definitions(
     matches: Sequence[Mapping[str, list[Node]]], data: bytes
 ) -> tuple[list[_Definition], list[tuple[int, str]]]:
-    found: dict[tuple[int, int], _Definition] = {}
+    found: dict[tuple[int, int, int], _Definition] = {}
     constants: list[tuple[int, int, str]] = []
     for captures in matches:
         name_node = captures["name"][0]
@@ -150,14 +150,14 @@ def _definitions(
         while outer.parent is not None and outer.parent.type in _OUTER and outer.parent.named_children[-1] == outer:
             outer = outer.parent
         start, end = outer.start_point.row, outer.end_point.row + (outer.end_point.column > 0)
-        found[span] = _Definition(
+        found[*span, name_node.start_byte] = _Definition(
             kind, name[:_NAME_CHARACTERS], start, max(end, start + 1), name_node.start_point.row, span, owner
         )
     ordered = sorted(found.values(), key=lambda d: (d.bytes[0], -d.bytes[1]))
     top: list[_Definition] = []
     open_: list[_Definition] = []
     for definition in ordered:
-        while open_ and open_[-1].bytes[1] <= definition.bytes[0]:
+        while open_ and (open_[-1].bytes[1] <= definition.bytes[0] or open_[-1].bytes == definition.bytes):
             open_.pop()
         parent = open_[-1] if open_ else None
         definition.qualified = _qualified(parent, definition)
