@@ -10,7 +10,8 @@ VENV := .venv
 BENCH := .venv-bench
 ADAPTERS := .venv-adapters
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
+PIP := $(BIN)/python $(PIP_INSTALL)
 STAMP := $(VENV)/.installed
 SOURCES := pyproject.toml constraints.txt
 
@@ -53,8 +54,7 @@ prose: $(STAMP)-dev ## prose of docs, docstrings and messages against a word lis
 $(BENCH)/.installed: $(SOURCES) tests/bench/peers.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--requirement tests/bench/peers.txt --editable '.[all]'
+	$(BENCH)/bin/python $(PIP_INSTALL) --requirement tests/bench/peers.txt --editable '.[all]'
 	@touch $@
 
 bench: $(BENCH)/.installed ## the table against peers, in a venv of its own; BENCH_ARGS="--quick" or "--record"
@@ -67,7 +67,7 @@ bench-page: $(BENCH)/.installed ## docs/benchmarks.md and its curves from the re
 	$(BENCH)/bin/python tests/bench/bench_page.py
 
 mutants: $(STAMP)-dev ## faults planted one by one, and whether the tests notice; MUTANTS_ARGS="--record"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement tests/mutants/tools.txt
+	$(PIP) --requirement tests/mutants/tools.txt
 	$(BIN)/python tests/mutants/run.py $(MUTANTS_ARGS)
 
 docs: $(STAMP)-dev ## the documentation site, built into site/; broken links are errors
@@ -91,8 +91,7 @@ surfaces: $(STAMP)-surfaces ## the HTML pages in a headless Chromium: console, r
 
 $(ADAPTERS)/.installed: $(SOURCES)
 	$(PYTHON) -m venv $(ADAPTERS)
-	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-		--editable '.[langchain,llamaindex,haystack]' pytest hypothesis
+	$(ADAPTERS)/bin/python $(PIP_INSTALL) --editable '.[langchain,llamaindex,haystack]' pytest hypothesis
 	@touch $@
 
 adapters: $(ADAPTERS)/.installed ## the adapters against LangChain, LlamaIndex and Haystack, in a venv of its own

@@ -36,6 +36,7 @@ def test_a_change_of_what_decides_rows_or_vectors_is_another_digest(
     for name in ("nodes", "pipeline", "data/grammars"):
         shutil.copytree(root / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(reader_module.resources, "files", lambda package: tmp_path.joinpath(*package.split(".")[1:]))
+    monkeypatch.setattr(reader_module, "QUERIES", tmp_path / "data/grammars")
     before = [reader_digest.__wrapped__(vectors=told) for told in (False, True)]
     assert before == [reader_digest(vectors=told) for told in (False, True)], "a copy elsewhere reads the same"
     (tmp_path / changed).write_text("CHANGED = 1\n")

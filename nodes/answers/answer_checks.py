@@ -24,7 +24,7 @@ from ..tables import ANSWER_FINDINGS, AnswerFindings
 from .answer_claims import PATH, Claims, Span, claims_of
 from .answer_values import values_in
 
-__all__ = ["Shown", "answer_findings", "contradictions", "places_of"]
+__all__ = ["Shown", "answer_findings", "places_of"]
 
 _ELLIPSIS = re.compile(r"\s*(?:\[?\.\.\.\]?|\[?\u2026\]?)\s*")
 _TRAILING = ".,;:!?"
@@ -152,7 +152,7 @@ def _facts(
     records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
     taken: list[tuple[int, int]] = []
     for sentence in claims.sentences:
-        for label, place, expected in contradictions(sentence, records):
+        for label, place, expected in _contradictions(sentence, records):
             start, end = place
             subject = sentence.text[start - sentence.start : end - sentence.start]
             if (start, end) in taken or not _overlaps(place, taken):
@@ -236,7 +236,7 @@ _PAIR = re.compile(r"(?m)^\s*[\"']?(?P<key>[^\W\d][\w .-]{0,60}?)[\"']?\s*[:=]\s
 _WORDS_LINK = r"(?:\s*[:=]\s*|\s+(?:is|was|equals)\s+)[\"'`\u201c]?"
 
 
-def contradictions(sentence: Span, records: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[int, int], str]]:
+def _contradictions(sentence: Span, records: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[int, int], str]]:
     """Label of the record, place in the answer and the recorded value, for every value that differs."""
     told = [
         (label, text, {_key(m["key"]): m["value"].strip("\"'") for m in _PAIR.finditer(text)})

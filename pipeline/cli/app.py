@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 from .options import PROFILE
 from .output import EXIT, note, print_error
 
-__all__ = ["COMMANDS", "application", "main", "with_home_paths"]
+__all__ = ["COMMANDS", "application", "main"]
 
 COMMANDS = {
     "corpus_commands": ("index", "corpus"),
@@ -71,7 +71,7 @@ def _application(modules: tuple[str, ...]) -> TyperGroup:
     app.callback(invoke_without_command=True)(_root)
     for module in modules:
         import_module(f".{module}", __package__).register(app)
-    return typer.main.get_group(with_home_paths(app))
+    return typer.main.get_group(_with_home_paths(app))
 
 
 def _root(
@@ -139,7 +139,7 @@ def _usage(error: Exception, as_json: bool) -> int:
     return print_error(InputError(message, hint=hint), as_json=as_json)
 
 
-def with_home_paths(app: typer.Typer) -> typer.Typer:
+def _with_home_paths(app: typer.Typer) -> typer.Typer:
     """The application, whose commands and groups get paths under the home that `~` means.
 
     Raises:
@@ -150,7 +150,7 @@ def with_home_paths(app: typer.Typer) -> typer.Typer:
             command.callback = _expanding(inspect.unwrap(command.callback))
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            with_home_paths(group.typer_instance)
+            _with_home_paths(group.typer_instance)
     return app
 
 

@@ -13,7 +13,7 @@ from ..views.printed import json_document
 from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, RunsFlag, settings_of
 from .output import EXIT, emit, note, to_json, write_file, write_table
 
-__all__ = ["gold_tables", "register", "show_lost_gold"]
+__all__ = ["register"]
 
 contract_app = typer.Typer(help="Inspect a contract before using it.", no_args_is_help=True)
 
@@ -212,7 +212,7 @@ def why(
         if evidence is not None:
             raise InputError.described("a row or --gold", "both", "EVIDENCE")
 
-        return show_lost_gold(settings, snapshot, gold, system=system, picture=picture, as_json=as_json)
+        return _show_lost_gold(settings, snapshot, gold, system=system, picture=picture, as_json=as_json)
     if evidence is None and is_audit_entry(snapshot):
         trail = audit_trail(settings, snapshot)
         emit(trail, as_json=as_json, text=_told_of_trail(trail))
@@ -306,7 +306,7 @@ SHOWN = 20
 TERMS_SHOWN = 2
 
 
-def show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture: Path | None, as_json: bool) -> int:
+def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture: Path | None, as_json: bool) -> int:
     """Print what became of the judged documents of a run or snapshot; returns the exit code."""
     from ..evaluation.judgements import read_qrels
     from ..evaluation.lost_gold import draw_funnel, lost_gold
@@ -323,11 +323,11 @@ def show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture:
         "behind": found.behind().to_dict("records"),
         "gold": found.records(),
     }
-    emit(value, as_json=as_json, text=gold_tables(found))
+    emit(value, as_json=as_json, text=_gold_tables(found))
     return EXIT["ok"]
 
 
-def gold_tables(found: Any) -> str:
+def _gold_tables(found: Any) -> str:
     """The funnel, the terms, and the first of what was lost."""
     stages = [
         (*(str(row[n]) for n in ("stage", "reason", "gold")), f"{row['share']:.1%}")

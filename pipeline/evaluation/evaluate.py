@@ -34,7 +34,7 @@ from ..runs import Run, RunStore
 from ..sources.importing import normalise
 from .baselines import chunk_systems, file_baseline, require_bm25s
 from .collections import Collection
-from .measuring import Measured, expect_terms, under
+from .measuring import Measured, expect_without_terms, under
 from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, per_query, write_trec_run
 from .rankings import BLOCK, FULL, gold_table, lane_shares
 from .report import DOCUMENTS, TOKENS, Evaluation, Scores
@@ -266,7 +266,7 @@ def evaluate(
     """
     if baselines:
         require_bm25s()
-    expect_terms(without, [term.name for term in installed(plugins).line.score_terms])
+    expect_without_terms(without, [term.name for term in installed(plugins).line.score_terms])
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")

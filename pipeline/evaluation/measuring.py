@@ -34,13 +34,13 @@ def terms_named(names: Sequence[str], rerank_weights: pa.Table) -> tuple[str, ..
         InputError: a name is of no score term.
     """
     of_plugins = terms_of_plugins(rerank_weights.column_names)
-    expect_terms(names, of_plugins)
+    expect_without_terms(names, of_plugins)
     terms = (*SCORE_TERMS, *of_plugins)
     weighing = {term for term in terms if (pc.max(rerank_weights[term]).as_py() or 0) > 0}
     return tuple(term for term in terms if term in names or (EACH in names and term in weighing))
 
 
-def expect_terms(names: Iterable[str], of_plugins: Iterable[str] = ()) -> None:
+def expect_without_terms(names: Iterable[str], of_plugins: Iterable[str] = ()) -> None:
     """Refuse what names no score term."""
     known = (*SCORE_TERMS, *of_plugins, EACH)
     for name in names:

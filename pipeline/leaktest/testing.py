@@ -47,7 +47,7 @@ from .probes import Probe, derived, given
 from .report import Leak, LeakReport
 from .tenants import Tenant, apart, asking_for_all, others_of, tenants_of
 
-__all__ = ["CHECKS", "PROBES", "leak_test", "own_rows"]
+__all__ = ["CHECKS", "PROBES", "leak_test"]
 
 PROBES = 4
 """Derived probes of a tenant by default; half as many from each angle but the first."""
@@ -122,7 +122,7 @@ def leak_test(
         if ready and requests is None and (pristine / "CURRENT").is_file():
             (first,) = units[0][0][:1]
             report.own = len(CHECKS)
-            report.leaks += own_rows(bench, first.tenant, first.case, report)
+            report.leaks += _own_rows(bench, first.tenant, first.case, report)
         report.tenants = len(tested)
     if not report.tenants:
         found = "; ".join(report.skipped) or "none in the grants"
@@ -232,7 +232,7 @@ _ACTING = "\x1b]0;zq\x07\x1b[2J\u202e\u200b\x9b31m"
 _LINES = 24
 
 
-def own_rows(bench: Bench, tenant: Tenant, case: Case, report: LeakReport) -> Iterator[Leak]:
+def _own_rows(bench: Bench, tenant: Tenant, case: Case, report: LeakReport) -> Iterator[Leak]:
     """What the planted things show that they should not; the report names a check that saw nothing."""
     bench.tell("secrets, control characters and heads")
     at = bench.folder / "own"

@@ -42,7 +42,7 @@ from .report import NAMED, SourceReport
 from .row_defaults import Filler, fill_owner, fill_owner_user, fill_times, fill_trust, fill_version
 from .row_paths import normalized
 
-__all__ = ["MAX_ENTRIES", "MAX_TEXT", "YEARS", "ImportReport", "check_limits", "normalise"]
+__all__ = ["MAX_ENTRIES", "MAX_TEXT", "YEARS", "ImportReport", "normalise"]
 
 _VOCABULARIES = {
     "origin_class": ORIGIN_CLASSES,
@@ -111,7 +111,7 @@ def normalise(
     report = ImportReport()
     columns = _typed(rows, where)
     columns, where = _without_empty(columns, where, report)
-    check_limits(columns, where)
+    _check_limits(columns, where)
     columns["path"] = normalized(columns["path"], where)
     fill = Filler(columns, report)
     for name, value in (source_defaults or {}).items():
@@ -305,7 +305,7 @@ _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and last microsecond of these years since 1970."""
 
 
-def check_limits(columns: Mapping[str, pa.Array], where: Where) -> None:
+def _check_limits(columns: Mapping[str, pa.Array], where: Where) -> None:
     """Refuse the first row that is outside of a limit.
 
     Raises:

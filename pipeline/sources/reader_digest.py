@@ -14,7 +14,7 @@ from importlib.metadata import version
 
 from ..line.code_digest import sources_below
 from ..redaction.masking import REDACTOR
-from .grammars import WHEELS
+from .grammars import QUERIES, WHEELS
 
 __all__ = ["reader_digest"]
 
@@ -36,7 +36,7 @@ def reader_digest(*, vectors: bool = False) -> str:
         for name in (*_FOLDERS, *([_VECTORS] if vectors else ()))
         for pair in sources_below(resources.files(f"{package}.{name}"), name)
     )
-    read |= {file.name: file for file in resources.files(f"{package}.data").joinpath("grammars").iterdir()}
+    read |= {file.name: file for file in QUERIES.iterdir()}
     read["pipeline.indexing.importing"] = resources.files(f"{package}.pipeline.indexing") / "importing.py"
     digests = sorted(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for name, file in read.items())
     versions = [f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in _LIBRARIES)]

@@ -108,7 +108,7 @@ class Policies:
     any_role: bool = False
     """Whether requests may name a role that has no overlay; else that is an error on arrival."""
 
-    def expect_terms(self, of_plugins: Collection[str]) -> None:
+    def expect_weighted_terms(self, of_plugins: Collection[str]) -> None:
         """Refuse the weight of a plugin's term that is not there: it would count for nothing.
 
         Raises:
