@@ -208,6 +208,13 @@ def test_sentences_end_where_they_end_and_at_list_items():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("run", ["\n", " \n", "\t", "*"])
+def test_a_long_run_of_blanks_or_marks_is_passed_once(run: str):
+    """With a step for each pair of its 100,000 places this would never end."""
+    assert binds(f"Fine.{run * 100_000}Never push.") and not binds(f"Fine.{run * 100_000}x")
+    assert is_duty(f"Fine.{run * 100_000}Never push.")
+
+
 def labelled(file: Path) -> list[tuple[str, str]]:
     """(P, A or V, sentence): prohibitions, approvals, verifications."""
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]

@@ -142,13 +142,15 @@ def is_duty(text: str) -> bool:
 
 
 def _asks(plain: str) -> bool:
-    lines = "\n".join(" ".join(line.split()) for line in plain.splitlines())
-    return bool(ASKED.search(POLITE.sub(r". \g<asked>.", lines)))
+    return bool(ASKED.search(POLITE.sub(r". \g<asked>.", plain)))
 
 
 def _plain(text: str) -> str:
-    """A text without the marks of emphasis in front of and behind its words, and with one spelling of apostrophes and spaces."""
-    return _EMPHASIS.sub("", text.translate(_SPELLED))
+    """The lines of a text that say something, without the marks of emphasis in front of and behind their words, with single spaces and one
+    spelling of apostrophes. So no pattern passes a long run of blanks again from each of them.
+    """
+    lines = (" ".join(line.split()) for line in _EMPHASIS.sub("", text.translate(_SPELLED)).splitlines())
+    return "\n".join(filter(None, lines))
 
 
 def binding(said: str) -> str | None:

@@ -27,8 +27,8 @@ _FORBIDDEN = (
     r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
     r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
     r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
-    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]*(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
-    r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]*(?:stop|halt|pause|hold)\b"
+    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]{0,3}(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
+    r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]{0,3}(?:stop|halt|pause|hold)\b"
 )
 _APPROVAL = (
     r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
@@ -57,6 +57,7 @@ _CJK = (
 )
 """Words of duty in Chinese: negations, musts, approvals, checks."""
 BINDS = re.compile(f"(?im){_NEGATED}|{_FORBIDDEN}|{_APPROVAL}|{_CHECKED}|{_MARKED}|{_CJK}")
+"""For texts with single spaces and no blank lines."""
 STATED = re.compile(
     r"(?i)\b(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?(?:(?:do|does|did|could|will|would|was|is)\s*(?:not|n't|nt)|can(?:not|'t|t|\s+not)|wo(?:n't|nt))"
     r"(?!\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge|be\s+(?:touch|chang|edit|modif)))|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
