@@ -1,6 +1,6 @@
 """What a projection is given beside the session log, read strictly: rules, memories, tools, snapshots, budget, turns.
 
-Gives: `read_rules`, `rule_files`, `read_memories`, `read_tools`, `read_snapshots`, `items_of_replay`, `read_turn`, `seed_facts`. Names
+Gives: `read_rules`, `rule_files`, `read_memories`, `read_tools`, `read_snapshots`, `items_of_replay`, `distinguished`, `seed_facts`. Names
 of document 003 and snake_case are both read.
 
 Note: a rule file is a source of instructions because the contract names its path, and its
@@ -40,6 +40,7 @@ __all__ = [
     "INSTRUCTION_FILES",
     "budget_fields",
     "default_fields",
+    "distinguished",
     "items_of_replay",
     "read_memories",
     "read_rules",
@@ -154,8 +155,15 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
             "item of a snapshot", [row["label"] for row in rows[first:] if "label" in row], f"{record.at}.items"
         )
     _expect_once("snapshot", names, at)
-    shared = _ambiguous(rows)
-    return [row | {"block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in rows]
+    return rows
+
+
+def distinguished(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Items of all snapshots of a projection, given and replayed, each under a ref that names its block: one that names none becomes the
+    id of its snapshot.
+    """
+    shared = _ambiguous(items)
+    return [{**row, "block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in items]
 
 
 def _ambiguous(items: Iterable[Mapping[str, Any]]) -> set[str]:

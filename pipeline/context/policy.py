@@ -29,6 +29,7 @@ from .inputs import (
     EPOCH,
     budget_fields,
     default_fields,
+    distinguished,
     items_of_replay,
     items_table,
     read_memories,
@@ -140,6 +141,7 @@ class ContextPolicy:
         items: list[Mapping[str, Any]] = [*read_snapshots(each for each in given_snapshots if not _is_replay(each))]
         for each in given_snapshots:
             items += items_of_replay(each) if _is_replay(each) else []
+        items = distinguished(items)
         named = log.snapshots({item["snapshot_id"] for item in items}) if items else set[str]()
         named.update(earlier.filter(pc.equal(earlier["slot"], "retrieved"))["fact"].to_pylist())
         inputs = ContextInputs(
