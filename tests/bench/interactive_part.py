@@ -12,29 +12,36 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import synthetic
 from bench_records import Row
 from bench_world import World, open_world
 from options import Options
 from scoped_retrieval.pipeline.asking.retriever import Retriever
+from scoped_retrieval.pipeline.runs.live_files import live_file, write_live
+from scoped_retrieval.pipeline.runs.parts import PER_REQUEST, stored_tables, texts_of
+from scoped_retrieval.pipeline.runs.writing import write_shard
+from scoped_retrieval.pipeline.storage.durable import sync_all
 
 REQUESTS = 2_000
 WARM_UP = 40
 SECONDS = 300.0
 """After so many, no further request is asked; how many were is recorded."""
 STARTS = 7
+WRITTEN = 200
 
 
 def interactive_rows(options: Options) -> Iterator[Row]:
-    """p50, p99 and the two cold starts."""
+    """p50, p99, one snapshot in either form, and the two cold starts."""
     world = open_world(options.work, options.chunks)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         taken = latencies(world, Path(folder), options.batch(REQUESTS))
         yield from latency_rows(taken, options.chunks)
+        yield writing_row(world, Path(folder), options)
         yield from start_rows(world, Path(folder), options)
 
 
@@ -68,6 +75,52 @@ def latency_rows(taken: Sequence[float], chunks: int) -> Iterator[Row]:
             spread={"ours": [float(min(taken)), float(max(taken))]},
             settings={"ours": f"distinct questions over 99 owners, lane lexical, {WARM_UP} before the first counted"},
         )  # fmt: skip
+
+
+def writing_row(world: World, folder: Path, options: Options) -> Row:
+    """Processor time of one durable snapshot: as the file of an interactive request, and as the shard of a batch of one."""
+    asked = options.batch(WRITTEN)
+    forms: dict[str, Callable[[Path, Mapping[str, pa.Table]], None]] = {"file": as_file, "shard of one": as_shard}
+    taken: dict[str, list[float]] = {name: [] for name in forms}
+    with Retriever.open(
+        world.path, principal="bench", grants=world.grants, lanes=("lexical",), encoder=None
+    ) as retriever:
+        for number, question in enumerate(synthetic.questions(asked + WARM_UP, seed=11)):
+            row = {"question": question, "project": f"p{number % 99:03d}", "purpose": "answer-question"}
+            tables = retriever.retrieve(row).tables
+            for name, write in forms.items():
+                place = folder / name / str(number)
+                place.mkdir(parents=True)
+                begun = time.process_time()
+                write(place, tables)
+                taken[name].append(1_000 * (time.process_time() - begun))
+    medians = {name: statistics.median(times[WARM_UP:]) for name, times in taken.items()}
+    kept = {name: [file.stat().st_size for file in (folder / name).rglob("*") if file.is_file()] for name in forms}
+    ratio = medians["shard of one"] / medians["file"]
+    return Row(
+        part="interactive", row="interactive/writing", what="one durable snapshot: CPU of writing", unit="ms",
+        ours=medians["file"], value=ratio, value_unit="x", aim="", met=None, better="less", chunks=options.chunks,
+        systems={"shard of one": medians["shard of one"]}, queries=dict.fromkeys(("ours", "shard of one"), asked),
+        spread={"ours": [min(taken["file"][WARM_UP:]), max(taken["file"][WARM_UP:])]},
+        settings={"shard of one": "the parts of a batch of one request, Parquet, synced"},
+        extra={
+            name: {"kb": sum(sizes) / 1e3 / len(taken[name]), "files": len(sizes) / len(taken[name])}
+            for name, sizes in kept.items()
+        },
+    )  # fmt: skip
+
+
+def as_file(place: Path, tables: Mapping[str, pa.Table]) -> None:
+    """What an interactive request writes."""
+    stored = stored_tables(tables, PER_REQUEST)
+    texts = texts_of({name: table for name, table in tables.items() if name in stored}, stored, None)
+    write_live(place / live_file(1), stored | {"texts": texts})
+
+
+def as_shard(place: Path, tables: Mapping[str, pa.Table]) -> None:
+    """What a batch of this request alone would write, without its manifest."""
+    receipt = write_shard(place, 0, tables)
+    sync_all([place / part["path"] for part in receipt["parts"]], place)
 
 
 def start_rows(world: World, folder: Path, options: Options) -> Iterator[Row]:
