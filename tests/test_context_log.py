@@ -118,6 +118,25 @@ def test_checkpoints_and_parts_are_copies(written: tuple[SessionLog, Any], tmp_p
     assert log.compact() == 100 and seen(log.view(), 700).text() == seen(log.read(), 700).text()
 
 
+def test_a_checkpoint_knows_where_the_work_is_and_which_words_are_folders(tmp_path: Path):
+    session = Session()
+    session.add("file.read", turn=0, path="src/a.py", text="x")
+    session.add("command.finished", turn=0, command="git -C ../other stash", exitCode=0, cwd="web", root="/srv/shop")
+    session.add("command.finished", turn=0, command="git stash", exitCode=0, cwd="/srv/other", root="/srv/shop")
+    session.failing("a.py:3 boom", command="pytest")
+    for _ in range(3 * EVERY):
+        session.add("command.finished", turn=1, command="ls", exitCode=0, stdout="x")
+    session.add("command.finished", turn=2, command="git checkout src", exitCode=0, stdout="")
+    session.add("command.finished", turn=2, command="pytest", exitCode=0, stdout="3 passed in 0.10s")
+    log = SessionLog.open(tmp_path / "log", session_id="session")
+    for start in range(0, len(session.events), 50):
+        log.append(session.events[start : start + 50])
+    again = SessionLog.open(tmp_path / "log")
+    assert again.view().tables.events.num_rows < len(session.events)
+    for each in (log, again):
+        assert policy().project(events=each.view()).state["failure"] is None
+
+
 def test_an_event_is_appended_once(tmp_path: Path):
     log = SessionLog.open(tmp_path / "s", session_id="s-1")
     events = long_session(10)

@@ -352,11 +352,13 @@ AWAY = (
     (("git stash", "pytest > out.log 2>&1"), ("git stash pop",)), (("git stash", "git stash list"), ("git stash pop && git status",)),
     (("git checkout main && git pull",), ("git checkout fix",)), (("git switch main", "git pull", "black ."), ("git switch -",)), (("git stash && git pull",), ("git stash pop",)),
     (("git stash", "sed -i s/1/2/ a.py", "rm tests/a.snap"), ("git stash pop",)), (("git checkout release/1.x",), ("git checkout -",)), (("git switch -c new origin/main",), ("git switch -",)),
-    (("git bisect start HEAD v1.0", "git bisect good"), ("git bisect reset",)), (("gh pr checkout 12",), ("git checkout -",)), (("git -C . switch main",), ("sudo git switch -",)),
+    (("git bisect start HEAD v1.0", "git bisect good"), ("git bisect reset",)), (("gh pr checkout 12",), ("git checkout -",)), (("gh co 12",), ("git checkout -",)),
+    (("git stash", "cd ../other && git stash pop"), ("git stash pop",)), (("git stash", "git -C ../other stash pop"), ("git -C .. stash pop",)), (("cd web && git stash", "(cd ../other && git stash pop)"), ("(cd ../other && ls); git stash pop",)), (("git -C . switch main",), ("sudo git switch -",)),
 )  # fmt: skip
 """Commands that put other code in the place of the work, and those that bring it back."""
 NOT_AWAY = (
     "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout Makefile", "git checkout src/", "git checkout main src", "git checkout -f", "git switch -c x", "git checkout -b x HEAD", "git checkout .", "git restore .", "git reset --hard",
+    "git -C ../other stash", "cd ../other && git stash", "cd ../other && git checkout main", "git --work-tree ../other --git-dir=../other/.git checkout main", "(cd ../other; git stash)", "cd web && cd ../../other && git stash",
     "git checkout -b fix", "git stash list", "git commit -am x", "git stash; git stash pop", "git checkout main && git checkout fix", "git status", "echo git stash", "digit stash",
 )  # fmt: skip
 
@@ -378,6 +380,54 @@ def test_other_commands_put_no_other_code_in_its_place(command: str):
 @pytest.mark.parametrize("command", ["pytest && git checkout main && git checkout -", "git checkout main && pytest; git checkout -", "git stash && pytest && git stash pop"])  # fmt: skip
 def test_a_line_that_leaves_and_returns_says_nothing_of_where_it_checked(command: str):
     assert projected(after(FAILS, (command, 0, OK))).state["failure"] == FAILS[2]
+
+
+@pytest.mark.parametrize(("command", "there"), [
+    ("git stash", {"cwd": "/srv/other"}), ("cd /srv/other && git stash", {}), ("git -C ~/other stash", {}), ("git stash", {"cwd": "../other"}),
+])  # fmt: skip
+def test_what_git_does_in_another_repository_moves_no_session(command: str, there: dict[str, str]):
+    session = after(FAILS)
+    session.add("command.finished", turn=1, command=command, exitCode=0, stdout="", root="/srv/shop", **there)
+    session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
+    assert projected(session).state["failure"] is None
+    session = after(FAILS)
+    for leaves in ("cd /srv/shop/web && git stash", "git -C ~/shop checkout main"):
+        session.add(
+            "command.finished", turn=1, command=leaves, exitCode=0, stdout="", root="/srv/shop", cwd="/srv/shop"
+        )
+        session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
+        assert projected(session).state["failure"] == FAILS[2]
+
+
+FOLDERS = (
+    ("file.read", {"path": "src/app/a.py", "text": "x"}), ("file.modified", {"path": "src/app/a.py", "text": "x"}), ("file.read", {"path": "/repo/src/app/a.py", "text": "x", "root": "/repo"}),
+    ("search.result", {"query": "x", "matches": [{"path": "src/app/a.py"}]}), ("command.finished", {"command": "sed -i s/1/2/ src/app/a.py", "exitCode": 0}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seen", FOLDERS, ids=str)
+def test_a_folder_that_the_log_has_named_is_no_branch(seen: tuple[str, dict[str, Any]]):
+    for command, moved in (
+        ("git checkout src", False), ("git checkout src/app", False), ("cd src && git checkout app", False), ("git checkout app", True),
+        ("git checkout -b src origin/main", True), ("git switch src", True),
+    ):  # fmt: skip
+        session = after(FAILS)
+        session.add(seen[0], turn=1, **seen[1])
+        session.events += after((command, 0, ""), PASSES).events[1:]
+        for number, event in enumerate(session.events):
+            event["id"] = f"e{number}"
+        assert (projected(session).state["failing"] == ["pytest"]) == moved, command
+
+
+def test_a_branch_with_the_name_of_a_folder_is_one_where_it_is_known():
+    session = after(FAILS, ("git checkout src", 0, "Switched to branch 'src'"), ("git checkout -", 0, ""))
+    session.add("file.read", turn=1, path="src/a.py", text="x")
+    session.events += after(("git checkout src", 0, ""), PASSES).events[1:]
+    for number, event in enumerate(session.events):
+        event["id"] = f"e{number}"
+    assert projected(session).state["failing"] == ["pytest"]
+    files = after(FAILS, ("git checkout src", 0, "Updated 3 paths from the index"), PASSES)
+    assert projected(files).state["failing"] == []
 
 
 BRANCHED = (

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -33,7 +32,7 @@ from .work_places import WorkPlace
 
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
-FORMAT = 17
+FORMAT = 18
 """Raised whenever the fold of events gives other facts: checkpoints of earlier formats are passed over and made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
@@ -195,9 +194,11 @@ class Checkpoints:
 
 
 def continued(
-    stack: Sequence[Checkpoint], events: pa.Table, *, chain: bytes, base: int, start: int, offset: int
+    stack: Sequence[Checkpoint], events: pa.Table, *, place: WorkPlace, chain: bytes, base: int, start: int, offset: int
 ) -> tuple[Checkpoint, ...]:
-    """The checkpoints behind one more block of events: those that the new one takes the place of are merged into it."""
+    """The checkpoints behind one more block of events, which ends in `place`: those that the new one takes the place of are merged into
+    it.
+    """
     before = stack[-1]
     seq = before.seq + EVERY
     since = base_of(seq)
@@ -206,10 +207,9 @@ def continued(
     facts = latest_assertions(events, pa.concat_tables(merged) if merged else STATE_FACTS.empty())
     turn_ids = [each for each in events["turn_id"].to_pylist() if each is not None]
     last = events.slice(events.num_rows - 1).to_pylist()[0]
-    commands = events.select(["command", "exit_code", "text", "origin"]).to_pylist()
     new = Checkpoint(
         seq, since, chain, kept[-1].chain, before.chain, last["turn"], turn_ids[-1] if turn_ids else before.turn_id, last["created_at"],
-        reduce(WorkPlace.after, commands, before.place), base, start, offset, facts,
+        place, base, start, offset, facts,
     )  # fmt: skip
     return (*kept, new)
 

@@ -1,7 +1,7 @@
 """One session event as rows: what it says, who speaks, how it came out, and the matches and the memory that it carries.
 
-Gives `event_row`, `match_rows`, `recalled_row` and `given_memory`, of an event `payload_of` and `long_text`, and of any
-record `sight_of`.
+Gives `event_row`, `match_rows`, `recalled_row` and `given_memory`, of an event `payload_of`, `ran_in` and `long_text`, and of
+any record `sight_of`.
 
 Note: who speaks is what the event names as its origin, else what its kind implies; of the event and its payload the one that is not the
 user. What the user says is never cut; another long text is cut, and all of it is an artifact.
@@ -29,7 +29,7 @@ from .outcomes import checked, stopped
 from .permissions import ABOUT_PERMISSIONS, action_of, grants
 from .verified_parts import named
 
-__all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "recalled_row", "sight_of"]
+__all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "ran_in", "recalled_row", "sight_of"]
 
 LONG = 6_000
 """Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
@@ -74,8 +74,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         command = action_of(payload, command)
     code = _exit_code(payload, kind)
     timed_out = given == "timeout" or stopped(payload)
-    root = one_path(payload.text("root", "workspaceRoot", "workspace_root")) or ""
-    folder = place_of(one_path(payload.text("cwd", "workdir", "workingDirectory", "working_directory")) or "", root)
+    folder, root = ran_in(payload)
     check = checked(kind, payload, command, text, folder=folder, root=root, code=code, timed_out=timed_out)
     failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
     failed |= kind in ("tool.error", "permission.denied")
@@ -197,6 +196,13 @@ def _exit_code(payload: Record, kind: str) -> int | None:
             raise InputError.expected("an exit code of 32 bits", code, payload.place(name))
     code = next((code for _, code in said if code), 0 if said else None)
     return code - 2 * _HALF if code is not None and code >= _HALF else code
+
+
+def ran_in(payload: Record) -> tuple[str, str]:
+    """The folder in which a command ran, and the absolute one from which that is named, `` where the event does not say it."""
+    root = one_path(payload.text("root", "workspaceRoot", "workspace_root")) or ""
+    folder = one_path(payload.text("cwd", "workdir", "workingDirectory", "working_directory")) or ""
+    return place_of(folder, root), root
 
 
 def payload_of(record: Record) -> Record:

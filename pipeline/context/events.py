@@ -25,7 +25,9 @@ from ...nodes.turns.words import EVENT_KINDS
 from ..parsing.quoting import canonical
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
-from .event_rows import event_row, match_rows, payload_of, recalled_row
+from .checks import place_of
+from .event_rows import event_row, match_rows, payload_of, ran_in, recalled_row
+from .log_lines import EVERY
 from .masking import listed, masked_values
 from .work_places import WorkPlace
 
@@ -81,6 +83,8 @@ class LogReader:
     last: datetime | None = None
     place: WorkPlace = field(default_factory=WorkPlace)
     """Where the session is: a pass on other code than that of its work ends no failure of the work."""
+    places: dict[int, WorkPlace] = field(default_factory=dict)
+    """Where it was before each event at which a checkpoint is due."""
     repeated: int = 0
     """Events that came again, and were left out."""
     backwards: int = 0
@@ -108,10 +112,14 @@ class LogReader:
             events.append(row)
             self.taken.append(number)
             payload = payload_of(record)
-            if row["kind"] == "search.result":
-                matches += match_rows(payload, row)
+            found = match_rows(payload, row) if row["kind"] == "search.result" else []
+            matches += found
             if row["kind"] == "memory.recalled":
                 memories.append(recalled_row(payload, row))
+            paths = [row["path"], *(row["may_change"] or ()), *(each["path"] for each in found)]
+            self.place = self.place.seeing(place_of("", ran_in(payload)[1], path) for path in paths if path)
+            if self.seq % EVERY == 0:
+                self.places[self.seq] = self.place
         return LogTables(
             LOG_EVENTS.from_rows(events), LOG_MATCHES.from_rows(matches), MEMORY_RECORDS.from_rows(memories)
         )
@@ -153,17 +161,17 @@ class LogReader:
         row = event_row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)), self.keep)
         row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": self.turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
-        before, self.place = self.place, self.place.after(row)
-        row |= _placed(row, before, self.place)
+        before, folders = self.place, ran_in(payload_of(record))
+        place = before.after(row, *folders)
+        row |= _placed(row, place, moves=bool(row["check_clears"]) and before.moves(row, *folders))
+        self.place = place
         self.seq += 1
         return row
 
 
-def _placed(row: Mapping[str, Any], before: WorkPlace, place: WorkPlace) -> dict[str, Any]:
+def _placed(row: Mapping[str, Any], place: WorkPlace, *, moves: bool) -> dict[str, Any]:
     """The names of checks that ran in a place: a pass ends what failed there, and what failed there ends where the work passes as well."""
-    clears, fails = row["check_clears"], row["check_fails"]
-    if clears and before.moves(row):
-        clears = None
+    clears, fails = None if moves else row["check_clears"], row["check_fails"]
     if place.name and clears:
         clears = place.placed(clears)
     if place.name and fails:

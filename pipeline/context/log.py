@@ -250,7 +250,7 @@ class SessionLog:
         with held(self.path / "events", 10.0, f"{_BUSY} - at {self.path}", _LATER):
             end = self._at_end()
             fresh: dict[str, str] = {}
-            reader = replace(end.reader, seen=ChainMap(fresh, end.ids), keep=self.keep)
+            reader = replace(end.reader, seen=ChainMap(fresh, end.ids), keep=self.keep, places={})
             made = reader.read((event for _, event in given), at)
             new = [given[number][0] for number in reader.taken]
             if not new:
@@ -350,7 +350,9 @@ class SessionLog:
                 chain = chained(chain, line)
             offset = starts[last] + len(lines[last]) + 1 if starts[last] >= 0 else 0
             block = events.slice(done, EVERY).combine_chunks()
-            stack = continued(stack, block, chain=chain, base=end.checked.base, start=starts[done], offset=offset)
+            stack = continued(
+                stack, block, place=end.reader.places[stack[-1].seq + EVERY], chain=chain, base=end.checked.base, start=starts[done], offset=offset,
+            )  # fmt: skip
             self._write(stack[-1])
             done += EVERY
         return replace(end, stack=stack, events=events.slice(done), lines=lines[done:], starts=starts[done:])

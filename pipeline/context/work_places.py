@@ -4,19 +4,22 @@ Gives: `WorkPlace`, where a session is, and `WorkPlace.after` an event of its lo
 
 Note: a pass says nothing of what failed on other code. So every place has a name, which the names of its checks carry (`placed`): what
 fails in one ends where it passes there, or where the work is. Pulls, merges and edits put no other code in the place of the work. A new
-branch takes the work along; the branch that it leaves is another place from then on.
+branch takes the work along; the branch that it leaves is another place from then on. What Git does in a folder beside the work is another
+repository's.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
 from ..sources.file_kinds import is_file_name
+from .checks import place_of
 from .shell import Segment, behind_options, segments_of, started
 
 __all__ = ["WorkPlace", "sets_aside"]
@@ -31,6 +34,10 @@ _OWN = (None, "tool", "harness")
 """Origins of what the session itself ran."""
 _REMEMBERED = 8
 """Branches whose places are remembered."""
+_REMEMBERED_FOLDERS = 64
+_MOVES = ("cd", "pushd")
+_FILES_ALONE = re.compile(r"(?ms)\A(?!.*^(?:Switched to|HEAD is now|Note: switching)).*^Updated \d+ paths? from ")
+"""What Git says of files that it checked out, and of no branch."""
 _FIRST = ""
 """The branch that a session begins on, which its log does not name, and the place of its work."""
 
@@ -47,12 +54,14 @@ class WorkPlace:
     stashes: int = 0
     places: tuple[tuple[str, str], ...] = ((_FIRST, _FIRST),)
     """The places of branches, the one that was moved to last at the end."""
+    folders: tuple[str, ...] = ()
+    """Folders of files that the log has named."""
 
     @classmethod
     def of(cls, stored: Sequence[Any]) -> WorkPlace:
         """The place that `astuple` gave, read from JSON."""
-        branch, previous, stashes, places = stored
-        return cls(branch, previous, stashes, tuple((name, place) for name, place in places))
+        branch, previous, stashes, places, folders = stored
+        return cls(branch, previous, stashes, tuple((name, place) for name, place in places), tuple(folders))
 
     @property
     def name(self) -> str:
@@ -68,30 +77,51 @@ class WorkPlace:
             else [*names]
         )
 
-    def after(self, event: Mapping[str, Any]) -> WorkPlace:
-        """The place behind an event of the log. A line that failed may have left the work, and brings none back."""
+    def after(self, event: Mapping[str, Any], folder: str = "", root: str = "") -> WorkPlace:
+        """The place behind an event of the log, whose command ran in `folder`, named from the absolute folder `root`. A line that failed
+        may have left the work, and brings none back.
+        """
         command, said = event["command"] or "", event["text"] or ""
         if ("git" not in command and "gh" not in command) or event["origin"] not in _OWN:
             return self
-        programs = [each for each in segments_of(command) if each.words[0] not in ("cd", "pushd")]
+        programs = [each for each in segments_of(command) if each.words[0] not in _MOVES]
         undone = bool(event["exit_code"]) and not (len(programs) == 1 and "CONFLICT (" in said)
         if undone and len(programs) == 1:
             return self
-        place = self
-        for segment in programs:
-            place = place._behind(segment, said)
+        place = self._through(event, folder, root)[-1]
         returns = place.stashes < self.stashes or (self.name and not place.name)
         return self if undone and returns else place
 
-    def moves(self, event: Mapping[str, Any]) -> bool:
+    def moves(self, event: Mapping[str, Any], folder: str = "", root: str = "") -> bool:
         """Whether an event moves more than once: of what ran between, no one says where."""
-        said = event["text"] or ""
-        places = list(
-            accumulate(segments_of(event["command"] or ""), lambda at, each: at._behind(each, said), initial=self)
-        )
-        return sum(one.name != other.name for one, other in pairwise(places)) > 1
+        return sum(one.name != other.name for one, other in pairwise(self._through(event, folder, root))) > 1
 
-    def _behind(self, segment: Segment, said: str = "") -> WorkPlace:
+    def seeing(self, paths: Iterable[str]) -> WorkPlace:
+        """The same place, with the folders of some files below that of the session: a word that is one of them is no branch."""
+        known, new = set(self.folders), dict[str, None]()
+        for path in paths:
+            folder = posixpath.dirname(path)
+            while folder and not folder.startswith(("/", "..")) and folder not in known:
+                known.add(folder)
+                new[folder] = None
+                folder = posixpath.dirname(folder)
+        return replace(self, folders=(*self.folders, *new)[-_REMEMBERED_FOLDERS:]) if new else self
+
+    def _through(self, event: Mapping[str, Any], folder: str, root: str) -> list[WorkPlace]:
+        """The places before, between and behind the programs of a command. What runs in the folder of another repository moves none."""
+        root = root or (folder if folder.startswith("/") else "")
+        places: list[WorkPlace] = [self]
+        inner = outer = place_of(folder, root)
+        for segment in segments_of(event["command"] or ""):
+            inner = inner if segment.nested else outer
+            if segment.words[0] in _MOVES:
+                inner = _below(inner, root, segment.words[1]) if len(segment.words) == 2 and segment.exact else ""
+                outer = outer if segment.nested else inner
+            elif all(_may_be_of_work(_below(inner, root, each), root) for each in _places_of_git(segment)):
+                places.append(places[-1]._behind(segment, event["text"] or "", inner))
+        return places
+
+    def _behind(self, segment: Segment, said: str, folder: str) -> WorkPlace:
         verb, rest = _verb(segment)
         if verb == "stash":
             more = 0 if re.search("^No local changes to save", said, re.MULTILINE) else _stashed(rest)
@@ -102,9 +132,16 @@ class WorkPlace:
         branch, begins = _branch(verb, rest)
         if branch is None or re.search(f"^Already on '{re.escape(branch)}'", said, re.MULTILINE):
             return self
+        if verb == "checkout" and not _BEGINS & {*rest} and self._is_folder(branch, folder, said):
+            return self
         if branch in ("-", "@{-1}"):
             branch = self.previous
         return self._begun(branch) if begins else self._on(branch)
+
+    def _is_folder(self, word: str, folder: str, said: str) -> bool:
+        """Whether `git checkout` of a word, which is no known branch, was one of files: it is a known folder, or Git says so."""
+        known = place_of(folder, "", word) in self.folders
+        return word not in dict(self.places) and (known or bool(_FILES_ALONE.search(said)))
 
     def _begun(self, branch: str) -> WorkPlace:
         """On a new branch, which has the place from here on; the one that it leaves gets another."""
@@ -148,10 +185,36 @@ def _verb(segment: Segment) -> tuple[str, list[str]]:
     """The verb of a Git command, and what is behind it."""
     words = list(started(segment.words))
     program = PurePosixPath(words[0]).name if words else ""
-    if program == "gh" and words[1:3] == ["pr", "checkout"]:
-        return "switch", ["--detach", *words[3:]]
+    if program == "gh" and (words[1:3] == ["pr", "checkout"] or words[1:2] == ["co"]):
+        return "switch", ["--detach", *words[3 if words[1] == "pr" else 2 :]]
     rest = behind_options(words[1:], _GIT_OPTIONS) if program == "git" else []
     return (rest[0], rest[1:]) if rest else ("", [])
+
+
+def _places_of_git(segment: Segment) -> list[str]:
+    """The folders that a Git command names for where it runs, from where the shell is; that one itself where it names none."""
+    words = list(started(segment.words))[1:]
+    options = words[: len(words) - len(behind_options(words, _GIT_OPTIONS))]
+    named = [after for word, after in pairwise(options) if word in ("-C", "--git-dir", "--work-tree")]
+    named += [word.split("=", 1)[1] for word in options if word.startswith(("--git-dir=", "--work-tree="))]
+    return named or [""]
+
+
+def _below(folder: str, root: str, word: str) -> str:
+    """A folder that a word names from another one, as its place is named; one of the user's home as it is written."""
+    return word if word.startswith("~") else place_of(folder, root, word)
+
+
+def _may_be_of_work(folder: str, root: str) -> bool:
+    """Whether a folder may be of the repository of the work: one within `root`, or one that holds it. One beside it is of another; of
+    one whose place is not known that is not said.
+    """
+    if folder.startswith("~"):
+        return not root or f"{folder[1:]}/" in f"{root}/"
+    if not root:
+        return not folder.startswith("../") or not folder.strip("./")
+    path = posixpath.normpath(posixpath.join(root, folder))
+    return f"{root}/".startswith(f"{path}/") or f"{path}/".startswith(f"{root}/")
 
 
 def _stashed(rest: Sequence[str]) -> int:
