@@ -366,6 +366,84 @@ def test_fields_of_a_verification_that_name_all_that_there_is_narrow_nothing(say
     assert projected(session).state["failure"] is None
 
 
+def verified(*failing: str, **says: Any) -> dict[str, Any]:
+    """The state behind a verification, where some commands have failed before."""
+    session = Session()
+    for command in failing:
+        session.failing(f"{command} is broken", command=command)
+    session.add("verification.finished", turn=2, **says)
+    return projected(session).state
+
+
+PARTS_THAT_FAIL = (
+    {"checks": [{"name": "pytest", "status": "failed"}]}, {"checks": [{"name": "pytest", "status": "failed"}, {"name": "ruff check", "status": "passed"}]},
+    {"checks": {"pytest": "failed", "ruff check": "passed"}}, {"results": {"pytest": False}}, {"checks": {"pytest": {"passed": 3, "failed": 1}}}, {"jobs": [{"command": "pytest", "exitCode": 1}]},
+    {"suites": [{"name": "ci", "status": "passed", "checks": [{"name": "pytest", "success": False}]}]}, {"steps": [{"name": "pytest", "status": "passed", "text": "1 failed"}]},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("says", PARTS_THAT_FAIL, ids=str)
+def test_a_part_that_failed_fails_whatever_a_verification_says_of_itself(says: dict[str, Any]):
+    state = verified("mypy", status="passed", **says)
+    assert "mypy" in state["failing"] and "pytest" in state["failing"], "it ends nothing else"
+    assert state["verification"].endswith(": failed")
+    assert verified("pytest", status="passed", **says)["failing"] == ["pytest"]
+
+
+def test_a_verification_that_lists_parts_ends_what_they_repeat_and_nothing_else():
+    says: dict[str, Any] = {
+        "checks": [{"name": "pytest", "status": "passed"}, {"name": "ruff check", "status": "passed"}]
+    }
+    for status in ({"status": "passed"}, {}):
+        assert verified("pytest", "ruff check .", "mypy", **says, **status)["failing"] == ["mypy"]
+    says["checks"][1]["status"] = "failed"
+    assert verified("pytest", "ruff check .", status="passed", **says)["failing"] == ["ruff check"]
+    says["checks"][1]["status"] = "skipped"
+    assert verified("pytest", "ruff check .", "mypy", status="passed", **says)["failing"] == ["mypy", "ruff check"]
+    tests = {
+        "command": "pytest",
+        "tests": [{"name": "test_a", "status": "passed"}, {"name": "test_b", "status": "failed"}],
+    }
+    state = verified("pytest", "pytest -k test_a", passed=True, **tests)
+    assert len(state["failing"]) == 3, "a test of it fails, and so it has not passed"
+    files = [{"path": "tests/a.py", "status": "modified"}]
+    assert verified("pytest tests/a.py", command="pytest", passed=True, files=files)["failing"] == []
+
+
+FEWER = (
+    {"summary": "2 of 3 tests passed"}, {"summary": "Passed: 2/3"}, {"text": "2/3 checks succeeded"}, {"text": "Done.", "summary": "2 of 3 tests passed"},
+    {"tests": {"passed": 2, "total": 3}}, {"total": 3, "passed": 2}, {"tests": {"status": "skipped"}},
+)  # fmt: skip
+FAILING = (
+    {"summary": "1 failed"}, {"summary": "12 tests ran, 1 failed"}, {"text": "types failed"}, {"text": "lint passed\ntypes: failed"}, {"text": "Done.", "summary": "1 failed"},
+    {"tests": {"passed": 2, "failed": 1}}, {"summary": "lint passed and types failed"}, {"text": "2 \u4e2a\u5931\u8d25"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("says", (*FEWER, *FAILING), ids=str)
+def test_words_and_counts_that_deny_a_pass_count_before_a_field_that_says_it(says: dict[str, Any]):
+    state = verified("pytest", **{"status": "passed", **says})
+    assert "pytest" in state["failing"]
+    assert state["verification"].endswith("failed" if says in FAILING else "outcome unknown")
+
+
+@pytest.mark.parametrize("words", ["Fixed the error; all tests pass.", "3 passed, 0 failed", "12 tests, no failures", "I fixed the test that failed.", "Error handling is covered.", "3 of 3 tests passed"])  # fmt: skip
+def test_words_that_deny_nothing_leave_a_pass(words: str):
+    assert verified(status="passed", summary=words)["verification"].endswith(": passed")
+
+
+@pytest.mark.parametrize("status", [{}, {"status": "passed"}])
+def test_parts_named_in_two_lines_or_sentences_pass_alone(status: dict[str, str]):
+    for words in ("lint passed\ntypes passed", "lint passed. Types passed.", "lint passed\nDone."):
+        session = Session()
+        session.add("verification.finished", turn=1, text="lint failed")
+        session.failing("a.py:3 boom", command="pytest")
+        session.add("verification.finished", turn=2, text=words, **status)
+        assert projected(session).state["failing"] == ["pytest"], words
+    assert verified("pytest", text="lint passed\nAll 12 tests pass.", **status)["failing"] == []
+    assert verified("pytest", text="Ran 3 tests in 0.1s\nOK", **status)["failing"] == []
+
+
 def test_a_verification_of_a_file_by_a_known_program_ends_the_failure_of_that_file():
     for root, path in (("", "tests/b.py"), ("/app", "/app/tests/b.py")):
         session = Session()

@@ -157,7 +157,8 @@ def _results(of: _Events) -> Iterator[pa.Table]:
         said.cast(_TEXT),
     )
     yield of.each("failure", "check_fails", failing & of.shown, fails)
-    yield of.each("cleared", "check_clears", passing & of.shown)
+    ended = of.has("check_clears") & ~of.by("model", "memory") & ~reported
+    yield of.each("cleared", "check_clears", ended & of.shown)
     yield of.facts("verification", check & of.shown, of.one, joined(named, ": ", outcome))
     yield of.facts("verification", check & ~of.shown, of.one, of.none)
     yield of.facts("artifact", of.has("ref") & of.shown, _ring(of), of.column("ref"))

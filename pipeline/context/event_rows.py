@@ -102,7 +102,9 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     if kind == "search.result" and summary is None:
         summary = _found(payload)
     if kind == "verification.finished" and not (summary or text or command):
-        summary = str(named(payload, root)) or None
+        summary = str(named(payload, root)) or " ".join(
+            each.removesuffix(":") for each in check["check_scope"].split(" && ")
+        )
     if kind == "plan.updated":
         excerpt = payload.text("interpretation")
     visible_excerpt = payload.text("visibleExcerpt", "visible_excerpt")

@@ -9,15 +9,17 @@ in which tests passed. Whatever is not known to be a pass or a failure is unknow
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ..sources.jsonl import Record
 from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
 from .observations import report_passed
+from .said_fields import Listed, says, truth
 from .summaries import summary_of
-from .verified_parts import Part, named, narrowed, spoken_of
+from .verified_parts import Part, named, narrowed, spoken_of, statement
 
 __all__ = ["checked", "stopped", "told_outcome"]
 
@@ -34,26 +36,22 @@ _SAYS_NOT = re.compile(
 _NONE_OF = re.compile(
     r"(?i)\b(?:0|no|zero|without(?: any)?) (?:\w+ )?(?:fail(?:ed|ing|ures?)|errors?)\b|(?:没有|无|\b0 ?[个项]?)(?:失败|报错|错误)"
 )
-_PART_OF = re.compile(r"(?i)\b(?P<some>\d+)(?: (?:out )?of |/)(?P<all>\d+)\b(?=[^.\n]*\bpass)")
+_PART_OF = re.compile(
+    r"(?i)\b(\d+)(?: (?:out )?of |/)(\d+)\b(?=[^.\n]*\b(?:pass|succe|green|ok\b))|\b(?:pass\w*|succeeded|green|ok)\W{1,3}(\d+)(?: (?:out )?of |/)(\d+)\b"
+)
 _NOT_YET = re.compile(
     r"(?i)\A\W*(?:is|are|do|does|did|has|have|can|was|were)\b|\b(?:cannot|unable|stopped|refus\w+|used to|false|nothing|would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to|"
     r"think|believe|probably|likely|seems?|hope(?:fully)?|before|earlier|previously|all but|most|some|only|almost|nearly|half|few)\b|\b\d\d?(?:\.\d+)?%|[?\uff1f]"
 )
 """Words of what is hoped, asked, past, or true of a part."""
+_FAILS_ALONE = re.compile(
+    r"(?i)\W*(?:(?!(?:what|that|which|fix\w*|repair\w*)\b)[^\s,;]+\s+){1,3}(?:failed|fails|failing|failures?)\W*|\W*\d+ ?[个项]?失败\W*"
+)
+"""A clause that says of a part, or of a number, that it failed."""
+_UNNAMED = "verification"
 _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
-_TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
-"""Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
-_STATES = {
-    **dict.fromkeys(("passed", "pass", "success", "succeeded", "ok"), "passed"),
-    **dict.fromkeys(("failed", "fail", "failure", "error", "errored"), "failed"),
-    **dict.fromkeys(("timeout", "timed_out", "interrupted", "cancelled", "canceled", "aborted", "killed"), "failed"),
-    **dict.fromkeys(("running", "pending", "queued", "started", "in_progress"), "running"),
-}
-"""What `status` and `outcome` say; other words of theirs say nothing of a check."""
-_SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 _STOPPED = (
     "timedOut", "timed_out", "isTimeout", "interrupted", "wasInterrupted", "cancelled", "canceled", "aborted", "killed", "terminated", "stopped",
     "signal", "exitSignal", "signalCode",
@@ -68,7 +66,7 @@ _RUNS_ON = (
 
 def stopped(payload: Record) -> bool:
     """Whether a harness says that a command did not come to its end: it was interrupted, killed, or took too long."""
-    said = [_truth(payload.value(name), unknown=True) for name in _STOPPED]
+    said = [truth(payload.value(name), unknown=True) for name in _STOPPED]
     return any(said) or payload.value("timeout") is True  # a number there is how long it may take
 
 
@@ -86,6 +84,71 @@ def checked(
     """The columns of an event about its checks: `check_scope`, `check_outcome`, and the names of the checks that passed
     (`check_clears`) or may have failed (`check_fails`); none where it checks nothing. `folder` is where the command ran.
     """
+    if kind != "verification.finished":
+        return _checked(kind, payload, command, text, folder, root, code, timed_out=timed_out)
+    whole, *parts = Listed.of(payload)
+    told = _checked(kind, whole.payload, command, text, folder, root, code, timed_out=timed_out)
+    words = text or payload.text("summary") or ""
+    if parts:
+        found = [_of_part(each.payload, command, folder, root) for each in parts]
+        silent = says(whole.payload) is None and code is None and not words and not timed_out
+        return _joined(told, found, [each.lists for each in parts], silent=silent)
+    sentences = [] if command or named(payload, root) != Part() or summary_of(words) else statement(words)
+    telling = [each for each in sentences if told_outcome(each) is not None]
+    if len(sentences) < 2 or not telling:
+        return told
+    fields = payload if says(payload) == "passed" else Record(payload.at, 0, 0, 0, "", {})
+    found = [_checked(kind, fields, None, each, folder, root, None, timed_out=False) for each in telling]
+    return _joined(told, found, [False] * len(found), silent=False)
+
+
+def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[str, Any]:
+    """The same of a part that a verification lists: of its own command, of the one that its name is, or of the verification's."""
+    code, own = part.value("exitCode", "exit_code"), part.text("command", "tool", "toolName")
+    line = own or (None if checks_of(" ".join(named(part, root).labels)) else command)
+    text, code = part.text("text", "message", "output"), code if type(code) is int else None
+    return _checked("verification.finished", part, line, text, folder, root, code, timed_out=stopped(part))
+
+
+def _joined(
+    whole: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], lists: Sequence[bool], *, silent: bool
+) -> dict[str, Any]:
+    """The columns of a verification and of its parts together: a pass ends what has passed, and what failed stays. `lists`: which
+    parts have parts themselves; `silent`: the verification itself says nothing.
+    """
+    outcomes = {each["check_outcome"] for each in parts}
+    outcome = "passed" if outcomes == {"passed"} and (silent or whole["check_outcome"] == "passed") else "unknown"
+    outcome = "failed" if "failed" in (whole["check_outcome"], *outcomes) else outcome
+    failing = [name for each in parts for name in each["check_fails"] or ()] or whole["check_fails"]
+    open_ = {name for each in failing or () for name in each.split("\n")} | (
+        {EVERYTHING} if outcome != "passed" else set()
+    )
+    passing = [
+        each["check_clears"] or () for each, more in zip(parts, lists, strict=True) if not more or outcome == "passed"
+    ]
+    own = [each for each in whole["check_clears"] or () if each != EVERYTHING] if outcome == "passed" else []
+    clears = [name for name in dict.fromkeys((*own, *chain.from_iterable(passing))) if name not in open_]
+    scopes = dict.fromkeys(each["check_scope"] for each in (whole, *parts) if each["check_scope"] != _UNNAMED)
+    return {
+        "check_scope": " && ".join(scopes) or _UNNAMED,
+        "check_outcome": outcome,
+        "check_clears": clears or None,
+        "check_fails": list(dict.fromkeys(failing)) if failing and outcome == "failed" else None,
+    }
+
+
+def _checked(
+    kind: str,
+    payload: Record,
+    command: str | None,
+    text: str | None,
+    folder: str,
+    root: str,
+    code: int | None,
+    *,
+    timed_out: bool,
+) -> dict[str, Any]:
+    """The same of one that lists no parts."""
     verification = kind == "verification.finished"
     part = named(payload, root) if verification else Part()
     line = command or " ".join(part.labels)
@@ -94,19 +157,19 @@ def checked(
     if not checks and not verification:
         return dict.fromkeys(("check_scope", "check_outcome", "check_clears", "check_fails"))
     words = text or payload.text("summary") or ""
-    says = _says(payload)
-    running = says == "running" or bool(_RUNNING.search(words[:HEAD]))
+    said = says(payload)
+    running = said == "running" or bool(_RUNNING.search(words[:HEAD]))
     running |= any(payload.value(*names) not in (None, False) for names in _RUNS_ON)
     told = [_report(words) or _summed_up(ran, words, checks) for ran in checks]
     if verification:
-        outcome = _verified(words, says, code, timed_out=timed_out, running=running)
+        outcome = _verified(words, payload.text("summary") or "", said, code, timed_out=timed_out, running=running)
         known = all(ran.stands and ran.check.understood for ran in checks)
         outcome = "unknown" if outcome == "passed" and not known else outcome
     else:
-        outcome = _outcome(checks, told, code=code, failed=timed_out or says == "failed", running=running)
+        outcome = _outcome(checks, told, code=code, failed=timed_out or said == "failed", running=running)
     failing = [ran for ran, each in zip(checks, told, strict=True) if each == "failed"] or checks
     of = "" if checks else " ".join(filter(None, (command, str(part)))) or spoken_of(words)
-    names = [ran.check.name for ran in checks] or [f"verification {of}".strip()]
+    names = [ran.check.name for ran in checks] or [f"{_UNNAMED} {of}".strip()]
     return {
         "check_scope": " && ".join(names),
         "check_outcome": outcome,
@@ -150,19 +213,38 @@ def _has_passed(ran: Ran, said: str | None, code: int | None) -> bool:
     return said == "passed" or ran.check.understood or ran.check.family not in ("test", "all")
 
 
-def _verified(words: str, says: str | None, code: int | None, *, timed_out: bool, running: bool) -> str:
-    """What a verification says of itself: in its text, beside it, and by an exit code."""
-    said = _report(words) or summary_of(words)
-    if "failed" in (said, says) or timed_out:
+def _verified(words: str, beside: str, says: str | None, code: int | None, *, timed_out: bool, running: bool) -> str:
+    """What a verification says of itself: in its text, in a summary `beside` it, in fields, and by an exit code."""
+    said, both = _report(words) or summary_of(words), (words, beside)
+    denied = "failed" in (said, says, summary_of(beside)) or (says == "passed" and any(map(_tells_of_a_failure, both)))
+    if denied or timed_out:
         return "failed"
-    if running:
+    if running or says == "short":
         return "unknown"
     if code:
         return "failed"
-    told = told_outcome(words) if says is None else says == "passed"
+    if says == "passed":
+        return "unknown" if any(_counts_fewer("\n".join(statement(each))) for each in both) else "passed"
+    told = told_outcome(words)
     if told is None:
         return "unknown" if code is None or said == "nothing" or _NOT_RUN.search(words) else "passed"
     return "passed" if told else "failed"
+
+
+def _tells_of_a_failure(words: str) -> bool:
+    """Whether a clause of a statement says that something failed, in as many words."""
+    clauses = (
+        clause
+        for each in statement(words)
+        for clause in re.split(r"[,;\uff0c]|\b(?:and|but)\b", _NONE_OF.sub(" ", each))
+    )
+    return any(_FAILS_ALONE.fullmatch(each) and not _NOT_YET.search(each) for each in clauses)
+
+
+def _counts_fewer(words: str) -> bool:
+    """Whether words count fewer that passed than there are."""
+    counts = ([int(each) for each in found.groups() if each] for found in _PART_OF.finditer(words))
+    return any(some < all_ for some, all_ in counts)
 
 
 def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:
@@ -180,33 +262,12 @@ def _report(text: str) -> str | None:
     return None if passed is None else "passed" if passed else "failed"
 
 
-def _says(payload: Record) -> str | None:
-    """What a harness says beside the text: `failed` where any of its fields does, `running`, `passed`, or nothing."""
-    said: set[str | None] = set()
-    for name, passed in _TOLD.items():
-        truth = _truth(payload.value(name))
-        said |= {None if truth is None else "passed" if truth is passed else "failed"}
-    said |= {"failed" for name in ("failures", "errors") if _truth(payload.value(name))}
-    said |= {"failed"} if _truth(payload.value("error"), unknown=True) else set()
-    for name in _SAYING:
-        said |= {_STATES.get(str(payload.value(name))[:20].strip().lower().replace("-", "_"))}
-    return next((each for each in ("failed", "running", "passed") if each in said), None)
-
-
-def _truth(value: Any, *, unknown: bool | None = None) -> bool | None:
-    """Whether a field says yes: a truth value, a word for one, a number or a list of what there is; `unknown` for other words."""
-    if value is None:
-        return None
-    return _TRUTH.get(value.strip().lower(), unknown) if isinstance(value, str) else bool(value)
-
-
 def told_outcome(text: str) -> bool | None:
     """Whether a sentence about the result of a check says that it passed; None if it does not say."""
     found = summary_of(text)
     if found is not None:
         return None if found == "nothing" else found == "passed"
-    some = [each for each in _PART_OF.finditer(text) if int(each["some"]) < int(each["all"])]
-    if some or _SAYS_NOT.search(_NONE_OF.sub(" ", text)):
+    if _counts_fewer(text) or _SAYS_NOT.search(_NONE_OF.sub(" ", text)):
         return False
     if _NOT_YET.search(text):
         return None

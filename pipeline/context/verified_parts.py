@@ -1,6 +1,7 @@
 """What part of all that there is a verification speaks of, by its fields and by its sentence.
 
-Gives: `named`, the part that fields name, `narrowed`, checks that are narrowed to it, and `spoken_of`, the part of a sentence.
+Gives: `named`, the part that fields name, `narrowed`, checks that are narrowed to it, `statement`, the sentences of a text, and
+`spoken_of`, the part of one.
 
 Note: a pass of a part ends no failure of anything else. A field or a word that names all that there is (`tests`, `full`, `the whole project`)
 narrows nothing.
@@ -18,11 +19,11 @@ from .check_lines import Ran
 from .checks import Check, path_from, place_of
 from .masking import one_path
 
-__all__ = ["Part", "named", "narrowed", "spoken_of"]
+__all__ = ["LABELS", "PLACES", "Part", "named", "narrowed", "spoken_of", "statement"]
 
-_LABELS = ("name", "check", "checkName", "check_name", "checks", "job")
+LABELS = ("name", "check", "checkName", "check_name", "checks", "job")
 """Fields that say what was checked."""
-_PLACES = (
+PLACES = (
     "path", "paths", "file", "files", "filePath", "file_path", "folder", "directory", "package", "packages", "module", "modules", "scope", "target", "targets",
     "suite", "suites", "testSuite", "test_suite", "testFile", "test_file", "testFiles", "test_files", "tests", "testName", "test_name",
 )  # fmt: skip
@@ -36,8 +37,9 @@ _WHOLE = re.compile(
     r"pass\w*|succe\w*|green|ok|done|finished|completed?|fail\w*|errors?|ran|run|results?|ci)\b|全部|所有|测试|检查|都|均|已|通过|没有|失败|报错|错误|成功|完成|了|[\W\d_]+"
 )
 """Words of a verification that narrow it to no part of what there is."""
-_SENTENCE = 200
-"""Characters of a sentence that may say of what part a verification speaks; a longer text is what a program printed."""
+_SENTENCE, _LINES = 200, 8
+"""Characters of a line, and lines, that may say of what part a verification speaks; a longer text is what a program printed."""
+_BREAK = re.compile(r"(?<=[.!?;\u3002])\s+|(?<=\u3002)")
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Part:
 
 def named(payload: Record, root: str) -> Part:
     """The part that the fields of a verification name."""
-    labels = [each.lower() for name in _LABELS for each in _texts(payload.value(name))]
-    places = [one_path(each) or "" for name in _PLACES for each in _texts(payload.value(name))]
+    labels = [each.lower() for name in LABELS for each in _texts(payload.value(name))]
+    places = [one_path(each) or "" for name in PLACES for each in _texts(payload.value(name))]
     return Part(_narrow(labels), _narrow(each for each in places if place_of("", root, each)))
 
 
@@ -91,8 +93,14 @@ def _on(check: Check, places: Sequence[str], root: str) -> Check:
     return replace(check, selection=selection, usual=False)
 
 
+def statement(words: str) -> list[str]:
+    """The sentences in which someone says how a verification came out; none where a longer text is what a program printed."""
+    lines = words.strip().splitlines()
+    if len(lines) > _LINES or any(len(line) > _SENTENCE for line in lines):
+        return []
+    return [each for line in lines for each in _BREAK.split(line) if each.strip()]
+
+
 def spoken_of(words: str) -> str:
     """The part that the sentence of a verification without a command speaks of; none = all that there is."""
-    if len(words) > _SENTENCE or "\n" in words.strip():
-        return ""
-    return " ".join(_WHOLE.sub(" ", words).lower().split())
+    return " ".join(_WHOLE.sub(" ", words).lower().split()) if len(statement(words)) == 1 else ""

@@ -1,0 +1,127 @@
+"""What the fields of a command or a verification say of how it came out, and the parts that a verification lists.
+
+Gives: `says`, `truth` of a field, and `Listed`, a verification or a part of one.
+
+Note: where fields do not agree, what failed counts before what still runs, that before what is not whole, and a pass comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..sources.jsonl import Record
+from .verified_parts import LABELS, PLACES, Part, named
+
+__all__ = ["Listed", "says", "truth"]
+
+_TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
+"""Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
+_STATES = {
+    **dict.fromkeys(("passed", "pass", "success", "succeeded", "ok"), "passed"),
+    **dict.fromkeys(("failed", "fail", "failure", "error", "errored"), "failed"),
+    **dict.fromkeys(("timeout", "timed_out", "interrupted", "cancelled", "canceled", "aborted", "killed"), "failed"),
+    **dict.fromkeys(("running", "pending", "queued", "started", "in_progress"), "running"),
+    **dict.fromkeys(("skipped", "not_run"), "short"),
+}
+"""What `status` and `outcome` say; other words of theirs say nothing of a check."""
+_SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
+_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
+_NAMED = (*LABELS, *_SAYING, "results")
+"""Fields whose objects may have a field for every name: `checks: {"lint": "failed"}`."""
+_LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", "counts", "stats"))
+"""Fields whose objects say how what they name came out, or how many of it."""
+_WORDS = ("command", "tool", "toolName", "text", "message", "output", "summary")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A verification, or a part that one lists, without the parts that it lists itself."""
+
+    payload: Record
+    lists: bool
+
+    @classmethod
+    def of(cls, payload: Record) -> list[Listed]:
+        """A verification, and behind it all parts that it lists: objects in its fields that have a name or a command, and say how that
+        came out.
+        """
+        waiting, found = [payload], list[Listed]()
+        for one in waiting:  # it grows
+            parts = {field: [*filter(_is_part, _objects(one, field))] for field in _LISTS & one.fields.keys()}
+            listed = [each for field in one.fields for each in parts.get(field, ())]
+            kept = {field: _without(value, parts.get(field, ())) for field, value in one.fields.items()}
+            found.append(cls(Record(one.at, 0, 0, 0, "", kept), bool(listed)))
+            waiting += listed
+        return found
+
+
+def says(payload: Record) -> str | None:
+    """What fields say: `failed` where any of them does, or an object in one that names no part; `running`; `short` of what did not run, or
+    where fewer passed than there are; `passed`; or nothing.
+    """
+    said = _own(payload)
+    for field in _LISTS & payload.fields.keys():
+        said |= {each for one in _objects(payload, field) if not _is_part(one) for each in _own(one) - {"passed"}}
+    return next((each for each in ("failed", "running", "short", "passed") if each in said), None)
+
+
+def _own(payload: Record) -> set[str]:
+    """All that the fields of an object say themselves."""
+    said: set[str | None] = set()
+    for name, passed in _TOLD.items():
+        known = truth(payload.value(name))
+        said |= {None if known is None else "passed" if known is passed else "failed"}
+    said |= {"failed" for name in ("failures", "errors") if truth(payload.value(name))}
+    said |= {"failed"} if truth(payload.value("error"), unknown=True) else set()
+    for name in _SAYING:
+        said |= {_STATES.get(str(payload.value(name))[:20].strip().lower().replace("-", "_"))}
+    passed, total = payload.value("passed"), payload.value("total")
+    said |= {"short"} if type(passed) is int and type(total) is int and passed < total else set()
+    return {each for each in said if each}
+
+
+def truth(value: Any, *, unknown: bool | None = None) -> bool | None:
+    """Whether a field says yes: a truth value, a word for one, a number or a list of what there is; `unknown` for other words."""
+    if value is None:
+        return None
+    return _TRUTH.get(value.strip().lower(), unknown) if isinstance(value, str) else bool(value)
+
+
+def _is_part(one: Record) -> bool:
+    """Whether an object has a name or a command, and says how that came out."""
+    code = one.value("exitCode", "exit_code")
+    has_name = named(one, "") != Part() or one.text("command", "tool", "toolName") is not None
+    return has_name and (bool(_own(one)) or type(code) is int)
+
+
+def _objects(payload: Record, field: str) -> Iterator[Record]:
+    """The objects in a field, or those of the names in one that has an outcome for every name."""
+    value = payload.fields[field]
+    for each in value if isinstance(value, list) else [value]:
+        if not isinstance(each, Mapping):
+            continue
+        one = _object(payload.at, each)
+        if field in _NAMED and named(one, "") == Part() and not _own(one):
+            for name, said in each.items():
+                outcome = (
+                    said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}
+                )
+                yield _object(payload.at, {"name": name, **outcome})
+        else:
+            yield one
+
+
+def _object(at: str, fields: Mapping[str, Any]) -> Record:
+    """An object within a verification; of its words those that are text."""
+    return Record(
+        at, 0, 0, 0, "", {name: each for name, each in fields.items() if name not in _WORDS or isinstance(each, str)}
+    )
+
+
+def _without(value: Any, parts: Sequence[Record]) -> Any:
+    """What a field holds besides its parts."""
+    if not parts or not isinstance(value, list):
+        return None if parts else value
+    return [each for each in value if not (isinstance(each, Mapping) and _is_part(_object("", each)))]
