@@ -348,6 +348,36 @@ def test_where_the_log_does_not_say_what_the_model_did_no_one_is_accused(events:
     assert afterwards(*events)["layer"] is None
 
 
+UNSEEN = (
+    *(("command.finished", {"command": each, "exitCode": 0, "stdout": "x"}) for each in (
+        "grep -rn foo .", "rg foo", "rg foo src", "cd src && grep -r foo", "find . -name 'p*' | xargs cat", "cat $(git ls-files)", "while read f; do cat $f; done < list.txt", "python fix.py",
+        "./fix.sh", "node gen.js", "mcp__ide__diagnostics", "git diff", "git grep foo", "git show HEAD", "find . -exec cat {} +", "make gen", "python -c 'print(1)'", "docker exec web cat a.py",
+    )),
+    ("tool.intent", {"tool": "mcp__code__outline", "text": "parser"}), ("tool.intent", {"tool": "Task", "text": "look at the parser"}), ("tool.intent", {"tool": "Grep", "text": "foo"}),
+    ("tool.intent", {"tool": "Bash", "text": "look around"}), ("tool.intent", {"tool": "get_symbol", "text": "parse"}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("act", UNSEEN, ids=str)
+def test_what_may_have_read_a_source_that_it_does_not_name_is_no_proof_against_the_model(
+    act: tuple[str, dict[str, Any]],
+):
+    assert afterwards(("model.request", {}), act, ("model.message", {"text": "I change parser.ts"}))["layer"] is None
+
+
+def test_what_reads_the_files_that_it_names_reads_no_other():
+    for command in (
+        "cat src/parser.ts", "grep -n foo src/parser.ts", "cat src/parser.ts | grep foo", "git diff src/parser.ts", "git diff --stat", "git status", "git commit -m x", "sed -n 1,9p src/parser.ts",
+        "cd src && head -5 parser.ts", "pnpm test", "npm ci", "find . -name 'p*'", "echo $HOME",
+    ):  # fmt: skip
+        said = ("command.finished", {"command": command, "exitCode": 0, "stdout": "x"})
+        call = ("tool.intent", {"tool": "Bash", "text": command})
+        assert afterwards(call, said)["layer"] == "model_did_not_use", command
+    call, found = ("tool.intent", {"tool": "Grep", "text": "foo"}), ("search.result", {"query": "foo", "matches": []})
+    read = ("tool.intent", {"tool": "Read", "path": "src/parser.ts"})
+    assert afterwards(call, found, read)["layer"] == "model_did_not_use"
+
+
 def test_other_labels_and_other_files_do_not_use_a_source():
     for text in ("By [code#21]", "src/parser.ts:2", "deserializer.ts", "barcode#2"):
         assert afterwards(("model.message", {"text": text}))["layer"] == "model_did_not_use", text
@@ -446,6 +476,36 @@ def test_a_check_ran_whose_outcome_is_not_known(command: str):
     edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
     ran = ("command.finished", {"command": command, "exitCode": 0, "stdout": "."})
     assert afterwards(used, edit, ran, ("model.message", {"text": "Done."}))["layer"] is None
+
+
+CHECKED_BY = (
+    [("tool.intent", {"tool": "run_tests", "text": "all"})], [("tool.intent", {"tool": "mcp__ci__run_tests", "text": "all"})], [("tool.intent", {"tool": "Task", "text": "Run the tests."})],
+    [("command.finished", {"command": "mcp__ci__run_tests", "exitCode": 0, "stdout": "done"})], [("command.finished", {"command": "run_tests", "origin": "mcp", "stdout": "done"})],
+    [("command.finished", {"command": "pytest", "origin": "subagent", "exitCode": 0, "stdout": "ok"})], [("external.result", {"url": "mcp://ci/tests", "text": "3 passed in 0.10s"})],
+    [("tool.intent", {"tool": "run_tests", "text": "all"}), ("external.result", {"url": "ci", "text": "done"})],
+    [("command.finished", {"command": "git commit -m x", "exitCode": 0, "stdout": "ruff check......................Passed\n[main abc1234] x"})],
+    [("command.finished", {"command": "git commit -m x", "exitCode": 1, "stdout": "FAILED a.py::test_a - x\n1 failed in 0.10s"})],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("ran", CHECKED_BY, ids=str)
+def test_a_check_may_have_run_by_a_tool_another_agent_or_a_hook(ran: list[tuple[str, dict[str, Any]]]):
+    used = ("model.message", {"text": "serializer.ts has to change"})
+    edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
+    assert afterwards(used, edit, *ran, ("model.message", {"text": "Done."}))["layer"] is None
+
+
+def test_no_duty_to_check_follows_from_what_the_user_changed():
+    used, done = ("model.message", {"text": "serializer.ts has to change"}), ("model.message", {"text": "Done."})
+    edit = {"path": "src/serializer.ts", "version": "2", "text": "fix"}
+    assert afterwards(used, ("file.modified", edit | {"origin": "user"}), done)["layer"] is None
+    both = [("file.modified", edit | {"origin": origin}) for origin in ("model", "user")]
+    assert afterwards(used, *both, done)["layer"] == "verification_missing"
+    calls = [
+        ("tool.intent", {"tool": "Bash", "text": "git status"}),
+        ("command.finished", {"command": "git status", "exitCode": 0, "stdout": "x"}),
+    ]
+    assert afterwards(used, ("file.modified", edit), *calls, done)["layer"] == "verification_missing"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 - `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: what comes back
 - `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
-- `events`: session events as tables, over `event_rows` (one event as rows); `masking`: masks and spellings of what comes in; `artifacts`: long texts by reference; `flags`: whether a file is made by a tool, or an interface; `observations`: outputs
+- `events`: session events as tables, over `event_rows` (one event as rows); `masking`: masks and spellings of what comes in; `artifacts`: long texts by reference; `flags`: whether a file is made by a tool, or an interface; `tool_names`: what a tool does, by its name; `observations`: outputs
   of tools, normalized and summarized; `diffs`: changed lines in short
 - `checks` and `outcomes`: which commands check, over `check_lines`, `check_programs` and `runners`, and how that came out, over `summaries`, `said_fields` (what fields say) and `verified_parts` (what part a verification speaks of); `changes`: files that a command may change; `work_places`: whether a check ran on the code of the work; `shell`: command lines as words
 - `permissions`: what a denial or a grant is about, and whether an event says yes

@@ -4,15 +4,16 @@ Gives `afterwards`, the last three layers of S3.43, `Traces`, by what an act is 
 model may name one: `names_of` a row of the ledger and `names_of_file`.
 
 Note: a verdict needs proof. A model did not use a source where the source has a name, the model acted, the whole text
-of what it did is there, and nothing of it names the source, quotes it or may have touched it unnamed. A rule is followed and seldom named.
-A tool failed at a source where the call or its error names it. No check ran where every later command is known to be none.
+of what it did is there, and nothing of it names the source, quotes it or may have read or touched it unnamed. A rule is followed and seldom
+named. A tool failed at a source where the call or its error names it. No check ran where the model changed files, and every later command and call
+is known to be none.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -20,8 +21,11 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any
 
+from ..sources.file_kinds import is_file_name
 from .changes import ANY_FILE
-from .check_lines import may_check
+from .check_lines import may_check, may_read
+from .summaries import summary_of
+from .tool_names import capability_of
 
 __all__ = ["Traces", "afterwards", "names_of", "names_of_file"]
 
@@ -40,6 +44,7 @@ QUOTED = 12
 """Characters from which on a line of a source is a quotation where the model writes it."""
 _GOING_ON = ("file.modified", "tool.intent", "model.request")
 """Kinds of events with which a log does not end: it was taken while the model worked."""
+_ENDS_OF_COMMANDS = ("command.finished", "tool.error", "permission.denied")
 _OF_FOLDER = ("index", "__init__", "mod")
 """Files that are known by the names of their folders."""
 
@@ -108,16 +113,17 @@ def afterwards(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, 
         return None
     if not any(map(traces.used_by, acts)):
         cut = any(event["cut"] for event in acts if _is_text_of_model(event))
-        known = not cut and not any(map(traces.may_be_used_by, acts))
+        known = not cut and not any(map(traces.may_be_used_by, acts)) and not _may_have_read(acts)
         return ("model_did_not_use", SAYS["model_did_not_use"]) if known else None
     for place, event in enumerate(answer):
         failed = event["kind"] == "tool.error" or event["observation_class"] == "timeout"
         if failed and _is_about(event, answer[:place], traces):
             return "tool_execution_wrong", f"{SAYS['tool_execution_wrong']}: event {event['event_id']}"
     task = list(takewhile(lambda each: each["kind"] != "user.goal", behind))  # the next goal is another task
-    changes = [place for place, event in enumerate(task) if event["kind"] == "file.modified"]
+    modified = [place for place, event in enumerate(task) if event["kind"] == "file.modified"]
+    changes = [place for place in modified if task[place]["actor"] in ("model", "tool")]
     goes_on = task[-1] is behind[-1] and task[-1]["kind"] in _GOING_ON
-    if not changes or goes_on or any(map(_may_be_check, task[changes[0] :])):
+    if not changes or goes_on or _may_have_checked(task[changes[0] :]):
         return None
     return "verification_missing", f"{SAYS['verification_missing']} (after event {task[changes[-1]]['event_id']})"
 
@@ -135,6 +141,31 @@ def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:
 
 def _tool(event: Row) -> str:
     return (event["command"] or "").partition(" ")[0]
+
+
+def _unknown_calls(events: Sequence[Row]) -> Iterator[Row]:
+    """Calls of which the log does not say what they did: of a tool whose name does not say it (one of MCP, another agent), and of one that runs
+    commands where it has fewer results than calls.
+    """
+    calls = [event for event in events if event["kind"] == "tool.intent"]
+    running = [call for call in calls if capability_of(_tool(call)) == "run"]
+    ended = sum(event["kind"] in _ENDS_OF_COMMANDS for event in events)
+    yield from running if len(running) > ended else ()
+    yield from (call for call in calls if capability_of(_tool(call)) in ("external", "other"))
+
+
+def _may_have_read(acts: Sequence[Row]) -> bool:
+    """Whether an act may have shown the model a source that it does not name."""
+    searched = any(event["kind"] == "search.result" for event in acts)
+    commands = (event["kind"] == "command.finished" and may_read(event["command"]) for event in acts)
+    calls = (event["kind"] == "tool.intent" and _names_nothing(event, searched=searched) for event in acts)
+    return any(commands) or any(calls) or any(_unknown_calls(acts))
+
+
+def _names_nothing(call: Row, *, searched: bool) -> bool:
+    """Whether a call reads without a file that it names, or searches without a result that the log has."""
+    does = capability_of(_tool(call))
+    return (does == "search" and not searched) or (does == "read" and not any(map(is_file_name, _said(call).split())))
 
 
 def _is_text_of_model(event: Row) -> bool:
@@ -155,9 +186,17 @@ def _is_matched(file: str, said: str) -> bool:
     return any(fnmatchcase(file, each) for each in last)
 
 
+def _may_have_checked(events: Sequence[Row]) -> bool:
+    """Whether a check may have run: one, however it came out, a command or a call that may be one, or an output that sums one up, as hooks of
+    Git print it; not what was merely reported.
+    """
+    return any(_unknown_calls(events)) or any(map(_may_be_check, events))
+
+
 def _may_be_check(event: Row) -> bool:
-    """Whether an event is a check, however it came out, or a command that may have run one; not what was merely reported."""
-    own = event["kind"] == "command.finished" and event["origin"] == "tool"
-    reported = event["actor"] in ("model", "memory") or (event["actor"] == "tool" and event["origin"] and not own)
-    ran = event["check_outcome"] is not None or (event["kind"] == "command.finished" and may_check(event["command"]))
-    return ran and not reported
+    command, verification = event["kind"] == "command.finished", event["kind"] == "verification.finished"
+    if event["actor"] in ("model", "memory") or (verification and event["actor"] == "tool" and event["origin"]):
+        return False
+    printed = command or event["kind"] in ("external.result", "tool.error")
+    ran = event["check_outcome"] is not None or (command and may_check(event["command"]))
+    return ran or (printed and summary_of(event["text"] or "") is not None)

@@ -1,6 +1,7 @@
 """The checks of a command line, and what the end and the output of the line say of each.
 
-Gives: `checks_of` and `Ran`, and `may_check`: whether a line that is not read may run one as well.
+Gives: `checks_of` and `Ran`; `may_check`: whether a line that is not read may run one as well; and `may_read`: whether a line may show
+files that it does not name.
 
 Note: this is an allow-list. Programs joined by `&&`, `;` and pipes into `tail`, behind `cd` and their like, are read. A line with
 anything else (`||`, `&`, `!`, a group, a loop, a word that a shell keeps for itself) may run a check or not: of such a line a
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from ..sources.file_kinds import is_file_name
 from .changes import changes_of, is_log, printed_into
 from .check_programs import INERT_VARIABLES, check_of
 from .checks import Check, place_of
@@ -21,7 +23,7 @@ from .shell import Segment, first_word, segments_of, started
 from .summaries import summary_of
 from .work_places import sets_aside
 
-__all__ = ["Ran", "checks_of", "may_check"]
+__all__ = ["Ran", "checks_of", "may_check", "may_read"]
 
 _MOVES = frozenset(("cd", "pushd"))
 _FILTERS = frozenset(("tail", "cat", "tee"))
@@ -38,6 +40,9 @@ _FILTERED = frozenset(("sed", "awk", "sort", "uniq", "tr", "tree", "less"))
 _GIT_QUIET = frozenset(("add", "commit", "push", "fetch", "status", "rev-parse", "tag", "remote"))
 """Verbs of Git that change no files of the work tree, and print no file."""
 _GIT_LOOKS = frozenset(("diff", "log", "show", "branch", "blame", "ls-files", "grep"))
+_GIT_SHOWS = frozenset(("diff", "show", "grep"))
+"""Those that print files."""
+_NAMES_ALONE = frozenset(("--stat", "--name-only", "--name-status", "--quiet"))
 _PREPARES = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset(("ci", "install", "i", "add"))),
     **dict.fromkeys(("pip", "pip3", "poetry", "bundle", "composer"), frozenset(("install", "sync", "lock"))),
@@ -114,6 +119,31 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
 def may_check(command: str | None) -> bool:
     """Whether a command may run a check: one that is known, or a program of which no list says what it does (`docker exec web pytest`)."""
     return any(check_of(each) is not None or not _checks_nothing(each) for each in segments_of(command or ""))
+
+
+def may_read(command: str | None) -> bool:
+    """Whether a command may show files that it does not name: a search, a difference, names that come from elsewhere (`xargs`, `$(...)`), or a
+    program of which no list says what it does (`python fix.py`).
+    """
+    return any(map(_may_read, segments_of(command or "")))
+
+
+def _may_read(segment: Segment) -> bool:
+    program, rest = _program(segment)
+    if check_of(segment) is not None or program in _IDLE:
+        return False
+    variable = not segment.exact and any(set(word) & set("$`") for word in segment.words)
+    if variable or segment.ahead in ("$(", "`") or not _checks_nothing(segment):
+        return True
+    verb = first_word(rest, ("-C", "-c")) if program == "git" else None
+    words = [word for word in (rest[rest.index(verb) + 1 :] if verb else rest) if not word.startswith("-")]
+    if program == "git" and verb not in _GIT_SHOWS:
+        return False
+    if "grep" in (program, verb) or program == "rg":
+        return not (all(map(is_file_name, words[1:])) if words[1:] else segment.behind in ("|", "|&"))
+    if program == "diff" or verb in _GIT_SHOWS:
+        return not any(map(is_file_name, words)) and not _NAMES_ALONE & {*rest}
+    return program == "find" and "-exec" in rest
 
 
 def _checks_nothing(segment: Segment) -> bool:

@@ -10,7 +10,6 @@ sections are rules of their own, so that a task gets those that it touches.
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +34,7 @@ from .event_rows import given_memory, sight_of
 from .flags import flags_of
 from .masking import from_folder, is_absolute, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
+from .tool_names import capability_of
 
 __all__ = [
     "INSTRUCTION_FILES",
@@ -77,16 +77,6 @@ def _expect_once(what: str, names: list[str], at: str) -> None:
         raise InputError.described(f"every {what} once", f"{next(n for n in names if names.count(n) > 1)!r} again", at)
 
 
-_CAPABILITY = (
-    ("external", re.compile(r"(?i)^mcp|web|fetch|browser|http|url")),
-    ("write", re.compile(r"(?i)patch|write|edit|create|delete|move|replace|notebook|insert")),
-    ("search", re.compile(r"(?i)search|grep|glob|find|list|ls\b")),
-    ("run", re.compile(r"(?i)run|bash|shell|exec|terminal|command")),
-    ("read", re.compile(r"(?i)read|view|open|cat|get")),
-    ("ask_user", re.compile(r"(?i)ask|confirm|question")),
-)
-
-
 def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
     """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed by the name where it is not given."""
     rows = []
@@ -95,8 +85,8 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
         inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
         name = inner.required("name")
         given = record.value("capability")
-        capability = canonical(CAPABILITIES, given, record.place("capability")) if given is not None else next(
-            (word for word, pattern in _CAPABILITY if pattern.search(name)), "other")  # fmt: skip
+        named = None if given is None else canonical(CAPABILITIES, given, record.place("capability"))
+        capability = named or capability_of(name)
         parameters = inner.value("parameters", "input_schema", "inputSchema") or {"type": "object", "properties": {}}
         schema = {"name": name, "description": inner.text("description") or "", "parameters": parameters}
         text = json.dumps(schema, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
