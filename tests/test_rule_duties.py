@@ -101,6 +101,22 @@ DESCRIBED = (
     "Explain how the lexer works.", "It finishes when all is done.", "Commit c0ffee is at the end.",
 )  # fmt: skip
 """Descriptions, questions, what was, and what is asked for now alone."""
+FORBIDDEN_OF_IT = (
+    "It is not allowed to push.", "This is not allowed.", "It is not permitted to call the network.", "It isn't allowed to push to main.",
+    "That is not acceptable.", "It is not OK to edit tests.", "This is not to be edited.", "It cannot be deleted.", "It can not be renamed.",
+    "This can't be deployed.", "this cant be released", "That cannot be used in prod.", "This won't be merged.", "This cannot go out before Friday.",
+    "It can't take longer than a second.", "There can't be any push.", "There won't be new releases.", "We don't work on main.",
+    "I don't accept failing tests.", "I will not approve that.", "We do not support IE.", "We don't log PII.", "We don't run migrations by hand.",
+    "We can't have downtime.", "We won't accept that.",
+)  # fmt: skip
+DESCRIBED_OF_IT = (
+    "It is not clear why.", "This isn't working.", "It cannot be reproduced.", "It can't be opened.", "This cannot be parsed.", "I don't know.", "We don't know why.",
+    "It is not what I meant.", "This is not the file.", "That was not the reason.", "It was not found.", "That can't be right.", "It can't be that hard.",
+    "It won't be long.", "It won't start.", "It doesn't replace the file.", "I can't edit the file.", "I can't move the window.", "I don't write much Rust.",
+    "I don't run it often.", "We don't have logs.", "I do not understand it.", "It is not to say that it is bad.", "This is not to be confused with the lexer.",
+    "It is not used.", "It isn't deployed.", "It is not merged.", "It does not work on main.", "There is not much to see.", "There won't be an answer.",
+    "It could not be loaded.", "I could not be happier.", "We did not work on main.", "It still isn't fast.", "I won't be there.", "It is not okay yet.",
+)  # fmt: skip
 
 
 def test_requests_for_later_and_limits_of_the_work_bind_by_how_they_are_put():
@@ -109,6 +125,11 @@ def test_requests_for_later_and_limits_of_the_work_bind_by_how_they_are_put():
 
 def test_descriptions_questions_and_requests_for_now_bind_nothing():
     assert [each for each in DESCRIBED if binds(each)] == []
+
+
+def test_a_prohibition_whose_subject_is_a_pronoun_binds_and_a_report_does_not():
+    assert [each for each in FORBIDDEN_OF_IT if not binds(each)] == []
+    assert [each for each in DESCRIBED_OF_IT if binds(each)] == []
 
 
 @pytest.mark.parametrize("sentence", [*DUTIES, *PLAINLY_SAID])

@@ -58,9 +58,25 @@ _CJK = (
 """Words of duty in Chinese: negations, musts, approvals, checks."""
 BINDS = re.compile(f"(?im){_NEGATED}|{_FORBIDDEN}|{_APPROVAL}|{_CHECKED}|{_MARKED}|{_CJK}")
 """For texts with single spaces and no blank lines."""
+_ACT = (
+    r"(?:touch|chang|edit|modif|alter|delet|remov|drop|renam|mov(?:e|ed|ing)\b|replac|overwrit|rewrit|reformat|refactor|merg|push|commit|rebas|squash|amend|revert|tagged|deploy|releas|publish|"
+    r"ship|upgrad|downgrad|bump|disabl|skip|bypass|expos|leak|shar(?:e|ed|ing)\b|break|broken|los[et]\b|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)"
+)
+"""Beginnings of acts on things."""
+_SAYS = r"(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?"
+_NOT = r"\s*(?:not|n't|nt)"
+_CANNOT = rf"(?:can(?:not|'t|t|\s+not)|wo(?:n't|nt)|(?:will|could|would){_NOT})"
+_RULED = (
+    rf"{_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge)",
+    rf"{_SAYS}{_CANNOT}\s+(?:be\s+(?:(?:any|new|more|a)\s+){{0,2}}(?:{_ACT}|used\s+(?:in|on|for|outside)\b)|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)",
+    rf"{_SAYS}(?:is|was){_NOT}\s+(?:(?:allowed|permitted|okay|ok|acceptable|tolerated)\b(?!\s+yet)|to\s+(?:be\s+)?(?:(?:any|an?)\s+)?{_ACT})",
+    rf"we\s+{_CANNOT}\s+(?:{_ACT}|(?:have|risk|allow|accept|rely|tolerate)\b)",
+    rf"(?:we|i)\s+(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:accept|allow|permit|tolerate|approve|support|work\s+(?:on|in|at|from|directly)|take|{_ACT})",
+    rf"we\s+(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor)\b|need\s+(?:any\s+)?new\b)",
+)
+"""What sounds as a report and is none: what may not be done to a thing, and how people say that they work."""
 STATED = re.compile(
-    r"(?i)\b(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?(?:(?:do|does|did|could|will|would|was|is)\s*(?:not|n't|nt)|can(?:not|'t|t|\s+not)|wo(?:n't|nt))"
-    r"(?!\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge|be\s+(?:touch|chang|edit|modif)))|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
+    rf"(?i)\b(?!{'|'.join(_RULED)}){_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
 )
 """Reports of what does not work, which forbid nothing."""
 _SOFT = (
