@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,9 @@ def create(folder: Path, step: int) -> bool:
     return killed
 
 
+@cache
 def inputs() -> Any:
-    """Three inputs that show a row of evidence."""
+    """Three inputs that show a row of evidence, made once."""
     turns = [{"asOfSeq": place, "turnId": str(place), "snapshotIds": ["snap-1"]} for place in (2, 4, 6)]
     shown = [snapshot(item(evidence_id="ev-1"))]
     return policy().project_turns(turns=turns, events=session(8), snapshots=shown, session_id="session")
