@@ -406,6 +406,8 @@ def test_a_verification_that_lists_parts_ends_what_they_repeat_and_nothing_else(
     }
     state = verified("pytest", "pytest -k test_a", passed=True, **tests)
     assert len(state["failing"]) == 3, "a test of it fails, and so it has not passed"
+    contrary = {"status": "failed", "checks": [{"name": "pytest", "status": "passed"}]}
+    assert "pytest" in verified("pytest", **contrary)["failing"], "which of both is wrong, no one says"
     files = [{"path": "tests/a.py", "status": "modified"}]
     assert verified("pytest tests/a.py", command="pytest", passed=True, files=files)["failing"] == []
 
@@ -416,7 +418,7 @@ FEWER = (
 )  # fmt: skip
 FAILING = (
     {"summary": "1 failed"}, {"summary": "12 tests ran, 1 failed"}, {"text": "types failed"}, {"text": "lint passed\ntypes: failed"}, {"text": "Done.", "summary": "1 failed"},
-    {"tests": {"passed": 2, "failed": 1}}, {"summary": "lint passed and types failed"}, {"text": "2 \u4e2a\u5931\u8d25"},
+    {"tests": {"passed": 2, "failed": 1}}, {"result": {"exitCode": 1}}, {"summary": "lint passed and types failed"}, {"text": "2 \u4e2a\u5931\u8d25"},
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from ..sources.jsonl import Record
 from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
 from .observations import report_passed
-from .said_fields import Listed, says, truth
+from .said_fields import Listed, code_of, says, truth
 from .summaries import summary_of
 from .verified_parts import Part, named, narrowed, spoken_of, statement
 
@@ -104,9 +104,9 @@ def checked(
 
 def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[str, Any]:
     """The same of a part that a verification lists: of its own command, of the one that its name is, or of the verification's."""
-    code, own = part.value("exitCode", "exit_code"), part.text("command", "tool", "toolName")
+    own = part.text("command", "tool", "toolName")
     line = own or (None if checks_of(" ".join(named(part, root).labels)) else command)
-    text, code = part.text("text", "message", "output"), code if type(code) is int else None
+    text, code = part.text("text", "message", "output"), code_of(part)
     return _checked("verification.finished", part, line, text, folder, root, code, timed_out=stopped(part))
 
 
@@ -119,21 +119,21 @@ def _joined(
     outcomes = {each["check_outcome"] for each in parts}
     outcome = "passed" if outcomes == {"passed"} and (silent or whole["check_outcome"] == "passed") else "unknown"
     outcome = "failed" if "failed" in (whole["check_outcome"], *outcomes) else outcome
-    failing = [name for each in parts for name in each["check_fails"] or ()] or whole["check_fails"]
-    open_ = {name for each in failing or () for name in each.split("\n")} | (
-        {EVERYTHING} if outcome != "passed" else set()
-    )
+    failing = [name for each in parts for name in each["check_fails"] or ()]
+    denied = whole["check_outcome"] == "failed" and not failing  # which of them is wrong, it does not say
+    failing = failing or whole["check_fails"] or []
+    kept = {name for each in failing for name in each.split("\n")} | ({EVERYTHING} if outcome != "passed" else set())
     passing = [
         each["check_clears"] or () for each, more in zip(parts, lists, strict=True) if not more or outcome == "passed"
     ]
     own = [each for each in whole["check_clears"] or () if each != EVERYTHING] if outcome == "passed" else []
-    clears = [name for name in dict.fromkeys((*own, *chain.from_iterable(passing))) if name not in open_]
+    clears = [name for name in dict.fromkeys((*own, *chain.from_iterable(passing))) if name not in kept and not denied]
     scopes = dict.fromkeys(each["check_scope"] for each in (whole, *parts) if each["check_scope"] != _UNNAMED)
     return {
         "check_scope": " && ".join(scopes) or _UNNAMED,
         "check_outcome": outcome,
         "check_clears": clears or None,
-        "check_fails": list(dict.fromkeys(failing)) if failing and outcome == "failed" else None,
+        "check_fails": list(dict.fromkeys(failing)) or None,
     }
 
 

@@ -1,6 +1,6 @@
 """What the fields of a command or a verification say of how it came out, and the parts that a verification lists.
 
-Gives: `says`, `truth` of a field, and `Listed`, a verification or a part of one.
+Gives: `says`, `truth` of a field, `code_of` an object, and `Listed`, a verification or a part of one.
 
 Note: where fields do not agree, what failed counts before what still runs, that before what is not whole, and a pass comes last.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from ..sources.jsonl import Record
 from .verified_parts import LABELS, PLACES, Part, named
 
-__all__ = ["Listed", "says", "truth"]
+__all__ = ["Listed", "code_of", "says", "truth"]
 
 _TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
 """Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
@@ -63,7 +63,8 @@ def says(payload: Record) -> str | None:
     """
     said = _own(payload)
     for field in _LISTS & payload.fields.keys():
-        said |= {each for one in _objects(payload, field) if not _is_part(one) for each in _own(one) - {"passed"}}
+        for one in _objects(payload, field):
+            said |= set() if _is_part(one) else _own(one) - {"passed"} | ({"failed"} if code_of(one) else set())
     return next((each for each in ("failed", "running", "short", "passed") if each in said), None)
 
 
@@ -91,9 +92,14 @@ def truth(value: Any, *, unknown: bool | None = None) -> bool | None:
 
 def _is_part(one: Record) -> bool:
     """Whether an object has a name or a command, and says how that came out."""
-    code = one.value("exitCode", "exit_code")
     has_name = named(one, "") != Part() or one.text("command", "tool", "toolName") is not None
-    return has_name and (bool(_own(one)) or type(code) is int)
+    return has_name and (bool(_own(one)) or code_of(one) is not None)
+
+
+def code_of(one: Record) -> int | None:
+    """The exit code that an object names."""
+    code = one.value("exitCode", "exit_code")
+    return code if type(code) is int else None
 
 
 def _objects(payload: Record, field: str) -> Iterator[Record]:
@@ -103,7 +109,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         if not isinstance(each, Mapping):
             continue
         one = _object(payload.at, each)
-        if field in _NAMED and named(one, "") == Part() and not _own(one):
+        if field in _NAMED and named(one, "") == Part() and not _own(one) and code_of(one) is None:
             for name, said in each.items():
                 outcome = (
                     said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}
