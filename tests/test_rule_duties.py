@@ -83,6 +83,17 @@ PLAINLY_ASKED = (
     "I'll push.", "Let me take care of the migrations.", "Every deletion gets approved by me.", "Releases are done by us.",
     "Schema changes go through the DBA team.", "All deploys go via @ops.", "Every release passes through QA.", "Keep your hands off the CI config.",
     "Keep IE11 support.", "Don t commit.", "改完跑一遍测试", "部署前先检查配置", "最后跑 lint", "完成后运行全部测试", "合并之前都要验证", "推送之后通知团队",
+    "When you've finished, run the tests.", "Once it's fixed, run the tests.", "Once it compiles, run the tests.", "As soon as you're done, run the tests.",
+    "When the refactoring is done, run the tests.", "Before wrapping up, run mypy.", "Before handing over, run mypy.", "When you're done, could you please run the tests?",
+    "At the end, please also run the tests.", "I want you to run the tests at the end.", "You should run the tests at the end.", "Run the tests at the end, ok?",
+    "run the tests at the end ok?", "Commit when done.", "Take a screenshot when you're done.", "改完之后跑一下测试", "做完以后运行所有测试", "完成后请运行 lint", "如果测试失败就停下来",
+    "Fix the parser, then run the tests.", "Finally, run the tests.", "Then run the full test suite.", "Lastly, run the linter.", "And finally run make check.",
+    "When fixed, run the tests.", "When you're done with that, run the tests.", "When you're done, write a summary.", "Test at the end.", "Update docs at the end.",
+    "Run the tests once it compiles.", "Post the test results when you're done.", "I'd like you to run mypy at the end.", "To wrap up, run the tests.", "Last, run the tests.",
+    "After fixing, run all tests.", "出错就停", "遇到问题请停下来", "修好后跑一遍 e2e", "When you're done, I want you to run the tests.", "Undo the debug changes when you're done.",
+    "Remove the debug prints once you've finished.", "When you're done, commit.", "When you have finished, please bump the version.",
+    "Once the bug is fixed, please run the whole suite.", "If the tests fail, stop.", "If anything breaks, revert.", "Fix it, and then lint everything.",
+    "Rename the flag and then run pytest.",
 )  # fmt: skip
 DESCRIBED = (
     "Run the tests.", "Run mypy.", "Run it again please.", "The run fails at the end.", "Run fails when done.", "When done, run fails.", "After that, update fails.", "Once it works, I am happy.",
@@ -99,6 +110,18 @@ DESCRIBED = (
     "You checked everything with mypy.", "Have you checked your work?", "The file ends with a newline.", "It finished with an error.",
     "The log ends with a stack trace.", "提交之后测试失败了", "提交之前跑过测试吗", "提交后运行失败", "为什么提交检查失败", "最后运行报错了", "昨天跑了一遍测试", "Fix the parser.",
     "Explain how the lexer works.", "It finishes when all is done.", "Commit c0ffee is at the end.",
+    "When the user clicks, update the label.", "When loading, show a spinner.", "If the token is missing, abort the request.", "Show a spinner when loading.",
+    "When it starts, run prints a warning.", "The workflow builds it, then runs the tests.", "It installs the deps, then the tests fail.",
+    "I pull, then run the tests, and it hangs.", "We build it, then run the tests.", "Then the tests fail.", "Then it works.", "Then run it again.", "Run the tests too please.",
+    "Run the tests, ok?", "Once it compiles, it crashes.", "As soon as it starts, the page is empty.", "When the build is done, the page reloads.",
+    "When the refactoring was done, tests failed.", "When I was done, tests failed.", "You should see the error.", "I want you to look at it.", "You should know that it is slow.",
+    "Commit history is short.", "Commit fails at the end.", "Take a look at the log.", "Write the header at the end of the file.", "Add a comma at the end.", "Is it ok?",
+    "Can you see it, please?", "Can you explain how it runs?", "If it fails, it stops.", "If it fails, the server stops.", "If I press it, stop works.",
+    "When the timer ends, stop is gray.", "改完之后测试还是失败", "改完之后测试都通过了", "做完之后运行报错", "完成后检查了一下", "如果失败程序就停了", "出错之后就停了", "如果没有就新建一个", "最后测试没有通过",
+    "When I run it, then stop it, the page hangs.", "Then the linter crashes.", "The tests ran in the end.", "The job is green in the end.", "Open the file and look at it.",
+    "Give me the name of the file.", "Once upon a time, it worked.",
+    "Close the dialog when it is done.", "When it is done, close the dialog.", "Remove the spinner when everything is ready.", "Open the menu when ready.",
+    "Remove the item when you click it.", "Open the menu when the user is in the list.",
 )  # fmt: skip
 """Descriptions, questions, what was, and what is asked for now alone."""
 FORBIDDEN_OF_IT = (

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .duty_words import ASKED, BINDS, DUTY, POLITE, STATED
+from .duty_words import AGREED, ASKED, BINDS, DUTY, POLITE, STATED
 from .tagged import INLINE, foreign_blocks
 
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
@@ -142,7 +142,7 @@ def is_duty(text: str) -> bool:
 
 
 def _asks(plain: str) -> bool:
-    return bool(ASKED.search(POLITE.sub(r". \g<asked>.", plain)))
+    return bool(ASKED.search(POLITE.sub(r". \g<asked>.", AGREED.sub(".", plain))))
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,6 @@
 """Words that bind: prohibitions, approvals and checks, as people put them in English and Chinese.
 
-Gives: `BINDS`, `STATED` (reports, which bind nothing), `ASKED` (requests by their form) and `POLITE` (those that are put as a question), and
+Gives: `BINDS`, `STATED` (reports, which bind nothing), `ASKED` (requests by their form), `POLITE` and `AGREED` (those that are put as a question), and
 `DUTY`, softer words that count in rules.
 
 Note: these are wordings, not a language. What they miss is kept as long as the message that says it is in the tail.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ASKED", "BINDS", "DUTY", "POLITE", "STATED"]
+__all__ = ["AGREED", "ASKED", "BINDS", "DUTY", "POLITE", "STATED"]
 
 _NEGATED = (
     r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|(?:do|must|should|need|ca|wo)nt|don'?ts|never|(?:not|(?:is|are)n't)\s+(?:be\s+)?"
@@ -63,16 +63,18 @@ _ACT = (
     r"ship|upgrad|downgrad|bump|disabl|skip|bypass|expos|leak|shar(?:e|ed|ing)\b|break|broken|los[et]\b|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)"
 )
 """Beginnings of acts on things."""
-_SAYS = r"(?:it|this|that|i|we|he|she|there|which|still)\s+(?:(?:just|really|still|also)\s+)?"
+_REALLY = r"(?:(?:just|really|still|also)\s+)?"
+_SAYS = rf"(?:it|this|that|i|we|he|she|there|which|still)\s+{_REALLY}"
 _NOT = r"\s*(?:not|n't|nt)"
 _CANNOT = rf"(?:can(?:not|'t|t|\s+not)|wo(?:n't|nt)|(?:will|could|would){_NOT})"
 _RULED = (
     rf"{_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge)",
     rf"{_SAYS}{_CANNOT}\s+(?:be\s+(?:(?:any|new|more|a)\s+){{0,2}}(?:{_ACT}|used\s+(?:in|on|for|outside)\b)|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)",
     rf"{_SAYS}(?:is|was){_NOT}\s+(?:(?:allowed|permitted|okay|ok|acceptable|tolerated)\b(?!\s+yet)|to\s+(?:be\s+)?(?:(?:any|an?)\s+)?{_ACT})",
-    rf"we\s+{_CANNOT}\s+(?:{_ACT}|(?:have|risk|allow|accept|rely|tolerate)\b)",
-    rf"(?:we|i)\s+(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:accept|allow|permit|tolerate|approve|support|work\s+(?:on|in|at|from|directly)|take|{_ACT})",
-    rf"we\s+(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor)\b|need\s+(?:any\s+)?new\b)",
+    rf"we\s+{_REALLY}{_CANNOT}\s+(?:{_ACT}|(?:have|risk|allow|accept|rely|tolerate)\b)",
+    rf"(?:we|i)\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:accept|allow|permit|tolerate|approve|support|work\s+(?:on|in|at|from|directly)|take|{_ACT})",
+    rf"we\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:need\s+(?:any\s+)?new\b|(?:(?:force|auto|re|hot|ever)[- ]?)?(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor|"
+    r"push|tag|force|monkey-?patch|cherry-?pick)\b)",
 )
 """What sounds as a report and is none: what may not be done to a thing, and how people say that they work."""
 STATED = re.compile(
@@ -84,38 +86,72 @@ _SOFT = (
     r"builds?|rebuild\w*|update|keep|stop|warning|deprecated|not|n't|no|none|nor|neither|nothing|without|should|request\w*|review\w*|don'?ts?|disable\w*|stale|"
     r"(?:if|when|whenever|needs?|regenerat\w+|re-generat\w+)|credentials?|tokens?|passwords?|use|uses|follow\w*|include|add)\b"
 )
-_START = (
-    r"(?:(?:^|[.!?;:,(>\n\u2013\u2014]\s?)(?:(?:[-*+]|\d{1,3}[.)]|then|also|so|and|but|finally|lastly)\s)?|\b(?:please|pls|plz)\s+"
-    r"|(?:^|[.!?\n]\s?)(?!(?:i|we|you|they|he|she|it|the|my|our|when|if|why|how|what|where|who|which|does|did|is|are|was|were)\b)(?:[^.!?\n]|\.(?=\w)){1,200}?\b(?:and|then|but)\s+)"
-)
-"""Where a request begins: a sentence, a clause, or what follows another request."""
 _REST = r"(?:[^.!?\n]|\.(?=\w))"
 """A character of the same sentence."""
+_BIDDING = r"(?:i\s+(?:want|need|expect|would\s+like)\s+you\s+to|i'd\s+like\s+you\s+to|you\s+(?:should|must|(?:need|have|ought|are)\s+to)|you'll\s+(?:need|have)\s+to)\s+"
+"""Words in front of a request that make a wish of it."""
+_PLEASE = rf"(?:(?:please|pls|plz|also|just|always|then|kindly|simply)\s+){{0,3}}(?:{_BIDDING})?(?:(?:please|also|just|always)\s+){{0,2}}"
+"""Words in front of a request that change nothing about it."""
+_BEGINS = r"(?:^|[.!?:;,\n]\s?)(?:[-*+]\s|\d{1,3}[.)]\s)?(?:(?:and|but|so)\s+)?"
+"""Where a sentence or a clause begins."""
+_BEFORE = (
+    r"(?:^|[.!?]\s|\n)(?!(?:i|we|you|they|he|she|it|the|my|our|when|if|why|how|what|where|who|which|does|did|is|are|was|were)\b)"
+    + rf"{_REST}{{1,200}}?"
+)
+"""What is asked for in front of another request."""
+_START = (
+    r"(?:(?:^|[.!?;:,(>\n\u2013\u2014]\s?)(?:(?:[-*+]|\d{1,3}[.)]|then|also|so|and|but|finally|lastly)\s)?(?:(?:also|just|always|then|kindly|simply)\s+)?|\b(?:please|pls|plz)\s+(?:also\s+|just\s+)?"
+    rf"|\b{_BIDDING}(?:(?:please|also|just|always)\s+)?|{_BEFORE}\b(?:and|then|but)\s+)"
+)
+"""Where a request begins: a sentence, a clause, or what follows another request."""
 _ENDS = r"\s*(?=[.,;:!)\n]|$)"
 _STEP = (
     r"(?:commits?|committing|push(?:es|ing)?|merg(?:es?|ing)|rebas(?:es?|ing)|releas(?:es?|ing)|deploy(?:s|ing|ments?)?|publish(?:ing)?|tag(?:s|ging)?|migrations?|rollouts?|"
     r"deletions?|upgrades?|prs?|pull\s+requests?)"
 )
 """Steps that people reserve, or that need an approval."""
+_WHEN = r"(?:when(?:ever)?|once|as\s+soon\s+as|after)\s+"
+_DONE = r"(?:all\s+|been\s+)?(?:done|finish(?:ed)?|ready|completed?|through|fixed|works?|working|compiles?|builds?|pass(?:es)?|green|in(?=[,.;!)\n]|$))\b(?:\s+(?:with\s+)?(?:it|that|this)\b)?"
+_YOU = r"(?:you|u|ur)(?:'re|'ve|re|\s+(?:are|have|think\s+you're))?\s+"
+_YOUR_END = rf"{_WHEN}{_YOU}{_DONE}"
+"""The end of the work, as told to who does it."""
+_ENDED = (
+    rf"{_WHEN}(?:{_YOU}|(?:it|that|this|all|everything|the\s+[\w-]+(?:\s+[\w-]+)?)(?:'s|\s+(?:is|are|has))?\s+)?{_DONE}"
+)
+"""The end of some work."""
 _LATER = (
     r"(?:(?:at\s+the\s+(?:very\s+)?end|in\s+the\s+end)(?!\s+of\s+(?:the|each|every|a)\s+(?:file|line|page|string|list|function|loop|array|log|output|table|row|word|path)\b)|"
-    r"when(?:ever)?\s+(?:(?:you(?:'re|\s+are)?|(?:it|that|all|everything)(?:'s|\s+is)?)\s+)?(?:all\s+)?(?:done|finish(?:ed)?|ready|completed?|through)\b|"
-    r"as\s+(?:the|a|your)\s+(?:last|final)\s+(?:step|thing)|last\s+of\s+all|afterwards?|along\s+the\s+way|as\s+you\s+go)"
+    rf"{_ENDED}|as\s+(?:the|a|your)\s+(?:last|final)\s+(?:step|thing)|last\s+of\s+all|afterwards?|along\s+the\s+way|as\s+you\s+go)"
 )
 """A time that is not now: what is asked for then outlives the round."""
-_FIRST = (
-    rf"(?:{_LATER}|after\s+(?:that|this)|(?:once|when(?:ever)?)\s+(?:(?:you(?:'re|\s+are)?|(?:it|that|all|everything)(?:'s|\s+is)?)\s+)?(?:all\s+)?"
-    r"(?:done|finish(?:ed)?|ready|completed?|through|works?|builds?|pass(?:es)?|green)\b)"
+_STATES = (
+    r"(?!\s+(?:is|was|are|were|has|had|fail\w*|crash\w*|stop\w*|end\w*|hang\w*|hung|br[eo]\w+|die[sd]|takes?|took|gets?|got|works?|worked|pass(?:es|ed)?|prints?|printed|shows?|looks?|returns?|"
+    r"does|did|errors?|warnings?|output|results?|logs?|issues?|jobs?|steps?|times?)\b)"
 )
-"""The same in front of what is asked for."""
+"""Behind a word that may be a name: nothing that states how it is."""
 _REQUEST = (
-    r"(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check)\b(?!\s+(?:is|was|has|fail\w*|crash\w*|stop\w*|end\w*|hang\w*|hung|br[eo]\w+|die[sd]|takes?|took|gets?|got|"
-    r"does|did|errors?|warnings?|output|results?|logs?|issues?|jobs?|steps?|times?)\b)|(?:test|build|check|format|update|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
-    r"(?:the|an?|your|it|them|this|that|all|everything|each|every|any|what|which)\b)"
+    rf"(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check|update|bump)\b{_STATES}|(?:test|build|check|format|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
+    rf"(?:the|an?|your|it|them|this|that|all|everything|each|every|any|what|which)\b|(?:test|build|commit|push|merge|deploy|release|tag|format|compile|clean\s+up|type\s+check|try\s+it(?:\s+out)?)"
+    rf"(?=[.!;]|$|\s+(?:and\b|{_LATER})))"
 )
+"""What may be asked for later."""
+_GIVEN = r"(?:take|post|write|send|give|start|open|call|make|undo|restore|revert|remove|delete|close)\s+(?:the|an?|your|me|us|it|them|this|that|all|any|everything)\b"
+"""The same, but also what a program may do at the end of something."""
+_CHECKING = (
+    rf"(?:(?:run|re-?run|execute|do|make|start|call|use)\s+(?:[\w./:-]+\s+){{0,4}}?(?:(?:unit\s*|regression\s*)?tests?|suites?|[jp]y?test|jest|vitest|mypy|pyright|ruff|eslint|tsc|tox|nox|lint\w*|type-?check\w*|checks?|"
+    rf"checker|e2e|benchmarks?|ci|clippy|pre-?commit)\b{_STATES}|(?:lint|type-?check|test)\s+(?:the|your|it|everything|all)\b)"
+)
+"""A request for a check."""
+_STOP = r"(?:stop|halt|abort|pause|quit|bail(?:\s+out)?|back\s+out|revert|roll\s*back|undo)"
 _ASKED = (
     rf"{_START}{_REQUEST}{_REST}{{0,80}}?\s{_LATER}",
-    rf"(?:^|[.!?:;,\n]\s?)(?:(?:and|then|also|so)\s+)?{_FIRST}[,:]?\s+(?:(?:please|also|just|always|then)\s+)?{_REQUEST}",
+    rf"{_START}{_GIVEN}{_REST}{{0,80}}?\s{_YOUR_END}",
+    rf"{_BEGINS}(?:(?:then|also)\s+)?(?:{_LATER}|after\s+(?:that|this))[\s,:.-]+{_PLEASE}{_REQUEST}",
+    rf"{_BEGINS}{_YOUR_END}[\s,:.-]+{_PLEASE}{_GIVEN}",
+    rf"{_BEGINS}(?:(?:when(?:ever)?|once|as\s+soon\s+as|before|after)\s[^.!?,;\n]{{1,80}}|to\s+(?:finish|wrap\s+up|conclude)),[\s.]+{_PLEASE}{_CHECKING}",
+    rf"(?:{_BEFORE}\bthen|(?:^|[.!?]\s|\n)(?:[-*+]\s|\d{{1,3}}[.)]\s)?(?:and\s+)?(?:then|finally|lastly|last)),?\s+{_PLEASE}{_CHECKING}",
+    rf"{_BEGINS}(?:if|when(?:ever)?|once|as\s+soon\s+as|in\s+case|should)\s(?!(?:i|we)\b)[^.!?,;\n]{{1,80}}(?:,|\sthen\b)\s?(?:then\s+)?{_PLEASE}{_STOP}(?:\s+(?:it|everything|all|at\s+once|immediately|there|here|right\s+\w+|your\s+\w+|working))?"
+    r"\s*(?=[.,;:!)\n]|$|\s(?:and|instead)\b)",
     rf"{_START}(?:finish|end|close|conclude|wrap\s+up)\s+(?:by|with)\s",
     rf"{_START}(?:check|test|lint|type-?check|review|prove|measure)\s+(?:your|everything|each|every|all)\b",
     rf"{_START}(?:stay|remain)\s+(?:on|in|with|under|below|at|local|offline|put)\b",
@@ -123,18 +159,22 @@ _ASKED = (
     rf"(?:^|[.,;:(!\n\u2013\u2014]|\s-|\band|\bbut)\s?nothing\s+(?:(?:more|further|extra|additional){_ENDS}|beyond\b|besides\b)",
     rf"\bnothing\s+(?:(?:gets?|is|goes|ever|new)\s+){{0,2}}(?:merg|commit|push|deploy|releas|publish|ship|land|delet|remov|install|live|out|in)\w*\b{_REST}{{0,40}}?\b(?:without|unless|until|before)\b",
     r"\b(?:no-?go(?:e?s)?|no-nos?|taboo|verboten|off\s+the\s+table|out\s+of\s+the\s+question|not\s+an\s+option|deal-?breakers?)\b",
-    r"\bwe\s+(?:(?:just|really|simply|generally|usually)\s+)?(?:do|will|wo)\s*(?:not|n't|nt)\s+(?:(?:force|auto|re|hot|ever)[- ]?)?(?:push|commit|merge|rebase|squash|amend|force|tag|release|publish|ship|deploy|"
-    r"install|vendor|rewrite|refactor|reformat|mock|bump|monkey-?patch|hard-?code|downgrade|revert|cherry-?pick|touch|edit|modify|delete|rename)\b",
     rf"\b(?:i(?:'ll|\s+will|(?:'m|\s+am)\s+going\s+to)|let\s+(?:me|us))\s+(?:\w+\s+)?(?:do|handle|make|perform|take\s+care\s+of|see\s+to)\s{_REST}{{0,30}}?\b{_STEP}\b",
     r"\bi(?:'ll|\s+will)\s+(?:commit|push|merge|release|deploy|publish|tag|rebase)\b(?!\s+to\s+(?:that|this)\b)",
     rf"\b(?:any|every|each|all|no|new|{_STEP})\s+(?:[\w-]+\s+){{0,4}}?(?:is|are|gets?|be)\s+(?:\w+\s+)?(?:done|made|handled|run|merged|pushed|deployed|approved|reviewed)\s+by\s+(?:me|us|hand)\b",
     rf"\b(?:{_STEP}|changes?|edits?|dependenc(?:y|ies))\s{_REST}{{0,40}}?\b(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past|by)\s+(?:the\s+|our\s+)?"
     r"(?:(?-i:[A-Z])\w+|@\w+|(?:[\w-]+\s+)?(?:team|leads?|review\w*|owners?|maintainers?|security|legal|qa|ci|boss|manager|dbas?|board|pull\s+requests?|prs?))\b",
     rf"\bdon\s+t\s|\bkeep\s+(?:your|all)\s+\w+\s+(?:out|away|off)\b|{_START}keep\s{_REST}{{1,40}}?\bsupport",
-    r"(?:(?:提交|推送|合[并併]|部署|[发發]布|上[线線]|修改|[删刪]除|完成|[结結]束)[之以]?[前后後]|做完|改完|[写寫]完|最[后後])[\uff0c,]?(?:都|再|要|先|需要?)?(?:跑|[运運]行|[执執]行|[检檢]查|[测測][试試]|[验驗]|格式化|通知|告[诉訴])(?![过過了]|失[败敗]|出[错錯]|[报報][错錯])",
+    r"(?:(?:(?:提交|推送|合[并併]|部署|[发發]布|上[线線]|修改|[删刪]除|修[复復]|重[构構]|[开開][发發])完?|完成|[结結]束|[做改写寫修弄干幹搞][完好])了?[之以]?[前后後]|做完|改完|[写寫]完|最[后後])[\uff0c,]?(?:都|再|要|先|需要?|[请請]){0,2}"
+    r"(?:跑|[运運]行|[执執]行|[检檢]查|[测測][试試]|[验驗]|格式化|通知|告[诉訴])(?![过過了还還仍就也没沒不都]|失[败敗]|出[错錯]|[报報][错錯])",
+    r"(?:如果|若|要是|一旦|万一|萬一|[错錯败敗题題])[^\u3002\uff01\uff1f\n]{0,20}?(?:就|则|則|[请請]|立即|[马馬]上|[\uff0c,])(?:先|立即|[马馬]上|[请請])?(?:停(?![了电電机機])|中止|回[滚滾]|撤[销銷]|[还還]原)(?![^\u3002\uff0c,\n]{0,3}了)",
 )
 POLITE = re.compile(r"(?i)(?<!how\s)(?<!why\s)\b(?:can|could|will|would)\s+you\s+(?P<asked>[^?!\n]{1,200})\?")
 """A request in the form of a question."""
+AGREED = re.compile(
+    r"(?i)\s?,?\s?\b(?:ok|okay|alright|all\s+right|please|pls|plz|thanks|got\s+it|understood|(?:can|could|will|would)\s+you)\s?\?"
+)
+"""Words behind a request that make no question of it."""
 ASKED = re.compile("(?im)(?:" + "|".join(_ASKED) + r")(?![^.!?\n\u3002]*(?:[?\uff1f]|[\u5417\u55ce]))")
 """Requests for later and limits of the work in plain words, which bind by how they are put; a question is none. For texts with single spaces."""
 DUTY = re.compile(f"(?im){_SOFT}")
