@@ -32,7 +32,10 @@ def event(**fields: Any) -> dict[str, Any]:
         ({"kind": "tool.exploded"}, "Expected one of user.goal, user.message"),
         ({"kind": None}, "Expected one of user.goal, user.message"),
         ({"id": None}, "Expected the event's id, got nothing - at events[0].id"),
-        ({"createdAt": None}, "Expected an ISO 8601 instant with a time zone, got nothing - at events[0].createdAt"),
+        (
+            {"createdAt": None},
+            "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got nothing - at events[0].createdAt",
+        ),
         ({"createdAt": "2026-05-20T08:00:00"}, "events[0].createdAt"),
         ({"createdAt": 5}, "Expected milliseconds since 1970, from the year 2000 on, got 5 - at events[0].createdAt"),
         ({"createdAt": 1_779_264_000}, "Expected milliseconds since 1970"),
@@ -40,7 +43,10 @@ def event(**fields: Any) -> dict[str, Any]:
         ({"kind": "phase.changed", "payload": {"phase": "dreaming"}}, "Expected one of diagnosing, planning"),
         ({"kind": "phase.changed", "payload": {}}, "Expected one of diagnosing, planning"),
         ({"kind": "user.goal", "payload": {}}, "Expected text, got nothing"),
-        ({"kind": "command.finished", "payload": {"exitCode": "1"}}, "Expected a whole number, got text"),
+        (
+            {"kind": "command.finished", "payload": {"exitCode": "1"}},
+            "Expected an exit code from -2147483648 to 4294967295, got '1'",
+        ),
         ({"kind": "search.result", "payload": {"matches": [3]}}, "Expected an object, got a number"),
         ({"visibility": "secret"}, "Expected one of model-visible"),
         ({"zone": "cellar"}, "Expected one of public"),
@@ -115,7 +121,7 @@ def test_what_the_user_says_is_never_cut():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"budget": {"maxTokens": -1}}, "Expected a whole number from 0, got -1 - at budget.maxTokens"),
+        ({"budget": {"maxTokens": -1}}, "Expected a whole number from 0 to 2147483647, got -1 - at budget.maxTokens"),
         ({"budget": {"maxTokens": True}}, "Expected a whole number from 0"),
         ({"budget": {"tokens": 3}}, "Expected one of disclosure, fences, maxTokens"),
         ({"budget": {"reserved": {"soup": 3}}}, "Expected one of rules, user_goal"),
@@ -282,7 +288,8 @@ def test_an_exit_code_of_windows_is_a_negative_one():
     for code in (2**32, -(2**31) - 1):
         session.events[-1]["payload"]["exitCode"] = code
         with pytest.raises(
-            InputError, match=r"Expected an exit code of 32 bits, got .* - at events\[1\].payload.exitCode"
+            InputError,
+            match=r"Expected an exit code from -2147483648 to 4294967295, got .* - at events\[1\].payload.exitCode",
         ):
             read_events(session.events)
 

@@ -160,7 +160,7 @@ def test_two_ids_that_hold_secrets_stay_two():
     ({"snapshots": 5}, "Expected a list of snapshots, got a number - at snapshots"),
     ({"snapshots": ["nope"]}, "Expected an object, got text - at snapshots[0]"),
     ({"snapshots": [{"id": "s", "items": 5}]}, "Expected a list of items, got a number - at snapshots[0].items"),
-    ({"snapshots": [{"id": "s", "items": [{"label": "a", "line": float("nan")}]}]}, "Expected a line number from 1, got nan - at snapshots[0].items[0].line"),
+    ({"snapshots": [{"id": "s", "items": [{"label": "a", "line": float("nan")}]}]}, "Expected a line number from 1 to 2147483647, got nan - at snapshots[0].items[0].line"),
 ])  # fmt: skip
 def test_what_is_no_list_or_no_line_is_told_where_it_stands(given: dict[str, Any], message: str):
     with pytest.raises(InputError) as caught:

@@ -17,7 +17,7 @@ OK = "3 passed in 0.10s"
 
 
 def came_out(command: str, stdout: str = "", code: int | None = 0, folder: str = "", **payload: Any) -> dict[str, Any]:
-    record = Record("event", 0, 0, 0, "", payload)
+    record = Record("event", payload)
     return checked("command.finished", record, command, stdout, folder=folder, root="/repo", code=code, timed_out=False)
 
 

@@ -100,7 +100,7 @@ def test_patterns_that_must_all_match_are_a_list_of_their_own():
     [
         ({"purpose": "fix_tests"}, "Expected one of fix-test, explain-code, review-risk, answer-question, got 'fix_tests' - at requests[0].purpose"),
         ({"purpose": None}, "Expected a purpose, got none - at requests[0].purpose"),
-        ({"as_of": "2025-01-01T00:00:00"}, "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got 2025-01-01T00:00:00 without an offset - at requests[0].as_of"),
+        ({"as_of": "2025-01-01T00:00:00"}, "Expected a time with an offset, such as 2025-06-01T12:00:00Z, got '2025-01-01T00:00:00' - at requests[0].as_of"),
         ({"asked_at": "2025-01-01T00:00:00Z"}, "Expected no asked_at: it is set on arrival - at requests[0].asked_at"),
         ({"asked_by": "bob"}, "Expected no asked_by: rights come from the credential - at requests[0].asked_by"),
         ({"allowed_paths": "src/"}, "Expected a list of texts, got text - at requests[0].allowed_paths"),

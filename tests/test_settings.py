@@ -78,7 +78,10 @@ def test_a_profile_is_chosen_by_flag_environment_or_user_file(place, chosen):
         ("[profiles.nightly]", "Expected one of nightly, got 'other' - at flag --profile: profile"),
         ("", "Expected a profile of the settings files, got 'other', and they have none - at flag --profile"),
         ("[profiles.other]\nlane = 1", "PROJECT: profiles.other.lane"),
-        ("[profiles.unused]\nworkers = 0", "Expected 1 or more, got 0 - at PROJECT: profiles.unused.workers"),
+        (
+            "[profiles.unused]\nworkers = 0",
+            "Expected a whole number from 1, got 0 - at PROJECT: profiles.unused.workers",
+        ),
         ("[profiles.other]\nprincipal = 'root'", "Expected no principal in a project file, got one"),
         (
             "[profiles.other]\nprofile = 'other'",
@@ -168,11 +171,11 @@ def test_a_project_file_may_not_choose_who_asks(place):
         ('lanes = ["lexical", "magic"]', "Expected one of lexical, semantic, .*, got 'magic'"),
         ('encoder = "large/1"', "Expected one of minilm/1, minilm-cuda/1, ollama:MODEL, .*, got 'large/1'"),
         ('encoder = "ollama:"', "Expected one of minilm/1, minilm-cuda/1, ollama:MODEL, .*, got 'ollama:'"),
-        ("shard_requests = 0", "Expected 1 or more, got 0"),
-        ('shard_requests = "many"', "Expected a whole number, got 'many'"),
+        ("shard_requests = 0", "Expected a whole number from 1, got 0"),
+        ('shard_requests = "many"', "Expected a whole number from 1, got 'many'"),
         ("progress = 3", "Expected true or false, got 3"),
-        ("bm25_b = true", "Expected a number, got true"),
-        ("bm25_b = 3", "Expected 0 to 1, got 3 - at .*toml: bm25_b"),
+        ("bm25_b = true", "Expected a number from 0 to 1, got true"),
+        ("bm25_b = 3", "Expected a number from 0 to 1, got 3 - at .*toml: bm25_b"),
         ("corpus = 3", "Expected a value of kind place, got 3"),
         ("corpus = ", r"Expected TOML in UTF-8, got text that is not \(Invalid value.*\) - at .*toml"),
         ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got text that is not \(.*\) - at .*toml:2$"),
@@ -207,7 +210,7 @@ def test_settings_choose_among_the_lanes_and_purposes_that_there_are():
 
 
 def test_a_number_out_of_range_names_the_variable_it_came_from(place):
-    with pytest.raises(InputError, match=r"Expected 0 to 1, got '3' - at SCOPED_RETRIEVAL_BM25_B$"):
+    with pytest.raises(InputError, match=r"Expected a number from 0 to 1, got 3.0 - at SCOPED_RETRIEVAL_BM25_B$"):
         place.load(environ={"SCOPED_RETRIEVAL_BM25_B": "3"})
 
 

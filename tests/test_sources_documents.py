@@ -71,7 +71,7 @@ def test_a_decisions_status_is_its_state(tmp_path, status: str, lifecycle: str, 
         ("# T\n\n- date: last week\n", r"got text of 9 characters - at .*a.md:3.date"),
         (
             "# T\n\n- date: 0001-01-01T00:00:00+14:00\n",
-            r"Expected an instant from year 1 to 9999 in UTC, got .* - at .*a.md:3.date",
+            r"Expected a time from year 1 to 9999 in UTC, got .* - at .*a.md:3.date",
         ),
     ],
 )

@@ -131,7 +131,10 @@ def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
     ("change", "message"),
     [
         ({"role": ["user"]}, r"Expected text, got a list - at .*:2.role"),
-        ({"createdAt": None}, r"Expected an ISO 8601 instant with a time zone, got nothing - at .*:2.createdAt"),
+        (
+            {"createdAt": None},
+            r"Expected a time with an offset, such as 2025-06-01T12:00:00Z, got nothing - at .*:2.createdAt",
+        ),
         ({"createdAt": "2026-05-20T08:00:00"}, r"got '2026-05-20T08:00:00' - at .*:2.createdAt"),
         ({"createdAt": "2026-05-20"}, r"got '2026-05-20' - at .*:2.createdAt"),
         ({"payload": None}, r"Expected text or a payload, got nothing - at .*:2.payload"),

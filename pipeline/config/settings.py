@@ -15,11 +15,13 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError
+from ..parsing import values as checks
 from ..storage.places import ObjectPlace, Place, at_home, is_url, place_of
 from . import model_settings as models
 from .declared_settings import SETTINGS, Setting
@@ -333,27 +335,15 @@ def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
 
 def _flag(given: Any, at: str) -> bool:
     words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-    if isinstance(given, bool):
-        return given
-    if isinstance(given, str) and given.lower() in words:
-        return words[given.lower()]
-    raise InputError.expected("true or false", given, at)
+    return checks.flag(words.get(given.lower(), given) if isinstance(given, str) else given, at)
 
 
 def _number(setting: Setting, given: Any, at: str) -> float | int:
     """A number from 0, or a whole one from 1, to the most that the setting may be."""
     whole = setting.kind == "integer"
-    try:
-        if isinstance(given, bool):
-            raise ValueError
-        value = int(given) if whole else float(given)
-    except (TypeError, ValueError) as error:
-        raise InputError.expected("a whole number" if whole else "a number", given, at) from error
-    least = 1 if whole else 0
-    if not least <= value <= setting.most or value == float("inf"):
-        bounds = f"{least} or more" if setting.most == float("inf") else f"{least} to {setting.most}"
-        raise InputError.expected(bounds, given, at)
-    return value
+    with suppress(ValueError):
+        given = (int if whole else float)(given) if isinstance(given, str) else given
+    return checks.whole(given, at, 1, setting.most) if whole else checks.number(given, at, 0, setting.most)
 
 
 def _plain(value: Any) -> Any:

@@ -174,29 +174,26 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
 
 def _lines_of(payload: Record) -> str | None:
     """The lines of a read of a part of a file, as in a locator: `101-200`."""
-    first, last = payload.number("lineStart", "line_start"), payload.number("lineEnd", "line_end")
+    first = payload.whole("lineStart", "line_start", least=1, what="a line number")
+    last = payload.whole("lineEnd", "line_end", least=1, what="a line number")
     if first is None and last is None:
         return None
-    place = payload.place("lineStart", "line_start")
-    if first is None or last is None or not 1 <= first <= last < 2**31:
+    if first is None or last is None or first > last:
+        place = payload.place("lineStart", "line_start")
         raise InputError.described("two line numbers, the first from 1", f"{first} to {last}", place)
-    return f"{int(first)}-{int(last)}"
+    return f"{first}-{last}"
 
 
 def _exit_code(payload: Record, kind: str) -> int | None:
     """How a command ended; of several fields that say it the one that is not 0. Windows counts from 0 to 2**32: those of its upper half
     are the negative ones.
     """
-    said = [(name, payload.value(name)) for name in ("exitCode", "exit_code")]
+    names = ["exitCode", "exit_code"]
     if kind in ("command.finished", "verification.finished"):
-        said += [(name, value) for name in _ENDED if type(value := payload.value(name)) is int]
-    said = [(name, value) for name, value in said if value is not None]
-    for name, code in said:
-        if isinstance(code, bool) or not isinstance(code, int):
-            raise InputError.of_kind("a whole number", code, payload.place(name))
-        if not -_HALF <= code < 2 * _HALF:
-            raise InputError.expected("an exit code of 32 bits", code, payload.place(name))
-    code = next((code for _, code in said if code), 0 if said else None)
+        names += [name for name in _ENDED if type(payload.value(name)) is int]
+    said = [payload.whole(name, least=-_HALF, most=2 * _HALF - 1, what="an exit code") for name in names]
+    said = [code for code in said if code is not None]
+    code = next((code for code in said if code), 0 if said else None)
     return code - 2 * _HALF if code is not None and code >= _HALF else code
 
 
@@ -223,7 +220,7 @@ def _text_of(record: Record, payload: Record) -> tuple[str | None, str | None, s
 
 def long_text(event: Mapping[str, Any]) -> str | None:
     """What an event says, where it is longer than a row keeps; None for others."""
-    record = Record("event", 0, 0, 0, "", dict(event))
+    record = Record("event", dict(event))
     text = _text_of(record, payload_of(record))[0]
     return text if text is not None and len(text) > LONG else None
 
@@ -278,23 +275,14 @@ def _leading(text: str) -> str | None:
 
 
 def match_rows(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
-    given = payload.value("matches", "results") or []
-    if not isinstance(given, list):
-        raise InputError.of_kind("a list", given, payload.place("matches", "results"))
     found = []
-    for number, each in enumerate(given):
-        if not isinstance(each, Mapping):
-            raise InputError.of_kind("an object", each, f"{payload.place('matches', 'results')}[{number}]")
-        match = Record(f"{payload.place('matches', 'results')}[{number}]", 0, 0, 0, "", dict(each))
-        line = match.number("line", "lineNumber")
-        if line is not None and not 0 <= line < _HALF:
-            raise InputError.expected(f"a line number of event {row['event_id']!r} from 0 to {_HALF - 1}", line,
-                                      match.place("line", "lineNumber"))  # fmt: skip
+    for number, match in enumerate(payload.objects("matches", "results")):
         path = one_path(match.required("path", "file"))
         found.append(
             {
                 "session_id": row.get("session_id"), "seq": row.get("seq"), "place": number + 1, "path": path,
-                "line": None if line is None else int(line), "text": match.text("text", "content"),
+                "line": match.whole("line", "lineNumber", what=f"a line number of event {row['event_id']!r}"),
+                "text": match.text("text", "content"),
                 **flags_of(path, match),
             }
         )  # fmt: skip
@@ -325,20 +313,13 @@ def _memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> di
         "text": payload.required("text", "content"),
         "scope": payload.text("scope"),
         "source": payload.text("source"),
-        "confidence": _confidence(payload),
+        "confidence": payload.number("confidence", least=0, most=1, what="a confidence"),
         "last_verified_at": payload.instant("lastVerifiedAt", "last_verified_at"),
         "expires_at": payload.instant("expiresAt", "expires_at"),
         "lifecycle": payload.word(LIFECYCLES, "lifecycle", "status") or "candidate",
         "source_refs": payload.strings("sourceRefs", "source_refs", "evidence") or [],
         "zone": payload.word(ZONES, "zone") or "internal",
     }
-
-
-def _confidence(payload: Record) -> float | None:
-    value = payload.number("confidence")
-    if value is not None and not 0 <= value <= 1:  # no comparison holds of NaN
-        raise InputError.expected("a confidence from 0 to 1", value, payload.place("confidence"))
-    return value
 
 
 def recalled_row(payload: Record, row: dict[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ...nodes.context_tables import LOG_EVENTS, LOG_MATCHES, MEMORY_RECORDS
 from ...nodes.errors import InputError
 from ...nodes.turns.words import EVENT_KINDS
 from ..parsing.quoting import canonical
+from ..parsing.values import TIME
 from ..sources.jsonl import Record
 from .artifacts import IDS, Artifacts, artifact
 from .checks import place_of
@@ -105,7 +106,7 @@ class LogReader:
             place = at(number)
             if not isinstance(value, Mapping):
                 raise InputError.of_kind("a JSON object", value, place)
-            record = Record(place, number, 0, 0, "", masked)
+            record = Record(place, masked, number)
             row = self._event(record, value)
             if row is None:
                 continue
@@ -141,7 +142,7 @@ class LogReader:
                                        hint="the log is append-only: what happened later is another event.")  # fmt: skip
         created = record.instant("createdAt", "created_at", "timestamp")
         if created is None:
-            raise InputError.expected("an ISO 8601 instant with a time zone", None, f"{record.at}.createdAt")
+            raise InputError.expected(TIME, None, f"{record.at}.createdAt")
         created = created.astimezone(UTC)
         if created < _FIRST and not isinstance(given_at := record.value("createdAt", "created_at", "timestamp"), str):
             raise InputError.expected("milliseconds since 1970, from the year 2000 on", given_at,
@@ -158,7 +159,7 @@ class LogReader:
         turn_id = record.identifier("turnId", "turn_id")
         if self.turn < 0 or (turn_id is not None and turn_id != self.turn_id):
             self.turn, self.turn_id = self.turn + 1, turn_id if turn_id is not None else self.turn_id
-        row = event_row(record, kind, str(given), Record(record.at, 0, 0, 0, "", dict(given_)), self.keep)
+        row = event_row(record, kind, str(given), Record(record.at, dict(given_)), self.keep)
         row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": self.turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
         before, folders = self.place, ran_in(payload_of(record))

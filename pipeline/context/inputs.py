@@ -61,7 +61,7 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
         InputError: a record is not what was expected, or there are more than a projection reads.
     """
     rows = [
-        given_memory(_record(value, f"{at}[{number}]"))
+        given_memory(Record.of(value, f"{at}[{number}]"))
         for number, value in enumerate(masked_values(listed(values, "memories", at), lambda n: f"{at}[{n}]"))
     ]
     if len(rows) > MOST_MEMORIES:
@@ -81,7 +81,7 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
     """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed by the name where it is not given."""
     rows = []
     for number, value in enumerate(masked_values(listed(values, "tools", at), lambda n: f"{at}[{n}]")):
-        record = _record({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
+        record = Record.of({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
         inner = record.mapping("function") if isinstance(record.fields.get("function"), dict) else record
         name = inner.required("name")
         given = record.value("capability")
@@ -102,7 +102,7 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     for number, value in enumerate(masked_values(listed(values, "snapshots", at), lambda n: f"{at}[{n}]")):
-        record = _record(value, f"{at}[{number}]")
+        record = Record.of(value, f"{at}[{number}]")
         first = len(rows)
         name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
         as_of = record.instant("asOf", "as_of", "createdAt", "created_at")
@@ -121,13 +121,13 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
                 }
             )
         for place, each in enumerate(given):
-            item = _record(each, f"{record.at}.items[{place}]")
+            item = Record.of(each, f"{record.at}.items[{place}]")
             path, line, section = (
                 one_path(item.text("path")),
-                _line(item, "line", "line_start", "lineStart"),
+                item.whole("line", "line_start", "lineStart", least=1, what="a line number"),
                 item.text("section"),
             )
-            end = _line(item, "line_end", "lineEnd")
+            end = item.whole("line_end", "lineEnd", least=1, what="a line number")
             span = "" if line is None else f":{line}" + (f"-{end}" if end is not None and end != line else "")
             locator = item.text("locator") or (path or "") + (span or (f"#{section}" if section else ""))
             rows.append(
@@ -163,13 +163,6 @@ def _ambiguous(items: Iterable[Mapping[str, Any]]) -> set[str]:
     return {ref for (ref, label), count in times.items() if count > 1 and label is not None}
 
 
-def _line(item: Record, *names: str) -> int | None:
-    value = item.number(*names)
-    if value is not None and (value != value // 1 or not 0 < value < 2**31):  # infinity and NaN are no whole numbers
-        raise InputError.expected("a line number from 1", value, item.place(*names))
-    return None if value is None else int(value)
-
-
 def items_of_replay(replay: Any) -> list[dict[str, Any]]:
     """Rows of RETRIEVED_ITEMS from a snapshot of this project, as `runs.replay` reads it; items whose citations do not resolve stay away."""
     shown = {row["label"]: row for row in replay.tables["trimmed"].to_pylist()}
@@ -200,11 +193,10 @@ def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
     """The columns of CONTEXT_TURNS that a budget sets (S3.34)."""
-    record = _record({} if value is None else value, at)
+    record = Record.of({} if value is None else value, at)
     known = {"maxTokens", "max_tokens", "reserved", "parts", "reservedOutputTokens", "reserved_output_tokens", "tokenizer", "trimOrder", "trim_order",
              "tailLimit", "tail_limit", "disclosure", "fences"}  # fmt: skip
-    if unknown := sorted(set(record.fields) - known):
-        raise InputError.one_of(sorted(known), unknown[0], at)
+    record.expect_no_others(sorted(known))
     order = record.value("trimOrder", "trim_order")
     style = record.text("fences") or STYLES[0]
     if style not in STYLES:
@@ -223,19 +215,15 @@ def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
 
 
 def _count(record: Record, default: int, *names: str) -> int:
-    value = record.value(*names)
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise InputError.expected("a whole number from 0", value, record.place(*names))
-    return value
+    value = record.whole(*names)
+    return default if value is None else value
 
 
 def _numbers(record: Record, *names: str) -> list[str]:
     value = record.value(*names)
     if value is None:
         return []
-    parts = _record(value, record.place(*names))
+    parts = Record.of(value, record.place(*names))
     return sorted(f"{canonical(PARTS, name, parts.at)}={_count(parts, 0, name)}" for name in parts.fields)
 
 
@@ -257,7 +245,7 @@ def _trim_order(value: Any, at: str) -> list[str]:
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
     """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first loaded event."""
-    record = _record(masked_values([{} if state is None else state], lambda _: at)[0], at)
+    record = Record.of(masked_values([{} if state is None else state], lambda _: at)[0], at)
     facts: list[tuple[str, str, str, str]] = []
     if goal := record.text("userGoal", "user_goal"):
         facts.append(("goal", "", goal, "user"))
@@ -292,7 +280,7 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
 
 def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
     """A row of CONTEXT_TURNS from what a caller says of a turn."""
-    record = _record(value, at)
+    record = Record.of(value, at)
     phase = record.word(PHASES, "phase")
     zones = record.strings("zones")
     for zone in zones or []:
@@ -332,14 +320,13 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
     Raises:
         InputError: one of them is unknown, or not what was expected.
     """
-    record = _record(given, at)
+    record = Record.of(given, at)
     lists = ("task_paths", "zones", "instruction_sources", "snapshot_ids")
     found: dict[str, Any] = {
         name: record.strings(name) if name in lists else record.text(name)
         for name in ("run_id", "project", "working_directory", "task_paths", "package_root", *lists[1:])
     }
-    if unknown := sorted(set(record.fields) - set(found)):
-        raise InputError.one_of(found, unknown[0], at)
+    record.expect_no_others(found)
     for zone in found["zones"] or []:
         canonical(ZONES, zone, record.place("zones"))
     return {"run_id": "run", **{name: value for name, value in found.items() if value is not None}}
@@ -348,12 +335,6 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
 def _said(*lists: Sequence[str] | None) -> Sequence[str]:
     """The first list that was given. An empty one says that there is none."""
     return next((each for each in lists if each is not None), [])
-
-
-def _record(value: Any, at: str) -> Record:
-    if not isinstance(value, Mapping):
-        raise InputError.of_kind("an object", value, at)
-    return Record(at, 0, 0, 0, "", dict(value))
 
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

@@ -23,6 +23,7 @@ from ...nodes.context_tables import CONTEXT_TURNS, STATE_FACTS
 from ...nodes.errors import InputError
 from ...nodes.turns.session_sources import item_ids
 from ..line.tokenizers import load_counters
+from ..sources.jsonl import Record
 from .beyond import Beyond, texts_of_log
 from .events import LogTables, read_events
 from .inputs import (
@@ -180,14 +181,11 @@ class ContextPolicy:
         rows = []
         for number, value in enumerate(turns):
             at = f"turns[{number}]"
-            if not isinstance(value, Mapping):
-                raise InputError.of_kind("an object", value, at)
-            if unknown := sorted(set(value) - set(TURN_FIELDS)):
-                raise InputError.one_of(TURN_FIELDS, unknown[0], at)
+            record = Record.of(value, at)
+            record.expect_no_others(TURN_FIELDS)
             expect_unicode(value, at)
-            seq = value.get("asOfSeq", value.get("as_of_seq", end))
-            if isinstance(seq, bool) or not isinstance(seq, int) or not first <= seq <= end:
-                raise InputError.expected(f"a place in the log from {first} to {end}", seq, f"{at}.asOfSeq")
+            given = record.whole("asOfSeq", "as_of_seq", least=first, most=end, what="a place in the log")
+            seq = end if given is None else given
             last = seq - 1 - first
             defaults = {
                 **self.defaults,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -52,7 +52,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
         if isinstance(value, str):
             rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
             continue
-        record = _object(value, place)
+        record = Record.of(value, place)
         text, path = record.required("text", "content"), _in_tree(record.text("path"))
         origin = record.text("origin", "kind") or ("repository" if path else "system")
         origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
@@ -191,9 +191,3 @@ def _headed(titles: list[str], body: str) -> str:
 
 def _last(titles: list[str]) -> str:
     return titles[-1] if titles else ""
-
-
-def _object(value: Any, at: str) -> Record:
-    if not isinstance(value, Mapping):
-        raise InputError.of_kind("an object", value, at)
-    return Record(at, 0, 0, 0, "", dict(value))

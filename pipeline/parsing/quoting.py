@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import kind_of
-from ...nodes.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from ...nodes.vocabulary import Vocabulary
 
 __all__ = ["LONGEST", "canonical", "shown", "shown_key", "shown_keys", "shown_problem", "shown_row"]
 

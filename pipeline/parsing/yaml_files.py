@@ -11,13 +11,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import yaml
 
-from ...nodes.errors import PolicyError, kind_of
+from ...nodes.errors import InputError, PolicyError, kind_of
 from ...nodes.vocabulary import Vocabulary
+from . import values
 from .quoting import shown, shown_key, shown_problem
 
 T = TypeVar("T")
@@ -211,23 +213,13 @@ class Item:
         return [item.text() for item in self.items()]
 
     def flag(self) -> bool:
-        if not isinstance(self.value, bool):
-            raise self.wrong("true or false")
-        return self.value
+        return self._as(values.flag)
 
-    def count(self, least: int = 0, most: int = 2**31 - 1) -> int:
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or not least <= self.value <= most:
-            raise self.wrong(f"a whole number from {least} to {most}")
-        return self.value
+    def count(self, least: int = 0, most: int = values.INT32_MAX) -> int:
+        return self._as(values.whole, least, most)
 
     def number(self, least: float = 0.0, most: float = math.inf, *, infinite: bool = False) -> float:
-        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)) or not least <= self.value <= most:
-            raise self.wrong(
-                f"a number from {least:g} to {most:g}" if math.isfinite(most) else f"a number from {least:g}"
-            )
-        if math.isinf(self.value) and not infinite:
-            raise self.wrong("a finite number")
-        return float(self.value)
+        return self._as(partial(values.number, infinite=infinite), least, most)
 
     def word(self, vocabulary: Vocabulary) -> str:
         """A word of a closed list, aliases resolved."""
@@ -246,15 +238,15 @@ class Item:
         return [word for word in vocabulary.values if word in found]
 
     def instant(self) -> datetime:
-        """A date and time with its zone, in UTC."""
-        expected = "a date and time with a zone, e.g. 2026-12-31T00:00:00Z"
+        """A time with an offset, in UTC."""
+        return self._as(values.instant)
+
+    def _as(self, read: Callable[..., T], *given: Any) -> T:
+        """What one of the checks of `values` makes of it."""
         try:
-            found = datetime.fromisoformat(self.text())
-            if found.tzinfo is None:
-                raise self.wrong(expected)
-            return found.astimezone(UTC)
-        except (ValueError, OverflowError, PolicyError):
-            raise self.wrong(expected) from None
+            return read(self.value, self.at, *given)
+        except InputError as error:
+            raise PolicyError(error.message, hint=error.hint) from None
 
     def _below(self, key: str) -> str:
         return f"{self.key}.{key}" if self.key else key

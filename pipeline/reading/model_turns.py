@@ -108,7 +108,7 @@ def load_event(path: Path) -> ModelRequestEvent:
         InputError: the file cannot be read, is no JSON object, or a field is not what was expected.
     """
     at = str(path)
-    record = Record(at, 1, 0, 0, "", parse_json(_bytes(path, "EVENT_FILE is the JSON file of one event"), at))
+    record = Record(at, parse_json(_bytes(path, "EVENT_FILE is the JSON file of one event"), at))
     snapshots = record.strings("retrievalSnapshotIds", "retrieval_snapshot_ids")
     if not snapshots:
         raise InputError.expected("snapshot ids", None, record.place("retrievalSnapshotIds"))

@@ -7,26 +7,24 @@ Values of closed lists go through `nodes/vocabulary.py`. Messages name the place
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
+from ..parsing import values
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, path_glob
 
 __all__ = [
     "Converter",
     "as_of",
     "days",
-    "flag",
     "globs",
     "identifier",
-    "instant",
     "json_text",
     "name",
     "names",
@@ -42,7 +40,6 @@ __all__ = [
 
 Converter = Callable[[Any, str], Any]
 
-INT32_MAX = 2**31 - 1
 MAX_NAME = 512
 """Longest id or name, in characters."""
 MAX_TEXT = 1_000_000
@@ -146,23 +143,9 @@ def some_of(vocabulary: v.Vocabulary) -> Converter:
     return convert
 
 
-def flag(value: Any, at: str) -> bool:
-    if not isinstance(value, bool):
-        raise InputError.expected("true or false", value, at)
-    return value
-
-
 def whole(least: int) -> Converter:
     """A whole number of at least `least` that fits 32 bits."""
-
-    def convert(value: Any, at: str) -> int:
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= INT32_MAX:
-            raise InputError.expected(f"a whole number from {least} to {INT32_MAX}", value, at)
-        return value
-
-    return convert
+    return lambda value, at: values.whole(value, at, least)
 
 
 def rank(value: Any, at: str) -> int:
@@ -172,31 +155,13 @@ def rank(value: Any, at: str) -> int:
     return v.AUTHORITY.values.index(v.AUTHORITY.canonical(value, at))
 
 
-def instant(value: Any, at: str) -> datetime:
-    """An instant with its offset from UTC; a naive one is rejected, because it is ambiguous."""
-    expected = "a time with an offset, such as 2025-06-01T12:00:00Z"
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise InputError.expected(expected, value, at) from None
-    if not isinstance(value, datetime):
-        raise InputError.of_kind(expected, value, at)
-    if value.tzinfo is None or value.utcoffset() is None:
-        raise InputError.described(expected, f"{value.isoformat()} without an offset", at)
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise InputError.expected("a time from year 1 to 9999 in UTC", value.isoformat(), at) from None
-
-
 def as_of(value: Any, at: str) -> datetime | str:
     """An instant, or `commit:SHA`, which the corpus resolves."""
     if isinstance(value, str) and value.startswith("commit:"):
         if not re.fullmatch(r"commit:[0-9a-fA-F]{7,64}", value):
             raise InputError.expected("commit:SHA with 7 to 64 hex digits", value, at)
         return value.lower()
-    return instant(value, at)
+    return values.instant(value, at)
 
 
 _DAYS = {"s": 1 / 86400, "m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}
@@ -209,18 +174,11 @@ def days(value: Any, at: str) -> float:
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         number = float(match["iso"] or match["n"])
         length = number * _DAYS[(match["iso_unit"] or match["unit"]).lower()]
-    if (
-        isinstance(length, bool)
-        or not isinstance(length, (int, float))
-        or not 0 < length <= 36500
-        or math.isnan(length)
-    ):
+    if isinstance(length, bool) or not isinstance(length, (int, float)) or not 0 < length <= 36500:
         raise InputError.expected("a length of time such as 30d, 12h or 2w", value, at)
     return float(length)
 
 
 def weight(value: Any, at: str) -> float:
     """The weight of a score class, 0 to 100 as in a purpose."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 100:
-        raise InputError.expected("a number from 0 to 100", value, at)
-    return float(value)
+    return values.number(value, at, 0, 100)

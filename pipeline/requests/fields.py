@@ -18,14 +18,13 @@ from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
 from ...nodes.tables import REQUESTS
 from ..config.weight_sets import WEIGHT_SETS
+from ..parsing.values import flag, instant
 from .converters import (
     Converter,
     as_of,
     days,
-    flag,
     globs,
     identifier,
-    instant,
     json_text,
     name,
     names,

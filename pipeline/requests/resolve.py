@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.tables import FAILURES, REQUESTS
+from ..parsing.values import instant
 from ..redaction.masking import redact_texts
 from .fields import (
     BOUNDS,
@@ -32,7 +33,6 @@ from .fields import (
     TEXTS,
     columns_of,
     identifier,
-    instant,
     name,
     names,
     place_of,

@@ -7,8 +7,6 @@ timestamp type with a zone. A naive instant would move with the machine that rea
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +14,10 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import AUTHORITY
-from ..parsing.quoting import canonical, shown
+from ..parsing.quoting import canonical
+from ..parsing.values import TIME, YEARS, instant
 
-__all__ = ["PLACE", "Where", "as_declared", "authority_ranks", "instant"]
+__all__ = ["PLACE", "Where", "as_declared", "authority_ranks"]
 
 Where = Callable[[int], str]
 """Names a row by its position, for messages."""
@@ -71,31 +70,6 @@ def authority_ranks(column: pa.Array, where: Where) -> pa.Array:
     return column
 
 
-def instant(value: Any, at: str, *, dates: bool = False) -> datetime:
-    """An instant from ISO 8601 text with a zone, or milliseconds since 1970 (C19); with `dates` also a date (midnight UTC).
-
-    Raises:
-        InputError: it is none of these, or it has no zone.
-    """
-    expected = "an ISO 8601 instant with a time zone"
-    if isinstance(value, bool) or not isinstance(value, str | int | float | datetime):
-        raise InputError.of_kind(expected, value, at)
-    try:
-        if isinstance(value, int | float):
-            return datetime.fromtimestamp(value / 1000, UTC)
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
-    except (ValueError, OverflowError, OSError) as error:
-        raise InputError.expected(expected, shown(value, at), at) from error
-    if moment.tzinfo is None:
-        if dates and isinstance(value, str) and len(value.strip()) == 10:
-            return moment.replace(tzinfo=UTC)
-        raise InputError.expected(expected, shown(value, at), at, hint="add Z for UTC, or an offset such as +02:00")
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError as error:
-        raise InputError.expected("an instant from year 1 to 9999 in UTC", shown(value, at), at) from error
-
-
 def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
     if _is_text(column.type):
         encoded = column.dictionary_encode()
@@ -109,7 +83,7 @@ def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> 
     if column.type.tz is None and len(column) > column.null_count:
         row = _first(column)
         raise InputError.described(
-            "an instant with a time zone", "a naive one", f"{where(row)}.{name}",
+            TIME, "one without an offset", f"{where(row)}.{name}",
             hint="store the column as a timestamp in UTC",
         )  # fmt: skip
     try:
@@ -118,9 +92,7 @@ def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> 
         if column.type.unit == "ns":  # finer than the corpus keeps
             return column.cast(type_, safe=False)
         row = next(at for at, value in enumerate(column) if not _fits(value, type_))
-        raise InputError.described(
-            "an instant from year 1 to 9999 in UTC", "another", f"{where(row)}.{name}"
-        ) from error
+        raise InputError.described(YEARS, "another", f"{where(row)}.{name}") from error
 
 
 def _fits(value: pa.Scalar, type_: pa.DataType) -> bool:

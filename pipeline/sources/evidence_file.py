@@ -9,8 +9,6 @@ unknown ones, because a value given for them would be ignored.
 
 from __future__ import annotations
 
-import math
-import sys
 from collections import Counter
 from os import PathLike
 from pathlib import Path
@@ -21,10 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...nodes.errors import InputError
+from ...nodes.errors import InputError, kind_of
 from ...nodes.tables import IMPORT_ROWS
 from ..parsing.quoting import shown_keys
-from .column_types import PLACE, Where, as_declared, authority_ranks, instant
+from ..parsing.values import flag, instant, number, whole
+from .column_types import PLACE, Where, as_declared, authority_ranks
 from .jsonl import Record, read_lines
 from .report import SourceReport
 
@@ -139,32 +138,22 @@ def _value(record: Record, name: str, type_: pa.DataType) -> Any:
         return None
     at = f"{record.at}.{name}"
     if pa.types.is_timestamp(type_):
-        return instant(value, at)
+        return instant(value, at, milliseconds=True)
     if pa.types.is_list(type_):
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise _wrong("a list of text", value, at)
+            got = "a list of other values" if isinstance(value, list) else kind_of(value)
+            raise InputError.described("a list of text", got, at)
         return value
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if pa.types.is_integer(type_):
-        if not is_number or not _is_finite(value) or value != int(value):
-            raise _wrong("a whole number", value, at)
-        bits = type_.bit_width - 1
-        if not -(2**bits) <= value < 2**bits:
-            raise InputError.expected(f"a whole number of {bits + 1} bits", value, at)
-        return int(value)
-    expected = {pa.float64(): ("a number", is_number), pa.bool_(): ("true or false", isinstance(value, bool))}
-    wanted, fits = expected.get(type_, ("text", isinstance(value, str)))
-    if not fits:
-        raise _wrong(wanted, value, at)
-    if type_ != pa.float64():
-        return value
-    if not _is_finite(value) or abs(value) > sys.float_info.max:
-        raise InputError.expected("a finite number", value, at)
-    return float(value)
-
-
-def _is_finite(value: float) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
+        most = 2 ** (type_.bit_width - 1) - 1
+        return whole(value, at, -most - 1, most)
+    if type_ == pa.float64():
+        return number(value, at)
+    if type_ == pa.bool_():
+        return flag(value, at)
+    if not isinstance(value, str):
+        raise InputError.of_kind("text", value, at)
+    return value
 
 
 def _rank(record: Record) -> int | None:
@@ -173,14 +162,6 @@ def _rank(record: Record) -> int | None:
         return None
     word = pa.array([str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)])
     return authority_ranks(word, lambda _: record.at)[0].as_py()
-
-
-def _wrong(expected: str, value: Any, at: str) -> InputError:
-    if isinstance(value, list):
-        return InputError(f"Expected {expected}, got a list of other values - at {at}")
-    if isinstance(value, float):
-        return InputError.expected(expected, value, at)
-    return InputError.of_kind(expected, value, at)
 
 
 def _check_names(names: list[str], at: str, *, missing: bool = True) -> None:

@@ -15,8 +15,8 @@ import yaml
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
+from ..parsing.values import instant
 from ..parsing.yaml_files import SURROGATE
-from .column_types import instant
 
 __all__ = ["Header", "front_title", "has_fields", "read_header", "record_number"]
 
@@ -76,7 +76,7 @@ class Header:
             return None
         if isinstance(value, date) and not isinstance(value, datetime):
             return datetime(value.year, value.month, value.day, tzinfo=UTC)
-        return instant(value, self.place(key), dates=True)
+        return instant(value, self.place(key), dates=True, milliseconds=True)
 
     def zone(self) -> str | None:
         """The zone in its canonical form."""

@@ -36,13 +36,14 @@ from ...nodes.vocabulary import (
     Vocabulary,
 )
 from ..parsing.quoting import canonical, shown_keys
+from ..parsing.values import YEARS
 from ..redaction.masking import mask_spans, redact_columns, without_keys_over_rows
 from .column_types import PLACE, Where, as_declared, authority_ranks
 from .report import NAMED, SourceReport
 from .row_defaults import Filler, fill_owner, fill_owner_user, fill_times, fill_trust, fill_version
 from .row_paths import normalized
 
-__all__ = ["MAX_ENTRIES", "MAX_TEXT", "YEARS", "ImportReport", "normalise"]
+__all__ = ["MAX_ENTRIES", "MAX_TEXT", "ImportReport", "normalise"]
 
 _VOCABULARIES = {
     "origin_class": ORIGIN_CLASSES,
@@ -300,7 +301,6 @@ MAX_TEXT = 4_000_000
 """Most characters of the text of one row."""
 MAX_ENTRIES = 10_000
 """Most entries of one list of a row: symbols, links, tags and the like."""
-YEARS = "an instant from year 1 to 9999 in UTC"
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and last microsecond of these years since 1970."""
 

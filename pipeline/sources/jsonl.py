@@ -10,6 +10,7 @@ import before anything is written.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,9 +22,9 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.vocabulary import Vocabulary
+from ..parsing import values
 from ..parsing.quoting import canonical, shown_key
 from ..parsing.strict_json import RepeatedKeyError, TooDeepError, strict_json
-from .column_types import instant
 from .report import SourceReport
 
 __all__ = ["Record", "files_of", "is_unicode", "note_unread", "parse_json", "read_lines", "records_of"]
@@ -34,26 +35,35 @@ class Record:
     """One JSON object; `at` is `file:line`, `line` counts from 1, `start` and `end` are bytes of the file."""
 
     at: str
-    line: int
-    start: int
-    end: int
-    version: str
     fields: dict[str, Any]
+    line: int = 0
+    start: int = 0
+    end: int = 0
+    version: str = ""
     used: set[str] = field(default_factory=set)
     inside: dict[str, Record] = field(default_factory=dict)
     """The objects in its fields that were read as records, by field."""
 
+    @classmethod
+    def of(cls, value: Any, at: str) -> Record:
+        """An object that a caller gives.
+
+        Raises:
+            InputError: it is something else.
+        """
+        return cls(at, dict(values.mapping(value, at)))
+
     def value(self, *names: str) -> Any:
         """The first of the named fields that is there and not null."""
         self.used.update(names)
-        return self.fields.get(self._given(names))
+        for name in names:  # no generator: a record is asked for dozens of fields
+            if (found := self.fields.get(name)) is not None:
+                return found
+        return None
 
     def place(self, *names: str) -> str:
         """The place of a value, by the name that the record gives it."""
-        return f"{self.at}.{self._given(names)}"
-
-    def _given(self, names: tuple[str, ...]) -> str:
-        return next((name for name in names if self.fields.get(name) is not None), names[0])
+        return f"{self.at}.{next((name for name in names if self.fields.get(name) is not None), names[0])}"
 
     def text(self, *names: str) -> str | None:
         """A string that is not blank; None if the record has none."""
@@ -81,7 +91,7 @@ class Record:
     def instant(self, *names: str) -> datetime | None:
         """ISO 8601 with a zone, or milliseconds since 1970."""
         value = self.value(*names)
-        return None if value is None else instant(value, self.place(*names))
+        return None if value is None else values.instant(value, self.place(*names), milliseconds=True)
 
     def strings(self, *names: str) -> list[str] | None:
         """A list of strings; a single string counts as a list of one, an object by its `id`, `ref`, `path` or `uri`."""
@@ -97,12 +107,19 @@ class Record:
             items.append(item)
         return items
 
-    def number(self, *names: str) -> float | None:
-        """A number."""
+    def number(
+        self, *names: str, least: float = -math.inf, most: float = math.inf, what: str = "a number"
+    ) -> float | None:
+        """A number within bounds."""
         value = self.value(*names)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InputError.of_kind("a number", value, self.place(*names))
-        return value
+        return None if value is None else values.number(value, self.place(*names), least, most, what)
+
+    def whole(
+        self, *names: str, least: int = 0, most: int = values.INT32_MAX, what: str = "a whole number"
+    ) -> int | None:
+        """A whole number within bounds."""
+        value = self.value(*names)
+        return None if value is None else values.whole(value, self.place(*names), least, most, what)
 
     def word(self, vocabulary: Vocabulary, *names: str) -> str | None:
         """A value of a closed list, in its canonical form."""
@@ -115,7 +132,24 @@ class Record:
         if not isinstance(value, dict | None):
             raise InputError.of_kind("an object", value, f"{self.at}.{name}")
         place = (self.line, self.start, self.end, self.version)
-        return self.inside.setdefault(name, Record(f"{self.at}.{name}", *place, value or {}))
+        return self.inside.setdefault(name, Record(f"{self.at}.{name}", value or {}, *place))
+
+    def objects(self, *names: str) -> list[Record]:
+        """The objects of a list, as records of their own; none if there is no list."""
+        value, at = self.value(*names), self.place(*names)
+        if not isinstance(value, list | None):
+            raise InputError.of_kind("a list", value, at)
+        return [Record.of(each, f"{at}[{number}]") for number, each in enumerate(value or [])]
+
+    def expect_no_others(self, known: Iterable[str]) -> None:
+        """Refuse a field that means nothing here.
+
+        Raises:
+            InputError: it lists those that do.
+        """
+        known = list(known)
+        if unknown := sorted(self.fields.keys() - known):
+            raise InputError.one_of(known, unknown[0], self.at)
 
     def unread(self) -> Iterator[str]:
         """The fields that no reader asked for, as a message may name them, those of objects inside by their path."""
@@ -150,7 +184,7 @@ def records_of(data: bytes, path: Path) -> list[Record]:
         if line.strip():
             at = f"{path}:{number}"
             version = f"sha256:{sha256(line.strip()).hexdigest()[:16]}"
-            records.append(Record(at, number, start, end, version, parse_json(line, at)))
+            records.append(Record(at, parse_json(line, at), number, start, end, version))
         start = end + 1
     return records
 

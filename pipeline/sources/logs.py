@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from .column_types import instant
+from ..parsing.values import instant
 from .lines import LINE_CHARACTERS, Lines, Outline, Segment
 
 __all__ = ["TIME_COLUMNS", "outline_csv_log", "outline_log"]
@@ -244,7 +244,9 @@ def _moment(value: str) -> datetime | None:
     """When a row happened: as other readers read it, and a time without a zone as UTC. A short number is no time."""
     value = value.strip()
     try:
-        return instant(int(value) if re.fullmatch(r"[0-9]{12,14}", value) else value, "time", dates=True)
+        return instant(
+            int(value) if re.fullmatch(r"[0-9]{12,14}", value) else value, "time", dates=True, milliseconds=True
+        )
     except ValueError:
         pass
     try:

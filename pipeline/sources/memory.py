@@ -132,7 +132,7 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
         "lifecycle": status.lower(),
         "confidence": _confidence(record),
         "importance": record.number("importance"),
-        "reinforcement_count": _whole(record, "reinforcementCount", "reinforcement_count"),
+        "reinforcement_count": record.whole("reinforcementCount", "reinforcement_count"),
         "last_verified_at": record.instant("lastVerifiedAt", "last_verified_at"),
         "event_time": record.instant("createdAt", "created_at", "event_time", "eventTime") or common["valid_from"],
         "version": record.version,
@@ -182,10 +182,3 @@ def _confidence(record: Record) -> float | None:
     if isinstance(value, str) and value.lower() in _CONFIDENCE:
         return _CONFIDENCE[value.lower()]
     raise InputError.expected(_EXPECTED_CONFIDENCE, shown(value), f"{record.at}.confidence")
-
-
-def _whole(record: Record, *names: str) -> int | None:
-    value = record.number(*names)
-    if value is not None and value != int(value):
-        raise InputError.expected("a whole number", value, f"{record.at}.{names[0]}")
-    return None if value is None else int(value)

@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...nodes.errors import InputError
+from ..parsing.values import TIME
 from ..redaction.masking import redact_text
 from .jsonl import Record, files_of, note_unread, read_lines
 from .record_rows import common_fields, rows_of_text, tables
@@ -61,7 +62,7 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
     given = record.identifier("id", "eventId", "event_id")
     happened = record.instant(*_INSTANTS)
     if happened is None:
-        raise InputError.expected("an ISO 8601 instant with a time zone", None, f"{record.at}.createdAt")
+        raise InputError.expected(TIME, None, f"{record.at}.createdAt")
     role, speaker = record.text("role"), record.text("speaker", "name", "author")
     stated = record.text("kind", "type")
     kind = stated or role or "event"

@@ -25,8 +25,8 @@ import pyarrow as pa
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import ZONES
 from ..parsing.quoting import shown_key
+from ..parsing.values import instant
 from ..parsing.yaml_files import parse
-from .column_types import instant
 from .jsonl import files_of
 from .logs import TIME_COLUMNS
 from .record_rows import tables

@@ -1,0 +1,124 @@
+"""Numbers, flags, times and objects as people and programs write them: one check of each, for settings, YAML, requests and JSON lines.
+
+Gives: `whole`, `number`, `flag`, `instant` and `mapping`. Each takes a value and its place, and gives what the value means. A message
+shows the value where `quoting` lets it.
+
+Note: to Python, `True` is a number, and NaN lies within no bounds. Neither is a number here.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ...nodes.errors import InputError
+from .quoting import shown
+
+__all__ = ["INT32_MAX", "TIME", "YEARS", "flag", "instant", "mapping", "number", "whole"]
+
+INT32_MAX = 2**31 - 1
+TIME = "a time with an offset, such as 2025-06-01T12:00:00Z"
+"""What is expected of an instant."""
+YEARS = "a time from year 1 to 9999 in UTC"
+"""What is expected of an instant with an offset."""
+
+
+def whole(value: Any, at: str, least: int = 0, most: float = INT32_MAX, what: str = "a whole number") -> int:
+    """A whole number within bounds; `2.0` is one, which is how some programs write 2.
+
+    Raises:
+        InputError: it is none, or lies outside.
+    """
+    found = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
+        raise InputError.expected(f"{what}{_bounds(least, most)}", _got(value, at), at)
+    return found
+
+
+def number(
+    value: Any,
+    at: str,
+    least: float = -math.inf,
+    most: float = math.inf,
+    what: str = "a number",
+    *,
+    infinite: bool = False,
+) -> float:
+    """A number within bounds, a finite one unless it may be infinite.
+
+    Raises:
+        InputError: it is none, or lies outside.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise InputError.expected(f"{what}{_bounds(least, most)}", _got(value, at), at)
+    if abs(value) > sys.float_info.max and not (infinite and isinstance(value, float)):
+        raise InputError.expected("a finite number", _got(value, at), at)
+    return float(value)
+
+
+def flag(value: Any, at: str) -> bool:
+    """True or false.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if not isinstance(value, bool):
+        raise InputError.expected("true or false", shown(value, at), at)
+    return value
+
+
+def instant(value: Any, at: str, *, dates: bool = False, milliseconds: bool = False) -> datetime:
+    """An instant in UTC, of a time or ISO 8601 text with an offset: what says none is ambiguous.
+
+    Args:
+        dates: a date is one as well, midnight in UTC.
+        milliseconds: a number is one as well, milliseconds since 1970 (C19).
+
+    Raises:
+        InputError: it is none of these, or no table of times holds it.
+    """
+    try:
+        if milliseconds and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return datetime.fromtimestamp(value / 1000, UTC)
+        moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError.expected(TIME, shown(value, at), at) from error
+    if not isinstance(moment, datetime):
+        raise InputError.expected(TIME, shown(value, at), at)
+    if moment.utcoffset() is None:
+        if dates and isinstance(value, str) and len(value.strip()) == 10:
+            return moment.replace(tzinfo=UTC)
+        raise InputError.expected(TIME, shown(value, at), at, hint="add Z for UTC, or an offset such as +02:00")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise InputError.expected(YEARS, shown(value, at), at) from error
+
+
+def mapping(value: Any, at: str) -> Mapping[str, Any]:
+    """An object.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if not isinstance(value, Mapping):
+        raise InputError.of_kind("an object", value, at)
+    return value
+
+
+def _got(value: Any, at: str) -> Any:
+    """Where a number is expected, a number is no secret, whatever its name: `max_tokens`."""
+    return value if isinstance(value, (int, float)) else shown(value, at)
+
+
+def _bounds(least: float, most: float) -> str:
+    if most == math.inf:
+        return "" if least == -math.inf else f" from {_figure(least)}"
+    return f" from {_figure(least)} to {_figure(most)}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
