@@ -64,8 +64,7 @@ class SegmentPostings:
         position = self.hashes.searchsorted(hashes)
         found = np.full(len(hashes), -1, dtype=np.int64)
         open_ = (position < len(self.hashes)).nonzero()[0]
-        while len(open_):
-            open_ = open_[self.hashes[position[open_]] == hashes[open_]]
+        while len(open_ := open_[self.hashes[position[open_]] == hashes[open_]]):
             stored = self.keys.take(pa.array(position[open_]))
             same = np.asarray(pc.equal(stored, keys.take(pa.array(open_)).cast(stored.type)))
             found[open_[same]] = position[open_[same]]

@@ -155,15 +155,16 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
 
 def _beside(scope: ScopeGroup, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
     """Rows of the same document or conversation, and children; looked for only where a contract wants them."""
-    if pc.any(_contracts_of(scope)["chunk_expansion"]).as_py():
+    if _any_contract(scope, "chunk_expansion"):
         yield _neighbours(scope, sub, local, placements)
         for seed, turn in links_of_turns(scope, sub, rows, placements, TURNS):
             yield seed, turn, "neighbour"
         yield from _children(scope, rows)
 
 
-def _contracts_of(scope: ScopeGroup) -> pa.Table:
-    return scope.tables.contracts.take(pa.array(np.unique(scope.request)))
+def _any_contract(scope: ScopeGroup, switch: str) -> bool:
+    """Whether a contract of the scope switches something on."""
+    return bool(np.asarray(scope.tables.contracts[switch])[scope.request].any())
 
 
 def _children(scope: ScopeGroup, rows: Int) -> Iterator[Reached]:
@@ -186,12 +187,11 @@ def _children(scope: ScopeGroup, rows: Int) -> Iterator[Reached]:
 
 def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
     """Rows that the seeds cite, and structured records that they name; read only where a contract wants them."""
-    of_scope = _contracts_of(scope)
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
-    if pc.any(of_scope["citation_chaining"]).as_py():
+    if _any_contract(scope, "citation_chaining"):
         for seed, local in _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings):
             yield seed, local, "citation"
-    if pc.any(of_scope["exact_lookups"]).as_py():
+    if _any_contract(scope, "exact_lookups"):
         records = np.asarray(pc.equal(scope.column("origin_class"), "structured-sot"))
         for seed, local in _looked_up(scope, named_records(stored["path"], stored["text"]), postings):
             yield seed[records[local]], local[records[local]], "record"
