@@ -94,6 +94,14 @@ PLAINLY_ASKED = (
     "Remove the debug prints once you've finished.", "When you're done, commit.", "When you have finished, please bump the version.",
     "Once the bug is fixed, please run the whole suite.", "If the tests fail, stop.", "If anything breaks, revert.", "Fix it, and then lint everything.",
     "Rename the flag and then run pytest.",
+    "Change the code but not the tests.", "You can change the code but not the tests.", "You can change anything but the tests.", "You can change anything but not in src/api.",
+    "Change anything other than tests.", "Change anything you want apart from the tests.", "Feel free to edit anything besides tests.", "Everything but the tests.",
+    "Everything apart from the tests.", "Anything other than the tests.", "All but the tests.", "Apart from the tests you can change anything.",
+    "Other than src/gen, feel free to edit.", "But not the tests.", "The API stays the way it is.", "The tests stay as they are.", "The schema stays as it is.",
+    "The config stays as is.", "Let the tests be.", "Let main alone.", "Keep the diff small.", "Keep changes small.", "Keep it simple.", "Limit yourself to the parser.",
+    "Not on main.", "Not in prod.", "Just not on the release branch.", "Not without tests.", "Not before Friday.", "Not a single push.", "The API is locked.",
+    "The API is set in stone.", "The format is set in stone.", "Refactor the parser but not the lexer.", "Everything but the tests is fair game.", "除了测试都可以改", "除测试外都可以改",
+    "And could you run the tests at the end, please?", "测试以外的都可以改", "除了 src/gen\uff0c其他都可以随便改", "Update all files but the lock file.", "Rest stays the way it is.",
 )  # fmt: skip
 DESCRIBED = (
     "Run the tests.", "Run mypy.", "Run it again please.", "The run fails at the end.", "Run fails when done.", "When done, run fails.", "After that, update fails.", "Once it works, I am happy.",
@@ -122,6 +130,15 @@ DESCRIBED = (
     "Give me the name of the file.", "Once upon a time, it worked.",
     "Close the dialog when it is done.", "When it is done, close the dialog.", "Remove the spinner when everything is ready.", "Open the menu when ready.",
     "Remove the item when you click it.", "Open the menu when the user is in the list.",
+    "It works locally but not in CI.", "It fails on main but not on develop.", "Format output looks right but not the colour.", "Update works but not on Windows.",
+    "I know it but not well.", "I fixed the parser but not the lexer.", "We tried it but not on Windows.", "Everything but the tests works.", "All but two.",
+    "Everything apart from the docs looks good.", "Anything other than 200 is an error.", "Nothing other than a warning is shown.", "It stays the same when I click.",
+    "The page stays as it is when I click.", "It stayed the way it was.", "I keep the fan low.", "Keep in mind that the sample is small.", "It keeps the cache small.",
+    "Not in the logs.", "Not on my machine.", "Not at all.", "Not for me.", "Not in the mood.", "Not sure.", "Not here.", "Not yet.", "But not for long.",
+    "The file is locked by another process.", "The door is locked.", "The API is fixed now.", "Let it be known.", "除了这个都通过了", "除了测试都能运行", "除了这里其他都正常",
+    "There is nothing other than noise.", "Other than that it works.", "Apart from that, it looks good.", "Besides that, you are right.", "Why does it work locally but not in CI?",
+    "Did you change everything but the tests?", "The list holds everything but the last row.", "It returns all but the first.", "The button can change colour but not size?",
+    "Is the API locked?", "The loop runs over everything but the header.",
 )  # fmt: skip
 """Descriptions, questions, what was, and what is asked for now alone."""
 FORBIDDEN_OF_IT = (

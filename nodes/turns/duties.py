@@ -142,7 +142,7 @@ def is_duty(text: str) -> bool:
 
 
 def _asks(plain: str) -> bool:
-    return bool(ASKED.search(POLITE.sub(r". \g<asked>.", AGREED.sub(".", plain))))
+    return bool(ASKED.search(AGREED.sub(".", POLITE.sub(r". \g<asked>.", plain))))
 
 
 def _plain(text: str) -> str:

@@ -143,6 +143,11 @@ _CHECKING = (
 )
 """A request for a check."""
 _STOP = r"(?:stop|halt|abort|pause|quit|bail(?:\s+out)?|back\s+out|revert|roll\s*back|undo)"
+_WORK = r"(?:change|edit|touch|modify|fix|update|refactor|rewrite|rename|reformat|format|move|delete|remove|use|commit|push|deploy|merge|work\s+on|clean\s+up|add|install|run|test|do)"
+_MAY = r"\b(?:can|may|should|free\s+to|allowed\s+to|want\s+you\s+to)\s+"
+_BUT = r"(?:but(?!\s+not\b)|(?:apart|aside)\s+from|other\s+than|besides|save\s+for)"
+_FINITE = r"\b(?:works?|worked|pass\w*|fail\w*|crash\w*|is|are|was|were|looks?|seems?|has|have|had|do|does|did|runs?|ran|compiles?|builds?|can|may|gets?|got|one|two|three|now|long|much|many)\b"
+"""Verbs and numbers of reports."""
 _ASKED = (
     rf"{_START}{_REQUEST}{_REST}{{0,80}}?\s{_LATER}",
     rf"{_START}{_GIVEN}{_REST}{{0,80}}?\s{_YOUR_END}",
@@ -158,6 +163,17 @@ _ASKED = (
     rf"{_START}(?:work|change|edit|touch|modify|use|fix|test|run|look|read|commit|build|import|rely){_REST}{{1,60}}?\salone{_ENDS}",
     rf"(?:^|[.,;:(!\n\u2013\u2014]|\s-|\band|\bbut)\s?nothing\s+(?:(?:more|further|extra|additional){_ENDS}|beyond\b|besides\b)",
     rf"\bnothing\s+(?:(?:gets?|is|goes|ever|new)\s+){{0,2}}(?:merg|commit|push|deploy|releas|publish|ship|land|delet|remov|install|live|out|in)\w*\b{_REST}{{0,40}}?\b(?:without|unless|until|before)\b",
+    rf"(?:{_START}|{_MAY}){_WORK}\b{_STATES}{_REST}{{1,80}}?\s(?:but\s+not|(?:everything|anything|all|whatever|any\s+\w+|files?)\s+(?:\w+\s+){{0,3}}?{_BUT})\s+(?!(?:sure|yet|that|really|only)\b)\w",
+    rf"(?:{_START}|{_MAY}){_WORK}\s+(?:everything|anything|all|any\s+\w+|whatever)\s+(?:\w+\s+){{0,3}}?{_BUT}\s",
+    rf"(?:{_BEGINS}|\bonly\s+|\bjust\s+)(?:everything|anything|all|all\s+files|any\s+file)\s+{_BUT}\s(?:(?!{_FINITE})[^.!?,;\n]){{1,60}}(?:[.!;]|$|\s(?:(?:may|can)\s+(?:be\s+)?{_WORK}|(?:is|are)\s+(?:fair\s+game|allowed|free)\b))",
+    rf"\b{_BUT}\s{_REST}{{1,60}}?,?\s(?:you\s+(?:can|may)|feel\s+free)\b",
+    rf"{_BEGINS}but\s+not\s+(?!(?:sure|yet|that|really|only|always|if|when|because)\b)(?:(?!{_FINITE})[^.!?,;\n]){{1,60}}[.!;]?$",
+    r"\b(?:stays?|remains?|leave\s+\w+|let\s+\w+\s+stay)\s+(?:(?:exactly|just)\s+)?(?:as|the\s+way)\s+(?:it|they|that)(?:'s|\s+(?:is|are))\b(?!\s+(?:when|after|until|even|although))",
+    r"\b(?:stays?|remains?|keep\b[^.,\n]{1,40})\s+as[\s-]is\b|\blet\s+(?:the\s+|our\s+|my\s+)?[\w./-]+\s+(?:be\b|alone\b)(?=\s*(?:[.,;!)\n]|$))",
+    rf"{_START}not\s+(?:(?:directly\s+)?(?:on|in|to|into|onto|from)\s+(?:the\s+|our\s+|your\s+)?(?:main|master|trunk|prod\w*|live|release\w*|staging|develop|default|shared|public|protected)\b"
+    r"(?!\s+(?:\w+\s+)?(?:reason|problem|issue|cause))|(?:without|before|until)\s|(?:a\s+single|one)\s+(?:push|commit|merge|deploy\w*|release|edit|change|file|test|new)\b)",
+    rf"{_START}keep\s+(?!in\s|getting\b|seeing\b|having\b)(?:[\w'./-]+\s+){{1,5}}?(?:small|short|simple|focused|tiny|tight|lean|local|low|clean|pinned)\b|\blimit\s+your(?:self|\s+\w+)\s+to\b",
+    r"\b(?:api|schema|interfaces?|contracts?|signatures?|main|master|protocol)\s+(?:is|are)\s+(?:locked|final|settled)\b|\bset\s+in\s+stone\b",
     r"\b(?:no-?go(?:e?s)?|no-nos?|taboo|verboten|off\s+the\s+table|out\s+of\s+the\s+question|not\s+an\s+option|deal-?breakers?)\b",
     rf"\b(?:i(?:'ll|\s+will|(?:'m|\s+am)\s+going\s+to)|let\s+(?:me|us))\s+(?:\w+\s+)?(?:do|handle|make|perform|take\s+care\s+of|see\s+to)\s{_REST}{{0,30}}?\b{_STEP}\b",
     r"\bi(?:'ll|\s+will)\s+(?:commit|push|merge|release|deploy|publish|tag|rebase)\b(?!\s+to\s+(?:that|this)\b)",
@@ -165,6 +181,7 @@ _ASKED = (
     rf"\b(?:{_STEP}|changes?|edits?|dependenc(?:y|ies))\s{_REST}{{0,40}}?\b(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past|by)\s+(?:the\s+|our\s+)?"
     r"(?:(?-i:[A-Z])\w+|@\w+|(?:[\w-]+\s+)?(?:team|leads?|review\w*|owners?|maintainers?|security|legal|qa|ci|boss|manager|dbas?|board|pull\s+requests?|prs?))\b",
     rf"\bdon\s+t\s|\bkeep\s+(?:your|all)\s+\w+\s+(?:out|away|off)\b|{_START}keep\s{_REST}{{1,40}}?\bsupport",
+    "除(?:了|去|[开開])?[^\u3002\uff01\uff1f\n]{1,20}?(?:都|其[他它余餘]|其他的?|以外|之外|外)[^\u3002\uff01\uff1f\n]{0,8}?(?:可以?|能|[随隨]便|[随隨]意)(?:[改动動碰[删刪编編]|修改|[编編][辑輯]|更[改新]|[变變]更)|以外的?都(?:可以?|能)(?:[改动動碰删刪]|修改)",
     r"(?:(?:(?:提交|推送|合[并併]|部署|[发發]布|上[线線]|修改|[删刪]除|修[复復]|重[构構]|[开開][发發])完?|完成|[结結]束|[做改写寫修弄干幹搞][完好])了?[之以]?[前后後]|做完|改完|[写寫]完|最[后後])[\uff0c,]?(?:都|再|要|先|需要?|[请請]){0,2}"
     r"(?:跑|[运運]行|[执執]行|[检檢]查|[测測][试試]|[验驗]|格式化|通知|告[诉訴])(?![过過了还還仍就也没沒不都]|失[败敗]|出[错錯]|[报報][错錯])",
     r"(?:如果|若|要是|一旦|万一|萬一|[错錯败敗题題])[^\u3002\uff01\uff1f\n]{0,20}?(?:就|则|則|[请請]|立即|[马馬]上|[\uff0c,])(?:先|立即|[马馬]上|[请請])?(?:停(?![了电電机機])|中止|回[滚滾]|撤[销銷]|[还還]原)(?![^\u3002\uff0c,\n]{0,3}了)",
