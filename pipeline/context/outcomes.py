@@ -97,7 +97,7 @@ def checked(
     telling = [each for each in sentences if told_outcome(each) is not None]
     if len(sentences) < 2 or not telling:
         return told
-    fields = payload if says(payload) == "passed" else Record(payload.at, 0, 0, 0, "", {})
+    fields = payload if says(payload) == "passed" else Record(payload.at, {})
     found = [_checked(kind, fields, None, each, folder, root, None, timed_out=False) for each in telling]
     return _joined(told, found, [False] * len(found), silent=False)
 

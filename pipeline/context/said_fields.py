@@ -52,7 +52,7 @@ class Listed:
             parts = {field: [*filter(_is_part, _objects(one, field))] for field in _LISTS & one.fields.keys()}
             listed = [each for field in one.fields for each in parts.get(field, ())]
             kept = {field: _without(value, parts.get(field, ())) for field, value in one.fields.items()}
-            found.append(cls(Record(one.at, 0, 0, 0, "", kept), bool(listed)))
+            found.append(cls(Record(one.at, kept), bool(listed)))
             waiting += listed
         return found
 
@@ -121,9 +121,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
 
 def _object(at: str, fields: Mapping[str, Any]) -> Record:
     """An object within a verification; of its words those that are text."""
-    return Record(
-        at, 0, 0, 0, "", {name: each for name, each in fields.items() if name not in _WORDS or isinstance(each, str)}
-    )
+    return Record(at, {name: each for name, each in fields.items() if name not in _WORDS or isinstance(each, str)})
 
 
 def _without(value: Any, parts: Sequence[Record]) -> Any:
