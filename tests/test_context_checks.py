@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from context_session import Session, projected
 from scoped_retrieval.pipeline.context.check_lines import checks_of
+from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.outcomes import told_outcome
 from scoped_retrieval.pipeline.context.summaries import summary_of
 
@@ -366,13 +367,17 @@ def test_fields_of_a_verification_that_name_all_that_there_is_narrow_nothing(say
     assert projected(session).state["failure"] is None
 
 
-def verified(*failing: str, **says: Any) -> dict[str, Any]:
-    """The state behind a verification, where some commands have failed before."""
-    session = Session()
+def verified(*failing: str, **says: Any) -> tuple[list[str], str]:
+    """Which checks still fail behind a verification, where some commands have failed before, by its rows; and how it came out."""
+    session = Session(None)
     for command in failing:
         session.failing(f"{command} is broken", command=command)
     session.add("verification.finished", turn=2, **says)
-    return projected(session).state
+    stand = list[str]()
+    for row in read_events(session.events).events.to_pylist():
+        stand = [each for each in stand if not {*each.split("\n")} & {*(row["check_clears"] or ())}]
+        stand += row["check_fails"] or ()
+    return sorted({each.split("\n")[0].rstrip(":") for each in stand}), row["check_outcome"]
 
 
 PARTS_THAT_FAIL = (
@@ -384,10 +389,8 @@ PARTS_THAT_FAIL = (
 
 @pytest.mark.parametrize("says", PARTS_THAT_FAIL, ids=str)
 def test_a_part_that_failed_fails_whatever_a_verification_says_of_itself(says: dict[str, Any]):
-    state = verified("mypy", status="passed", **says)
-    assert "mypy" in state["failing"] and "pytest" in state["failing"], "it ends nothing else"
-    assert state["verification"].endswith(": failed")
-    assert verified("pytest", status="passed", **says)["failing"] == ["pytest"]
+    assert verified("mypy", status="passed", **says) == (["mypy", "pytest"], "failed"), "it ends nothing else"
+    assert verified("pytest", status="passed", **says) == (["pytest"], "failed")
 
 
 def test_a_verification_that_lists_parts_ends_what_they_repeat_and_nothing_else():
@@ -395,21 +398,28 @@ def test_a_verification_that_lists_parts_ends_what_they_repeat_and_nothing_else(
         "checks": [{"name": "pytest", "status": "passed"}, {"name": "ruff check", "status": "passed"}]
     }
     for status in ({"status": "passed"}, {}):
-        assert verified("pytest", "ruff check .", "mypy", **says, **status)["failing"] == ["mypy"]
-    says["checks"][1]["status"] = "failed"
-    assert verified("pytest", "ruff check .", status="passed", **says)["failing"] == ["ruff check"]
+        assert verified("pytest", "ruff check .", "mypy", **says, **status) == (["mypy"], "passed")
     says["checks"][1]["status"] = "skipped"
-    assert verified("pytest", "ruff check .", "mypy", status="passed", **says)["failing"] == ["mypy", "ruff check"]
+    assert verified("pytest", "ruff check .", "mypy", status="passed", **says) == (["mypy", "ruff check"], "unknown")
+    says["checks"][1]["status"] = "failed"
+    assert verified("pytest", "ruff check .", status="passed", **says) == (["ruff check"], "failed")
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest")
+    session.add("verification.finished", turn=2, status="passed", **says)
+    state = projected(session).state
+    assert (state["failing"], state["verification"]) == (["ruff check"], "pytest ruff check: failed")
+
+
+def test_a_part_that_failed_leaves_the_whole_unpassed():
     tests = {
         "command": "pytest",
         "tests": [{"name": "test_a", "status": "passed"}, {"name": "test_b", "status": "failed"}],
     }
-    state = verified("pytest", "pytest -k test_a", passed=True, **tests)
-    assert len(state["failing"]) == 3, "a test of it fails, and so it has not passed"
+    assert verified("pytest", passed=True, **tests) == (["pytest", "pytest:test_b"], "failed")
     contrary = {"status": "failed", "checks": [{"name": "pytest", "status": "passed"}]}
-    assert "pytest" in verified("pytest", **contrary)["failing"], "which of both is wrong, no one says"
+    assert "pytest" in verified("pytest", **contrary)[0], "which of both is wrong, no one says"
     files = [{"path": "tests/a.py", "status": "modified"}]
-    assert verified("pytest tests/a.py", command="pytest", passed=True, files=files)["failing"] == []
+    assert verified("pytest tests/a.py", command="pytest", passed=True, files=files) == ([], "passed")
 
 
 FEWER = (
@@ -424,26 +434,21 @@ FAILING = (
 
 @pytest.mark.parametrize("says", (*FEWER, *FAILING), ids=str)
 def test_words_and_counts_that_deny_a_pass_count_before_a_field_that_says_it(says: dict[str, Any]):
-    state = verified("pytest", **{"status": "passed", **says})
-    assert "pytest" in state["failing"]
-    assert state["verification"].endswith("failed" if says in FAILING else "outcome unknown")
+    stand, outcome = verified("pytest", **{"status": "passed", **says})
+    assert "pytest" in stand and outcome == ("failed" if says in FAILING else "unknown")
 
 
 @pytest.mark.parametrize("words", ["Fixed the error; all tests pass.", "3 passed, 0 failed", "12 tests, no failures", "I fixed the test that failed.", "Error handling is covered.", "3 of 3 tests passed"])  # fmt: skip
 def test_words_that_deny_nothing_leave_a_pass(words: str):
-    assert verified(status="passed", summary=words)["verification"].endswith(": passed")
+    assert verified(status="passed", summary=words) == ([], "passed")
 
 
 @pytest.mark.parametrize("status", [{}, {"status": "passed"}])
 def test_parts_named_in_two_lines_or_sentences_pass_alone(status: dict[str, str]):
     for words in ("lint passed\ntypes passed", "lint passed. Types passed.", "lint passed\nDone."):
-        session = Session()
-        session.add("verification.finished", turn=1, text="lint failed")
-        session.failing("a.py:3 boom", command="pytest")
-        session.add("verification.finished", turn=2, text=words, **status)
-        assert projected(session).state["failing"] == ["pytest"], words
-    assert verified("pytest", text="lint passed\nAll 12 tests pass.", **status)["failing"] == []
-    assert verified("pytest", text="Ran 3 tests in 0.1s\nOK", **status)["failing"] == []
+        assert verified("pytest", text=words, **status) == (["pytest"], "passed"), words
+    assert verified("pytest", text="lint passed\nAll 12 tests pass.", **status) == ([], "passed")
+    assert verified("pytest", text="Ran 3 tests in 0.1s\nOK", **status) == ([], "passed")
 
 
 def test_a_verification_of_a_file_by_a_known_program_ends_the_failure_of_that_file():
