@@ -44,7 +44,7 @@ from .stages import (
     rerank,
     semantic_search,
 )
-from .stored_records import PROJECT, StoredChunk, StoredDocument, StoredRecords, tuples
+from .stored_records import PROJECT, StoredChunk, StoredDocument, StoredRecords
 
 __all__ = [
     "CorpusStore",
@@ -115,7 +115,7 @@ def ingest(value: Mapping[str, Any], store: CorpusStore, file: str = "corpus") -
 
 
 def _added(store: CorpusStore, model: type[Document], record: Mapping[str, Any], at: str, errors: list[str]) -> int:
-    found, wrong = checked(model, tuples(record), at)
+    found, wrong = checked(model, record, at)
     errors += wrong
     try:
         if isinstance(found, StoredDocument):

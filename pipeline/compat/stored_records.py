@@ -31,8 +31,7 @@ from ..parsing.model_errors import Document, checked
 from ..redaction.masking import redact_text
 from ..sources.importing import normalise
 
-__all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table",
-           "tuples"]  # fmt: skip
+__all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table"]  # fmt: skip
 
 PROJECT, PRINCIPAL = "shared", "retrieval"
 """The one project of a store, and who asks in it."""
@@ -230,15 +229,10 @@ def _without_secret(key: str | None, at: str) -> None:
 
 
 def _read(model: type[Any], value: Mapping[str, Any], at: str) -> Any:
-    found, errors = checked(model, tuples(value), at)
+    found, errors = checked(model, value, at)
     if found is None:
         raise InputError(errors[0])
     return found
-
-
-def tuples(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record with its lists as tuples, as the models of records take them."""
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
 
 
 class _GivenVectors:

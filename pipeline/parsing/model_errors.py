@@ -41,7 +41,7 @@ D = TypeVar("D", bound=BaseModel)
 def checked(model: type[D], value: Any, file: str) -> tuple[D | None, list[str]]:
     """The document, or None and one line per thing that is wrong with it, in the order of its keys."""
     try:
-        return model.model_validate(value), []
+        return model.model_validate(_tuples(value) if issubclass(model, Document) else value), []
     except ValidationError as error:
         return None, [_line(model, dict(one), file) for one in error.errors(include_url=False)]
 
@@ -50,6 +50,13 @@ def place_of(file: str, keys: tuple[int | str, ...]) -> str:
     """`file: retrieval_policy.weights`, list positions in brackets."""
     path = "".join(f"[{key}]" if isinstance(key, int) else f".{shown_key(key)}" for key in keys)
     return f"{file}: {path.lstrip('.')}" if path else file
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, which is what a document that does not change holds."""
+    if isinstance(value, Mapping):
+        return {key: _tuples(one) for key, one in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def _line(model: type[BaseModel], error: Mapping[str, Any], file: str) -> str:

@@ -176,7 +176,7 @@ class OverlayFile:
 
 def validate_overlay(value: Any, file: str = "overlay") -> dict[str, Any]:
     """`{valid, errors}` (S4.5): every error names file, key, what was expected and what came."""
-    _, errors = checked(RoleOverlay, _plain(value), file)
+    _, errors = checked(RoleOverlay, value, file)
     return {"valid": not errors, "errors": errors}
 
 
@@ -188,7 +188,7 @@ def overlay_of(value: Mapping[str, Any] | RoleOverlay, file: str = "overlay") ->
     """
     if isinstance(value, RoleOverlay):
         value = value.model_dump(mode="json")
-    found, errors = checked(RoleOverlay, _plain(value), file)
+    found, errors = checked(RoleOverlay, value, file)
     if found is None:
         more = f"and {len(errors) - 1} more; `overlay validate` lists them" if len(errors) > 1 else ""
         raise PolicyError(errors[0], hint=more)
@@ -209,10 +209,3 @@ def read_overlay(path: Path | Any, file: str | None = None) -> OverlayFile:
     except InputError as error:
         raise PolicyError(error.message, hint=error.hint) from error
     return OverlayFile(found.overlay, hashlib.sha256(data).hexdigest())
-
-
-def _plain(value: Any) -> Any:
-    """Lists as tuples, which is what the types above hold."""
-    if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    return tuple(_plain(one) for one in value) if isinstance(value, (list, tuple)) else value
