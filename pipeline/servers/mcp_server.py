@@ -232,7 +232,7 @@ def _declared(name: str, tool: Tool) -> types.Tool:
         title=tool.title,
         description=tool.doc,
         input_schema=tool.input_schema,
-        output_schema=tool.gives.model_json_schema(mode="serialization"),
+        output_schema=tool.output_schema,
         annotations=types.ToolAnnotations(
             read_only_hint=not tool.adds, destructive_hint=False, idempotent_hint=tool.adds, open_world_hint=False
         ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -91,6 +91,11 @@ class Tool:
             "required": list(self.required),
             "additionalProperties": False,
         }
+
+    @cached_property
+    def output_schema(self) -> dict[str, Any]:
+        """Made once: for all tools it takes longer than everything else that a list of them needs."""
+        return self.gives.model_json_schema(mode="serialization")
 
 
 def arguments_of(tool: Tool, given: Mapping[str, Any] | None, scope: Mapping[str, str]) -> dict[str, Any]:
