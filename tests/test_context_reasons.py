@@ -309,6 +309,18 @@ def test_layer_6_it_was_kept_and_the_model_ignored_it():
     assert found["layer"] == "model_did_not_use" and found["sources"][0]["action"] == "include"
 
 
+def test_no_one_is_accused_of_leaving_a_file_alone_that_the_user_forbids():
+    session = Session()
+    session.add("user.goal", turn=1, text="Fix the tests.")
+    session.add("user.message", turn=1, text="Never touch src/api/client.ts.")
+    session.add("user.message", turn=1, text="The fault is in src/parser.ts.")
+    seen = projected(session)
+    session.add("model.request", turn=1)
+    session.add("model.message", turn=1, text="I change lexer.ts")
+    found = {file: why(seen, file, events=rows(session))["layer"] for file in ("src/api/client.ts", "src/parser.ts")}
+    assert found == {"src/api/client.ts": None, "src/parser.ts": "model_did_not_use"}
+
+
 USES = (
     ("model.message", {"text": "By [code 2] the node is serialized."}),
     ("model.message", {"text": "By abc0/code-2 the node is serialized."}),

@@ -53,6 +53,8 @@ _WORDED = (
 )
 _OF_OTHERS = ("retrieval_result", "history_summary")
 """Kinds that no standing lets out of their fences."""
+_BINDING = ("system_rules", "repository_instructions", "active_constraint", "rule_conflict")
+"""Kinds that say what to do: the model follows them, and seldom says so."""
 _EVENTS = ("recent_tail", "latest_observation", "user_message", "file_content", "older_history")
 _SNAPSHOT_LAYER = {
     "rank": "ordering_not_ranked",
@@ -190,6 +192,8 @@ def _of_rows(
     answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
     if row["source_id"] not in shown:
         answer["answer"] += f"; these words are not in what is shown of it: open {row['reference']}"
+    if any(each["source_kind"] in _BINDING for each in rows):
+        return answer  # who obeys a rule about a file may never name it
     of_row = Traces(names_of(row), row["path"], _told(seen, row["source_id"], log))
     traces = of_row if file is None else Traces(names_of_file(file), file)
     lost = afterwards(seen.turn["as_of_seq"], log.events, traces)
