@@ -44,6 +44,8 @@ _LOGGED = re.compile(
 """How lines of logs, traces and diffs begin."""
 _SPELLED = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'", "`": "", "\u00a0": " ", "\u202f": " ", "\u200b": None, "\u00ad": None, "\u2060": None, "\ufeff": None, "\u2011": "-"})  # fmt: skip
 _EMPHASIS = re.compile(r"(?<![\w*])[*_]{1,3}(?=\w)|(?<=\w)[*_]{1,3}(?![\w*])")
+_MARKS = re.compile(r"([!-/:-@\[-`{-~]{3})[!-/:-@\[-`{-~]{2,}([!-/:-@\[-`{-~]{3})")
+"""Long runs of marks: rules, frames of tables, what is emphasised too much."""
 _BREAK = re.compile(
     r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)|(?<=[\u3002\uff01\uff1f])(?=[^\s\u3002\uff01\uff1f\u201d\u2019\u300d\u300f\uff09)\]\"'])"
 )
@@ -146,10 +148,11 @@ def _asks(plain: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The lines of a text that say something, without the marks of emphasis in front of and behind their words, with single spaces and one
-    spelling of apostrophes. So no pattern passes a long run of blanks again from each of them.
+    """The lines of a text that say something, without the marks of emphasis in front of and behind their words, with single spaces, runs of a
+    few marks and one spelling of apostrophes. So no pattern passes a long run of blanks or marks again from each of them.
     """
-    lines = (" ".join(line.split()) for line in _EMPHASIS.sub("", text.translate(_SPELLED)).splitlines())
+    plain = _MARKS.sub(r"\1\2", _EMPHASIS.sub("", text.translate(_SPELLED)))
+    lines = (" ".join(line.split()) for line in plain.splitlines())
     return "\n".join(filter(None, lines))
 
 
