@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.parsing import values
+from scoped_retrieval.pipeline.parsing import values, yaml_files
 from scoped_retrieval.pipeline.parsing.values import TIME, YEARS
 from scoped_retrieval.pipeline.sources.jsonl import Record
 
@@ -60,3 +60,8 @@ def test_a_part_of_a_line_of_a_file_is_no_line():
         record.whole("line", "lineStart")
     with pytest.raises(InputError, match=r"Expected a list, got an object - at f:1.matches"):
         record.objects("matches")
+
+
+def test_a_value_of_a_yaml_file_that_is_one_costs_no_look_at_its_keys(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(yaml_files, "shown_key", lambda key: pytest.fail(f"looked at {key}"))
+    assert yaml_files.Item(3, "f", "budget.max_items").count() == 3

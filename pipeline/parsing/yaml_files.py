@@ -10,6 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -242,7 +243,9 @@ class Item:
         return self._as(values.instant)
 
     def _as(self, read: Callable[..., T], *given: Any) -> T:
-        """What one of the checks of `values` makes of it."""
+        """What one of the checks of `values` makes of it. Its place is named in an error alone: each key in it is searched for secrets."""
+        with suppress(InputError):
+            return read(self.value, "", *given)
         try:
             return read(self.value, self.at, *given)
         except InputError as error:
