@@ -102,6 +102,7 @@ PLAINLY_ASKED = (
     "Not on main.", "Not in prod.", "Just not on the release branch.", "Not without tests.", "Not before Friday.", "Not a single push.", "The API is locked.",
     "The API is set in stone.", "The format is set in stone.", "Refactor the parser but not the lexer.", "Everything but the tests is fair game.", "除了测试都可以改", "除测试外都可以改",
     "And could you run the tests at the end, please?", "测试以外的都可以改", "除了 src/gen\uff0c其他都可以随便改", "Update all files but the lock file.", "Rest stays the way it is.",
+    "If something goes wrong, stop.", "When you're done, bump the version.", "Not on main please.", "We don't put secrets in the repo.", "If you need root, stop.",
 )  # fmt: skip
 DESCRIBED = (
     "Run the tests.", "Run mypy.", "Run it again please.", "The run fails at the end.", "Run fails when done.", "When done, run fails.", "After that, update fails.", "Once it works, I am happy.",
@@ -139,6 +140,11 @@ DESCRIBED = (
     "There is nothing other than noise.", "Other than that it works.", "Apart from that, it looks good.", "Besides that, you are right.", "Why does it work locally but not in CI?",
     "Did you change everything but the tests?", "The list holds everything but the last row.", "It returns all but the first.", "The button can change colour but not size?",
     "Is the API locked?", "The loop runs over everything but the header.",
+    "We don't run it on Windows.", "We don't call parse anywhere.", "I don't work on Mondays.", "I don't take it personally.", "We don't write to that file.",
+    "We don't log anything there.", "I don't support that team any more.", "This can't be shared state.", "It can't be broken.", "That can't be lost data.",
+    "Bump the counter when it passes zero.", "If the list is empty, stop.", "If the input is wrong, abort and print an error.", "When the timer fires, stop immediately.",
+    "Not without reason.", "Not before it crashed.", "Not in main.py.", "Not on main, on develop it works.", "But not in Firefox.", "The error says it is not allowed.",
+    "You should look at the log.", "The runner pulls the image, then runs tests.",
 )  # fmt: skip
 """Descriptions, questions, what was, and what is asked for now alone."""
 FORBIDDEN_OF_IT = (

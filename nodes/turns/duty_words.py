@@ -69,16 +69,16 @@ _NOT = r"\s*(?:not|n't|nt)"
 _CANNOT = rf"(?:can(?:not|'t|t|\s+not)|wo(?:n't|nt)|(?:will|could|would){_NOT})"
 _RULED = (
     rf"{_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge)",
-    rf"{_SAYS}{_CANNOT}\s+(?:be\s+(?:(?:any|new|more|a)\s+){{0,2}}(?:{_ACT}|used\s+(?:in|on|for|outside)\b)|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)",
+    rf"{_SAYS}{_CANNOT}\s+(?:be\s+(?:(?:any|new|more|a)\s+){{0,2}}(?:(?!shar|broken|los)(?:{_ACT})|used\s+(?:in|on|for|outside)\b)|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)",
     rf"{_SAYS}(?:is|was){_NOT}\s+(?:(?:allowed|permitted|okay|ok|acceptable|tolerated)\b(?!\s+yet)|to\s+(?:be\s+)?(?:(?:any|an?)\s+)?{_ACT})",
     rf"we\s+{_REALLY}{_CANNOT}\s+(?:{_ACT}|(?:have|risk|allow|accept|rely|tolerate)\b)",
-    rf"(?:we|i)\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:accept|allow|permit|tolerate|approve|support|work\s+(?:on|in|at|from|directly)|take|{_ACT})",
-    rf"we\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:need\s+(?:any\s+)?new\b|(?:(?:force|auto|re|hot|ever)[- ]?)?(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor|"
-    r"push|tag|force|monkey-?patch|cherry-?pick)\b)",
+    rf"(?:we|i)\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:accept|allow|permit|tolerate|approve|{_ACT})",
+    rf"we\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:need\s+(?:any\s+)?new\b|(?:support|work\s+(?:on|in|at|from|directly)|take)\b|(?:(?:force|auto|re|hot|ever)[- ]?)?(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor|"
+    r"push|tag|force|monkey-?patch|cherry-?pick)\b)(?!\s+(?:\w+\s+)?(?:it|them|this|that|any\w*|there|here)\b)",
 )
 """What sounds as a report and is none: what may not be done to a thing, and how people say that they work."""
 STATED = re.compile(
-    rf"(?i)\b(?!{'|'.join(_RULED)}){_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
+    rf"(?i)\b(?:says|said|states|reports|claims|complains)\s+(?:that\s+)?{_SAYS}(?:is|was){_NOT}|\b(?!{'|'.join(_RULED)}){_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
 )
 """Reports of what does not work, which forbid nothing."""
 _SOFT = (
@@ -130,12 +130,12 @@ _STATES = (
 )
 """Behind a word that may be a name: nothing that states how it is."""
 _REQUEST = (
-    rf"(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check|update|bump)\b{_STATES}|(?:test|build|check|format|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
+    rf"(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check|update|bump\s+(?:the\s+|our\s+)?version)\b{_STATES}|(?:test|build|check|format|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
     rf"(?:the|an?|your|it|them|this|that|all|everything|each|every|any|what|which)\b|(?:test|build|commit|push|merge|deploy|release|tag|format|compile|clean\s+up|type\s+check|try\s+it(?:\s+out)?)"
     rf"(?=[.!;]|$|\s+(?:and\b|{_LATER})))"
 )
 """What may be asked for later."""
-_GIVEN = r"(?:take|post|write|send|give|start|open|call|make|undo|restore|revert|remove|delete|close)\s+(?:the|an?|your|me|us|it|them|this|that|all|any|everything)\b"
+_GIVEN = r"(?:take|post|write|send|give|start|open|call|make|undo|restore|revert|remove|delete|close|bump)\s+(?:the|an?|your|me|us|it|them|this|that|all|any|everything)\b"
 """The same, but also what a program may do at the end of something."""
 _CHECKING = (
     rf"(?:(?:run|re-?run|execute|do|make|start|call|use)\s+(?:[\w./:-]+\s+){{0,4}}?(?:(?:unit\s*|regression\s*)?tests?|suites?|[jp]y?test|jest|vitest|mypy|pyright|ruff|eslint|tsc|tox|nox|lint\w*|type-?check\w*|checks?|"
@@ -148,6 +148,7 @@ _MAY = r"\b(?:can|may|should|free\s+to|allowed\s+to|want\s+you\s+to)\s+"
 _BUT = r"(?:but(?!\s+not\b)|(?:apart|aside)\s+from|other\s+than|besides|save\s+for)"
 _FINITE = r"\b(?:works?|worked|pass\w*|fail\w*|crash\w*|is|are|was|were|looks?|seems?|has|have|had|do|does|did|runs?|ran|compiles?|builds?|can|may|gets?|got|one|two|three|now|long|much|many)\b"
 """Verbs and numbers of reports."""
+_WRONG = r"(?:fail\w*|br[eo]\w*k\w*|goes\s+wrong|red|errors?|crash\w*|stuck|unsure|unclear|unexpected\w*|conflicts?|problems?|you)\b"
 _ASKED = (
     rf"{_START}{_REQUEST}{_REST}{{0,80}}?\s{_LATER}",
     rf"{_START}{_GIVEN}{_REST}{{0,80}}?\s{_YOUR_END}",
@@ -155,7 +156,7 @@ _ASKED = (
     rf"{_BEGINS}{_YOUR_END}[\s,:.-]+{_PLEASE}{_GIVEN}",
     rf"{_BEGINS}(?:(?:when(?:ever)?|once|as\s+soon\s+as|before|after)\s[^.!?,;\n]{{1,80}}|to\s+(?:finish|wrap\s+up|conclude)),[\s.]+{_PLEASE}{_CHECKING}",
     rf"(?:{_BEFORE}\bthen|(?:^|[.!?]\s|\n)(?:[-*+]\s|\d{{1,3}}[.)]\s)?(?:and\s+)?(?:then|finally|lastly|last)),?\s+{_PLEASE}{_CHECKING}",
-    rf"{_BEGINS}(?:if|when(?:ever)?|once|as\s+soon\s+as|in\s+case|should)\s(?!(?:i|we)\b)[^.!?,;\n]{{1,80}}(?:,|\sthen\b)\s?(?:then\s+)?{_PLEASE}{_STOP}(?:\s+(?:it|everything|all|at\s+once|immediately|there|here|right\s+\w+|your\s+\w+|working))?"
+    rf"{_BEGINS}(?:if|when(?:ever)?|once|as\s+soon\s+as|in\s+case|should)\s(?!(?:i|we)\b)[^.!?,;\n]{{0,60}}?\b{_WRONG}[^.!?,;\n]{{0,40}}(?:,|\sthen\b)\s?(?:then\s+)?{_PLEASE}{_STOP}(?:\s+(?:it|everything|all|at\s+once|immediately|there|here|right\s+\w+|your\s+\w+|working))?"
     r"\s*(?=[.,;:!)\n]|$|\s(?:and|instead)\b)",
     rf"{_START}(?:finish|end|close|conclude|wrap\s+up)\s+(?:by|with)\s",
     rf"{_START}(?:check|test|lint|type-?check|review|prove|measure)\s+(?:your|everything|each|every|all)\b",
@@ -167,11 +168,11 @@ _ASKED = (
     rf"(?:{_START}|{_MAY}){_WORK}\s+(?:everything|anything|all|any\s+\w+|whatever)\s+(?:\w+\s+){{0,3}}?{_BUT}\s",
     rf"(?:{_BEGINS}|\bonly\s+|\bjust\s+)(?:everything|anything|all|all\s+files|any\s+file)\s+{_BUT}\s(?:(?!{_FINITE})[^.!?,;\n]){{1,60}}(?:[.!;]|$|\s(?:(?:may|can)\s+(?:be\s+)?{_WORK}|(?:is|are)\s+(?:fair\s+game|allowed|free)\b))",
     rf"\b{_BUT}\s{_REST}{{1,60}}?,?\s(?:you\s+(?:can|may)|feel\s+free)\b",
-    rf"{_BEGINS}but\s+not\s+(?!(?:sure|yet|that|really|only|always|if|when|because)\b)(?:(?!{_FINITE})[^.!?,;\n]){{1,60}}[.!;]?$",
+    rf"{_BEGINS}but\s+not\s+(?!(?:sure|yet|that|really|only|always|if|when|because|on|in|with|for|at|under|now)\b)(?:(?!{_FINITE})[^.!?,;\n]){{1,60}}[.!;]?$",
     r"\b(?:stays?|remains?|leave\s+\w+|let\s+\w+\s+stay)\s+(?:(?:exactly|just)\s+)?(?:as|the\s+way)\s+(?:it|they|that)(?:'s|\s+(?:is|are))\b(?!\s+(?:when|after|until|even|although))",
     r"\b(?:stays?|remains?|keep\b[^.,\n]{1,40})\s+as[\s-]is\b|\blet\s+(?:the\s+|our\s+|my\s+)?[\w./-]+\s+(?:be\b|alone\b)(?=\s*(?:[.,;!)\n]|$))",
     rf"{_START}not\s+(?:(?:directly\s+)?(?:on|in|to|into|onto|from)\s+(?:the\s+|our\s+|your\s+)?(?:main|master|trunk|prod\w*|live|release\w*|staging|develop|default|shared|public|protected)\b"
-    r"(?!\s+(?:\w+\s+)?(?:reason|problem|issue|cause))|(?:without|before|until)\s|(?:a\s+single|one)\s+(?:push|commit|merge|deploy\w*|release|edit|change|file|test|new)\b)",
+    r"[^.,!?\n]{0,20}(?=[.!;\n]\s|[.!;\n]?$)|(?:without|before|until)\s(?!(?:it|i|we|he|she|a|any)\b|reasons?\b)|(?:a\s+single|one)\s+(?:push|commit|merge|deploy\w*|release|edit|change|file|test|new)\b)",
     rf"{_START}keep\s+(?!in\s|getting\b|seeing\b|having\b)(?:[\w'./-]+\s+){{1,5}}?(?:small|short|simple|focused|tiny|tight|lean|local|low|clean|pinned)\b|\blimit\s+your(?:self|\s+\w+)\s+to\b",
     r"\b(?:api|schema|interfaces?|contracts?|signatures?|main|master|protocol)\s+(?:is|are)\s+(?:locked|final|settled)\b|\bset\s+in\s+stone\b",
     r"\b(?:no-?go(?:e?s)?|no-nos?|taboo|verboten|off\s+the\s+table|out\s+of\s+the\s+question|not\s+an\s+option|deal-?breakers?)\b",
