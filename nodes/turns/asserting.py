@@ -78,6 +78,8 @@ class _Events:
     def each(self, slot: str, column: str, mask: Bool, value: pa.Array | None = None) -> pa.Table:
         """A fact for every entry of a column of lists, named by the entry; its value is that of the event, or else the entry."""
         rows = np.flatnonzero(mask)
+        if not len(rows):
+            return STATE_FACTS.empty()
         held = Ragged.of(self.column(column).take(pa.array(rows)))
         of = _Events(self.table.take(pa.array(rows[held.rows])))
         names = held.vocabulary.take(pa.array(held.codes)).cast(pa.string())
@@ -88,6 +90,8 @@ class _Events:
 
     def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:
         """STATE_FACTS of the events of a mask; `origin` is who speaks in the event, unless it is named."""
+        if not mask.any():
+            return STATE_FACTS.empty()
         index = pa.array(np.flatnonzero(mask))
         speaker: pa.Array = self.column("actor") if origin is None else origin
         return STATE_FACTS.build(

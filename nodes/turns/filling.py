@@ -55,14 +55,14 @@ def part_limits(turns: pa.Table, part: str) -> Int:
 
 def tokens_of(texts: pa.Array, turn: Int, turns: pa.Table, counters: Counters) -> Int:
     """Tokens of each text under the counter of its turn; each distinct text is counted once."""
+    if not len(turn):
+        return np.zeros(0, dtype=np.int64)
     names = flat(turns["tokenizer"]).dictionary_encode()
     which = np.asarray(names.indices).astype(np.int64)[turn]
     encoded = flat(texts).cast(pa.large_string()).fill_null("").dictionary_encode()
     text = np.asarray(encoded.indices).astype(np.int64)
     width = len(names.dictionary)
     pairs, place = np.unique(text * width + which, return_inverse=True)
-    if not len(pairs):
-        return np.zeros(0, dtype=np.int64)
     cost = counters.count(
         counted(encoded.dictionary.take(pa.array(pairs // width))), names.dictionary.to_pylist(), pairs % width
     )

@@ -114,6 +114,8 @@ class Paths:
     def have(self, owner: Int, path: pa.Array) -> Bool:
         """Whether the turn of each row has its path."""
         found = np.zeros(len(owner), dtype=bool)
+        if not len(owner) or not len(self.owner):
+            return found
         for count in (1, 2):
             mine, asked = last_segments(self.path, count), last_segments(path, count)
             short = last_segments(self.path, 2).is_null() if count == 1 else mine.is_valid()
@@ -124,6 +126,8 @@ class Paths:
 
 def in_pairs(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array]) -> Bool:
     """Which (turn, text) pairs occur among others; a null text occurs nowhere."""
+    if not len(asked[0]) or not len(among[0]):
+        return np.zeros(len(asked[0]), dtype=bool)
     both = pa.chunked_array([asked[1].cast(pa.string()), among[1].cast(pa.string())]).combine_chunks()
     code = codes_of([both, pa.array(np.concatenate([asked[0], among[0]]))])
     split = len(asked[0])
