@@ -195,6 +195,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
 def _check_named(failure: pa.Array) -> pa.Array:
     """The check of each failure, which is named by all that end it, its own name first."""
     own = pc.list_element(pc.split_pattern(failure, "\n", max_splits=1), 0)
+    own = pc.replace_substring(own, ": @", " @")  # with its place, where it failed on other code
     return pc.replace_substring(pc.utf8_rtrim(own, ":"), "%3A", ":")
 
 

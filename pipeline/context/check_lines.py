@@ -19,9 +19,9 @@ from ..sources.file_kinds import is_file_name
 from .changes import changes_of, is_log, printed_into
 from .check_programs import INERT_VARIABLES, check_of
 from .checks import Check, place_of
+from .git_lines import sets_aside
 from .shell import Segment, first_word, segments_of, started
 from .summaries import summary_of
-from .work_places import sets_aside
 
 __all__ = ["Ran", "checks_of", "may_check", "may_read"]
 

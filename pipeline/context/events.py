@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -162,22 +162,19 @@ class LogReader:
         row = event_row(record, kind, str(given), Record(record.at, dict(given_)), self.keep)
         row |= {"session_id": self.session_id, "seq": self.seq, "event_id": id_, "turn_id": self.turn_id, "turn": self.turn,
                 "created_at": created}  # fmt: skip
-        before, folders = self.place, ran_in(payload_of(record))
-        place = before.after(row, *folders)
-        row |= _placed(row, place, moves=bool(row["check_clears"]) and before.moves(row, *folders))
-        self.place = place
+        checks, self.place = self.place.through(row, *ran_in(payload_of(record)))
+        row |= _placed(row, checks)
         self.seq += 1
         return row
 
 
-def _placed(row: Mapping[str, Any], place: WorkPlace, *, moves: bool) -> dict[str, Any]:
-    """The names of checks that ran in a place: a pass ends what failed there, and what failed there ends where the work passes as well."""
-    clears, fails = None if moves else row["check_clears"], row["check_fails"]
-    if place.name and clears:
-        clears = place.placed(clears)
-    if place.name and fails:
-        fails = ["\n".join(both) for both in zip(fails, place.placed(fails), strict=True)]
-    return {"check_clears": clears, "check_fails": fails}
+def _placed(row: Mapping[str, Any], places: Sequence[WorkPlace]) -> dict[str, Any]:
+    """The names of checks that ran in some places: of several no one knows which one passed, and each may have failed."""
+    clears, fails = row["check_clears"], row["check_fails"]
+    return {
+        "check_clears": places[0].passed(clears) if clears and len(places) == 1 else None,
+        "check_fails": [name for place in places for name in place.failed(fails)] if fails else None,
+    }
 
 
 def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:

@@ -1,11 +1,12 @@
-"""Work places: whether the code that a check runs on is that of the work, or other code that Git has put in its place.
+"""Work places: on which code a check runs, that of the work or other code that Git has put in its place.
 
-Gives: `WorkPlace`, where a session is, and `WorkPlace.after` an event of its log.
+Gives: `WorkPlace`, where a session is, the places of the checks of an event, and the place behind it.
 
-Note: a pass says nothing of what failed on other code. So every place has a name, which the names of its checks carry (`placed`): what
-fails in one ends where it passes there, or where the work is. Pulls, merges and edits put no other code in the place of the work. A new
-branch takes the work along; the branch that it leaves is another place from then on. What Git does in a folder beside the work is another
-repository's.
+Note: code is known by the names of the works that it holds. A failure has the name of the code that it was found on, and a pass ends the
+failures of all the works that its code holds; what fails on code without the work also ends where the work passes. What Git moves takes
+the names along: a new branch those of the one that it leaves, `git stash pop` those of the stash, `git merge` those of a branch. What it
+gives up (`git stash drop`, `git branch -D`) is of the present code from then on. Pulls, commits and edits move nothing, and what Git does
+in a folder beside the work is another repository's.
 """
 
 from __future__ import annotations
@@ -14,87 +15,94 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from pathlib import PurePosixPath
 from typing import Any
 
 from ..sources.file_kinds import is_file_name
+from .check_programs import check_of
 from .checks import place_of
-from .shell import Segment, behind_options, segments_of, started
+from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
 
-__all__ = ["WorkPlace", "sets_aside"]
+__all__ = ["WorkPlace"]
 
-_GIT_OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
-_BEGINS = frozenset(("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"))
-"""Options of `checkout` and `switch` that make a branch, which takes the work along unless it starts elsewhere."""
 _HERE = frozenset(("HEAD", "@"))
-_REVISION = re.compile(r"[0-9a-f]{7,40}|v?\d+(?:\.\d+)*|.*(?:[~^]|@\{).*|HEAD.*|\(.*\)")
+_REVISION = re.compile(
+    r"[0-9a-f]{7,40}|v?\d+(?:\.\d+)*|.*(?:[~^]|@\{).*|HEAD.*|\(.*\)|(?:origin|upstream|remotes|refs|tags)/.+"
+)
 """What no branch is called that a session begins on."""
-_OWN = (None, "tool", "harness")
-"""Origins of what the session itself ran."""
+_BRANCHED = re.compile(r"(?:fix|bugfix|hotfix|feat|feature|chore|release|dependabot|renovate)/.+")
+"""What branches are called, and folders are not."""
+_CLAIMS = ("model", "memory")
+"""Who says of commands what no one has run."""
 _REMEMBERED = 8
-"""Branches whose places are remembered."""
+"""Branches that are remembered, and works of one code; as many branches that hold the work."""
+_REMEMBERED_STASHES = 32
 _REMEMBERED_FOLDERS = 64
-_MOVES = ("cd", "pushd")
-_FILES_ALONE = re.compile(r"(?ms)\A(?!.*^(?:Switched to|HEAD is now|Note: switching)).*^Updated \d+ paths? from ")
-"""What Git says of files that it checked out, and of no branch."""
 _FIRST = ""
-"""The branch that a session begins on, which its log does not name, and the place of its work."""
+"""The branch that a session begins on, which its log does not name, and the name of its work."""
 
 
 @dataclass(frozen=True)
 class WorkPlace:
-    """Where a session is: place `` and no stash is where its work is.
+    """Where a session is.
 
     The first branch that is moved to from another one, and that was not heard of before, is taken for the one that the session began on.
     """
 
     branch: str = _FIRST
     previous: str = _FIRST
-    stashes: int = 0
-    places: tuple[tuple[str, str], ...] = ((_FIRST, _FIRST),)
-    """The places of branches, the one that was moved to last at the end."""
+    stashes: tuple[str, ...] = ()
+    """The works that are stashed, the last one first."""
+    codes: tuple[tuple[str, tuple[str, ...]], ...] = ((_FIRST, (_FIRST,)),)
+    """The works that the code of each branch holds, its own first; the branch that was moved to last at the end."""
     folders: tuple[str, ...] = ()
     """Folders of files that the log has named."""
 
     @classmethod
     def of(cls, stored: Sequence[Any]) -> WorkPlace:
         """The place that `astuple` gave, read from JSON."""
-        branch, previous, stashes, places, folders = stored
-        return cls(branch, previous, stashes, tuple((name, place) for name, place in places), tuple(folders))
-
-    @property
-    def name(self) -> str:
-        """`` where the work is."""
-        place = dict(self.places)[self.branch]
-        return f"{place}+{self.stashes}" if place or self.stashes else ""
-
-    def placed(self, names: Sequence[str]) -> list[str]:
-        """Names of checks as they are here, each a line or several."""
-        return (
-            ["\n".join(f"{name} @{self.name}" for name in each.split("\n")) for each in names]
-            if self.name
-            else [*names]
+        branch, previous, stashes, codes, folders = stored
+        return cls(
+            branch, previous, tuple(stashes), tuple((name, tuple(works)) for name, works in codes), tuple(folders)
         )
 
-    def after(self, event: Mapping[str, Any], folder: str = "", root: str = "") -> WorkPlace:
-        """The place behind an event of the log, whose command ran in `folder`, named from the absolute folder `root`. A line that failed
-        may have left the work, and brings none back.
-        """
-        command, said = event["command"] or "", event["text"] or ""
-        if ("git" not in command and "gh" not in command) or event["origin"] not in _OWN:
-            return self
-        programs = [each for each in segments_of(command) if each.words[0] not in _MOVES]
-        undone = bool(event["exit_code"]) and not (len(programs) == 1 and "CONFLICT (" in said)
-        if undone and len(programs) == 1:
-            return self
-        place = self._through(event, folder, root)[-1]
-        returns = place.stashes < self.stashes or (self.name and not place.name)
-        return self if undone and returns else place
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """The works that the code holds, its own first."""
+        return dict(self.codes)[self.branch]
 
-    def moves(self, event: Mapping[str, Any], folder: str = "", root: str = "") -> bool:
-        """Whether an event moves more than once: of what ran between, no one says where."""
-        return sum(one.name != other.name for one, other in pairwise(self._through(event, folder, root))) > 1
+    def passed(self, names: Sequence[str]) -> list[str]:
+        """Names of checks that have passed here: those of all works that the code holds."""
+        return [_placed(name, work) for work in self.holds for name in names]
+
+    def failed(self, names: Sequence[str]) -> list[str]:
+        """Names of checks that have failed here, each the lines of those that end it."""
+        works = self.holds[:1] if _FIRST in self.holds else (self.holds[0], _FIRST)
+        return ["\n".join(_placed(name, work) for work in works for name in each.split("\n")) for each in names]
+
+    def through(self, event: Mapping[str, Any], folder: str = "", root: str = "") -> tuple[list[WorkPlace], WorkPlace]:
+        """The places where the checks of an event of the log ran, and the one behind it. Its command ran in `folder`, named from the
+        absolute folder `root`.
+        """
+        command = event["command"] or ""
+        runs = event["kind"] in ("command.finished", "verification.finished") and event["actor"] not in _CLAIMS
+        if not runs or ("git" not in command and "gh" not in command):
+            return [self], self
+        root = root or (folder if folder.startswith("/") else "")
+        place, checks = self, dict[WorkPlace, None]()
+        inner = outer = place_of(folder, root)
+        code = event["exit_code"]
+        code = 1 if code is None and event["failed"] else code
+        for step in steps_of(command, event["text"] or "", code):
+            segment = step.segment
+            inner = inner if segment.nested else outer
+            if segment.words[0] in MOVES:
+                inner = _below(inner, root, segment.words[1]) if len(segment.words) == 2 and segment.exact else ""
+                outer = outer if segment.nested else inner
+            elif step.verb and all(_may_be_of_work(_below(inner, root, each), root) for each in step.folders):
+                place = place._behind(step, inner)
+            elif check_of(segment) is not None:
+                checks[place] = None
+        return list(checks) or [place], place
 
     def seeing(self, paths: Iterable[str]) -> WorkPlace:
         """The same place, with the folders of some files below that of the session: a word that is one of them is no branch."""
@@ -107,97 +115,141 @@ class WorkPlace:
                 folder = posixpath.dirname(folder)
         return replace(self, folders=(*self.folders, *new)[-_REMEMBERED_FOLDERS:]) if new else self
 
-    def _through(self, event: Mapping[str, Any], folder: str, root: str) -> list[WorkPlace]:
-        """The places before, between and behind the programs of a command. What runs in the folder of another repository moves none."""
-        root = root or (folder if folder.startswith("/") else "")
-        places: list[WorkPlace] = [self]
-        inner = outer = place_of(folder, root)
-        for segment in segments_of(event["command"] or ""):
-            inner = inner if segment.nested else outer
-            if segment.words[0] in _MOVES:
-                inner = _below(inner, root, segment.words[1]) if len(segment.words) == 2 and segment.exact else ""
-                outer = outer if segment.nested else inner
-            elif all(_may_be_of_work(_below(inner, root, each), root) for each in _places_of_git(segment)):
-                places.append(places[-1]._behind(segment, event["text"] or "", inner))
-        return places
+    def _behind(self, step: Step, folder: str) -> WorkPlace:
+        """The place behind a program of Git. One that may not have run brings no work back."""
+        place = self if step.done is False else self._done(step, folder)
+        if step.said == "none":  # someone has taken them all
+            place = replace(self, stashes=())._holding((*self.holds, *self.stashes))
+        back = _FIRST in place.holds and _FIRST not in self.holds
+        return self if step.done is None and back else place
 
-    def _behind(self, segment: Segment, said: str, folder: str) -> WorkPlace:
-        verb, rest = _verb(segment)
-        if verb == "stash":
-            more = 0 if re.search("^No local changes to save", said, re.MULTILINE) else _stashed(rest)
-            return replace(self, stashes=max(self.stashes + more, 0))
+    def _done(self, step: Step, folder: str) -> WorkPlace:
+        verb, words = step.verb, step.words
+        if verb.startswith("stash "):
+            return self._stashed(step)
         if verb == "bisect":
-            ended = rest[:1] == ["reset"] and self.branch == "(bisect)"
-            return self._on(self.previous if ended else "(bisect)" if rest[:1] == ["start"] else self.branch)
-        branch, begins = _branch(verb, rest)
-        if branch is None or re.search(f"^Already on '{re.escape(branch)}'", said, re.MULTILINE):
-            return self
-        if verb == "checkout" and not _BEGINS & {*rest} and self._is_folder(branch, folder, said):
-            return self
-        if branch in ("-", "@{-1}"):
-            branch = self.previous
-        return self._begun(branch) if begins else self._on(branch)
+            ended = words[:1] == ("reset",) and self.branch == "(bisect)"
+            return self._on(self.previous if ended else "(bisect)" if words[:1] == ("start",) else self.branch)
+        if verb == "branch" and {"-d", "-D", "--delete"} & {*step.rest}:
+            gone = [each for each in words if each in dict(self.codes) and each != self.branch]
+            works = [work for each in gone for work in dict(self.codes)[each]]
+            left = replace(self, codes=tuple(each for each in self.codes if each[0] not in gone))
+            return left._holding((*self.holds, *works))
+        if verb == "branch" and {"-m", "-M", "--move"} & {*step.rest} and words:
+            return self._called(words[0] if words[1:] else self.branch, words[-1])
+        if verb in BRINGS:
+            return self._brought(step)
+        if (verb == "reset" and {"--hard", "--merge"} & {*step.rest}) or (
+            verb in ("checkout", "restore") and words == (".",)
+        ):
+            return self._without(self.stashes)
+        return self._moved(step, folder) if step.branch and step.branch not in _HERE else self
 
-    def _is_folder(self, word: str, folder: str, said: str) -> bool:
-        """Whether `git checkout` of a word, which is no known branch, was one of files: it is a known folder, or Git says so."""
-        known = place_of(folder, "", word) in self.folders
-        return word not in dict(self.places) and (known or bool(_FILES_ALONE.search(said)))
+    def _stashed(self, step: Step) -> WorkPlace:
+        verb, words = step.verb.removeprefix("stash "), step.words
+        if verb == "push":
+            clean = f"{self.branch} (work stashed)".strip()
+            clean = f"{self.holds[0]}'" if self.holds[0].startswith(clean) else clean
+            stashes = (self.holds[0], *self.stashes)[:_REMEMBERED_STASHES]
+            return replace(self, stashes=stashes)._holding((clean, *self.holds[1:]))
+        if verb == "clear":
+            return replace(self, stashes=())._holding((*self.holds, *self.stashes))
+        if verb not in ("pop", "apply", "drop", "branch") or (verb == "branch" and not words):
+            return self
+        number = next((int(found) for found in re.findall(r"\d+", " ".join(words[verb == "branch" :]))), 0)
+        work = self.stashes[number : number + 1]
+        kept = verb == "apply" or step.conflict
+        place = self if kept else replace(self, stashes=(*self.stashes[:number], *self.stashes[number + 1 :]))
+        if verb == "branch":
+            return place._to(words[0], {**dict(self.codes), words[0]: work or (self._other(words[0]),)})
+        return place._holding((*self.holds, *work) if verb == "drop" else (*work, *self.holds))
 
-    def _begun(self, branch: str) -> WorkPlace:
-        """On a new branch, which has the place from here on; the one that it leaves gets another."""
+    def _brought(self, step: Step) -> WorkPlace:
+        """What a branch holds is in the code of another one as well."""
+        if "--abort" in step.rest:
+            return self._without([works[0] for branch, works in self.codes if branch != self.branch])
+        to = step.words[2:3] if "--onto" in step.rest else step.words[1:2]
+        place = self._on(to[0]) if step.verb == "rebase" and to else self
+        names = [re.sub(r"[~^].*|@\{\d+\}", "", each.rsplit("..", 1)[-1]) for each in step.words]
+        names = [place.previous if each in BACK else name for each, name in zip(step.words, names, strict=True)]
+        codes = dict(place.codes)
+        return place._holding((*place.holds, *(work for name in names for work in codes.get(name, ()))))
+
+    def _moved(self, step: Step, folder: str) -> WorkPlace:
+        codes, word = dict(self.codes), step.branch
+        branch = step.on or (self.previous if word in BACK else word)
+        if step.verb == "checkout" and not step.on and not step.begins and self._is_files(word, folder):
+            return self
+        if step.on and branch not in codes and (word in BACK or (step.said == "already" and self.branch == _FIRST)):
+            return self._called(self.previous if word in BACK else _FIRST, branch)._on(branch)
+        start = step.words[1] if step.begins and step.words[1:] else ""
+        if not step.begins or branch == self.branch:
+            return self._on(branch, first=not (step.detaches or step.said == "detached" or step.verb == "pr checkout"))
+        if not start or start in (*_HERE, self.branch):
+            taken = self.holds if self.holds[0] == _FIRST else (self._other(branch), *self.holds)
+            return self._to(branch, {**codes, branch: taken, self.branch: (self._other(self.branch),)})
+        return self._to(branch, {**codes, branch: (self._other(branch), *codes.get(start, ()))})
+
+    def _is_files(self, word: str, folder: str) -> bool:
+        """Whether `git checkout` of a word, which is no known branch, is one of files: a folder that the log has named, or a name of a file."""
+        if word in dict(self.codes):
+            return False
+        branched = _BRANCHED.fullmatch(word) and word.split("/", 1)[0] not in self.folders
+        file = word == "." or word.startswith("./") or word.endswith("/") or (not branched and is_file_name(word))
+        return file or place_of(folder, "", word) in self.folders
+
+    def _on(self, branch: str, *, first: bool = True) -> WorkPlace:
+        """On a branch as it is; one that is not known has work of its own."""
+        codes = dict(self.codes)
         if branch == self.branch:
             return self
-        places = dict(self.places)
-        return self._moved(branch, {**places, branch: places[self.branch], self.branch: _other(self.branch, places)})
+        if (
+            first
+            and branch not in codes
+            and _FIRST in codes
+            and self.branch != _FIRST
+            and not _REVISION.fullmatch(branch)
+        ):
+            return self._called(_FIRST, branch)._on(branch)
+        return self._to(branch, {**codes, branch: codes.get(branch, (self._other(branch),))})
 
-    def _on(self, branch: str) -> WorkPlace:
-        if branch == self.branch:
-            return self
-        places = dict(self.places)
-        if branch in places:
-            return self._moved(branch, places)
-        if places.get(_FIRST) == _FIRST and self.branch != _FIRST and not _REVISION.fullmatch(branch):
-            return self._moved(branch, {**places, branch: _FIRST}, without=_FIRST)
-        return self._moved(branch, {**places, branch: _other(branch, places)})
+    def _to(self, branch: str, codes: Mapping[str, tuple[str, ...]]) -> WorkPlace:
+        kept = [each for each in codes.items() if each[0] != branch]
+        with_work = [each for each in kept if each[0] == _FIRST or _FIRST in each[1]][-_REMEMBERED:]
+        others = [each for each in kept if each not in with_work][-_REMEMBERED:]
+        return replace(self, branch=branch, previous=self.branch, codes=(*with_work, *others, (branch, codes[branch])))
 
-    def _moved(self, branch: str, places: dict[str, str], without: str | None = None) -> WorkPlace:
-        kept = [each for each in places.items() if each[0] not in (branch, without)]
-        first = [each for each in kept if each[1] == _FIRST]
-        others = [each for each in kept if each[1] != _FIRST][-_REMEMBERED:]
-        return replace(self, branch=branch, previous=self.branch, places=(*first, *others, (branch, places[branch])))
+    def _called(self, old: str, new: str) -> WorkPlace:
+        """The same place, with another name of a branch."""
+        codes = tuple(
+            (new if branch == old else branch, works) for branch, works in self.codes if branch != new or old == new
+        )
+        branch, previous = (new if each == old else each for each in (self.branch, self.previous))
+        return replace(self, branch=branch, previous=previous, codes=codes)
 
+    def _holding(self, works: Iterable[str]) -> WorkPlace:
+        """The same place, whose code holds other works."""
+        held = tuple(dict.fromkeys(works))[:_REMEMBERED]
+        return replace(
+            self, codes=tuple((branch, held if branch == self.branch else each) for branch, each in self.codes)
+        )
 
-def _other(branch: str, places: Mapping[str, str]) -> str:
-    """A place of its own for a branch."""
-    place = branch or "(first)"
-    while place in places.values():
-        place += "'"
-    return place
+    def _without(self, works: Sequence[str]) -> WorkPlace:
+        """The same place, without works that are elsewhere as well."""
+        return self._holding([each for each in self.holds if each not in works] or self.holds)
 
-
-def sets_aside(segment: Segment) -> bool:
-    """Whether a program puts the work into a stash."""
-    verb, rest = _verb(segment)
-    return verb == "stash" and _stashed(rest) > 0
-
-
-def _verb(segment: Segment) -> tuple[str, list[str]]:
-    """The verb of a Git command, and what is behind it."""
-    words = list(started(segment.words))
-    program = PurePosixPath(words[0]).name if words else ""
-    if program == "gh" and (words[1:3] == ["pr", "checkout"] or words[1:2] == ["co"]):
-        return "switch", ["--detach", *words[3 if words[1] == "pr" else 2 :]]
-    rest = behind_options(words[1:], _GIT_OPTIONS) if program == "git" else []
-    return (rest[0], rest[1:]) if rest else ("", [])
+    def _other(self, branch: str) -> str:
+        """A name of its own for the work of a branch."""
+        known = {*self.stashes, *(work for _, works in self.codes for work in works)}
+        name = branch or "(first)"
+        while name in known:
+            name += "'"
+        return name
 
 
-def _places_of_git(segment: Segment) -> list[str]:
-    """The folders that a Git command names for where it runs, from where the shell is; that one itself where it names none."""
-    words = list(started(segment.words))[1:]
-    options = words[: len(words) - len(behind_options(words, _GIT_OPTIONS))]
-    named = [after for word, after in pairwise(options) if word in ("-C", "--git-dir", "--work-tree")]
-    named += [word.split("=", 1)[1] for word in options if word.startswith(("--git-dir=", "--work-tree="))]
-    return named or [""]
+def _placed(name: str, work: str) -> str:
+    """The name of a check on the code of a work."""
+    return f"{name} @{work}" if work else name
 
 
 def _below(folder: str, root: str, word: str) -> str:
@@ -215,25 +267,3 @@ def _may_be_of_work(folder: str, root: str) -> bool:
         return not folder.startswith("../") or not folder.strip("./")
     path = posixpath.normpath(posixpath.join(root, folder))
     return f"{root}/".startswith(f"{path}/") or f"{path}/".startswith(f"{root}/")
-
-
-def _stashed(rest: Sequence[str]) -> int:
-    """How many stashes more there are."""
-    verb = rest[0] if rest and not rest[0].startswith("-") else "push"
-    return {"push": 1, "save": 1, "pop": -1, "apply": -1, "branch": -1}.get(verb, 0)
-
-
-def _branch(verb: str, rest: Sequence[str]) -> tuple[str | None, bool]:
-    """The branch that `switch` or `checkout` moves to, None where it moves to none; and whether it begins there and takes the work along."""
-    if verb not in ("switch", "checkout") or {"--", "-p", "--patch"} & {*rest}:
-        return None, False
-    named = [word for word in rest if word == "-" or not word.startswith("-")]
-    if named and _BEGINS & {*rest}:
-        return named[0], named[1:2] == [] or named[1] in _HERE
-    if len(named) != 1 or (verb == "checkout" and _is_file(named[0])) or named[0] in _HERE:
-        return None, False  # files of a branch, or nothing
-    return named[0], False
-
-
-def _is_file(word: str) -> bool:
-    return word == "." or word.startswith("./") or word.endswith("/") or is_file_name(word)

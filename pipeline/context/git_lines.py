@@ -1,0 +1,215 @@
+"""Git in command lines: what each program of a line is to do, and whether it did it.
+
+Gives: `steps_of` a line, with its output and exit code, and `sets_aside`.
+
+Note: what Git prints comes first, whatever the exit code, which may be that of another program. Where it prints nothing, a program of a
+line that ended with 0 did it. Of a line that failed, only the programs that its end does not speak of did so; one that is
+alone did not, and of the others no one knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from .check_programs import check_of
+from .shell import Segment, behind_options, segments_of, started
+from .summaries import summary_of
+
+__all__ = ["BACK", "BRINGS", "MOVES", "Step", "sets_aside", "steps_of"]
+
+BACK = ("-", "@{-1}")
+"""Names of the branch before."""
+BRINGS = ("merge", "rebase", "cherry-pick")
+"""Verbs that bring the work of another branch."""
+MOVES = ("cd", "pushd")
+_OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
+_BEGINS = frozenset(("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"))
+"""Options of `checkout` and `switch` that make a branch."""
+_MAY_CONFLICT = frozenset((*BRINGS, "stash pop", "stash apply", "pull", "revert"))
+_ENDS_LIST = frozenset((";", "\n", "&"))
+_BRANCHES = ("begun", "on", "already")
+_MESSAGES = {
+    "begun": r"(?:Switched to (?:a new |and reset )branch|Reset branch) '(?P<new>[^'\n]+)'", "on": r"Switched to branch '(?P<old>[^'\n]+)'",
+    "already": r"Already on '(?P<here>[^'\n]+)'", "detached": "HEAD is now at ", "files": r"Updated \d+ paths? from ",
+    "saved": "Saved working directory", "nothing": "No local changes to save", "dropped": r"Dropped (?:refs/)?stash@", "kept": "The stash entry is kept",
+    "none": "No stash entries found", "merged": "Fast-forward$|Merge made by |Already up to date|Successfully rebased ",
+    "refused": r"fatal: |Aborting$|error: (?:Your local changes|The following untracked|pathspec '|could not restore|Entry '|you need to resolve|[Cc]annot |[Tt]he branch '|branch ')",
+}  # fmt: skip
+"""What Git says of what it did."""
+_MESSAGE = re.compile(f"^(?:{'|'.join(f'(?P<{kind}>{said})' for kind, said in _MESSAGES.items())})", re.MULTILINE)
+_SAYS = {
+    "switch": (*_BRANCHES, "detached"), "checkout": (*_BRANCHES, "detached", "files"), "pr checkout": _BRANCHES, "stash push": ("saved", "nothing"),
+    "stash pop": ("dropped", "kept", "none"), "stash apply": ("none",), "stash drop": ("dropped", "none"), **dict.fromkeys(("merge", "rebase", "pull"), ("merged",)),
+}  # fmt: skip
+"""Which messages are those of a verb."""
+_DONE = frozenset((*_BRANCHES, "detached", "saved", "dropped", "merged"))
+
+
+@dataclass(frozen=True)
+class _Message:
+    kind: str
+    branch: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A program of a command line; `verb` is `` where it is none of Git."""
+
+    segment: Segment
+    verb: str = ""
+    """The verb of Git, that of `git stash` with it: `stash pop`."""
+    rest: tuple[str, ...] = ()
+    """The words behind the verb."""
+    done: bool | None = None
+    """Whether it did what it was to do; None = not known."""
+    said: str = ""
+    """The kind of the message by which Git says so."""
+    on: str = ""
+    """The branch that Git names."""
+    conflict: bool = False
+    """It did so, and left conflicts."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words behind the verb that are no options."""
+        return tuple(word for word in self.rest if word == "-" or not word.startswith("-"))
+
+    @property
+    def begins(self) -> bool:
+        """Whether `checkout` or `switch` makes a branch."""
+        return self.verb in ("switch", "checkout") and bool(_BEGINS & {*self.rest})
+
+    @property
+    def detaches(self) -> bool:
+        return bool({"--detach", "-d"} & {*self.rest})
+
+    @property
+    def branch(self) -> str:
+        """The branch or revision that `switch` or `checkout` is to move to, `` where it is files or nothing."""
+        if self.verb not in ("switch", "checkout", "pr checkout") or {"-p", "--patch"} & {*self.rest}:
+            return ""
+        several = len(self.words) > 1 or ("--" in self.rest and self.rest[-1] != "--")
+        alone = self.begins or self.verb == "pr checkout" or not several
+        return self.words[0] if self.words and alone else ""
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders that it names for where it runs, from where the shell is; that one itself where it names none."""
+        words = list(started(self.segment.words))[1:]
+        options = words[: len(words) - len(behind_options(words, _OPTIONS))]
+        named = [after for word, after in pairwise(options) if word in ("-C", "--git-dir", "--work-tree")]
+        named += [word.split("=", 1)[1] for word in options if word.startswith(("--git-dir=", "--work-tree="))]
+        return named or [""]
+
+    def may_say(self, message: _Message) -> bool:
+        """Whether a message can be its own: it is of the verb, and of the branch."""
+        if message.kind not in _SAYS.get(self.verb, ()):
+            return False
+        named = self.branch
+        if message.kind in _BRANCHES:
+            loose = self.verb == "pr checkout" or named in BACK or not self.segment.exact
+            fits = loose or named == message.branch or named.endswith(f"/{message.branch}")
+            return bool(named) and fits and not self.detaches
+        return not self.begins and (message.kind != "detached" or bool(named))
+
+    @property
+    def silent(self) -> bool:
+        """Whether what it did is not said in the output."""
+        aside = any(sign in (">", ">>", "&>") for sign, _ in self.segment.redirects)
+        return aside or bool({"-q", "--quiet"} & {*self.rest}) or self.verb not in _SAYS
+
+
+def steps_of(command: str, said: str, code: int | None) -> list[Step]:
+    """The programs of a command line in their order, with what is known of each by the output and the exit code of the line."""
+    steps = [Step(segment, *_told(segment)) for segment in segments_of(command)]
+    messages, found = _messages(said), list[Step]()
+    alone = sum(bool(step.verb) for step in steps) == 1
+    before: bool | None = None
+    for number, step in enumerate(steps):
+        sign = step.segment.behind
+        if (sign == "&&" and before is False) or (sign == "||" and before is True):
+            found.append(replace(step, done=False))  # it did not run
+            continue
+        conflict = step.verb in _MAY_CONFLICT and "CONFLICT (" in said
+        message = _taken(step, messages, steps[number + 1 :], alone=alone) if step.verb else None
+        if message is None:
+            done = _by_code(steps, number, said, code) if step.verb else None
+            behind = steps[number + 1 :][:1] if step.segment.ahead == "||" and done else []
+            if any(each.may_say(one) and one.kind in _DONE for each in behind for one in messages if not each.silent):
+                done = False  # the other one ran
+        elif message.kind == "kept":
+            done = conflict
+        else:
+            done = message.kind in _DONE
+        kind, branch = (message.kind, message.branch) if message else ("", "")
+        conflict &= bool(done) and kind != "dropped"
+        found.append(replace(step, done=done, said=kind, on=branch, conflict=conflict))
+        before = done
+    return found
+
+
+def _messages(said: str) -> list[_Message]:
+    """What Git says, in the order of lines; the lines of one refusal are one. A branch that tracks another one begins where that is."""
+    found: list[_Message] = []
+    for each in _MESSAGE.finditer(said):
+        kind = next(kind for kind in _MESSAGES if each[kind] is not None)
+        kind = "on" if kind == "begun" and "set up to track" in said else kind
+        if not (each[0] == "Aborting" and found and found[-1].kind == "refused"):
+            found.append(_Message(kind, each["new"] or each["old"] or each["here"] or ""))
+    return found
+
+
+def _taken(step: Step, messages: list[_Message], later: Sequence[Step], *, alone: bool) -> _Message | None:
+    """The message of a program, which is taken out of those of the line. What a silent program is refused is another's where there are others."""
+    own = [] if step.silent else [each for each in messages if step.may_say(each)]
+    said = next((each for each in own if each.kind != "detached"), None) or next(iter(own), None)
+    refused = next((each for each in messages if each.kind == "refused"), None) if alone or not step.silent else None
+    rivals = [each for each in later if said and each.may_say(said)]
+    if said and rivals:  # `git checkout x || git checkout -b x`
+        begun = said.kind == "begun"
+        better = step.begins != begun and any(each.begins == begun for each in rivals)
+        if better or (refused and messages.index(refused) < messages.index(said)):
+            said = None
+    if (found := said or refused) is not None:
+        messages.remove(found)
+    return found
+
+
+def _by_code(steps: Sequence[Step], number: int, said: str, code: int | None) -> bool | None:
+    """Whether a program did what it was to do, as far as the exit code tells."""
+    if not code:
+        return True
+    start = max((n for n, step in enumerate(steps) if step.segment.behind in _ENDS_LIST), default=0)
+    if number < start:
+        return True
+    step, last = steps[number], steps[start:]
+    if "CONFLICT (" in said and step.verb in _MAY_CONFLICT:
+        return True if sum(each.verb in _MAY_CONFLICT for each in steps) == 1 else None
+    programs = [each for each in last if each.segment.words[0] not in MOVES and each.segment.behind not in ("|", "|&")]
+    if len(programs) == 1 or "||" in (step.segment.behind, step.segment.ahead):
+        return False
+    checks = [n for n, each in enumerate(last, start) if check_of(each.segment) is not None]
+    return True if checks and number < checks[0] and summary_of(said) is not None else None
+
+
+def sets_aside(segment: Segment) -> bool:
+    """Whether a program puts the work into a stash."""
+    return _told(segment)[0] == "stash push"
+
+
+def _told(segment: Segment) -> tuple[str, tuple[str, ...]]:
+    """The verb of a Git command, and what is behind it."""
+    words = list(started(segment.words))
+    program = PurePosixPath(words[0]).name if words else ""
+    if program == "gh" and (words[1:3] == ["pr", "checkout"] or words[1:2] == ["co"]):
+        return "pr checkout", tuple(words[3 if words[1] == "pr" else 2 :])
+    rest = behind_options(words[1:], _OPTIONS) if program == "git" else []
+    if rest[:1] != ["stash"]:
+        return (rest[0], tuple(rest[1:])) if rest else ("", ())
+    if not rest[1:] or rest[1].startswith("-"):
+        return "stash push", tuple(rest[1:])
+    return f"stash {'push' if rest[1] == 'save' else rest[1]}", tuple(rest[2:])
