@@ -370,7 +370,7 @@ AWAY = (
 """Commands that put other code in the place of the work, and those that bring it back."""
 NOT_AWAY = (
     "git pull", "git checkout -- a.py", "git checkout src/a.py", "git checkout Makefile", "git checkout src/", "git checkout main src", "git checkout -f", "git switch -c x", "git checkout -b x HEAD", "git checkout .", "git restore .", "git reset --hard",
-    "git -C ../other stash", "cd ../other && git stash", "cd ../other && git checkout main", "git --work-tree ../other --git-dir=../other/.git checkout main", "(cd ../other; git stash)", "cd web && cd ../../other && git stash",
+    "git -C ../other stash", "cd ../other && git stash", "cd .worktrees/fix && git checkout main", "git -C .claude/worktrees/fix stash", "cd ../other && git checkout main", "git --work-tree ../other --git-dir=../other/.git checkout main", "(cd ../other; git stash)", "cd web && cd ../../other && git stash",
     "git checkout -b fix", "git stash list", "git commit -am x", "git stash; git stash pop", "git checkout main && git checkout fix", "git status", "echo git stash", "digit stash",
 )  # fmt: skip
 
@@ -548,7 +548,7 @@ LINES = (
     *((("git switch -c fix", 0, BEGUN), ("git switch main", 0, MAIN), *then, ended) for *then, ended in (
         (False,), (("git merge fix", 0, "Fast-forward"), True), (("git merge -", 0, ""), True), (("git cherry-pick main..fix", 0, ""), True), (("git rebase fix", 0, ""), True),
         (("git rebase main fix", 0, ""), True), (("git merge other", 0, ""), False), (("git merge fix", 1, CONFLICT), True), (("git merge fix", 1, CONFLICT), ("git merge --abort", 0, ""), False),
-        (("git branch -D fix", 0, ""), True), (("git branch -d fix", 1, "error: The branch 'fix' is not fully merged."), False), (("git branch -m fix new", 0, ""), ("git switch new", 0, ""), True),
+        (("git branch -D fix", 0, ""), True), (("git branch -d fix", 1, "error: The branch 'fix' is not fully merged."), False), (("git branch -m fix new", 0, ""), ("git switch new", 0, ""), True), (("git branch -M other main", 0, ""), ("git switch fix", 0, ""), True),
     )),
     # Of `A || B`, one did it.
     (("git checkout fix || git checkout -b fix", 0, UNKNOWN + BEGUN), True), (("git checkout fix 2>/dev/null || git checkout -b fix", 0, BEGUN), True),

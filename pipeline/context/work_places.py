@@ -24,6 +24,8 @@ from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
 
 __all__ = ["WorkPlace"]
 
+_WORK_TREE = re.compile(r"(?:\A|/)\.?worktrees/[^/]")
+"""Where tools put further work trees of a repository."""
 _HERE = frozenset(("HEAD", "@"))
 _REVISION = re.compile(
     r"[0-9a-f]{7,40}|v?\d+(?:\.\d+)*|.*(?:[~^]|@\{).*|HEAD.*|\(.*\)|(?:origin|upstream|remotes|refs|tags)/.+"
@@ -220,7 +222,9 @@ class WorkPlace:
         return replace(self, branch=branch, previous=self.branch, codes=(*with_work, *others, (branch, codes[branch])))
 
     def _called(self, old: str, new: str) -> WorkPlace:
-        """The same place, with another name of a branch."""
+        """The same place, with another name of a branch that is known."""
+        if old not in dict(self.codes):
+            return self
         codes = tuple(
             (new if branch == old else branch, works) for branch, works in self.codes if branch != new or old == new
         )
@@ -258,9 +262,11 @@ def _below(folder: str, root: str, word: str) -> str:
 
 
 def _may_be_of_work(folder: str, root: str) -> bool:
-    """Whether a folder may be of the repository of the work: one within `root`, or one that holds it. One beside it is of another; of
-    one whose place is not known that is not said.
+    """Whether a folder may be of the repository of the work: one within `root`, or one that holds it. One beside it is of another, and a
+    further work tree is one of its own; of a folder whose place is not known that is not said.
     """
+    if _WORK_TREE.search(folder):
+        return False
     if folder.startswith("~"):
         return not root or f"{folder[1:]}/" in f"{root}/"
     if not root:
