@@ -451,6 +451,43 @@ def test_parts_named_in_two_lines_or_sentences_pass_alone(status: dict[str, str]
     assert verified("pytest", text="Ran 3 tests in 0.1s\nOK", **status) == ([], "passed")
 
 
+def test_sentences_of_which_none_says_an_outcome_name_a_part_together():
+    for words in (
+        "Checked src/a.py. All good.",
+        "Ran the parser tests. Looks fine.",
+        "Lint is clean. Nothing to report.",
+    ):
+        assert verified("pytest", text=words, passed=True) == (["pytest"], "passed"), words
+    for words in (
+        "All good.",
+        "Checked everything. All good.",
+        "5 passed in 0.1s",
+        "Tests: 5 passed, 5 total",
+        "None failed.",
+        "12 passing, none failing",
+    ):
+        assert verified("pytest", text=words, passed=True) == ([], "passed"), words
+
+
+def test_a_sentence_without_a_part_speaks_of_what_the_one_before_it_names():
+    for words in ("I ran the parser tests. All passed.", "Ran tests/b.py. All 5 tests passed.", "Ran lint. Passed."):
+        assert verified("pytest", text=words) == (["pytest"], "passed"), words
+    assert verified("pytest", text="All tests passed. The parser reads it now.") == ([], "passed")
+
+
+@pytest.mark.parametrize("words", ["No more login failures.", "Resolved the login failure.", "All tests pass, including the previous failures"])  # fmt: skip
+def test_words_of_failures_that_are_gone_are_no_new_failure(words: str):
+    assert verified("pytest", text=words, passed=True)[1] == "passed"
+
+
+@pytest.mark.parametrize("words", ["Backend passed. Frontend passed.", "The smoke test passed. Full suite is running.", "Build passed. No tests."])  # fmt: skip
+def test_parts_that_pass_do_not_end_a_failure_without_a_name(words: str):
+    session = Session()
+    session.add("verification.finished", turn=1, text="2 tests failed")
+    session.add("verification.finished", turn=1, text=words)
+    assert projected(session).state["failing"] == ["verification"]
+
+
 def test_a_verification_of_a_file_by_a_known_program_ends_the_failure_of_that_file():
     for root, path in (("", "tests/b.py"), ("/app", "/app/tests/b.py")):
         session = Session()

@@ -384,6 +384,35 @@ def test_a_pass_on_other_code_ends_no_failure_of_the_work(leaves: tuple[str, ...
     )
 
 
+@pytest.mark.parametrize("command", ["cd ../x && ls && cd - && git stash", "pushd ../x && ls && popd && git stash", "cd ../x && make && cd ../app && git stash"])  # fmt: skip
+def test_a_line_that_comes_back_from_another_folder_stashes_the_work(command: str):
+    assert projected(after(FAILS, (command, 0, ""), PASSES)).state["failure"] == FAILS[2]
+
+
+BESIDE = (
+    {"cwd": "/w/app-fix", "root": "/w/app"},
+    {"cwd": "/w/app/.worktrees/fix", "root": "/w/app"},
+    {"cwd": "../lib"},
+)
+"""Where a check runs in a repository or a work tree beside that of the session."""
+
+
+@pytest.mark.parametrize(("leaves", "returns"), [("git stash", "git stash pop"), ("git switch main", "git switch -")])
+@pytest.mark.parametrize("there", BESIDE, ids=str)
+def test_code_that_git_moves_beside_the_work_is_that_of_the_checks_there(
+    there: dict[str, str], leaves: str, returns: str
+):
+    def failing(*commands: str) -> list[str]:
+        session = Session()
+        session.add("command.finished", turn=1, command="pytest", exitCode=1, stdout=FAILS[2], **there)
+        for command in commands:
+            session.add("command.finished", turn=1, command=command, exitCode=0, stdout="", **there)
+        return projected(session).state["failing"]
+
+    assert failing("pytest") == failing(leaves, returns, "pytest") == []
+    assert len(failing(leaves, "pytest")) == 1, "it ran on other code"
+
+
 @pytest.mark.parametrize("command", NOT_AWAY)
 def test_other_commands_put_no_other_code_in_its_place(command: str):
     assert projected(after(FAILS, (command, 0, ""), PASSES)).state["failure"] is None

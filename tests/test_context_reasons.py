@@ -319,6 +319,8 @@ def test_no_one_is_accused_of_leaving_a_file_alone_that_the_user_forbids():
     session.add("model.message", turn=1, text="I change lexer.ts")
     found = {file: why(seen, file, events=rows(session))["layer"] for file in ("src/api/client.ts", "src/parser.ts")}
     assert found == {"src/api/client.ts": None, "src/parser.ts": "model_did_not_use"}
+    session.add("tool.error", turn=1, tool="Edit", path="src/api/client.ts", text="src/api/client.ts: denied")
+    assert why(seen, "src/api/client.ts", events=rows(session))["layer"] == "tool_execution_wrong"
 
 
 USES = (

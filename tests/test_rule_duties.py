@@ -151,7 +151,7 @@ FORBIDDEN_OF_IT = (
     "It is not allowed to push.", "This is not allowed.", "It is not permitted to call the network.", "It isn't allowed to push to main.",
     "That is not acceptable.", "It is not OK to edit tests.", "This is not to be edited.", "It cannot be deleted.", "It can not be renamed.",
     "This can't be deployed.", "this cant be released", "That cannot be used in prod.", "This won't be merged.", "This cannot go out before Friday.",
-    "It can't take longer than a second.", "There can't be any push.", "There won't be new releases.", "We don't work on main.",
+    "It can't take longer than a second.", "There can't be any push.", "There won't be new releases.", "We don't work on main.", "We don't auto-merge.", "We don't force-push.",
     "I don't accept failing tests.", "I will not approve that.", "We do not support IE.", "We don't log PII.", "We don't run migrations by hand.",
     "We can't have downtime.", "We won't accept that.",
 )  # fmt: skip
@@ -171,6 +171,11 @@ def test_requests_for_later_and_limits_of_the_work_bind_by_how_they_are_put():
 
 def test_descriptions_questions_and_requests_for_now_bind_nothing():
     assert [each for each in DESCRIBED if binds(each)] == []
+
+
+@pytest.mark.parametrize("said", ["Please look at this\n\nDon't run anything.", "Fix it\nDo not run the migrations.", "Update it\nDont mock the db"])  # fmt: skip
+def test_a_prohibition_at_the_beginning_of_a_line_is_no_report_of_the_line_before(said: str):
+    assert binds(said)
 
 
 def test_a_prohibition_whose_subject_is_a_pronoun_binds_and_a_report_does_not():

@@ -63,17 +63,19 @@ _ACT = (
     r"ship|upgrad|downgrad|bump|disabl|skip|bypass|expos|leak|shar(?:e|ed|ing)\b|break|broken|los[et]\b|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)"
 )
 """Beginnings of acts on things."""
-_REALLY = r"(?:(?:just|really|still|also)\s+)?"
-_SAYS = rf"(?:it|this|that|i|we|he|she|there|which|still)\s+{_REALLY}"
-_NOT = r"\s*(?:not|n't|nt)"
+_REALLY = r"(?:(?:just|really|still|also) )?"
+_SAYS = rf"(?:it|this|that|i|we|he|she|there|which|still) {_REALLY}"
+"""Who reports, in the same line as what: a line that begins with a negation is a request."""
+_NOT = r" ?(?:not|n't|nt)"
+_EVER = r"(?:(?:force|auto|re|hot|ever)[- ]?)?"
 _CANNOT = rf"(?:can(?:not|'t|t|\s+not)|wo(?:n't|nt)|(?:will|could|would){_NOT})"
 _RULED = (
     rf"{_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})\s+(?:want|like|think|recommend|touch|change|break|drop|lose|remove|delete|rename|add|use|afford|depend|upgrade|ship|release|deploy|push|commit|merge)",
     rf"{_SAYS}{_CANNOT}\s+(?:be\s+(?:(?:any|new|more|a)\s+){{0,2}}(?:(?!shar|broken|los)(?:{_ACT})|used\s+(?:in|on|for|outside)\b)|exceed|take\s+(?:longer|more)\b|go\s+(?:out|live)\b)",
     rf"{_SAYS}(?:is|was){_NOT}\s+(?:(?:allowed|permitted|okay|ok|acceptable|tolerated)\b(?!\s+yet)|to\s+(?:be\s+)?(?:(?:any|an?)\s+)?{_ACT})",
     rf"we\s+{_REALLY}{_CANNOT}\s+(?:{_ACT}|(?:have|risk|allow|accept|rely|tolerate)\b)",
-    rf"(?:we|i)\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:accept|allow|permit|tolerate|approve|{_ACT})",
-    rf"we\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:need\s+(?:any\s+)?new\b|(?:support|work\s+(?:on|in|at|from|directly)|take)\b|(?:(?:force|auto|re|hot|ever)[- ]?)?(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor|"
+    rf"(?:we|i)\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:accept|allow|permit|tolerate|approve|{_EVER}{_ACT})",
+    rf"we\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:need\s+(?:any\s+)?new\b|(?:support|work\s+(?:on|in|at|from|directly)|take)\b|{_EVER}(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor|"
     r"push|tag|force|monkey-?patch|cherry-?pick)\b)(?!\s+(?:\w+\s+)?(?:it|them|this|that|any\w*|there|here)\b)",
 )
 """What sounds as a report and is none: what may not be done to a thing, and how people say that they work."""

@@ -25,7 +25,7 @@ BACK = ("-", "@{-1}")
 """Names of the branch before."""
 BRINGS = ("merge", "rebase", "cherry-pick")
 """Verbs that bring the work of another branch."""
-MOVES = ("cd", "pushd")
+MOVES = ("cd", "pushd", "popd")
 _OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
 _BEGINS = frozenset(("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"))
 """Options of `checkout` and `switch` that make a branch."""

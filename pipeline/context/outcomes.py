@@ -45,7 +45,7 @@ _NOT_YET = re.compile(
 )
 """Words of what is hoped, asked, past, or true of a part."""
 _FAILS_ALONE = re.compile(
-    r"(?i)\W*(?:(?!(?:what|that|which|fix\w*|repair\w*)\b)[^\s,;]+\s+){1,3}(?:failed|fails|failing|failures?)\W*|\W*\d+ ?[个项]?失败\W*"
+    r"(?i)\W*(?:(?!(?:what|that|which|fix\w*|repair\w*|resolv\w*|none|no|nothing|including|previous\w*|earlier|old|last)\b)[^\s,;]+\s+){1,3}(?:failed|fails|failing|failures?)\W*|\W*\d+ ?[个项]?失败\W*"
 )
 """A clause that says of a part, or of a number, that it failed."""
 _UNNAMED = "verification"
@@ -94,12 +94,23 @@ def checked(
         silent = says(whole.payload) is None and code is None and not words and not timed_out
         return _joined(told, found, [each.lists for each in parts], silent=silent)
     sentences = [] if command or named(payload, root) != Part() or summary_of(words) else statement(words)
-    telling = [each for each in sentences if told_outcome(each) is not None]
+    telling = _telling(sentences)
     if len(sentences) < 2 or not telling:
         return told
     fields = payload if says(payload) == "passed" else Record(payload.at, {})
     found = [_checked(kind, fields, None, each, folder, root, None, timed_out=False) for each in telling]
     return _joined(told, found, [False] * len(found), silent=False)
+
+
+def _telling(sentences: Sequence[str]) -> list[str]:
+    """The sentences that say how something came out; one that names no part speaks of what those before it name ("Ran the parser tests. All passed.")."""
+    found, subject = list[str](), ""
+    for each in sentences:
+        if told_outcome(each) is None:
+            subject = f"{subject} {each}" if spoken_of(each) else subject
+        else:
+            found.append(each if spoken_of(each) else f"{subject} {each}".strip())
+    return found
 
 
 def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[str, Any]:
@@ -126,7 +137,8 @@ def _joined(
     passing = [
         each["check_clears"] or () for each, more in zip(parts, lists, strict=True) if not more or outcome == "passed"
     ]
-    own = [each for each in whole["check_clears"] or () if each != EVERYTHING] if outcome == "passed" else []
+    unnamed = (EVERYTHING, _UNNAMED)
+    own = [each for each in whole["check_clears"] or () if each not in unnamed] if outcome == "passed" else []
     clears = [name for name in dict.fromkeys((*own, *chain.from_iterable(passing))) if name not in kept and not denied]
     scopes = dict.fromkeys(each["check_scope"] for each in (whole, *parts) if each["check_scope"] != _UNNAMED)
     return {

@@ -192,12 +192,14 @@ def _of_rows(
     answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
     if row["source_id"] not in shown:
         answer["answer"] += f"; these words are not in what is shown of it: open {row['reference']}"
-    if any(each["source_kind"] in _BINDING for each in rows):
-        return answer  # who obeys a rule about a file may never name it
     of_row = Traces(names_of(row), row["path"], _told(seen, row["source_id"], log))
     traces = of_row if file is None else Traces(names_of_file(file), file)
     lost = afterwards(seen.turn["as_of_seq"], log.events, traces)
-    return answer if lost is None else _at(answer, *lost)
+    # Who obeys a rule about a file may never name it.
+    obeyed = (
+        lost is not None and lost[0] == "model_did_not_use" and any(each["source_kind"] in _BINDING for each in rows)
+    )
+    return answer if lost is None or obeyed else _at(answer, *lost)
 
 
 def _shows(seen: Projection, row: Row, words: str) -> bool:

@@ -6,7 +6,7 @@ Note: code is known by the names of the works that it holds. A failure has the n
 failures of all the works that its code holds; what fails on code without the work also ends where the work passes. What Git moves takes
 the names along: a new branch those of the one that it leaves, `git stash pop` those of the stash, `git merge` those of a branch. What it
 gives up (`git stash drop`, `git branch -D`) is of the present code from then on. Pulls, commits and edits move nothing, and what Git does
-in a folder beside the work is another repository's.
+in a folder beside the work is another repository's, which has a place of its own for the checks that run there.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from ..sources.file_kinds import is_file_name
 from .check_programs import check_of
 from .checks import place_of
 from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
+from .shell import Segment
 
 __all__ = ["WorkPlace"]
 
-_WORK_TREE = re.compile(r"(?:\A|/)\.?worktrees/[^/]")
+_WORK_TREE = re.compile(r"(?:\A|/)\.?worktrees/[^/]+")
 """Where tools put further work trees of a repository."""
 _HERE = frozenset(("HEAD", "@"))
 _REVISION = re.compile(
@@ -58,14 +59,17 @@ class WorkPlace:
     """The works that the code of each branch holds, its own first; the branch that was moved to last at the end."""
     folders: tuple[str, ...] = ()
     """Folders of files that the log has named."""
+    beside: tuple[tuple[str, WorkPlace], ...] = ()
+    """Repositories and work trees beside the work in which Git has moved code, by their folders."""
 
     @classmethod
     def of(cls, stored: Sequence[Any]) -> WorkPlace:
         """The place that `astuple` gave, read from JSON."""
-        branch, previous, stashes, codes, folders = stored
+        branch, previous, stashes, codes, folders, beside = stored
         return cls(
-            branch, previous, tuple(stashes), tuple((name, tuple(works)) for name, works in codes), tuple(folders)
-        )
+            branch, previous, tuple(stashes), tuple((name, tuple(works)) for name, works in codes), tuple(folders),
+            tuple((name, cls.of(each)) for name, each in beside),
+        )  # fmt: skip
 
     @property
     def holds(self) -> tuple[str, ...]:
@@ -87,24 +91,26 @@ class WorkPlace:
         """
         command = event["command"] or ""
         runs = event["kind"] in ("command.finished", "verification.finished") and event["actor"] not in _CLAIMS
-        if not runs or ("git" not in command and "gh" not in command):
+        if not runs or not (self.beside or "git" in command or "gh" in command):
             return [self], self
         root = root or (folder if folder.startswith("/") else "")
         place, checks = self, dict[WorkPlace, None]()
         inner = outer = place_of(folder, root)
+        left = list[str]()
         code = event["exit_code"]
         code = 1 if code is None and event["failed"] else code
         for step in steps_of(command, event["text"] or "", code):
             segment = step.segment
             inner = inner if segment.nested else outer
             if segment.words[0] in MOVES:
-                inner = _below(inner, root, segment.words[1]) if len(segment.words) == 2 and segment.exact else ""
+                inner = _gone_to(segment, inner, root, left)
                 outer = outer if segment.nested else inner
-            elif step.verb and all(_may_be_of_work(_below(inner, root, each), root) for each in step.folders):
-                place = place._behind(step, inner)
+            elif step.verb:
+                of = {_beside(_below(inner, root, each), root) for each in step.folders}
+                place = place._through(step, inner, of.pop()) if len(of) == 1 else place
             elif check_of(segment) is not None:
-                checks[place] = None
-        return list(checks) or [place], place
+                checks[place._of(_beside(inner, root))] = None
+        return list(checks) or [place._of(_beside(inner, root))], place
 
     def seeing(self, paths: Iterable[str]) -> WorkPlace:
         """The same place, with the folders of some files below that of the session: a word that is one of them is no branch."""
@@ -116,6 +122,18 @@ class WorkPlace:
                 new[folder] = None
                 folder = posixpath.dirname(folder)
         return replace(self, folders=(*self.folders, *new)[-_REMEMBERED_FOLDERS:]) if new else self
+
+    def _of(self, repository: str) -> WorkPlace:
+        """The place of a repository."""
+        return dict(self.beside).get(repository, self)
+
+    def _through(self, step: Step, folder: str, repository: str) -> WorkPlace:
+        """The place behind a program of Git in a repository, `` for that of the work."""
+        if not repository:
+            return self._behind(step, folder)
+        others = dict(self.beside)
+        moved = others.pop(repository, WorkPlace())._behind(step, folder)
+        return replace(self, beside=(*others.items(), (repository, moved))[-_REMEMBERED:])
 
     def _behind(self, step: Step, folder: str) -> WorkPlace:
         """The place behind a program of Git. One that may not have run brings no work back."""
@@ -261,15 +279,29 @@ def _below(folder: str, root: str, word: str) -> str:
     return word if word.startswith("~") else place_of(folder, root, word)
 
 
-def _may_be_of_work(folder: str, root: str) -> bool:
-    """Whether a folder may be of the repository of the work: one within `root`, or one that holds it. One beside it is of another, and a
-    further work tree is one of its own; of a folder whose place is not known that is not said.
+def _gone_to(segment: Segment, folder: str, root: str, left: list[str]) -> str:
+    """Where `cd` and its like go from a folder, `` where that is not known; `left` are the folders that the line has left."""
+    word = segment.words[1] if segment.words[1:] else "-" if segment.words[0] == "popd" else ""
+    if word == "-" and left:
+        return left.pop()
+    left.append(folder)
+    way_back = not root and folder.startswith("../") and word.startswith("..")
+    return _below(folder, root, word) if len(segment.words) == 2 and segment.exact and not way_back else ""
+
+
+def _beside(folder: str, root: str) -> str:
+    """The repository or work tree beside the work that a folder is in; `` for one within `root`, or that holds it, or whose place is not
+    known. A further work tree below `root` is one of its own.
     """
-    if _WORK_TREE.search(folder):
-        return False
+    if (tree := _WORK_TREE.search(folder)) is not None:
+        return folder[: tree.end()]
     if folder.startswith("~"):
-        return not root or f"{folder[1:]}/" in f"{root}/"
+        return "" if not root or f"{folder[1:]}/" in f"{root}/" else "/".join(folder.split("/")[:2])
     if not root:
-        return not folder.startswith("../") or not folder.strip("./")
+        name = folder.lstrip("./").split("/")[0]
+        return folder[: folder.index(name) + len(name)] if folder.startswith("../") and name else ""
     path = posixpath.normpath(posixpath.join(root, folder))
-    return f"{root}/".startswith(f"{path}/") or f"{path}/".startswith(f"{root}/")
+    if f"{root}/".startswith(f"{path}/") or f"{path}/".startswith(f"{root}/"):
+        return ""
+    above = posixpath.commonpath((root, path))
+    return posixpath.join(above, posixpath.relpath(path, above).split("/")[0])
