@@ -107,10 +107,10 @@ class WorkPlace:
                 outer = outer if segment.nested else inner
             elif step.verb:
                 of = {_beside(_below(inner, root, each), root) for each in step.folders}
-                place = place._through(step, inner, of.pop()) if len(of) == 1 else place
+                place = place._moved_in(step, inner, of.pop()) if len(of) == 1 else place
             elif check_of(segment) is not None:
-                checks[place._of(_beside(inner, root))] = None
-        return list(checks) or [place._of(_beside(inner, root))], place
+                checks[place._at(_beside(inner, root))] = None
+        return list(checks) or [place._at(_beside(inner, root))], place
 
     def seeing(self, paths: Iterable[str]) -> WorkPlace:
         """The same place, with the folders of some files below that of the session: a word that is one of them is no branch."""
@@ -123,11 +123,11 @@ class WorkPlace:
                 folder = posixpath.dirname(folder)
         return replace(self, folders=(*self.folders, *new)[-_REMEMBERED_FOLDERS:]) if new else self
 
-    def _of(self, repository: str) -> WorkPlace:
+    def _at(self, repository: str) -> WorkPlace:
         """The place of a repository."""
         return dict(self.beside).get(repository, self)
 
-    def _through(self, step: Step, folder: str, repository: str) -> WorkPlace:
+    def _moved_in(self, step: Step, folder: str, repository: str) -> WorkPlace:
         """The place behind a program of Git in a repository, `` for that of the work."""
         if not repository:
             return self._behind(step, folder)
