@@ -70,6 +70,9 @@ def test_every_shape_is_printed(place: Path, capsys: Any, shape: str):
 def test_every_request_of_a_log_gives_an_input(place: Path, capsys: Any):
     values = value_of("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", capsys=capsys)
     assert [each["modelInputId"] for each in values] == ["s/2", "s/4"]
+    asked = ("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", "--no-record", "--at")
+    assert value_of(*asked, "3", capsys=capsys) == values[:1]
+    assert value_of(*asked, "4", capsys=capsys) == values, "what stands before a request of number 4 is before it too"
     found = value_of("context", "diff", "s/2", "s/4", capsys=capsys)
     assert found["same_prefix"] and not found["same_input"] and "event:e3" in found["only_in_second"]
     code, out, _ = run("context", "diff", "s/2", "s/4", capsys=capsys)

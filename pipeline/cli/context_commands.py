@@ -40,7 +40,12 @@ def project(
     at: Annotated[
         int | None, typer.Option("--at", metavar="N", help="Use only events before number N; default: all.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Build one input for every model request in the log.")] = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Build one input for every model request in the log; with --at, for those up to number N."
+        ),
+    ] = False,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens of the window.")] = None,
     phase: Annotated[str | None, typer.Option("--phase", help="The phase, if the log does not state it.")] = None,
     format_: FormatFlag = "text",

@@ -69,6 +69,8 @@ def project_log(
     turns = [turn]
     if every:
         asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
+        if type(place) is int:  # what stands before a request of this number is before it too
+            asked = asked.filter(pc.less_equal(asked["seq"], place))
         if asked.num_rows == 0:
             raise InputError.described("a `model.request` event for every input", "none", f"--all of {log}",
                                        hint="without --all the input after the last event is projected, with --at N the one before event N.")  # fmt: skip
