@@ -26,17 +26,23 @@ class Lane:
     columns: tuple[str, ...] = ()
     """The columns of EVIDENCE that `recall` reads."""
     recall: Callable[[Any], Any] | None = None
+    measured: bool = True
+    """Whether `eval` measures its ranking; of every lane it measures what it recalled."""
 
 
 LANES = (
     Lane("lexical", "BM25 of the words of a query"),
     Lane("semantic", "the nearest vectors"),
     Lane("symbol", "definitions and references of what a request names, and one hop of calls"),
-    Lane("file", "the best chunks of the files of code that answer best as a whole"),
-    Lane("recent", "the newest rows of the sources and kinds of a query"),
-    Lane("exact", "rows whose id a request names"),
-    Lane("expansion", "what the best hits lead to: neighbours, parents, conflict partners, cited documents, records"),
-    Lane("graph", "a walk from the best hits over links, imports, calls and common changes"),
+    Lane("file", "the best chunks of the files of code that answer best as a whole", measured=False),
+    Lane("recent", "the newest rows of the sources and kinds of a query", measured=False),
+    Lane("exact", "rows whose id a request names", measured=False),
+    Lane(
+        "expansion",
+        "what the best hits lead to: neighbours, parents, conflict partners, cited documents, records",
+        measured=False,
+    ),
+    Lane("graph", "a walk from the best hits over links, imports, calls and common changes", measured=False),
 )
 """Every lane, in the order of their nodes."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 from scoped_retrieval.nodes import candidate_recall, vocabulary
 from scoped_retrieval.nodes.lanes import LANE_NAMES, LANES
@@ -11,6 +12,7 @@ from scoped_retrieval.nodes.score_terms import SCORED, TERMS
 from scoped_retrieval.nodes.tables import PURPOSE_POLICIES, RANKED, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.pipeline.config.declared_settings import SETTINGS
 from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
+from scoped_retrieval.pipeline.evaluation.evaluate import Asking, lanes_on
 from scoped_retrieval.pipeline.line import driver
 
 
@@ -18,6 +20,12 @@ def test_every_lane_has_a_node_and_stands_in_settings_vocabulary_and_driver():
     assert all(hasattr(candidate_recall, f"{name}_hits") for name in LANE_NAMES)
     assert LANE_NAMES == driver.LANES == vocabulary.LANES.values == SETTINGS["lanes"].choices
     assert all(lane.doc and lane.recall is None for lane in LANES)
+
+
+def test_eval_asks_by_every_lane_that_there_is():
+    assert lanes_on(Asking(Path(), semantic=True, effort="graph")) == LANES
+    off = set(LANES) - set(lanes_on(Asking(Path(), semantic=False)))
+    assert {lane.name for lane in off} == {"semantic", "graph"}
 
 
 def test_tables_of_scores_have_a_column_for_every_term_and_no_other():

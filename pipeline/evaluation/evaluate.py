@@ -24,6 +24,7 @@ import pyarrow as pa
 import yaml
 
 from ...nodes.errors import InputError, StoreError
+from ...nodes.lanes import LANES, Lane
 from ..asking.retriever import Retriever
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
@@ -40,10 +41,6 @@ from .rankings import BLOCK, FULL, gold_table, lane_shares
 from .report import DOCUMENTS, TOKENS, Evaluation, Scores
 
 EVALUATION_PRINCIPAL = "evaluation"
-RECALL_LANES = ("lexical", "semantic", "symbol")
-OTHER_LANES = ("file", "recent", "exact", "expansion")
-"""Lanes that are on and of which no ranking is measured; `graph` is one more where the effort is `graph`."""
-GRAPH = "graph"
 INDEXED = "indexed.json"
 """What is in which corpus, in the work folder."""
 NO_ENCODER = "none"
@@ -121,8 +118,8 @@ class Asked:
     run: Run
     queries: Mapping[str, list[str]]
     """Collection -> its requests, one per query."""
-    lanes: tuple[str, ...]
-    """The lanes of which rankings are measured."""
+    lanes: tuple[Lane, ...]
+    """The lanes that are on."""
     budgets: tuple[str, ...]
     """The systems under whose budgets every query was asked, `full` first."""
     seconds_index: float
@@ -155,13 +152,13 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     Args:
         blocks: budgets in tokens of which the block is measured, beside that of the purpose; None = no block at all.
     """
-    work, semantic, effort, progress = how.work, how.semantic, how.effort, how.progress
+    work, effort, progress = how.work, how.effort, how.progress
     work.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     progress(f"indexing {', '.join(one.name for one in collections)}")
-    corpus = index_collections(collections, work, semantic=semantic, encoder_name=how.encoder)
+    corpus = index_collections(collections, work, semantic=how.semantic, encoder_name=how.encoder)
     indexed = time.perf_counter()
-    lanes = RECALL_LANES if semantic else tuple(lane for lane in RECALL_LANES if lane != "semantic")
+    lanes = lanes_on(how)
     requests = {c.name: c.requests(purpose=how.purpose, limit=how.limit) for c in collections}
     queries = {name: [request["request_id"] for request in asked] for name, asked in requests.items()}
     if how.run_id is not None:
@@ -178,7 +175,7 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
         runs=work / "runs",
         grants=grants,
         policies=how.policies,
-        lanes=(*lanes, *other_lanes(effort)),
+        lanes=[lane.name for lane in lanes if lane in LANES],
         encoder=how.encoder,
         plugins=how.plugins,
     )
@@ -201,9 +198,10 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     return Asked(corpus, run, queries, lanes, tuple(asked_under), *seconds)
 
 
-def other_lanes(effort: str | None) -> tuple[str, ...]:
-    """The lanes that are on and of which no ranking is measured."""
-    return (*OTHER_LANES, GRAPH) if effort == GRAPH else OTHER_LANES
+def lanes_on(how: Asking) -> tuple[Lane, ...]:
+    """The lanes that queries use, those of plugins after those of the package."""
+    off = {"semantic": not how.semantic, "graph": how.effort != "graph"}
+    return tuple(lane for lane in LANES if not off.get(lane.name)) + installed(how.plugins).line.lanes
 
 
 def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:
@@ -284,7 +282,7 @@ def evaluate(
         evidence = asked.corpus.frame(collection.projects()).evidence
         documents = evidence.select(["evidence_id", collection.key]).to_pandas()
         documents = documents.set_index("evidence_id")[collection.key]
-        rankings = tables.rankings(documents, asked.lanes, queries)
+        rankings = tables.rankings(documents, [lane.name for lane in asked.lanes if lane.measured], queries)
         blocks_shown = {name: tables.block(documents, queries, name) for name in asked.budgets if name != FULL}
         rankings |= blocks_shown
         if baselines and collection.shape == "code":
@@ -311,7 +309,7 @@ def evaluate(
                 }
         block = blocks_shown.get(BLOCK, rankings[FULL].head(0))
         scores.gold = gold_table(qrels, tables.hits_of(queries), documents, rankings[FULL], block)
-        for lane, shares in lane_shares(scores.gold, [*asked.lanes, *other_lanes(effort)]).items():
+        for lane, shares in lane_shares(scores.gold, [lane.name for lane in asked.lanes]).items():
             scores.metrics[lane] = scores.metrics.get(lane, {}) | shares
         result.scores.append(scores)
     if against not in (known := {system for one in result.scores for system in one.metrics}):
