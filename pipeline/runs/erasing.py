@@ -1,7 +1,5 @@
 """Erasing texts from runs: the record stays, the words are removed, and a receipt says so.
 
-runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they are afterwards; LOG holds its SHA-256
-
 The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
 LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
 again. What crashes left of other writers goes, too, where no table says what it holds. Note: an
@@ -12,41 +10,30 @@ ends it: its generation is gone.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
-from ..storage.durable import TEMPORARY, make_folders, remove_tree, stands
+from ..storage.durable import TEMPORARY, remove_tree, stands
 from ..storage.locks import confirm
 from .asked import Asked, Unheld, chosen_among, requests_of, words_of
 from .compacting import compact
 from .erasing_texts import texts_showing
 from .erasing_unfinished import drop_shards
-from .files import files_below, json_bytes, locked, parquet_bytes, read_json, read_parquet, sha256_of, write_bytes
+from .erasure_receipts import write_receipt
+from .files import files_below, locked, parquet_bytes, read_parquet, write_bytes
 from .listing import forget_listings
 from .live_files import live_files
-from .log_lines import LogEntry
 from .parts import TEXTS
 from .run import BATCH, INTERACTIVE, Run
 from .store import RunStore, run_kind
 from .upgrading import upgrade
-
-RECEIPTS = "receipts"
-
-
-@dataclass(frozen=True)
-class Erased:
-    """What was erased from a run: hashes of texts, and the SHA-256 of each part that was written again."""
-
-    texts: frozenset[str] = frozenset()
-    parts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -271,63 +258,11 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
         if not removed:
             raise InputError(f"Expected texts of this run, got {len(wanted)} hashes it does not hold - at {run.run_id}")
         parts = {path: hashlib.sha256(data).hexdigest() for path, data in changed.items()}
-        receipt = _write_receipt(store, {"run_id": run.run_id, "texts": sorted(removed), "parts": parts})
+        receipt = write_receipt(store, {"run_id": run.run_id, "texts": sorted(removed), "parts": parts})
         store.log.append("erase", run.run_id, receipt=receipt, texts=len(removed), parts=len(parts), reason=reason)
         for path, data in changed.items():
             write_bytes(run.folder / path, data, sync=True)
     return len(removed)
-
-
-def erased_from(store: RunStore, run: Run, lines: Iterable[LogEntry]) -> Erased:
-    """What the receipts say that these lines of LOG name; lines of other kinds say nothing.
-
-    A receipt accounts for texts and the parts that held them. It cannot replace any other file of a run.
-
-    Raises:
-        VerificationError: a receipt is missing, not the one that LOG names, or names what no erasure writes again.
-    """
-    texts: set[str] = set()
-    parts: dict[str, str] = {}
-    lines = list(lines)
-    upgraded = max((line.sequence for line in lines if line.kind == "upgrade"), default=0)
-    for line in lines:
-        if line.kind == "erase":
-            found = _read_receipt(store, line)
-            replaced = line.sequence < upgraded  # the upgrade wrote every part again, and left out the erased texts
-            _check_receipt(found, run, line, parts=not replaced)
-            texts.update(found["texts"])
-            parts |= {} if replaced else found["parts"]
-    return Erased(frozenset(texts), parts)
-
-
-def _check_receipt(receipt: dict[str, Any], run: Run, line: LogEntry, *, parts: bool) -> None:
-    at = f"{RECEIPTS}/{line.body['receipt']}.json"
-    if receipt["run_id"] != run.run_id:
-        raise VerificationError(f"Expected a receipt of {run.run_id}, got one of another run - at {at}")
-    if not receipt["texts"]:
-        raise VerificationError(f"Expected a receipt that names erased texts, got one without any - at {at}")
-    held = set() if run.live else {part["path"] for part in run.manifest["tables"]["texts"]["parts"]}
-    if parts and (other := sorted(set(receipt["parts"]) - held)):
-        raise VerificationError(f"Expected a receipt that names parts of texts, got {other[0]} - at {at}")
-
-
-def _write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
-    """Write a receipt under its SHA-256, which is returned."""
-    data = json_bytes(receipt)
-    sha256 = hashlib.sha256(data).hexdigest()
-    folder = store.path / RECEIPTS
-    make_folders(folder, store.path)
-    return write_bytes(folder / f"{sha256}.json", data, sync=True)
-
-
-def _read_receipt(store: RunStore, line: LogEntry) -> dict[str, Any]:
-    name = f"{RECEIPTS}/{line.body['receipt']}.json"
-    path = store.path / name
-    if not stands(path):
-        raise VerificationError(f"Expected the receipt that LOG names, got none - at {name}")
-    if sha256_of(path) != line.body["receipt"]:
-        raise VerificationError(f"Expected the receipt that LOG names, got a changed one - at {name}")
-    return read_json(path)
 
 
 def _sweep(store: RunStore, run_id: str) -> None:

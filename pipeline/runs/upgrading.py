@@ -23,6 +23,7 @@ from .formats import BETWEEN, FORMAT, UPGRADED
 from .parts import PERSISTED, references
 from .run import Run
 from .store import RunStore
+from .verify import verify
 from .writing import write_stored
 
 __all__ = ["upgrade"]
@@ -35,8 +36,6 @@ def upgrade(store: RunStore, run_id: str) -> Run:
         VerificationError: the run is not what LOG and its manifest say. Nothing was written.
         StoreError: it is unfinished, or of a version that this one does not read.
     """
-    from .verify import verify
-
     run = store.open(run_id)
     if stands(run.folder / UPGRADED / "manifest.json"):
         finish_upgrade(store, run.run_id)

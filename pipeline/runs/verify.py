@@ -23,7 +23,7 @@ from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..storage.durable import TEMPORARY, stands
 from ..storage.places import Place
 from .answer_log import check_answers
-from .erasing import Erased, erased_from
+from .erasure_receipts import Erased, erased_from
 from .files import files_below, locked, sha256_of
 from .formats import UPGRADED
 from .ids import run_named, snapshot_id
