@@ -3,7 +3,7 @@
 Rooms rest on each other in one direction, which the import rules of the project hold. From the user inwards:
 
 - interfaces: `cli`; `servers` (HTTP and MCP); `adapters` for other frameworks; `compat` (interfaces of other documents)
-- beside the main job, imported by the command line alone: `demo`, `evaluation`, `leaktest`, `maintenance`
+- beside the main job: `leaktest`, imported by the command line alone; `demo`, `evaluation`, `maintenance`, by these two
 - `contracts`: preview, explain, lint, diff; `context`: what a model sees of a session this round
 - `asking`: from a request to a snapshot; `indexing`: from sources to a generation; `reading`: what was written
 - `engines`: who runs the shards of a run; `requests`: rows become REQUESTS; `config`: settings, grants, policies; `plugins`,

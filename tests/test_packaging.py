@@ -61,6 +61,13 @@ def test_every_package_names_what_lies_in_it(folder: str):
         assert sorted(name for name in beside - {"__init__"} if f"`{name}`" not in text) == [], told
 
 
+def test_the_page_of_the_layout_names_every_folder_and_loose_module():
+    page = (ROOT / "docs" / "explanation" / "layout.md").read_text(encoding="utf-8")
+    rooms = {file.parent.name for folder in FOLDERS for file in (ROOT / folder).glob("*/__init__.py")}
+    loose = {file.stem for file in (ROOT / "pipeline").glob("*.py")} - {"__init__"}
+    assert sorted(name for name in rooms | loose if f"`{name}`" not in page) == []
+
+
 def test_all_imports_between_our_modules_are_relative():
     absolute = re.compile(r"^\s*(?:from|import)\s+(?:scoped_retrieval|nodes|pipeline)\b", re.MULTILINE)
     files = [f for folder in FOLDERS for f in (ROOT / folder).rglob("*.py")]
