@@ -27,6 +27,7 @@ from .config.grants import write_starter_grants
 from .config.opening import corpus_of
 from .config.settings import PROJECT_FILE, Settings, Value, load_settings
 from .indexing.importing import IndexReport, IndexRequest, index_into
+from .progress import counted
 from .reading.replaying import snapshot_rows
 from .reading.reports import report_of
 from .runs import RunStore, replay
@@ -94,12 +95,12 @@ def run_demo(
         reports.append(report)
         requests.append(_question_about(checkout, report.project))
     for report in reports:
-        say(f"indexed {report.project}: {sum(report.rows.values())} rows in {report.seconds:.1f} s")
+        say(f"indexed {report.project}: {counted(sum(report.rows.values()), 'row')} in {report.seconds:.1f} s")
         write_starter_grants(settings.grants_path, _local_user(), report.project)
 
     with open_retriever(settings) as retriever:
         summary = retriever.run(requests, progress=progress)
-    say(f"ran {summary.snapshots} requests in {summary.seconds:.1f} s")
+    say(f"ran {counted(summary.snapshots, 'request')} in {summary.seconds:.1f} s")
     return _opened(folder, settings, summary.run_id, requests, reports, started)
 
 
@@ -181,7 +182,7 @@ def _index_checkout(
         commits = int(_git(checkout, "rev-list", "--count", "--first-parent", "HEAD") or 0)
         history = 0 < commits <= MAX_COMMITS
         if not history:
-            say(f"{project}: {commits} commits, so only its work tree is read")
+            say(f"{project}: {counted(commits, 'commit')}, so only its work tree is read")
     request = IndexRequest(paths=(checkout,), git=history, semantic=semantic, max_embedded_rows=MAX_EMBEDDED_ROWS)
     report = index_into(_in(settings, project), request, progress=progress, grant=False)
     write_starter_grants(settings.grants_path, ASKS, project)

@@ -14,15 +14,15 @@ def quiet(line: str) -> None:
     """Says nothing."""
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 shard`, `3,000 requests`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number of things: `1 shard`, `3,000 requests`, `2 queries`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def taking(seconds: float) -> str:
     """How long something takes, as people say it: `40 seconds`, `12 minutes`, `3.5 hours`."""
     if seconds < 90:
-        return f"{max(seconds, 1):.0f} seconds"
+        return counted(max(round(seconds), 1), "second")
     return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
 
 

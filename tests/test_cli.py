@@ -1,5 +1,6 @@
 """The command line: quick help, exit codes by meaning, messages without tracebacks, JSON everywhere."""
 
+import errno
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ from repinned import repin
 from scoped_retrieval.nodes import errors
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.cli.app import COMMANDS as MODULES
-from scoped_retrieval.pipeline.cli.output import exit_code_of, note, print_error, to_json, write_table
+from scoped_retrieval.pipeline.cli.output import EXIT, exit_code_of, note, print_error, to_json, write_table
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.redaction.masking import REDACTOR
 from scoped_retrieval.pipeline.runs.live_files import SUFFIX
@@ -113,6 +114,13 @@ def test_help_lists_every_command(capsys):
     ] == []
 
 
+@pytest.mark.parametrize("group", ["", "corpus", "runs", "contract", "overlay", "bundle", "context"])
+def test_a_list_of_commands_describes_each_in_a_whole_sentence(group, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(*group.split(), "--help", capsys=capsys)
+    assert [line for line in out.partition("Commands:")[2].splitlines() if line.endswith("...")] == []
+
+
 def test_every_command_is_described_at_a_glance():
     page = (Path(__file__).parents[1] / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     at_a_glance = page.partition("<!-- generated")[0]
@@ -162,6 +170,15 @@ def test_an_error_prints_message_and_hint(capsys):
     assert json.loads(out)["error"] == {
         "type": "InputError", "message": "Expected X, got Y - at z", "hint": "do this", "exit_code": 2,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(errno.ENOENT, "No such file or directory: missing.txt"), (errno.EACCES, "Permission denied: missing.txt")],
+)
+def test_an_error_of_the_system_names_its_file(number: int, said: str, capsys):
+    assert print_error(OSError(number, os.strerror(number), "missing.txt"), as_json=False) == EXIT["unreadable"]
+    assert capsys.readouterr().err.splitlines()[0] == f"error: {said}"
 
 
 def test_an_unforeseen_error_shows_no_text_of_its_own(capsys):

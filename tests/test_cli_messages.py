@@ -106,7 +106,7 @@ def test_damaged_input_gives_one_message_whoever_reads_it(shop, capsys, name):
     assert (code, "got one that is damaged or cut off - at " in err, "Error" in err) == (2, True, False)
     if name.endswith("parquet"):
         code, _, again = run("run", name, capsys=capsys)
-        assert (code, again) == (2, err.removeprefix("reading for shop\n"))
+        assert (code, again) == (2, err.removeprefix("reading sources of project shop\n"))
 
 
 def test_an_interrupted_index_says_what_it_leaves(shop, capsys, monkeypatch):
@@ -387,7 +387,7 @@ def test_malformed_input_names_the_place_and_leaves_the_corpus_as_it_was(shop, c
 
 def test_index_says_its_phases_where_there_is_no_terminal(shop, capsys, monkeypatch):
     _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
-    assert err.splitlines() == ["reading for shop", "writing what is new of 3 rows"]
+    assert err.splitlines() == ["reading sources of project shop", "writing what is new of 3 rows"]
     monkeypatch.setenv("SCOPED_RETRIEVAL_PROGRESS", "false")
     _, _, err = run("index", "shop", "--project", "shop", "--no-semantic", capsys=capsys)
     assert err == ""

@@ -33,7 +33,7 @@ def test_a_corpus_that_is_missing_is_named(
     warned = (
         f"no corpus that can be opened at {tmp_path / '.scoped-retrieval/corpus'}: the server does not start before"
     )
-    assert code == 0 and f"warn: {warned}" in said
+    assert code == 0 and f"warning: {warned}" in said
     if flags == ("--json",):
         assert json.loads(shown)["warnings"][0].startswith(warned)
 

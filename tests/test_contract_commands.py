@@ -127,7 +127,7 @@ def test_why_names_what_lost_a_row_and_lists_what_was_captured(shop, capsys):
     _, snapshot = ask("--deny-path", "docs/", "--capture-withheld", capsys=capsys)
     code, out, _ = run("why", snapshot, "docs/roles.md", capsys=capsys)
     assert code == 0
-    assert "rejected at gate: denied_path, decided by path_deny" in out
+    assert "outcome: rejected (stage: gate, reason: denied_path, decided by path_deny)" in out
     assert "  to admit it: no denial of docs/\n" in out
     code, kept = found("why", snapshot, capsys=capsys)
     assert (code, [(row["path"], row["decided_by"]) for row in kept]) == (0, [("docs/roles.md", "path_deny")])

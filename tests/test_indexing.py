@@ -64,7 +64,7 @@ def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Pat
     assert memory.endswith(f"counts as candidate ({tmp_path}/m.jsonl:2)")
     (decision,) = [line for line in lines if line.startswith("note: a decision record whose status ")]
     assert decision.endswith(f"counts as candidate ({tmp_path}/d/a.md:3.status)")
-    (assumed,) = [line for line in lines if line.startswith("assumed ")]
+    (assumed,) = [line for line in lines if line.startswith("defaults applied")]
     assert "lifecycle candidate in 2 rows" in assumed
 
 
@@ -88,9 +88,9 @@ def test_what_was_assumed_is_said(tmp_path: Path):
         '{"source_id": "a:b", "text": "x", "zone": "public"}\n{"source_id": "memory:b", "text": "y"}'
     )
     lines = lines_of(indexed(tmp_path, evidence=tmp_path / "rows.jsonl"))
-    (assumed,) = [line for line in lines if line.startswith("assumed ")]
+    (assumed,) = [line for line in lines if line.startswith("defaults applied")]
     said, _, values = assumed.partition(": ")
-    assert said == "assumed where a source does not say; act only if one is wrong"
+    assert said == "defaults applied"
     columns = {part.partition(" ")[0]: part.partition(" ")[2] for part in values.split("; ")}
     assert columns["zone"] == "internal in 1 row"
     assert columns["recorded_time"] == "the time of this import in 2 rows"
@@ -213,14 +213,17 @@ def test_rows_that_were_not_read_are_not_said_to_be_written(tmp_path: Path):
     tree.mkdir()
     for name in ("a.md", "b.md"):
         (tree / name).write_text(f"# {name}\n\nText.\n")
-    for expected in (["reading for shop", "writing what is new of 2 rows"], ["reading for shop"]):
+    for expected in (
+        ["reading sources of project shop", "writing what is new of 2 rows"],
+        ["reading sources of project shop"],
+    ):
         said: list[str] = []
         assert indexed(tmp_path, said, paths=tree).rows == {"work tree": 2}
         assert said == expected
     (tree / "b.md").write_text("# b.md\n\nOther text.\n")
     said = []
     indexed(tmp_path, said, paths=tree)
-    assert said == ["reading for shop", "writing what is new of 1 row"]
+    assert said == ["reading sources of project shop", "writing what is new of 1 row"]
 
 
 def test_a_count_of_one_is_in_the_singular(tmp_path: Path):
@@ -240,7 +243,7 @@ def test_embedding_says_how_much_there_is_and_how_to_leave_it_out(tmp_path: Path
     said: list[str] = []
     index_into(settings, IndexRequest(evidence=(tmp_path / "rows.jsonl",)), say=said.append)
     assert said == [
-        "reading for shop",
+        "reading sources of project shop",
         "loading the encoder",
         "writing what is new of 3 rows",
         "embedding 3 texts; --no-semantic skips it",

@@ -56,7 +56,7 @@ def test_the_four_weights_may_stand_flat():
     ("changes", "message"),
     [
         ({"mission": None}, "Expected a valid string, got nothing - at o.json: mission"),
-        ({"mission": " "}, "Expected printable text, got 1 characters - at o.json: mission"),
+        ({"mission": " "}, "Expected printable text, got 1 character - at o.json: mission"),
         ({"missions": "x"}, "Expected one of the keys role_id, version, label, mission, anti_goals, vocabulary, source_policy, "
          "retrieval_policy, synthesis_policy, eval_profile, bridge_roles, got 'missions' - at o.json: missions"),
         ({"anti_goals": "x"}, "Expected a list, got 'x' - at o.json: anti_goals"),

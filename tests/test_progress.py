@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from scoped_retrieval.pipeline.indexing.importing import _Embedding
-from scoped_retrieval.pipeline.progress import StepReporter, taking
+from scoped_retrieval.pipeline.progress import StepReporter, counted, taking
 from scoped_retrieval.pipeline.sources import path_history
 from scoped_retrieval.pipeline.sources.git_history import read_git_history
 from scoped_retrieval.pipeline.sources.report import SourceReport
@@ -49,7 +49,20 @@ def test_a_long_history_is_told_by_commits_and_changes(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.2, "1 seconds"), (60, "60 seconds"), (720, "12 minutes"), (3600 * 3.5, "3.5 hours")]
+    ("counts", "said"),
+    [
+        ((1, "part"), "1 part"),
+        ((0, "part"), "0 parts"),
+        ((3000, "request"), "3,000 requests"),
+        ((2, "query", "queries"), "2 queries"),
+    ],
+)
+def test_a_count_agrees_with_its_noun(counts: tuple[int, str], said: str):
+    assert counted(*counts) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.2, "1 second"), (60, "60 seconds"), (720, "12 minutes"), (3600 * 3.5, "3.5 hours")]
 )
 def test_a_time_is_told_as_people_say_it(seconds: float, said: str):
     assert taking(seconds) == said

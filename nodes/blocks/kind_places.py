@@ -50,7 +50,7 @@ class Places:
     able: Bool
     """Whether the item may represent its kind; history may not."""
     tokens: Int
-    """What the item is likely to cost."""
+    """Estimated tokens of the item."""
 
     def leads(self) -> Bool:
         """The first able item of each kind of each request, if its score is near the best one's."""

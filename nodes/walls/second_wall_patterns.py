@@ -136,7 +136,7 @@ def _selects(selector: str, source_id: str, origin_class: str) -> bool:
 
 
 def _is(piece: str, character: str) -> bool:
-    """Whether a piece of a glob, a character or one in brackets, matches this character."""
+    """Whether one glob token (a character or a bracketed one) matches this character."""
     return character == (piece[1] if len(piece) == 3 else piece)
 
 

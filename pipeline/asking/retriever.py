@@ -340,7 +340,7 @@ class Retriever(Questions):
         """Go on under the grants as they are now: under others the session writes another run.
 
         Raises:
-            PolicyError: the file is gone, or not what was expected.
+            PolicyError: the grants file is missing or invalid.
         """
         if (grants := self._watched.now()).digest == self.grants.digest:
             return

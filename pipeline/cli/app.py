@@ -61,7 +61,7 @@ def _application(modules: tuple[str, ...]) -> TyperGroup:
     """The commands of these modules, built once in a process."""
     app = typer.Typer(
         name="scoped-retrieval",
-        help="Define the boundary first, recall and rank inside it, then write down what the model was allowed to see.",
+        help="Retrieve evidence inside an access boundary and record what was shown. Start with `index`, then `ask`.",
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if code == USAGE and args[:1] == ["prompt-hook"]:
         # Claude Code withholds a prompt whose hook exits with 2, and lets it go on after any other code.
         note(
-            "no block for this prompt: the hook is not set up as expected; `connect claude-code --hook --write` mends it"
+            "no block for this prompt: the hook is not set up as expected; `connect claude-code --hook --write` fixes it"
         )
         return 1
     return code

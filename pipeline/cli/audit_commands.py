@@ -32,7 +32,7 @@ def reproduce(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Execute a run again at its pinned generation; report the first table, row and column that differs, and why."""
+    """Execute a run again at its pinned generation. Reports the first table, row and column that differs, and why."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing.reproduce import reproduced
 
@@ -58,7 +58,7 @@ def diff(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Compare two snapshots or two runs: which items entered, left or moved, and why."""
+    """Compare two snapshots or two runs. Shows which items entered, left or moved, and why."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing.difference import compared
 
@@ -93,7 +93,7 @@ def what_if(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show what a snapshot or run would contain under other weights, budgets, merge policy or role; nothing is written."""
+    """Show a snapshot or run under other settings. Changes weights, budgets, merge policy or role; nothing is written."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing import what_if as questions
 
@@ -155,7 +155,7 @@ def sql(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Query the tables of runs with DuckDB; without a query, list tables and views. For auditors."""
+    """Query the tables of runs with DuckDB. Without a query, lists tables and views. For auditors."""
     from ...nodes.errors import InputError
     from ..reading.auditing.sql import VIEWS, queried, rows_of
     from ..runs.parts import PERSISTED
@@ -194,7 +194,7 @@ def export(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Export a snapshot as one file that `verify --file` checks on its own: an in-toto statement in a DSSE envelope, signed if a key is set."""
+    """Export a snapshot as one file. It is an in-toto statement in a DSSE envelope, signed if a key is set; `verify --file` checks it on its own."""
     from ..reading.across_runs import snapshot_named
     from ..reading.auditing.export import exported
 

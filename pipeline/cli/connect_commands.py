@@ -28,9 +28,7 @@ def connect(
     write: Annotated[bool, typer.Option("--write", help="Write the file; other entries are kept.")] = False,
     hook: Annotated[
         bool,
-        typer.Option(
-            "--hook", help="For claude-code: configure a hook that adds a block before each prompt instead of a server."
-        ),
+        typer.Option("--hook", help="For claude-code: configure a prompt hook instead of a server."),
     ] = False,
     project: ProjectFlag = None,
     corpus: CorpusFlag = None,
@@ -39,7 +37,7 @@ def connect(
     lanes: LanesFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print or write the configuration with which a coding agent starts the MCP server."""
+    """Configure a coding agent to start the MCP server. Prints the configuration; --write writes it."""
     from ...nodes.errors import InputError
     from ..servers import clients
     from ..storage.durable import make_folders, write_atomic
@@ -76,7 +74,7 @@ def connect(
         emit(None, as_json=False, text=text)
         note(f"{'written' if write else 'not written; --write does'}: {path}")
     for warning in missing:
-        note(f"warn: {warning}")
+        note(f"warning: {warning}")
     return EXIT["ok"]
 
 
@@ -119,7 +117,7 @@ def prompt_hook(
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of the block.")] = TOKENS,
     as_json: JsonFlag = False,
 ) -> int:
-    """Read a prompt event (Claude Code, UserPromptSubmit) from standard input and print a block for it.
+    """Print a block for a prompt event on standard input. The event is Claude Code's UserPromptSubmit.
 
     A failed retrieval never blocks the prompt: the exit code is 0 or 1.
     """

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
+from ..progress import counted
 from .options import GrantsFlag, JsonFlag, RunsFlag, settings_of
 from .output import EXIT, emit, note, to_json, write_table
 
 __all__ = ["register"]
 
 context_app = typer.Typer(
-    help="Build the model input of a turn, with a ledger of every decision.", no_args_is_help=True
+    help="Build the model input of a turn. A ledger records every decision.", no_args_is_help=True
 )
 
 LogArgument = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a session log, or a file of JSON lines.")]
@@ -47,7 +48,9 @@ def project(
         ),
     ] = False,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens of the window.")] = None,
-    phase: Annotated[str | None, typer.Option("--phase", help="The phase, if the log does not state it.")] = None,
+    phase: Annotated[
+        str | None, typer.Option("--phase", help="Phase of the turn, if the log does not state it.")
+    ] = None,
     format_: FormatFlag = "text",
     record: Annotated[
         bool, typer.Option("--record/--no-record", help="Store the input and its ledger with the runs.")
@@ -72,7 +75,7 @@ def project(
     found = list(made)
     for each in found:
         note(
-            f"input: {each.input_id} ({each.status}, {each.estimated_tokens} tokens)"
+            f"input: {each.input_id} ({each.status}, {counted(each.estimated_tokens, 'token')})"
             + (f", recorded in {kept}" if kept else "")
         )
         for warning in each.warnings:
@@ -92,7 +95,7 @@ def replay(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print a recorded input again, byte for byte, with the retrieval snapshots whose items it was offered."""
+    """Print a recorded input again, byte for byte. Also names the retrieval snapshots whose items it was offered."""
     from ..context.projections import snapshots_of
     from ..context.store import ContextStore
 
@@ -120,7 +123,7 @@ def replay(
 @context_app.command()
 def diff(
     first: Annotated[str, typer.Argument(metavar="INPUT", help="A model input, or the record of one.")],
-    second: Annotated[str, typer.Argument(metavar="INPUT", help="The other.")],
+    second: Annotated[str, typer.Argument(metavar="INPUT", help="The input to compare with.")],
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
@@ -152,7 +155,7 @@ def why(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show what happened to a source in an input, and which layer dropped it."""
+    """Show what happened to a source in an input. Names the layer that dropped it."""
     from ..context.projections import decisions_of_snapshots, events_of, read_input
     from ..context.reasons import why as asked
     from ..context.store import ContextStore
@@ -207,7 +210,7 @@ def import_(
     emit(
         found,
         as_json=as_json,
-        text=f"session {found['session_id']}: {found['events']} events ({found['new']} new) in {out}",
+        text=f"session {found['session_id']}: {counted(found['events'], 'event')} ({found['new']} new) in {out}",
     )
     for sentence in found["told"]:
         note(f"log: {sentence}")
@@ -244,7 +247,7 @@ def log(
     emit(
         value,
         as_json=as_json,
-        text=f"session {opened.session_id}: {events} events, {added} appended, {compacted} compacted",
+        text=f"session {opened.session_id}: {counted(events, 'event')}, {added} appended, {compacted} compacted",
     )
     return EXIT["ok"]
 
@@ -267,7 +270,7 @@ def open_(
 
 @context_app.command()
 def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
-    """Project round 9 of the bundled session, in which failing tests are fixed."""
+    """Project round 9 of the bundled session. Failing tests are fixed in it."""
     from ..context.projections import demonstration
 
     _known_format(format_)

@@ -47,7 +47,7 @@ def preview(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Count the rows that a contract admits, by source, class, zone, lifecycle and month."""
+    """Count the rows that a contract admits. Groups them by source, class, zone, lifecycle and month."""
     from ..contracts.preview import preview as previewed
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
@@ -69,7 +69,7 @@ def explain(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Explain in plain language what each gate of a contract admits, and which rule decides."""
+    """Explain what each gate of a contract admits. Names the rule that decides."""
     from ..contracts.explain import explain as explained
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
@@ -96,7 +96,7 @@ def lint(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Report likely mistakes: a contract that admits nothing, denies required evidence, or has rules without effect."""
+    """Report likely mistakes. A contract may admit nothing, deny required evidence, or have rules without effect."""
     from ..contracts.lint import lint as findings_of
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
@@ -109,14 +109,14 @@ def lint(
 @contract_app.command()
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="A file of request fields, or a snapshot id.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The snapshot, run or contract to compare with.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one, to compare with.")],
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Compare two contracts: fields that differ, and how many rows only one of them admits."""
+    """Compare two contracts. Shows fields that differ, and how many rows only one of them admits."""
     from ..contracts.scope import difference
     from ..reading.grants import audits
 
@@ -127,7 +127,7 @@ def diff(
     found = difference(one, other, ids=audits(settings, reached))
     fields = [(field["field"], _shown(field["a"]), _shown(field["b"])) for field in found["fields"]]
     rows = found["rows"]
-    text = write_table("", ("field", "A", "B"), fields) if fields else "the fields say the same\n"
+    text = write_table("", ("field", "A", "B"), fields) if fields else "no field differs\n"
     text += f"rows: {rows['only_a']} only in A, {rows['only_b']} only in B, {rows['both']} in both\n"
     text += "".join(f"  {side}: {', '.join(ids)}\n" for side, ids in found.get("ids", {}).items() if ids)
     emit(found, as_json=as_json, text=text)
@@ -148,7 +148,7 @@ def delegate(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Create a preset for a sub-agent, which sees no row that its parent does not; pass it to `ask` and `run` as --preset."""
+    """Create a preset for a sub-agent. It sees no row that its parent does not; pass the preset to `ask` and `run` as --preset."""
     from ..contracts.delegation import delegated
     from ..requests.presets import plain_fields, preset_of
 
@@ -166,7 +166,7 @@ def delegate(
         "denied": below.contract["denied_reason"],
     }
     emit(found, as_json=as_json, text="" if out else to_json(preset) + "\n")
-    note(f"rows: {counts['child']} of the parent's {counts['parent']}, none beside them")
+    note(f"rows: {counts['child']} of the parent's {counts['parent']}, and no others")
     return EXIT["denied"] if found["denied"] else EXIT["ok"]
 
 
@@ -181,7 +181,7 @@ def why(
         str | None,
         typer.Argument(
             metavar="EVIDENCE",
-            help="A label of the block, an evidence id or path[#line]; without one, list what --capture-withheld kept.",
+            help="A label of the block, an evidence id or path[#line]; omit to list rows kept by --capture-withheld.",
         ),
     ] = None,
     gold: Annotated[
@@ -201,7 +201,7 @@ def why(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show where a row was lost, which rule decided, and what would admit it. Callers learn only of rows that they may see."""
+    """Show where a row was lost and what would admit it. Names the rule that decided; callers learn only of rows that they may see."""
     from ...nodes.errors import InputError
     from ..contracts.trail import audit_trail, is_audit_entry
     from ..contracts.why import captured, why_not
@@ -234,7 +234,7 @@ def _explanation(row: dict[str, Any]) -> str:
     decided = f", decided by {row['decided_by']}" if row["decided_by"] else ""
     lines = [
         f"{row['evidence_id']} {place}",
-        f"  {row['outcome']} at {row['stage']}: {row['reason_code']}{decided}",
+        f"  outcome: {row['outcome']} (stage: {row['stage']}, reason: {row['reason_code']}{decided})",
         f"  {row['reason_text']}",
     ]
     lines += [f"  rule: {rule}" for rule in row["rules"]]

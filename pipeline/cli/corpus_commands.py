@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from ..config.settings import Settings
-from .options import CorpusFlag, GrantsFlag, JsonFlag, ProjectFlag, settings_of
+from ..progress import counted
+from .options import CorpusFlag, GrantsFlag, JsonFlag, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
 __all__ = ["register"]
 
-corpus_app = typer.Typer(help="Inspect, verify or upgrade a corpus, or remove old generations.", no_args_is_help=True)
+corpus_app = typer.Typer(help="Inspect, verify, upgrade or clean up a corpus.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +46,7 @@ def _with_reader(given: str) -> tuple[str, Path]:
 def index(
     paths: Annotated[Paths, typer.Argument(metavar="PATH...", help="Work trees, folders or files to read.")] = None,
     corpus: CorpusFlag = None,
-    project: ProjectFlag = None,
+    project: Annotated[str | None, typer.Option(metavar="P", help="Project that owns the rows.")] = None,
     grants: GrantsFlag = None,
     git: Annotated[bool, typer.Option("--git", help="Also read the Git history of each PATH.")] = False,
     sessions: Annotated[Paths, _many("sessions", "Session events, JSONL.", "FILE")] = None,
@@ -60,7 +61,7 @@ def index(
     evidence: Annotated[Paths, _many("evidence", "Generic evidence rows, Parquet or JSONL.", "FILE")] = None,
     read: Annotated[
         list[str] | None,
-        typer.Option("--read", metavar="NAME=PATH", help="A file or folder, by the name of a reader, a plugin's too."),
+        typer.Option("--read", metavar="NAME=PATH", help="Read PATH with reader NAME (built in or from a plugin)."),
     ] = None,
     mcp: Annotated[
         list[str] | None,
@@ -108,7 +109,8 @@ def index(
         if _current(settings) is None:
             state = "nothing is in the corpus yet"
         kept = kept_texts(settings["corpus"])
-        hint = f"run the same `index` again{f'; it resumes after {kept:,} embedded texts' if kept else ''}"
+        resumes = f"; it resumes after {counted(kept, 'embedded text')}" if kept else ""
+        hint = f"run the same `index` again{resumes}"
         hint += "; --no-semantic skips embedding" if kept else ""
         raise InterruptedCommandError(f"Interrupted: {state} - at {settings['corpus']}", hint=hint) from None
     emit(report.as_dict(), as_json=as_json, text=report.text())
@@ -119,7 +121,7 @@ def index(
 
 @corpus_app.command("info")
 def info(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """Show the generation of a corpus and the projects you may query; auditors of all projects also see sizes."""
+    """Show the generation of a corpus and your projects. Auditors of all projects also see sizes."""
     from ..reading.grants import corpus_facts
 
     found = corpus_facts(settings_of(corpus=corpus, grants=grants))
@@ -134,7 +136,7 @@ def gc(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Remove old generations and the segments that only they use; auditors of all projects also see sizes."""
+    """Remove old generations and the segments that only they use. Auditors of all projects also see sizes."""
     from ..config.opening import corpus_of
     from ..reading.grants import audits_corpus
 
@@ -162,13 +164,13 @@ def verify(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Verify the files, rows and heads of a corpus; print its head, the anchor to store elsewhere."""
+    """Verify the files, rows and heads of a corpus. Prints its head, the anchor to store elsewhere."""
     from ...nodes.errors import InputError
     from ..config.opening import corpus_of
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`corpus verify` prints the head of the corpus; the anchor is one that you kept"
-        raise InputError.described("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
+        raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
     opened = corpus_of(settings_of(corpus=corpus, grants=grants))
     problems = opened.verify(anchor)
     text = "".join(f"{problem}\n" for problem in problems or ["ok"]) + f"head of the corpus: {opened.head or '-'}\n"
@@ -178,7 +180,7 @@ def verify(
 
 @corpus_app.command("upgrade")
 def upgrade(corpus: CorpusFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False) -> int:
-    """Upgrade a corpus to the current schema version, and sign its head if there is a key; rows and generation stay."""
+    """Upgrade a corpus to the current schema version. Rows and generation stay; its head is signed if there is a key."""
     from ..config.opening import corpus_to_upgrade
 
     opened = corpus_to_upgrade(settings_of(corpus=corpus, grants=grants))

@@ -25,7 +25,9 @@ __all__ = [
 CorpusFlag = Annotated[str | None, typer.Option("--corpus", metavar="DIR", help="Folder or URL of the corpus.")]
 RunsFlag = Annotated[str | None, typer.Option("--runs", metavar="DIR", help="Folder or URL of the runs.")]
 GrantsFlag = Annotated[str | None, typer.Option("--grants", metavar="FILE", help="Grants file.")]
-ProjectFlag = Annotated[str | None, typer.Option("--project", metavar="P", help="The project.")]
+ProjectFlag = Annotated[
+    str | None, typer.Option("--project", metavar="P", help="Project to search; default: your only one.")
+]
 LanesFlag = Annotated[str | None, typer.Option("--lanes", metavar="A,B", help="Recall lanes to use, comma separated.")]
 PresetFlag = Annotated[
     Path | None, typer.Option("--preset", metavar="FILE", help="Request fields that bound every request: JSON or YAML.")
@@ -33,7 +35,8 @@ PresetFlag = Annotated[
 CaptureFlag = Annotated[
     bool,
     typer.Option(
-        "--capture-withheld", help="For auditors: keep ids and gates of the best matches out of scope, apart."
+        "--capture-withheld",
+        help="For auditors: record ids and gates of the best matches out of scope, in a separate file.",
     ),
 ]
 WeightsFlag = Annotated[

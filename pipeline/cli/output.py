@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodes.errors import ScopedRetrievalError
+from ..progress import counted
 from ..views.printed import json_document, printed, to_json, visible
 
 __all__ = [
@@ -141,7 +142,7 @@ def note(text: str) -> None:
 def note_left_out(damaged: int) -> None:
     """How many damaged runs a list leaves out, if any."""
     if damaged:
-        note(f"left out: {damaged} damaged run{'s' if damaged > 1 else ''}; `verify` names what differs")
+        note(f"left out: {counted(damaged, 'damaged run')}; `verify` names what differs")
 
 
 def note_other_runs(settings: Any, *, but: Collection[str] = ()) -> None:
@@ -195,9 +196,8 @@ def _described(error: BaseException) -> tuple[str, str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "Interrupted", "", EXIT["interrupted"]
     if isinstance(error, OSError):
-        where = f" - at {error.filename}" if error.filename else ""
-        got = error.strerror or "an error of the system"
-        return f"Expected a file or folder to read or write, got {got}{where}", todo, EXIT["unreadable"]
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror or 'Input/output error'}{where}", todo, EXIT["unreadable"]
     where = _last_frame(error)
     return (
         f"Unexpected {type(error).__name__}{where}",

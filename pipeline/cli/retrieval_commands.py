@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..progress import counted
 from ..views.printed import json_document
 from .flag_names import ASK_FLAGS, RUN_FLAGS, named_by_flags
 from .options import (
@@ -142,7 +143,7 @@ def run(
         note(f"ended: {summary.run_id}; its generation is gone: {kept} {said} answered before, {len(failed)} failed")
         failed = [row for row in failed if row["error"] != GONE]  # the line above says why the others did
     for one in result["lanes_off"]:
-        note(f"lane_off: {one['lane']}, for {one['requests']} requests: {_advised(one['message'])}")
+        note(f"lane_off: {one['lane']}, for {counted(one['requests'], 'request')}: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):
         note(f"denied: {denied}; {READABLE}")
     _note_failures(failed, summary.run_id)
@@ -232,7 +233,8 @@ def ask(
         str | None, typer.Option(help="planning, execution or review; default: that of SHO.json in the work tree.")
     ] = None,
     variable: Annotated[
-        Texts, typer.Option("--var", metavar="NAME=VALUE", help="A variable of the mode's paths, e.g. venture=acme.")
+        Texts,
+        typer.Option("--var", metavar="NAME=VALUE", help="Value of a variable in the mode's paths, e.g. venture=acme."),
     ] = None,
     failing_test: Annotated[str | None, typer.Option("--failing-test", help="Anchor: the failing test.")] = None,
     error_text: Annotated[str | None, typer.Option("--error-text", help="Anchor: the error as printed.")] = None,
@@ -267,7 +269,7 @@ def ask(
     ] = "block",
     as_json: JsonFlag = False,
 ) -> int:
-    """Ask one question; the block goes to standard output, the snapshot id to standard error."""
+    """Ask one question. The block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
     from ..corpus.embedding_checkpoints import has_pieces
@@ -328,7 +330,7 @@ def ask(
             "an `index` of this corpus is running or was interrupted; its rows are not in the answer. Run `index` again"
         )
     if found.not_captured:
-        note(f"warn: not captured: {found.not_captured}")
+        note(f"warning: not captured: {found.not_captured}")
     for condition in found.conditions:
         if condition["action"] != "continue" or condition["condition"] in ("lane_off", "budget_unused"):
             subject = f" {condition['subject']}" if condition["subject"] else ""

@@ -31,21 +31,21 @@ def register(app: typer.Typer) -> None:
 
 
 def validate_overlay_file(file: FileArgument, as_json: JsonFlag = False) -> int:
-    """Validate a role overlay: {valid, errors}, each error with file, key, expected and actual value."""
+    """Validate a role overlay. Prints {valid, errors}, each error with file, key, expected and actual value."""
     from ..config.policies.overlays import validate_overlay
 
     return _validated(file, validate_overlay, as_json)
 
 
 def validate_bundle_file(file: FileArgument, as_json: JsonFlag = False) -> int:
-    """Validate a RetrievalBundle: {valid, errors}, each error with file, key, expected and actual value."""
+    """Validate a RetrievalBundle. Prints {valid, errors}, each error with file, key, expected and actual value."""
     from ..views.bundle_models import validate_bundle
 
     return _validated(file, validate_bundle, as_json)
 
 
 def list_overlays(as_json: JsonFlag = False) -> int:
-    """List the roles that requests may name, those of the `policies` folder included."""
+    """List the roles that requests may name. Includes those of the `policies` folder."""
     from ..config.policies.roles import load_roles
 
     columns = ("role", "version", "label", "mission")
@@ -65,7 +65,7 @@ def score(
     metric: Annotated[str, typer.Option(help="A measure by its ir_measures name.")] = "nDCG@5",
     as_json: JsonFlag = False,
 ) -> int:
-    """Measure every role on every golden set; exit 5 if a role does not outperform the roles that it must beat on its own set."""
+    """Measure every role on every golden set. Exits with 5 if a role does not outperform the roles that it must beat on its own set."""
     from ..config.policies.tables import load_policies
     from ..evaluation.roles import bundled_sample, score_roles
 
@@ -85,7 +85,7 @@ def show(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print the RetrievalBundle of a snapshot as JSON; auditors also see withheld items."""
+    """Print the RetrievalBundle of a snapshot as JSON. Auditors also see withheld items."""
     from ..reading.replaying import bundle_of
 
     emit(bundle_of(settings_of(runs=runs, grants=grants), snapshot), as_json=True)

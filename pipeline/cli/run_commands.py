@@ -110,7 +110,7 @@ def replay(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Print the block of a snapshot from the run alone; auditors get every column of `--json`."""
+    """Print the block of a snapshot from the run alone. With --json, auditors get every column."""
     from ...nodes.errors import InputError
     from ..reading.across_runs import snapshot_named
     from ..reading.replaying import replayed
@@ -140,7 +140,7 @@ def replay_turn(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Show what one model request contained: the snapshots that its event names, and whether the input matches its hash."""
+    """Show what one model request contained. Lists the snapshots that its event names, and whether the input matches its hash."""
     from ..reading.model_turns import replayed_turn
 
     turn = replayed_turn(settings_of(runs=runs, grants=grants), event, model_input)
@@ -170,7 +170,7 @@ def verify(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Verify the runs that you may read; report the first part that differs from its record."""
+    """Verify the runs that you may read. Reports the first part that differs from its record."""
     if file is not None:
         return _verify_file(file, run, anchor, as_json)
     from ..reading.verification import verified
@@ -180,7 +180,9 @@ def verify(
     of_all = [problem for problem, runs_of in told.items() if runs_of == len(report["runs"]) > 1]
     lines = [f"every run: {problem}" for problem in of_all]
     for one in report["runs"]:
-        lines.append(f"{one['run_id']}: {one['status']}, {one['parts']} parts, {one['snapshots']} snapshots")
+        lines.append(
+            f"{one['run_id']}: {one['status']}, {counted(one['parts'], 'part')}, {counted(one['snapshots'], 'snapshot')}"
+        )
         lines += [f"  {problem}" for problem in _problems(one) if problem not in of_all]
     for seen in report["witness"]:
         scores = f"{counted(seen['scores'], 'lexical score')}, {seen['differing']} differ"

@@ -69,7 +69,7 @@ def runs(context: typer.Context, runs: RunsFlag = None, grants: GrantsFlag = Non
     for row in rows:
         if row["state"] != OK:
             ends = "`compact`" if row["kind"] == INTERACTIVE else "`run --resume`"
-            note(f"{row['state']}: {row['run_id']}: a crash broke it off as it ended; {ends} ends it")
+            note(f"{row['state']}: {row['run_id']}: interrupted by a crash while finishing; run {ends} to recover")
     for other in others:
         if other["run_id"] not in unfinished:
             note(f"{other['state']}: {other['run_id']}: {other['detail']}")
@@ -84,7 +84,7 @@ def upgrade(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Verify runs of an older format and migrate them to the current one; sign the log if there is a key."""
+    """Verify runs of an older format and migrate them. The log is signed if there is a key."""
     from ...nodes.errors import StoreError, VerificationError
     from ..config.opening import runs_of
     from ..reading.access import hears_of_damage, known_runs, unknown

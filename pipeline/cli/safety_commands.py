@@ -27,19 +27,19 @@ def register(app: typer.Typer) -> None:
 
 
 def verify_answer(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="The snapshot that the answer was given.")],
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="The snapshot of the answer.")],
     answer: Annotated[Path, typer.Argument(metavar="ANSWER_FILE", help="The answer as text; - reads standard input.")],
     runs: RunsFlag = None,
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Verify an answer against its snapshot: citations, quotes, values, records, actions; log the findings."""
+    """Verify an answer against its snapshot. Checks citations, quotes, values, records and actions, and logs the findings."""
     from ..reading.answers import answer_report
 
     report, entry, not_logged = answer_report(settings_of(runs=runs, grants=grants), snapshot, _text_of(answer))
     emit({**report.as_dict(), "logged": entry}, as_json=as_json, text=report.text())
     if not_logged:
-        note(f"warn: not logged: {not_logged}")
+        note(f"warning: not logged: {not_logged}")
     if report.status == "erased":
         return EXIT["erased"]
     return EXIT["ok"] if report.ok else EXIT["differs"]
@@ -51,7 +51,7 @@ def answers(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """List verified answers and findings for snapshots that you may read."""
+    """List verified answers and their findings. Shows those of snapshots that you may read."""
     from ..reading.answers import answers_of
 
     found, damaged = answers_of(settings_of(runs=runs, grants=grants), snapshot)
@@ -80,7 +80,7 @@ def erase(
         bool | None,
         typer.Option(
             "--questions/--no-questions",
-            help="Also erase the text of requests in runs: questions, anchors, query vectors. Default: with --user or --project.",
+            help="Also erase the text of requests in runs: questions, anchors, query vectors. Default: on with --user or --project.",
         ),
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, recorded in the receipts.")] = "",
@@ -91,7 +91,7 @@ def erase(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Permanently erase evidence and questions from a corpus and its runs; several selectors are combined with AND."""
+    """Permanently erase evidence and questions. Applies to a corpus and its runs; several selectors are combined with AND."""
     from ...nodes.errors import InputError
     from ..maintenance.erasure import erase as erased
 
@@ -122,10 +122,11 @@ def leak_test(
     lanes: LanesFlag = None,
     principal: Annotated[str | None, typer.Option(metavar="NAME", help="Only this principal; default: all.")] = None,
     project: Annotated[str | None, typer.Option(metavar="P", help="Only this project; default: all.")] = None,
-    tenants: Annotated[int | None, typer.Option(min=1, help="At most this many principals in projects.")] = None,
+    tenants: Annotated[int | None, typer.Option(min=1, help="Test at most N (principal, project) pairs.")] = None,
     probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
     canaries: Annotated[
-        int | None, typer.Option(min=1, help="Approximate number per tenant and angle; default: every role and reason.")
+        int | None,
+        typer.Option(min=1, help="Approximate number per tenant and angle; default: one per role and reason."),
     ] = None,
     angle: Annotated[
         list[str] | None,
@@ -136,7 +137,7 @@ def leak_test(
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Plant rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
+    """Test that nothing leaks between tenants. Plants rows outside each tenant's scope in a copy of the corpus; no byte of any answer may change."""
     from ...nodes.errors import InputError
     from ..leaktest import ANGLES
     from ..leaktest import leak_test as tested

@@ -43,7 +43,7 @@ def serve(
     preset: PresetFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Serve retrieval over HTTP; bearer tokens in the grants file map to principals (extra `serve`)."""
+    """Serve retrieval over HTTP. Bearer tokens in the grants file map to principals (extra `serve`)."""
     _expect_extra("fastapi", "uvicorn", "prometheus_client")
     from ..servers.http_app import application
     from ..servers.http_app import serve as answer
@@ -76,7 +76,7 @@ def mcp(
     preset: PresetFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Run an MCP server with tools for retrieval, x-ray, replay and why, in one project (extra `serve`)."""
+    """Run an MCP server for one project. Its tools are retrieval, x-ray, replay and why (extra `serve`)."""
     from ...nodes.errors import InputError
 
     if transport not in TRANSPORTS:

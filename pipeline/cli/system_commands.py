@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def doctor(
     corpus: CorpusFlag = None, runs: RunsFlag = None, grants: GrantsFlag = None, as_json: JsonFlag = False
 ) -> int:
-    """Check corpus, model, grants and runs; show each setting and its source."""
+    """Check corpus, model, grants and runs. Shows each setting and its source."""
     from ..maintenance.doctor import examine
 
     found = examine(settings_of(corpus=corpus, runs=runs, grants=grants))
@@ -49,7 +49,7 @@ def demo(
     ] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Index the bundled sample and this repository; show a question, the same question refused, and a report."""
+    """Run a demo on the bundled sample and this repository. Shows a question, the same question refused, and a report."""
     from ..demo import run_demo
 
     settings = settings_of()

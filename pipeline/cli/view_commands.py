@@ -55,7 +55,7 @@ def xray(
     ] = "text",
     as_json: JsonFlag = False,
 ) -> int:
-    """Show why each item of a snapshot was selected, and what was not shown."""
+    """Show why each item of a snapshot was selected. Also shows what was left out."""
     from ...nodes.errors import InputError, StoreError
     from ..asking.opening import open_retriever
     from ..reading.across_runs import snapshot_named
@@ -103,7 +103,7 @@ def explain(
     format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help="As for xray.")] = "text",
     as_json: JsonFlag = False,
 ) -> int:
-    """Show the x-ray of the last recall of a session, without running it again."""
+    """Show the x-ray of the last recall of a session. Nothing is executed again."""
     from ..servers.renderings import FORMATS, explained
 
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
@@ -124,7 +124,7 @@ def report(
     ] = "evidence_id",
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
 ) -> int:
-    """Write an HTML report of a run or snapshot: one file without scripts or network access."""
+    """Write an HTML report of a run or snapshot. It is one file without scripts or network access."""
     from ..reading.across_runs import snapshot_named
     from ..reading.reports import report_of
 
@@ -164,7 +164,7 @@ def lineage(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Draw the dataflow: steps, or nodes, tables, columns and edges. JSON and HTML contain everything."""
+    """Draw the dataflow. It has steps, or nodes, tables, columns and edges; JSON and HTML contain everything."""
     from ...nodes.errors import InputError
     from ..reading.reports import measured
     from ..runs.ids import is_snapshot
@@ -203,7 +203,7 @@ def compact(
     grants: GrantsFlag = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Compact interactive snapshots into Parquet; digests do not change."""
+    """Compact interactive snapshots into Parquet. Digests do not change."""
     from ...nodes.errors import StoreError, VerificationError
     from ..config.opening import runs_of
     from ..reading.access import known_runs, open_run, unknown
@@ -250,7 +250,7 @@ def context_actions(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file.")] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Every retrieval with mode, scope, k and citations, as CSV; `index --logs` makes it evidence for review."""
+    """Export retrievals as CSV: mode, scope, k, citations. `index --logs` imports the file as evidence for review."""
     from ..reading.across_runs import read_each
     from ..reading.snapshots import readable_snapshots
     from ..runs import RunStore

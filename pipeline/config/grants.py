@@ -46,6 +46,7 @@ from ...nodes.tables import GRANTS
 from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
 from ..parsing.yaml_files import Item, parse
+from ..progress import counted
 from ..storage.durable import TICK_NS, make_folders, read_whole, stands, write_atomic
 from ..storage.locks import held
 from ..storage.places import Place, fixed_place, place_of
@@ -241,7 +242,7 @@ def _understood(data: bytes, path: Place) -> GrantsFile:
     for token, item in top["tokens"].entries():
         if not _TOKEN.fullmatch(token):
             raise PolicyError(
-                f"Expected a SHA-256 as 64 hex digits, got {len(token)} characters - at {top['tokens'].at}"
+                f"Expected a SHA-256 as 64 hex digits, got {counted(len(token), 'character')} - at {top['tokens'].at}"
             )
         tokens[token] = _declared_principal(item, people)
     table = GRANTS.from_rows(rows).sort_by("rule_id")

@@ -1,4 +1,4 @@
-"""The corpus of the settings: opened, made, or looked for, with its heads where the settings say and signed as they say."""
+"""Opens, creates or finds the corpus of the settings, with their head store and signing key."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ the child is looked up among its parent's.
 from __future__ import annotations
 
 from ...nodes.errors import VerificationError
+from ..progress import counted
 from ..requests.narrowing import Fields, narrowed
 from .scope import ContractResolver, ContractScope, difference
 
@@ -47,7 +48,7 @@ def delegated(
     fields = narrowed(written_out(above), child, at)
     below = desk.scope(fields)
     if outside := difference(above, below)["rows"]["only_b"]:
-        raise VerificationError(f"Expected rows of the parent alone, got {outside} others - at {at}")
+        raise VerificationError(f"Expected rows of the parent alone, got {counted(outside, 'other row')} - at {at}")
     return fields, above, below
 
 

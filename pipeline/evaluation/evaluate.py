@@ -31,6 +31,7 @@ from ..corpus import Corpus
 from ..line.encoders.choice import EncoderChoice
 from ..line.encoders.encoder import NAME, load_encoder
 from ..plugins import installed
+from ..progress import counted
 from ..runs import Run, RunStore
 from ..sources.importing import normalise
 from .baselines import chunk_systems, file_baseline, require_bm25s
@@ -183,7 +184,9 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     asked_under = {FULL: DEEP}
     if blocks is not None:
         asked_under |= {BLOCK: {}} | {f"{BLOCK}@{tokens}": {"max_tokens": tokens} for tokens in blocks}
-    progress(f"asking {sum(map(len, requests.values()))} queries under {len(asked_under)} budgets")
+    progress(
+        f"asking {counted(sum(map(len, requests.values())), 'query', 'queries')} under {counted(len(asked_under), 'budget')}"
+    )
     summary = retriever.run(
         [
             request | efforts | {"request_id": under(request["request_id"], system), "budget": budget}

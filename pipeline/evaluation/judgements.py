@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...nodes.errors import InputError
+from ..progress import counted
 
 COLUMNS = ("query_id", "doc_id", "relevance")
 BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
@@ -42,7 +43,7 @@ def read_trec_run(path: Path) -> pd.DataFrame:
     rows = []
     for at, cells in _lines(path):
         if len(cells) < 5:
-            raise InputError.expected("query Q0 document rank score tag", f"{len(cells)} columns", at)
+            raise InputError.expected("query Q0 document rank score tag", counted(len(cells), "column"), at)
         rows.append((cells[0], cells[2].replace("%20", " "), _number(cells[4], at)))
     frame = pd.DataFrame(rows, columns=pd.Index(["query_id", "doc_id", "score"]))
     return pd.DataFrame(frame.groupby(["query_id", "doc_id"], as_index=False)["score"].max())
@@ -55,7 +56,7 @@ def _judged(path: Path) -> Iterator[tuple[str, str, float]]:
             continue
         if len(cells) != (3 if tabs else 4):
             wanted = "query-id, corpus-id, score" if tabs else "query 0 document relevance"
-            raise InputError.expected(wanted, f"{len(cells)} columns", at)
+            raise InputError.expected(wanted, counted(len(cells), "column"), at)
         yield cells[0], cells[-2].replace("%20", " ") if not tabs else cells[1], _number(cells[-1], at)
 
 

@@ -24,6 +24,7 @@ import pandas as pd
 
 from ...nodes.errors import InputError
 from ..config.policies.weight_files import weight_file_text
+from ..progress import counted
 from ..requests.converters import weight as request_weight
 from ..runs import Run
 from .frozen_terms import FrozenTerms
@@ -246,7 +247,7 @@ class Sliders:
     def html(self) -> str:
         """The figures of now, without a slider."""
         weights = ", ".join(f"{term} {weight:g}" for term, weight in self.weights.items())
-        head = f"<p>{self.reweighing.requests:,} requests, purpose {_safe(self.reweighing.purpose)}. Weights: {_safe(weights)}</p>"
+        head = f"<p>{counted(self.reweighing.requests, 'request')}, purpose {_safe(self.reweighing.purpose)}. Weights: {_safe(weights)}</p>"
         moved = self.deltas[self.deltas["delta"] != 0].head(LISTED).round(4)
         most = f"<details><summary>Requests that change most</summary>{_table(moved)}</details>" if len(moved) else ""
         return f"{head}{_table(self.figures.round(4))}{_histogram(self.deltas['delta'])}{most}"
@@ -318,7 +319,7 @@ def _histogram(deltas: pd.Series) -> str:
     bars = "".join(
         f'<rect x="{n * width}" y="{height - round(height * int(count) / most, 2):g}" width="{width - 2}" '
         f'height="{round(height * int(count) / most, 2):g}" fill="{"#3f8f54" if edge >= 0 else "#c0504d"}">'
-        f"<title>{int(count)} requests, delta {edge:.1f} to {edge + 2 / _BINS:.1f}</title></rect>"
+        f"<title>{counted(int(count), 'request')}, delta {edge:.1f} to {edge + 2 / _BINS:.1f}</title></rect>"
         for n, (count, edge) in enumerate(zip(counts, np.round(edges[:-1], 6), strict=True))
     )
     said = f"{int((changed > 0).sum())} requests gain, {int((changed < 0).sum())} lose ({CHANGED} less as run, from -1 to 1)"

@@ -31,7 +31,7 @@ from ..corpus.publishing import PublishReport
 from ..corpus.writing import expect_writable
 from ..line.encoders.encoder import encoder_available, is_bundled, load_encoder
 from ..plugins import installed
-from ..progress import Say, StepReporter, quiet, taking
+from ..progress import Say, StepReporter, counted, quiet, taking
 from ..redaction.masking import REDACTOR
 from ..sources import git_history, records, work_tree
 from ..sources.evidence_file import read_evidence
@@ -137,7 +137,7 @@ def index_into(
     if grant and stands(settings.grants_path):
         load_grants(settings.grants_path)  # what is not a grants file ends this now, not when all is published
     expect_writable(settings["corpus"])
-    say(f"reading for {project}")
+    say(f"reading sources of project {project}")
     plugins = installed(settings["plugins"])
     readers = {**RECORDS, **{reader.name: reader for reader in plugins.readers if reader.read is not None}}
     for name, _ in request.read:
@@ -189,7 +189,7 @@ class _Import:
         encoder = self._encoder(rows)
         report, corpus = self.report, made_or_opened(self.settings)
         if self.read:
-            self.say(f"writing what is new of {self.read:,} row{'' if self.read == 1 else 's'}")
+            self.say(f"writing what is new of {counted(self.read, 'row')}")
         with _Embedding(self.progress, self.say) as embedding:
             return corpus.publish(
                 rows,
@@ -205,7 +205,7 @@ class _Import:
             )
 
     def _read(self) -> pa.Table:
-        """Every row of every source, normalised and redacted, but for what is in the corpus already."""
+        """Every row of every source, normalised and redacted, except rows that the corpus already has."""
         report, tables = self.report, list[pa.Table]()
         ids: dict[str, list[pa.Array]] = defaultdict(list)
         with tqdm(desc="read", unit=" rows", disable=not self.progress, leave=False) as bar:
@@ -358,7 +358,7 @@ class _Embedding:
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is None or done == 0:
-            self._say(f"embedding {total:,} texts; --no-semantic skips it")
+            self._say(f"embedding {counted(total, 'text')}; --no-semantic skips it")
             self.__exit__()
             self._bar = tqdm(desc="embed", unit=" texts", total=total, disable=not self._progress, leave=False)
             self._began = self._clock()

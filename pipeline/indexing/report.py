@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from ..progress import counted
 from ..sources.report import SourceReport
 from ..storage.places import Place
 
@@ -60,19 +61,19 @@ class IndexReport:
         """The report for people: one line per fact."""
         sources = self.sources
         lines = [f"{kind}: {_found(kind, count, self.places.get(kind, count))}" for kind, count in self.rows.items()]
-        lines += [f"not read again: {_counted(count, _UNITS[kind])} unchanged" for kind, count in self.unread.items()]
+        lines += [f"not read again: {counted(count, _UNITS[kind])} unchanged" for kind, count in self.unread.items()]
         for reason, count in sorted(sources.skipped.items()):
             lines.append(f"skipped: {count} {reason}{_first(sources.skipped_at.get(reason))}")
         if assumed := [_assumed(c, n, sources.defaulted_to.get(c, {})) for c, n in sorted(sources.defaulted.items())]:
-            lines.append(f"assumed where a source does not say; act only if one is wrong: {'; '.join(assumed)}")
+            lines.append(f"defaults applied: {'; '.join(assumed)}")
         if self.masked:
-            lines.append(f"masked: a secret in {_counted(self.masked, 'row')}")
+            lines.append(f"masked: a secret in {counted(self.masked, 'row')}")
         if ended := self.published.get("closed_placements"):
             lines.append(
-                f"ended: {_counted(ended, 'row')} that {'is' if ended == 1 else 'are'} there no more, or elsewhere"
+                f"ended: {counted(ended, 'row')} that {'is' if ended == 1 else 'are'} there no more, or elsewhere"
             )
         if erased := self.published.get("erased_rows"):
-            lines.append(f"kept out: {_counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
+            lines.append(f"kept out: {counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
         lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
         if self.rows.get("uncommitted"):
             lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
@@ -82,15 +83,11 @@ class IndexReport:
         return "\n".join(lines) + "\n"
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
 def _found(kind: str, rows: int, places: int) -> str:
     """How many rows a source gave; in how many places, where one is in several."""
     if not rows and kind != "uncommitted":
         return "0 rows, nothing was read"
-    return _counted(rows, "row") + (f" in {_counted(places, 'place')}" if places != rows else "")
+    return counted(rows, "row") + (f" in {counted(places, 'place')}" if places != rows else "")
 
 
 def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
@@ -98,7 +95,7 @@ def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
     alone = len(values) == 1
     became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
     more = ", ..." if len(values) > SHOWN else ""
-    return " ".join(part for part in (column, f"{became}{more}", f"in {_counted(rows, 'row')}") if part)
+    return " ".join(part for part in (column, f"{became}{more}", f"in {counted(rows, 'row')}") if part)
 
 
 def _first(named: Sequence[str] | None) -> str:

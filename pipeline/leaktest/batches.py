@@ -357,7 +357,7 @@ class _Batch:
 
 
 def _differing(before: _Answers, after: _Answers, names: set[str]) -> dict[str, list[str]]:
-    """The surfaces that are not what they were before, by request, of the cases of these names."""
+    """Surfaces that changed, by request, for the named cases."""
     found: dict[str, list[str]] = {}
     for request_id in filter(lambda id_: _case(id_) in names, after.digests):
         first, now = before.digests[request_id], after.digests[request_id]

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..progress import counted
+
 __all__ = ["Leak", "LeakReport"]
 
 
@@ -70,10 +72,11 @@ class LeakReport:
         lines += [f"narrowed: {one}" for one in self.narrowed]
         lines += [f"skipped: {one}" for one in self.skipped]
         lines.append(
-            f"{self.tenants} tenants, {self.probes} probes, {self.canaries} canaries in {len(self.roles)} roles behind "
-            f"{len(self.gates)} gates, {self.comparisons} comparisons: {self.differences} differences, "
-            f"{len(self.leaks)} leaks"
+            f"{counted(self.tenants, 'tenant')}, {counted(self.probes, 'probe')}, "
+            f"{counted(self.canaries, 'canary', 'canaries')} in {counted(len(self.roles), 'role')} behind "
+            f"{counted(len(self.gates), 'gate')}, {counted(self.comparisons, 'comparison')}: "
+            f"{counted(self.differences, 'difference')}, {counted(len(self.leaks), 'leak')}"
         )
         if self.own:
-            lines.append(f"{self.own} checks of a tenant's own rows and of heads")
+            lines.append(f"{counted(self.own, 'check')} of a tenant's own rows and of heads")
         return "\n".join(lines) + "\n"

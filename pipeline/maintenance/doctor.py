@@ -206,7 +206,9 @@ def _policies(subject: Subject) -> Iterator[Check]:
     from ..config.policies.tables import load_policies
 
     policies = load_policies(subject.settings["policies"], subject.settings["weights"])
-    yield Check("policies", "ok", f"{policies.purpose_policies.num_rows} purposes, digest {policies.digest[:16]}")
+    yield Check(
+        "policies", "ok", f"{counted(policies.purpose_policies.num_rows, 'purpose')}, digest {policies.digest[:16]}"
+    )
 
 
 def _runs(subject: Subject) -> Iterator[Check]:
@@ -308,7 +310,9 @@ def _records(subject: Subject) -> Iterator[Check]:
         hint = "bring the files up to date and index them again: facts that agree with them are `stale_sot`."
         yield Check("records", "warn", f"not modified for {STALE_DAYS} days: {', '.join(stale)}", hint)
     elif newest:
-        yield Check("records", "ok", f"{len(newest)} files of records, each modified within {STALE_DAYS} days")
+        yield Check(
+            "records", "ok", f"{counted(len(newest), 'file')} of records, each modified within {STALE_DAYS} days"
+        )
 
 
 _EXAMINERS = (

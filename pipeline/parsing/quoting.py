@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import kind_of
+from ..progress import counted
 
 if TYPE_CHECKING:
     from ...nodes.vocabulary import Vocabulary
@@ -53,7 +54,7 @@ def shown(value: Any, at: str = "") -> Any:
     if not isinstance(value, str):
         return value
     if len(value) > LONGEST or (any(c.isspace() for c in value) and not _TIME.fullmatch(value)):
-        return _Instead(f"text of {len(value)} characters")
+        return _Instead(f"text of {counted(len(value), 'character')}")
     return _Instead("a secret") if _is_secret(value) else value
 
 
@@ -66,7 +67,7 @@ def canonical(vocabulary: Vocabulary, value: Any, at: str) -> str:
 def shown_key(key: str) -> str:
     """A key, where a place may name it, else how long it is."""
     if len(key) > LONGEST or not key.isprintable() or _is_secret(key):
-        return f"<key of {len(key)} characters>"
+        return f"<key of {counted(len(key), 'character')}>"
     return key
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ...nodes.errors import InputError, StoreError, VerificationError
 from ..config.opening import trust_of
 from ..config.settings import Settings
+from ..progress import counted
 from .access import known_runs, unknown
 
 __all__ = ["log_head_problem", "verified"]
@@ -46,7 +47,7 @@ def verified(
 
     if anchor is not None and not re.fullmatch("[0-9a-f]{64}", anchor):
         hint = "`verify` prints the head of the log; the anchor is one that you kept"
-        raise InputError.described("64 hex digits", f"{len(anchor)} characters", "--anchor", hint=hint)
+        raise InputError.described("64 hex digits", counted(len(anchor), "character"), "--anchor", hint=hint)
     store = RunStore(settings["runs"], create=False)
     named = [run_named(run_id)] if run_id else None
     if named and not RUN_ID.fullmatch(named[0]):

@@ -18,6 +18,7 @@ from ...nodes.errors import InputError
 from ...nodes.scope.selectors import AND
 from ..parsing import values
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, path_glob
+from ..progress import counted
 
 __all__ = [
     "Converter",
@@ -51,7 +52,9 @@ def name(value: Any, at: str) -> str:
     if not isinstance(value, str):
         raise InputError.of_kind("text", value, at)
     if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
-        raise InputError(f"Expected 1 to {MAX_NAME} printable characters, got {len(value)} characters - at {at}")
+        raise InputError(
+            f"Expected 1 to {MAX_NAME} printable characters, got {counted(len(value), 'character')} - at {at}"
+        )
     return value
 
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError, kind_of
 from ..parsing.quoting import shown_keys
 from ..parsing.strict_json import RepeatedKeyError, strict_json
+from ..progress import counted
 from .fields import LISTS, NUMBERS, TEXTS, column_of
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
@@ -255,7 +256,9 @@ def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row
     if not _decoded(cells):
         return _undecoded(file, number)
     if len(cells) != len(header):
-        return Unreadable(f"Expected {len(header)} cells, got {len(cells)} - at {file}:{number}", number, "line")
+        return Unreadable(
+            f"Expected {counted(len(header), 'cell')}, got {len(cells)} - at {file}:{number}", number, "line"
+        )
     given = {name: cell(name, text) for name, text in zip(header, cells, strict=True) if text != ""}
     return FileRow(given, file, number, "line")
 

@@ -88,7 +88,7 @@ def chosen_among(asked: Asked, requests: pa.Table, failures: pa.Table, starter: 
 
 
 def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
-    """The hashes of the stored texts that only these requests said, and how many of their texts others have, too."""
+    """Hashes of texts that only these requests use, and the number of their texts that others share."""
     said, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
     for declared in PERSISTED:
         free = declared.names(free_text=True)

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreError, VerificationError
+from ..progress import counted
 from ..storage.durable import TEMPORARY, remove_tree, stands
 from ..storage.locks import confirm
 from .asked import Asked, Unheld, chosen_among, requests_of, words_of
@@ -256,7 +257,9 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
                 removed |= set(table["sha256"].filter(hit).to_pylist())
                 changed[part["path"]] = parquet_bytes(table.filter(pc.invert(hit)))
         if not removed:
-            raise InputError(f"Expected texts of this run, got {len(wanted)} hashes it does not hold - at {run.run_id}")
+            raise InputError(
+                f"Expected texts of this run, got {counted(len(wanted), 'hash', 'hashes')} it does not hold - at {run.run_id}"
+            )
         parts = {path: hashlib.sha256(data).hexdigest() for path, data in changed.items()}
         receipt = write_receipt(store, {"run_id": run.run_id, "texts": sorted(removed), "parts": parts})
         store.log.append("erase", run.run_id, receipt=receipt, texts=len(removed), parts=len(parts), reason=reason)

@@ -19,6 +19,7 @@ from ...nodes.columns.keys import flat, pair_codes
 from ...nodes.errors import VerificationError
 from ...nodes.schema import Table
 from ...nodes.tables import TABLES
+from ..progress import counted
 
 PERSISTED = tuple(t for t in TABLES.values() if t.persist)
 """Every table a run stores."""
@@ -151,4 +152,6 @@ def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
             f"Expected recalled = selected + hidden + rejected, got another sum - at {at}/snapshots"
         )
     if recalled.sum() != len(decided):
-        raise VerificationError(f"Expected {len(decided)} recalled rows, got another sum - at {at}/snapshots")
+        raise VerificationError(
+            f"Expected {counted(len(decided), 'recalled row')}, got another sum - at {at}/snapshots"
+        )

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from ...nodes.audit.snapshot_digest import snapshot_digests
 from ...nodes.columns.keys import flat
 from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
+from ..progress import counted
 from ..storage.durable import TEMPORARY, stands
 from ..storage.places import Place
 from .answer_log import check_answers
@@ -232,7 +233,9 @@ def _check_files(run: Run, lines: list[LogEntry], rewritten: Mapping[str, str], 
     logged = manifest_named(lines)
     if logged is None:
         gives = "`compact`" if run.manifest.get("kind") == INTERACTIVE else "`run --resume`"
-        found.add("left", "LOG", f"no line names this run: a crash broke it off as it ended; {gives} ends it")
+        found.add(
+            "left", "LOG", f"no line names this run: interrupted by a crash while finishing; run {gives} to recover"
+        )
         logged = sha256_of(run.folder / "manifest.json")
     if sha256_of(run.folder / "manifest.json") != logged:
         return found.add("changed", "manifest.json", "its SHA-256 is not the one in LOG")
@@ -363,6 +366,6 @@ def _check_part(run: Run, name: str, part: dict[str, Any], rewritten: bool, foun
         if table.num_rows >= part["rows"]:
             found.add("changed", part["path"], "a receipt says that texts of it were erased, and none is missing")
     elif table.num_rows != part["rows"]:
-        found.add("changed", part["path"], f"it has {table.num_rows} rows, the manifest says {part['rows']}")
+        found.add("changed", part["path"], f"it has {counted(table.num_rows, 'row')}, the manifest says {part['rows']}")
     elif not run.older and logical_digest(name, table) != part["digest"]:
         found.add("changed", part["path"], "its logical digest is not the recorded one")

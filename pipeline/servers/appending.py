@@ -23,6 +23,7 @@ from ..config.opening import corpus_of
 from ..config.settings import Settings
 from ..context.masking import expect_unicode
 from ..corpus.identity import evidence_ids
+from ..progress import counted
 from ..redaction.masking import REDACTOR
 from ..sources.importing import normalise
 
@@ -85,7 +86,7 @@ def _row(row: Any, at: str) -> dict[str, Any]:
     if kind not in KINDS:
         raise InputError.one_of(KINDS, kind, f"{at}.kind")
     if not source.strip() or len(source) > 200 or not source.isprintable():
-        got = f"{len(source)} characters" if source.isprintable() else "others"
+        got = counted(len(source), "character") if source.isprintable() else "others"
         raise InputError.described("1 to 200 printable characters", got, f"{at}.source")
     said = {name: value for name, value in row.items() if name not in ("kind", "source")}
     return {"origin_class": kind, "source_id": f"{kind}:{source}", **said}

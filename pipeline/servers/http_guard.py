@@ -143,7 +143,7 @@ class Guard:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, given again as one message; what comes after it is what the client does."""
+    """Replays a body that was read as one ASGI message, then receives from the client."""
     told = False
 
     async def again() -> Message:

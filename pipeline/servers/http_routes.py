@@ -71,7 +71,7 @@ _FORMATS: dict[int | str, dict[str, Any]] = {
 
 
 def _digits(value: Any) -> Any:
-    """A number as digits alone: `+5`, ` 5`, `1_0` and `5.0` are other texts."""
+    """Accepts decimal digits only: not `+5`, ` 5`, `1_0` or `5.0`."""
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
         raise ValueError("digits alone")
     return value

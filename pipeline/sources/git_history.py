@@ -26,7 +26,7 @@ from os import PathLike
 import pyarrow as pa
 
 from ...nodes.errors import InputError
-from ..progress import Say, quiet
+from ..progress import Say, counted, quiet
 from .file_kinds import file_kind
 from .files import ReadOptions, RowBuilder, document_of, microseconds
 from .git_commands import Git
@@ -82,7 +82,7 @@ def read_git_history(
         )
     done = known.commits_read(line) if known is not None else 0
     if line[done:]:
-        commits = "1 commit" if len(line) - done == 1 else f"{len(line) - done:,} commits"
+        commits = counted(len(line) - done, "commit")
         say(f"reading {commits} of {source_id.removeprefix('git:')}")
     changes, states = git.changes(line[done:]), {}
     if known is not None and done:

@@ -27,6 +27,7 @@ from ...nodes.vocabulary import ZONES
 from ..parsing.quoting import shown_key
 from ..parsing.values import instant
 from ..parsing.yaml_files import parse
+from ..progress import counted
 from .jsonl import files_of
 from .logs import TIME_COLUMNS
 from .record_rows import tables
@@ -210,7 +211,7 @@ def _csv_records(file: Path, text: str) -> list[_Record]:
             if not any(value.strip() for value in values):
                 continue
             if len(values) != len(columns):
-                raise InputError(f"Expected {len(columns)} values, got {len(values)} - at {file}:{start}")
+                raise InputError(f"Expected {counted(len(columns), 'value')}, got {len(values)} - at {file}:{start}")
             fields = {name: value.strip() for name, value in zip(columns, values, strict=True)}
             records.append(_Record(f"{file}:{start}", fields, start, line))
     except csv.Error as error:

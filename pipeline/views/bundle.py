@@ -66,7 +66,7 @@ UNAVAILABLE = "SEMANTIC_UNAVAILABLE"
 _STATES = {code: state for state, code in WARNINGS.items() if state in STATES}
 _HEALTHY = {"state": "healthy", "action": "continue", "message": "nothing to remark"}
 _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
-"""What the states call for that do not call for a warning."""
+"""Action by state, for states without a warning."""
 
 _CLASSES = {
     group: tuple(term.name for term in TERMS if term.group == group)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..progress import counted
 from ..storage.places import Place
 from .text_table import text_table
 from .xray import Rows
@@ -89,7 +90,7 @@ class Demonstration:
                 f"           {self.command} ...",
                 *(f"  {command:<64} {what}" for command, what in looks),
                 "",
-                f"{len(self.rows)} requests answered, {self.seconds:.0f} s in all. The failing test of the sample as a report:",
+                f"{counted(len(self.rows), 'request')} answered, {self.seconds:.0f} s in all. The failing test of the sample as a report:",
                 f"{self.report}",
                 "",
             )

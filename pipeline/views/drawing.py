@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...nodes.errors import InputError
+from ..progress import counted
 from .lineage import picture, to_dot
 from .overview import duration, inline_svg, overview_dot, overview_svg, step_dot, summary_of
 from .printed import to_json
@@ -91,7 +92,7 @@ def lineage_page(
         title=title,
         made_of=f"{title}.",
         heading=title,
-        summary=f"{len(steps)} steps, {len(nodes)} nodes, {len(lineage['edges'])} edges",
+        summary=f"{counted(len(steps), 'step')}, {counted(len(nodes), 'node')}, {counted(len(lineage['edges']), 'edge')}",
         head=[(name, str(value)) for name, value in head if value not in (None, "")],
         overview=Markup(overview_svg(steps, links=True)),
         steps=[

@@ -131,7 +131,7 @@ def _head(request: Row, contract: Row, snapshot: Row, block: Row) -> list[tuple[
 
 def _budget(block: Row, contract: Row) -> dict[str, Any]:
     used, most = block.get("tokens") or 0, contract.get("max_tokens") or 0
-    said = f"{used} of {most} tokens ({text_of(contract.get('tokenizer'))}), {block.get('chars') or 0} characters"
+    said = f"{used} of {most} tokens ({text_of(contract.get('tokenizer'))}), {counted(block.get('chars') or 0, 'character')}"
     return {"said": said, "share": min(1.0, used / most) if most else 0.0}
 
 

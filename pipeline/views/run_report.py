@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..progress import counted
 from .report import Took, run_page
 
 __all__ = ["LISTED", "TABLES_READ", "run_report"]
@@ -61,7 +62,7 @@ def run_report(
     tokens = pc.sum(blocks["tokens"]).as_py() or 0
     parts = [
         {"title": "Statuses", "note": "", "caption": "How the requests ended", "what": "status", "counted": "requests", "rows": statuses},
-        {"title": "Budgets", "note": f"{tokens:,} tokens in all blocks together", "caption": "Share of its tokens that a block uses",
+        {"title": "Budgets", "note": f"{counted(tokens, 'token')} in all blocks together", "caption": "Share of its tokens that a block uses",
          "what": "tokens used", "counted": "requests", "rows": _shares(blocks, contracts)},
         {"title": "Limits", "note": "", "caption": "The limit that bound a block", "what": "limit", "counted": "requests",
          "rows": _counted([value or "none" for value in blocks["bound_by"].to_pylist()])},
@@ -70,7 +71,7 @@ def run_report(
     ]  # fmt: skip
     if quality is not None:
         parts[:0] = [
-            {"title": "Quality", "note": f"{len(quality.shown):,} judged requests", "caption": "Mean of each measure",
+            {"title": "Quality", "note": counted(len(quality.shown), 'judged request'), "caption": "Mean of each measure",
              "what": "measure", "counted": "mean", "rows": quality.means(), "most": 1.0},
             {"title": "Quality by request", "note": "", "caption": "nDCG@10 of each judged request", "what": "nDCG@10",
              "counted": "requests", "rows": quality.fifths()},
@@ -148,7 +149,8 @@ def _slowest(
         "To measure each, run with --shard-requests 1"
     )
     mean = [
-        (f"{name}: {requests:,} requests", 1_000 * spent / max(1, requests)) for name, requests, spent in slowest_shards
+        (f"{name}: {counted(requests, 'request')}", 1_000 * spent / max(1, requests))
+        for name, requests, spent in slowest_shards
     ]
     return [{"title": "Slowest requests", "note": note, "caption": "Shards whose requests took longest", "what": "shard",
              "counted": "ms per request", "rows": mean}]  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import TABLES
 from ...nodes.vocabulary import SCORE_TERMS
+from ..progress import counted
 
 __all__ = [
     "TABLES_READ",
@@ -161,7 +162,7 @@ def _results(rows: Rows) -> list[str]:
         if ranked.get(id_):
             lines.append(f"    retrieval-reason: {ranked[id_]['selected_reason']}")
         if len(item.get("merged_rows") or ()) > 1:
-            lines.append(f"    merged: {len(item['merged_rows'])} rows")
+            lines.append(f"    merged: {counted(len(item['merged_rows']), 'row')}")
         if item.get("history"):
             lines.append("    history: shown as history")
         if item.get("conflict_note"):

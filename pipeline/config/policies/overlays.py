@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from ....nodes.errors import InputError, PolicyError
 from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE, Vocabulary
 from ...parsing.model_errors import Document, checked
+from ...progress import counted
 from ...sources.jsonl import parse_json
 
 __all__ = ["OverlayFile", "RoleOverlay", "overlay_of", "read_overlay", "validate_overlay"]
@@ -53,7 +54,9 @@ def _selector(value: str) -> str:
 
 def _spoken(value: str) -> str:
     if not value.strip() or not value.isprintable():
-        raise PydanticCustomError("expected", "Expected printable text, got {got}", {"got": f"{len(value)} characters"})
+        raise PydanticCustomError(
+            "expected", "Expected printable text, got {got}", {"got": counted(len(value), "character")}
+        )
     return value.strip()
 
 

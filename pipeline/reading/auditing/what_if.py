@@ -32,6 +32,7 @@ from ...config.settings import Settings
 from ...engines.shards import with_counters
 from ...line.driver import Line, run_frozen, run_line, together
 from ...line.tokenizers import registered
+from ...progress import counted
 from ...requests.fields import GROUPS, column_of, columns_of
 from ...requests.known import Known
 from ...runs.ids import is_snapshot
@@ -267,7 +268,7 @@ class _Frozen:
         place = positions(own, known)
         if unscored := int((place < 0).sum()):
             return self._recall(
-                f"{unscored} rows of the larger pool have no stored scores", _marked(bounded, place < 0)
+                f"{counted(unscored, 'row')} of the larger pool without stored scores", _marked(bounded, place < 0)
             )
         if len(place) < self.score_terms.num_rows:
             left = np.ones(self.score_terms.num_rows, bool)
