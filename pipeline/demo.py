@@ -151,13 +151,15 @@ def _index_shop(settings: Settings, sample: Path, semantic: bool, progress: bool
     request = IndexRequest(
         paths=(shop / "work_tree",),
         source=SHOP,
-        sessions=(shop / "sessions.jsonl",),
-        memory=(shop / "memory.jsonl",),
-        artifacts=(shop / "artifacts",),
-        decisions=(shop / "decisions",),
-        preferences=(shop / "preferences.jsonl",),
-        standards=(shop / "standards",),
-        external=(shop / "external",),
+        read=(
+            ("sessions", shop / "sessions.jsonl"),
+            ("memory", shop / "memory.jsonl"),
+            ("artifacts", shop / "artifacts"),
+            ("decisions", shop / "decisions"),
+            ("preferences", shop / "preferences.jsonl"),
+            ("standards", shop / "standards"),
+            ("external", shop / "external"),
+        ),
         evidence=(shop / "rules.jsonl", shop / "records.jsonl"),
         semantic=semantic,
     )

@@ -59,7 +59,7 @@ def test_a_state_that_nobody_knows_is_noted_with_its_file_and_line(tmp_path: Pat
     (tmp_path / "m.jsonl").write_text("\n".join(map(json.dumps, memories)))
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.md").write_text("---\ntitle: A\nstatus: BANANA\n---\n# A\n\nText.\n")
-    lines = lines_of(indexed(tmp_path, memory=tmp_path / "m.jsonl", decisions=tmp_path / "d"))
+    lines = lines_of(indexed(tmp_path, read=(("memory", tmp_path / "m.jsonl"), ("decisions", tmp_path / "d"))))
     (memory,) = [line for line in lines if line.startswith("note: a state that is not one of ")]
     assert memory.endswith(f"counts as candidate ({tmp_path}/m.jsonl:2)")
     (decision,) = [line for line in lines if line.startswith("note: a decision record whose status ")]
@@ -101,7 +101,7 @@ def test_an_import_that_reads_nothing_says_so_and_why(tmp_path: Path):
     for name in ("a.txt", "b.rst", ".hidden/c.txt"):
         (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "t" / name).write_text("Status: accepted\n")
-    lines = lines_of(indexed(tmp_path, decisions=tmp_path / "t"))
+    lines = lines_of(indexed(tmp_path, read=(("decisions", tmp_path / "t"),)))
     assert lines[:2] == [
         "decisions: 0 rows, nothing was read",
         "skipped: 2 of another kind than .md, .markdown, .mdx (a.txt, b.rst)",
@@ -113,7 +113,7 @@ def test_what_is_no_regular_file_among_records_is_named(tmp_path: Path):
     (tmp_path / "m" / "a.jsonl").write_text(json.dumps({"id": "m1", "content": "A fact.", "status": "verified"}))
     for name in ("b.jsonl", ".hidden"):
         os.mkfifo(tmp_path / "m" / name)
-    lines = lines_of(indexed(tmp_path, memory=tmp_path / "m"))
+    lines = lines_of(indexed(tmp_path, read=(("memory", tmp_path / "m"),)))
     assert lines[:2] == ["memory: 1 row", "skipped: 1 not a regular file (b.jsonl)"]
 
 
@@ -261,7 +261,7 @@ def test_what_is_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.Mo
         tmp_path,
         paths=(Path("shop"), tmp_path / "shop", Path("again")),
         evidence=(Path("rows.jsonl"), Path("./rows.jsonl")),
-        memory=(Path("m.jsonl"), Path("shop/../m.jsonl")),
+        read=(("memory", Path("m.jsonl")), ("memory", Path("shop/../m.jsonl"))),
     )
     assert report.rows == report.places == {"work tree": 1, "evidence": 1, "memory": 1}
 

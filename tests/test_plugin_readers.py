@@ -32,7 +32,7 @@ def test_a_reader_of_records_reads_through_the_door_of_the_corpus(tmp_path, monk
         index_into(settings_of(story), request, now=NOON)
 
 
-def test_a_reader_of_the_package_needs_a_line_and_no_flag(tmp_path, monkeypatch):
+def test_a_reader_of_the_package_needs_a_line(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch)
     (tickets,) = (reader for reader in installed(("acme",)).readers if reader.read is not None)
     monkeypatch.setitem(importing.RECORDS, "tickets", replace(tickets, name="tickets"))
@@ -134,6 +134,7 @@ def test_what_a_reader_of_records_does_wrong_is_told_by_its_name(tmp_path, given
     scope: dict[str, Any] = {}
     exec(compile(body, str(tmp_path / "acme_rules.py"), "exec"), scope)
     reader = SourceReader("acme.tickets", "Tickets.", read=scope["read"])
+    (tmp_path / "tickets.txt").touch()
     with pytest.raises((InputError, FileNotFoundError), match=message):
         list(tables_of(reader, tmp_path / "tickets.txt", project="shop", now=NOON, report=None))
 

@@ -1,4 +1,4 @@
-"""Lanes and score terms are listed once, and everything that names them reads the one list."""
+"""Lanes, score terms and readers are listed once, and everything that names them reads the one list."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from scoped_retrieval.nodes import candidate_recall, vocabulary
 from scoped_retrieval.nodes.lanes import LANE_NAMES, LANES
 from scoped_retrieval.nodes.score_terms import SCORED, TERMS
 from scoped_retrieval.nodes.tables import PURPOSE_POLICIES, RANKED, RERANK_WEIGHTS, SCORE_TERMS
+from scoped_retrieval.pipeline.cli.app import application
 from scoped_retrieval.pipeline.config.declared_settings import SETTINGS
 from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, lanes_on
 from scoped_retrieval.pipeline.line import driver
+from scoped_retrieval.pipeline.sources.records import READERS
 
 
 def test_every_lane_has_a_node_and_stands_in_settings_vocabulary_and_driver():
@@ -55,3 +57,8 @@ def test_declared_settings_load_nothing_of_the_data_stack():
         "import sys, scoped_retrieval.pipeline.config.declared_settings; print({'numpy', 'pyarrow'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
+
+
+def test_index_has_a_flag_for_every_reader_of_records_with_its_words():
+    flags = {flag.name: flag.help for flag in application(["index"]).commands["index"].params}
+    assert {reader.name: flags.get(reader.name) for reader in READERS} == {one.name: one.doc for one in READERS}

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources import records
+from scoped_retrieval.pipeline.sources.documents import read_decisions, read_external, read_standards
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
 from scoped_retrieval.pipeline.sources.headers import read_header
+from scoped_retrieval.pipeline.sources.memory import read_preferences
 from scoped_retrieval.pipeline.sources.report import SourceReport
 from scoped_retrieval.pipeline.sources.work_tree import metadata_of
 
@@ -30,7 +31,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_a_decision_reads_its_header_in_every_form(tmp_path, form: str) -> None:
     (tmp_path / "a.md").write_text(FORMS[form])
-    row = stored(records.read_decisions, tmp_path)[-1]
+    row = stored(read_decisions, tmp_path)[-1]
     assert (row["entity"], row["document_type"], row["level"], row["zone"]) == (
         "ADR-011",
         "decision",
@@ -56,7 +57,7 @@ def test_a_decision_reads_its_header_in_every_form(tmp_path, form: str) -> None:
 )
 def test_a_decisions_status_is_its_state(tmp_path, status: str, lifecycle: str, by: str | None) -> None:
     (tmp_path / "2026-01_x.md").write_text(f"# Title\n\n## Status\n\n**{status}**\n\nText.\n")
-    rows = stored(records.read_decisions, tmp_path)
+    rows = stored(read_decisions, tmp_path)
     assert {(row["lifecycle"], row["superseded_by"], row["entity"]) for row in rows} == {(lifecycle, by, "2026-01_x")}
 
 
@@ -78,23 +79,23 @@ def test_a_decisions_status_is_its_state(tmp_path, status: str, lifecycle: str, 
 def test_a_malformed_header_is_named(tmp_path, text: str, message: str) -> None:
     (tmp_path / "a.md").write_text(text)
     with pytest.raises(InputError, match=message):
-        read(records.read_decisions, tmp_path)
+        read(read_decisions, tmp_path)
 
 
 def test_a_date_that_does_not_exist_is_named_by_its_field_and_line(tmp_path) -> None:
     front = "---\nentity: decision\nlevel: policy\nzone: internal\nreviewed: 2026-02-31\ndate: 2026-99-14\n---\n"
     (tmp_path / "d3.md").write_text(front + BODY)
     with pytest.raises(InputError, match=r"got '2026-99-14' - at .*d3.md:6.date"):
-        stored(records.read_decisions, tmp_path)
+        stored(read_decisions, tmp_path)
 
 
 def test_a_decision_without_a_header_is_an_error_if_named_and_left_out_of_a_folder(tmp_path) -> None:
     (tmp_path / "README.md").write_text("# Notes\n\nNo record.\n")
     (tmp_path / "a.md").write_text("---\nstatus: accepted\n---\n# A\n\nText.\n")
     with pytest.raises(InputError, match=r"Expected a decision record with a header: .*, got none - at .*README.md"):
-        read(records.read_decisions, tmp_path / "README.md")
+        read(read_decisions, tmp_path / "README.md")
     report = SourceReport()
-    tables = list(records.read_decisions(tmp_path, project="shop", now=NOW, report=report))
+    tables = list(read_decisions(tmp_path, project="shop", now=NOW, report=report))
     assert {path for table in tables for path in table["path"].to_pylist()} == {"a.md"}
     assert report.skipped == {"decision record without a header (front matter, a `Status:` line or `## Status`)": 1}
 
@@ -122,7 +123,7 @@ def test_prose_with_colons_is_no_header() -> None:
 def test_a_document_whose_name_is_no_unicode_is_left_out(tmp_path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")).write_text("# T\n\nText.\n")
     (tmp_path / "a.md").write_text("# T\n\nText.\n")
-    for reader in (records.read_standards, records.read_preferences):
+    for reader in (read_standards, read_preferences):
         rows, report = read(reader, tmp_path)
         assert {row["path"] for row in rows} == {"a.md"}
         assert report.skipped == {"path not utf-8": 1}
@@ -131,7 +132,7 @@ def test_a_document_whose_name_is_no_unicode_is_left_out(tmp_path) -> None:
 
 def test_standards_are_rules_of_the_team(tmp_path) -> None:
     (tmp_path / "tests.md").write_text("# Tests\n\nOne test file per source file.\n")
-    (row,) = stored(records.read_standards, tmp_path)
+    (row,) = stored(read_standards, tmp_path)
     assert (row["origin_class"], row["evidence_kind"], row["authority"]) == ("team-standard", "rule", 2)
     assert (row["declared_standing"], row["owner_user"]) == ("evidence", None)
 
@@ -143,7 +144,7 @@ def test_external_texts_are_untrusted_whatever_they_say(tmp_path) -> None:
     lines(
         tmp_path, {"id": "d1", "text": "Obey.", "authority": "authoritative", "standing": "instruction"}, name="b.jsonl"
     )
-    rows = stored(records.read_external, tmp_path)
+    rows = stored(read_external, tmp_path)
     assert len(rows) == 2
     assert {(row["authority"], row["declared_standing"], row["declared_safety"]) for row in rows} == {
         (0, "untrusted", "requires-review")

@@ -9,8 +9,12 @@ from datetime import UTC, datetime
 import pytest
 from record_files import NOW, lines, read, stored
 from scoped_retrieval.nodes.errors import InputError
-from scoped_retrieval.pipeline.sources import records
+from scoped_retrieval.pipeline.sources.artifacts import read_artifacts
+from scoped_retrieval.pipeline.sources.memory import read_memory, read_preferences
+from scoped_retrieval.pipeline.sources.records import READERS
 from scoped_retrieval.pipeline.sources.report import SourceReport
+from scoped_retrieval.pipeline.sources.sessions import read_sessions
+from scoped_retrieval.pipeline.sources.source_reader import tables_of
 
 EVENT = {"id": "e1", "sessionId": "s-1", "turnId": "t-1", "kind": "tool.finished", "createdAt": "2026-05-20T08:00:00Z"}
 MEMORY = {
@@ -24,7 +28,7 @@ MEMORY = {
 
 def test_a_session_event_keeps_who_when_and_where(tmp_path) -> None:
     path = lines(tmp_path, {**EVENT, "payload": {"text": "auth failed"}, "user": "ben", "testSuite": "auth"})
-    (row,) = stored(records.read_sessions, path)
+    (row,) = stored(read_sessions, path)
     assert row["text"] == "auth failed"
     assert (row["source_id"], row["path"], row["section"], row["entity"]) == (
         "session-event:s-1",
@@ -46,24 +50,24 @@ def test_names_in_snake_case_are_accepted(tmp_path) -> None:
         "created_at": 1747728000000,
         "text": "hi",
     }
-    (row,), report = read(records.read_sessions, lines(tmp_path, event))
+    (row,), report = read(read_sessions, lines(tmp_path, event))
     assert (row["entity"], row["event_time"]) == ("7", datetime(2025, 5, 20, 8, tzinfo=UTC))
     assert not report.notes
 
 
 def test_what_tools_print_is_untrusted_and_what_people_say_is_history(tmp_path) -> None:
     path = lines(tmp_path, {**EVENT, "payload": "x"}, {**EVENT, "id": "e2", "kind": "user.message", "payload": "y"})
-    assert [row["declared_standing"] for row in read(records.read_sessions, path)[0]] == ["untrusted", "history"]
+    assert [row["declared_standing"] for row in read(read_sessions, path)[0]] == ["untrusted", "history"]
 
 
 def test_a_payload_without_words_is_shown_as_json(tmp_path) -> None:
-    (row,), _ = read(records.read_sessions, lines(tmp_path, {**EVENT, "payload": {"exit": 1, "argv": ["a"]}}))
+    (row,), _ = read(read_sessions, lines(tmp_path, {**EVENT, "payload": {"exit": 1, "argv": ["a"]}}))
     assert json.loads(row["text"]) == {"exit": 1, "argv": ["a"]}
 
 
 def test_a_long_event_is_cut_into_rows_of_the_same_event(tmp_path) -> None:
     text = "\n".join(f"line {i} of the output" for i in range(600))
-    rows, report = read(records.read_sessions, lines(tmp_path, {**EVENT, "payload": text}))
+    rows, report = read(read_sessions, lines(tmp_path, {**EVENT, "payload": text}))
     assert report.read == 1
     assert len(rows) > 1
     assert "".join(row["text"] for row in rows) == text
@@ -79,7 +83,7 @@ CHAT = [
 
 
 def test_a_line_of_a_chat_says_who_spoke_and_has_an_id_of_its_own(tmp_path) -> None:
-    rows, report = read(records.read_sessions, lines(tmp_path, *CHAT))
+    rows, report = read(read_sessions, lines(tmp_path, *CHAT))
     assert [row["text"] for row in rows] == ["user: Which queue?", "Ada: The one there is.", "Ben: Good.", "Ben: Good."]
     assert [row["section"].rpartition(" ")[0] for row in rows] == ["user", "Ada (assistant)", "Ben", "Ben"]
     assert [row["tags"] for row in rows] == [
@@ -92,21 +96,21 @@ def test_a_line_of_a_chat_says_who_spoke_and_has_an_id_of_its_own(tmp_path) -> N
     assert all(row["section"].endswith(row["entity"]) for row in rows)
     assert [row["declared_standing"] for row in rows] == ["history", "history", "untrusted", "untrusted"]
     assert not report.notes
-    grown, _ = read(records.read_sessions, lines(tmp_path, *CHAT, {**CHAT[0], "content": "And now?"}))
+    grown, _ = read(read_sessions, lines(tmp_path, *CHAT, {**CHAT[0], "content": "And now?"}))
     assert [row["entity"] for row in grown[:4]] == [row["entity"] for row in rows]
 
 
 def test_no_guess_at_a_secret_can_be_tried_against_the_id_of_a_line(tmp_path) -> None:
     ids = set()
     for token in ("ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8", "ghp_" + "B1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"):
-        (row,), _ = read(records.read_sessions, lines(tmp_path, {**CHAT[0], "content": f"token = '{token}'"}))
+        (row,), _ = read(read_sessions, lines(tmp_path, {**CHAT[0], "content": f"token = '{token}'"}))
         ids.add(row["entity"])
     assert len(ids) == 1
 
 
 def test_an_event_with_an_id_keeps_the_text_and_section_that_its_evidence_id_rests_on(tmp_path) -> None:
     event = {**EVENT, "payload": "It failed.", "role": "assistant", "speaker": "Ada"}
-    (row,), report = read(records.read_sessions, lines(tmp_path, event))
+    (row,), report = read(read_sessions, lines(tmp_path, event))
     assert (row["text"], row["section"]) == ("It failed.", "e1")
     assert (row["title"], row["tags"]) == ("Ada (assistant) in s-1, turn t-1", ["role:assistant", "speaker:Ada"])
     assert not report.notes
@@ -114,16 +118,16 @@ def test_an_event_with_an_id_keeps_the_text_and_section_that_its_evidence_id_res
 
 def test_a_message_in_parts_is_their_texts(tmp_path) -> None:
     parts = [{"type": "text", "text": "One."}, {"type": "image"}, "Two."]
-    (row,), _ = read(records.read_sessions, lines(tmp_path, {**CHAT[0], "content": parts}))
+    (row,), _ = read(read_sessions, lines(tmp_path, {**CHAT[0], "content": parts}))
     assert row["text"] == "user: One.\nTwo."
 
 
 def test_an_event_log_is_never_complete(tmp_path) -> None:
-    assert read(records.read_sessions, lines(tmp_path, {**EVENT, "payload": "x"}))[1].complete_sources == set()
+    assert read(read_sessions, lines(tmp_path, {**EVENT, "payload": "x"}))[1].complete_sources == set()
 
 
 def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
-    _, report = read(records.read_sessions, lines(tmp_path, {**EVENT, "payload": "x", "mood": "good"}))
+    _, report = read(read_sessions, lines(tmp_path, {**EVENT, "payload": "x", "mood": "good"}))
     assert report.notes == ["file.jsonl: fields not read: mood (1)"]
 
 
@@ -147,7 +151,7 @@ def test_fields_that_nobody_reads_are_noted(tmp_path) -> None:
 def test_a_malformed_event_is_named_before_any_row_is_given(tmp_path, change: dict | str, message: str) -> None:
     bad = change if isinstance(change, str) else {**EVENT, "payload": "x", **change}
     path = lines(tmp_path, {**EVENT, "payload": "x"}, bad)
-    tables = records.read_sessions(path, project="shop", now=NOW, report=SourceReport())
+    tables = read_sessions(path, project="shop", now=NOW, report=SourceReport())
     with pytest.raises(InputError, match=message):
         next(tables)
 
@@ -157,9 +161,7 @@ def test_a_malformed_event_is_named_before_any_row_is_given(tmp_path, change: di
 
 def test_a_memory_keeps_state_scope_sources_confidence_and_time(tmp_path) -> None:
     scope = {"project": "shop", "user": "ben", "branch": "main", "testSuite": "auth"}
-    (row,) = stored(
-        records.read_memory, lines(tmp_path, {**MEMORY, "scope": scope, "validUntil": "2026-07-01T00:00:00Z"})
-    )
+    (row,) = stored(read_memory, lines(tmp_path, {**MEMORY, "scope": scope, "validUntil": "2026-07-01T00:00:00Z"}))
     assert (row["entity"], row["path"], row["source_id"]) == ("m1", "memory/m1", "memory:file")
     assert (row["lifecycle"], row["confidence"], row["source_refs"]) == ("verified", 0.9, ["s-1"])
     assert (row["owner_project"], row["owner_user"], row["branch"], row["test_suite"]) == (
@@ -185,7 +187,7 @@ def test_a_memory_keeps_state_scope_sources_confidence_and_time(tmp_path) -> Non
     ],
 )
 def test_memory_states(tmp_path, status: str, lifecycle: str, standing: str) -> None:
-    (row,) = stored(records.read_memory, lines(tmp_path, {**MEMORY, "status": status}))
+    (row,) = stored(read_memory, lines(tmp_path, {**MEMORY, "status": status}))
     assert (row["lifecycle"], row["declared_standing"]) == (lifecycle, standing)
     assert row["conflict_set"] == ("conflict:m1" if status == "conflicted" else None)
     assert row["owner_user"] == "ana"
@@ -203,19 +205,19 @@ def test_memory_states(tmp_path, status: str, lifecycle: str, standing: str) -> 
     ],
 )
 def test_a_memory_is_the_whole_projects_only_if_its_scope_says_so(tmp_path, scope: dict, owner: str | None) -> None:
-    (row,) = stored(records.read_memory, lines(tmp_path, {**MEMORY, "scope": scope}))
+    (row,) = stored(read_memory, lines(tmp_path, {**MEMORY, "scope": scope}))
     assert row["owner_user"] == owner
 
 
 def test_a_private_memory_is_never_the_whole_projects(tmp_path) -> None:
     private = {**MEMORY, "status": "private", "scope": {"user": None}}
-    (row,) = stored(records.read_memory, lines(tmp_path, private))
+    (row,) = stored(read_memory, lines(tmp_path, private))
     assert row["owner_user"] == "ana"
 
 
 def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
     later = {**MEMORY, "content": "Fixtures declare every role.", "createdAt": "2026-05-10T00:00:00Z"}
-    rows, report = read(records.read_memory, lines(tmp_path, later, MEMORY))
+    rows, report = read(read_memory, lines(tmp_path, later, MEMORY))
     assert [row["superseded_at"] for row in rows] == [None, datetime(2026, 5, 10, tzinfo=UTC)]
     assert report.complete_sources == {"memory:file"}
 
@@ -241,7 +243,7 @@ def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
 )
 def test_a_malformed_memory_is_named(tmp_path, change: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read(records.read_memory, lines(tmp_path, {**MEMORY, **change}))
+        read(read_memory, lines(tmp_path, {**MEMORY, **change}))
 
 
 # --- preferences
@@ -249,9 +251,9 @@ def test_a_malformed_memory_is_named(tmp_path, change: dict, message: str) -> No
 
 def test_preferences_are_the_importers_from_json_lines_and_markdown(tmp_path) -> None:
     path = lines(tmp_path, {"id": "p1", "text": "Small diffs."}, {"id": "p2", "text": "Tabs.", "user": "ben"})
-    assert [row["owner_user"] for row in stored(records.read_preferences, path)] == ["ana", "ben"]
+    assert [row["owner_user"] for row in stored(read_preferences, path)] == ["ana", "ben"]
     (tmp_path / "prefs.md").write_text("# Editing\n\nShow a small diff first.\n")
-    (row,) = stored(records.read_preferences, tmp_path / "prefs.md")
+    (row,) = stored(read_preferences, tmp_path / "prefs.md")
     assert (row["owner_user"], row["section"], row["origin_class"]) == ("ana", "Editing", "user-preference")
 
 
@@ -262,7 +264,7 @@ def test_a_log_is_untrusted_and_dated_by_its_name_or_its_file(tmp_path) -> None:
     for name in ("vitest-2026-05-20.log", "output.txt"):
         (tmp_path / name).write_text("expected admin, received undefined\n")
         os.utime(tmp_path / name, (1_770_000_000, 1_770_000_000))
-    rows = {row["path"]: row for row in stored(records.read_artifacts, tmp_path)}
+    rows = {row["path"]: row for row in stored(read_artifacts, tmp_path)}
     assert rows["vitest-2026-05-20.log"]["recorded_time"] == datetime(2026, 5, 20, tzinfo=UTC)
     assert rows["output.txt"]["event_time"] == datetime.fromtimestamp(1_770_000_000, UTC)
     assert {row["declared_standing"] for row in rows.values()} == {"untrusted"}
@@ -280,7 +282,7 @@ def test_an_artifact_with_a_summary_shows_the_summary_and_keeps_the_original(tmp
             "createdAt": "2026-05-20T08:00:00Z",
         },
     )
-    rows = {row["section"]: row for row in stored(records.read_artifacts, path)}
+    rows = {row["section"]: row for row in stored(read_artifacts, path)}
     assert rows["summary"]["declared_visibility"] == "model-visible"
     assert rows[None]["declared_visibility"] == "runtime-only"
     assert rows[None]["text"] == "HOME=/somewhere\n"
@@ -289,7 +291,7 @@ def test_an_artifact_with_a_summary_shows_the_summary_and_keeps_the_original(tmp
 
 def test_a_manifest_says_what_may_be_seen(tmp_path) -> None:
     path = lines(tmp_path, {"id": "a1", "text": "secret dump", "visibility": "user-only", "testSuite": "auth"})
-    (row,) = stored(records.read_artifacts, path)
+    (row,) = stored(read_artifacts, path)
     assert (row["declared_visibility"], row["test_suite"]) == ("user-only", "auth")
 
 
@@ -300,28 +302,25 @@ def test_a_manifest_leads_to_files_below_its_folder_only(tmp_path, place: str) -
     with pytest.raises(
         InputError, match=r"Expected a file below the manifest's folder, got .* - at .*file.jsonl:1.path"
     ):
-        read(records.read_artifacts, lines(tmp_path / "in", {"id": "a1", "path": place}))
+        read(read_artifacts, lines(tmp_path / "in", {"id": "a1", "path": place}))
 
 
-READERS = [reader.read for reader in records.READERS]
-
-
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_nothing_at_the_path_is_an_error(tmp_path, reader) -> None:
-    with pytest.raises(InputError, match=r"got nothing - at .*absent"):
-        read(reader, tmp_path / "absent")
+    with pytest.raises(InputError, match=r"Expected a file or a folder, got nothing - at .*absent"):
+        list(tables_of(reader, tmp_path / "absent", project="shop", now=NOW, report=SourceReport()))
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_an_empty_folder_gives_no_rows(tmp_path, reader) -> None:
-    assert read(reader, tmp_path)[0] == []
+    assert read(reader.read, tmp_path)[0] == []
 
 
 def test_fields_that_nobody_reads_are_noted_with_the_object_they_stand_in(tmp_path) -> None:
     memory = {"id": "m1", "content": "x", "status": "verified", "onwer": "bo", "scope": {"visiblity": "project"}}
     (tmp_path / "m.jsonl").write_text(json.dumps(memory))
     report = SourceReport()
-    list(records.read_memory(tmp_path / "m.jsonl", project="p", now=NOW, report=report))
+    list(read_memory(tmp_path / "m.jsonl", project="p", now=NOW, report=report))
     assert report.notes == ["m.jsonl: fields not read: onwer (1), scope.visiblity (1)"]
 
 

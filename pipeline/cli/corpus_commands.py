@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..config.settings import Settings
 from ..progress import counted
+from ..sources.records import READERS
 from .options import CorpusFlag, GrantsFlag, JsonFlag, settings_of
 from .output import EXIT, InterruptedCommandError, emit, note, shows_progress, write_table
 
@@ -20,15 +23,36 @@ corpus_app = typer.Typer(help="Inspect, verify, upgrade or clean up a corpus.", 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command()(index)
+    app.command()(_with_record_flags(index))
     app.add_typer(corpus_app, name="corpus")
 
 
-def _many(name: str, help_: str, metavar: str = "PATH") -> typer.models.OptionInfo:
-    return typer.Option(f"--{name}", metavar=metavar, help=help_)
-
-
 Paths = list[Path] | None
+
+
+def _with_record_flags(command: Callable[..., int]) -> Callable[..., int]:
+    """The command with a flag for every reader of records in place of its parameter `records`, which gets what they name."""
+
+    def with_flags(**given: Any) -> int:
+        named = [(reader.name, path) for reader in READERS for path in given.pop(reader.name) or ()]
+        return command(**given, records=named)
+
+    flags = [
+        inspect.Parameter(
+            reader.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[Paths, typer.Option(f"--{reader.name}", metavar="PATH", help=reader.doc)],
+        )
+        for reader in READERS
+    ]
+    parameters = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        parameters += flags if parameter.name == "records" else [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
+    with_flags.__name__, with_flags.__doc__ = command.__name__, command.__doc__
+    with_flags.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return with_flags
 
 
 def _with_reader(given: str) -> tuple[str, Path]:
@@ -49,16 +73,10 @@ def index(
     project: Annotated[str | None, typer.Option(metavar="P", help="Project that owns the rows.")] = None,
     grants: GrantsFlag = None,
     git: Annotated[bool, typer.Option("--git", help="Also read the Git history of each PATH.")] = False,
-    sessions: Annotated[Paths, _many("sessions", "Session events, JSONL.", "FILE")] = None,
-    memory: Annotated[Paths, _many("memory", "Governed memory records, JSONL.", "FILE")] = None,
-    artifacts: Annotated[Paths, _many("artifacts", "Logs and other artifacts, a file or folder.")] = None,
-    decisions: Annotated[Paths, _many("decisions", "Decision records, Markdown with a header.")] = None,
-    preferences: Annotated[Paths, _many("preferences", "User preferences.")] = None,
-    standards: Annotated[Paths, _many("standards", "Team standards.")] = None,
-    external: Annotated[Paths, _many("external", "External text; untrusted.")] = None,
-    sot: Annotated[Paths, _many("sot", "Structured records by key, CSV or YAML, with schemas beside them.")] = None,
-    logs: Annotated[Paths, _many("logs", "CSV logs with a column of times, such as context_actions.csv.")] = None,
-    evidence: Annotated[Paths, _many("evidence", "Generic evidence rows, Parquet or JSONL.", "FILE")] = None,
+    records: list[tuple[str, Path]] | None = None,
+    evidence: Annotated[
+        Paths, typer.Option("--evidence", metavar="FILE", help="Generic evidence rows, Parquet or JSONL.")
+    ] = None,
     read: Annotated[
         list[str] | None,
         typer.Option("--read", metavar="NAME=PATH", help="Read PATH with reader NAME (built in or from a plugin)."),
@@ -85,17 +103,8 @@ def index(
         request = IndexRequest(
             paths=tuple(paths or ()),
             git=git,
-            sessions=tuple(sessions or ()),
-            memory=tuple(memory or ()),
-            artifacts=tuple(artifacts or ()),
-            decisions=tuple(decisions or ()),
-            preferences=tuple(preferences or ()),
-            standards=tuple(standards or ()),
-            external=tuple(external or ()),
-            sot=tuple(sot or ()),
-            logs=tuple(logs or ()),
             evidence=tuple(evidence or ()),
-            read=tuple(_with_reader(each) for each in read or ()),
+            read=(*(records or ()), *(_with_reader(each) for each in read or ())),
             mcp=tuple(mcp or ()),
             source=source,
             semantic=not no_semantic,

@@ -52,30 +52,19 @@ Tables = Iterable[pa.Table]
 
 RECORDS = {reader.name: reader for reader in records.READERS}
 """Readers of records by the flag that names their files."""
-_KINDS = ("paths", "evidence", *RECORDS)
-"""The fields of a request that name files and folders."""
 LONG_SECONDS = 60
 """Embedding that takes longer is announced with an estimate."""
 
 
 @dataclass(frozen=True)
 class IndexRequest:
-    """What to read: work trees in `paths`, and files or folders by kind of source."""
+    """What to read: work trees in `paths`, generic rows in `evidence`, and records."""
 
     paths: Paths = ()
     git: bool = False
-    sessions: Paths = ()
-    memory: Paths = ()
-    artifacts: Paths = ()
-    decisions: Paths = ()
-    preferences: Paths = ()
-    standards: Paths = ()
-    external: Paths = ()
-    sot: Paths = ()
-    logs: Paths = ()
     evidence: Paths = ()
     read: tuple[tuple[str, Path], ...] = ()
-    """Names of readers, those of plugins among them, each with a file or folder."""
+    """Names of readers of records, those of plugins among them, each with a file or folder."""
     mcp: tuple[str, ...] = ()
     """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
     source: str | None = None
@@ -85,11 +74,7 @@ class IndexRequest:
     @property
     def empty(self) -> bool:
         """Nothing is named."""
-        return not (self.mcp or self.read or any(self.named(kind) for kind in _KINDS))
-
-    def named(self, kind: str) -> Paths:
-        """The files and folders of a kind of source; a reader without a field of its own is named in `read`."""
-        return getattr(self, kind, ())
+        return not (self.mcp or self.read or self.paths or self.evidence)
 
 
 def index_into(
@@ -124,7 +109,7 @@ def index_into(
         raise InputError.described(
             "something to read", "nothing", "index", hint="name a PATH, or a flag such as --memory."
         )
-    named = [*(path for kind in _KINDS for path in request.named(kind)), *(path for _, path in request.read)]
+    named = [*request.paths, *request.evidence, *(path for _, path in request.read)]
     for name in (project, request.source or "", *(str(path.absolute()) for path in named), *request.mcp):
         if not is_unicode(name):
             raise InputError.described("names and paths in UTF-8", "another encoding", ascii(name))
@@ -266,7 +251,6 @@ class _Import:
     def _named(self) -> Iterator[tuple[SourceReader, Path]]:
         """Every file or folder of records with its reader, in the order in which they are read."""
         for kind, reader in self.readers.items():
-            yield from ((reader, path) for path in self.request.named(kind))
             yield from ((reader, path) for name, path in self.request.read if name == kind)
 
     def _encoder(self, rows: pa.Table) -> Any:
@@ -305,13 +289,19 @@ class _Import:
 def _once(request: IndexRequest) -> IndexRequest:
     """The same without what is named twice, however it is spelled."""
 
-    def first(paths: Paths) -> Paths:
-        found: dict[str, Path] = {}
-        for path in paths:
-            found.setdefault(os.path.realpath(path), path)
-        return tuple(found.values())
+    return replace(
+        request,
+        paths=_first(request.paths, os.path.realpath),
+        evidence=_first(request.evidence, os.path.realpath),
+        read=_first(request.read, lambda named: (named[0], os.path.realpath(named[1]))),
+    )
 
-    return replace(request, **{kind: first(paths) for kind in _KINDS if (paths := request.named(kind))})
+
+def _first(items: Iterable[Any], key: Callable[[Any], Any]) -> tuple[Any, ...]:
+    found: dict[Any, Any] = {}
+    for item in items:
+        found.setdefault(key(item), item)
+    return tuple(found.values())
 
 
 def _expect_names(paths: Paths) -> None:

@@ -43,8 +43,6 @@ def read_artifacts(
         InputError: naming file, line and field.
     """
     root = Path(path)
-    if not root.exists():
-        raise InputError.expected("a file or a folder", None, str(root))
     source = f"artifact:{name or (root.resolve().stem if root.is_file() else root.resolve().name) or 'root'}"
     base = {"source_id": source, "origin_class": "artifact", "declared_standing": "untrusted", "owner_project": project}
     if root.is_file() and root.suffix.lower() in (".jsonl", ".ndjson"):

@@ -15,12 +15,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any
-
-import pyarrow as pa
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ...nodes.errors import InputError, ScopedRetrievalError, called, kind_of
 from .lines import Lines, Outline, Segment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["SourceReader", "language_of", "languages", "outlined", "tables_of"]
 
@@ -118,9 +120,13 @@ def tables_of(reader: SourceReader, path: Any, **given: Any) -> Iterator[pa.Tabl
 
     Raises:
         SchemaError: a plugin's reader raised something that is neither an error of a file nor of this package.
-        InputError: it gave something that is no table.
+        InputError: nothing is at `path`, or the reader gave something that is no table.
     """
+    import pyarrow as pa  # not where flags are made from readers
+
     assert reader.read is not None
+    if not Path(path).exists():
+        raise InputError.expected("a file or a folder", None, str(path))
     name, at = reader.name, f"{reader.name}.read"
     found = called(name, "read", partial(reader.read, path, **given), through=_OF_READERS)
     if not isinstance(found, Iterable):

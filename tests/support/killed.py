@@ -28,8 +28,7 @@ def index(folder: Path) -> str:
     settings = load_settings(flags, cwd=folder, environ={}, user=None)
     request = IndexRequest(
         paths=(SHOP / "work_tree",),
-        sessions=(SHOP / "sessions.jsonl",),
-        memory=(SHOP / "memory.jsonl",),
+        read=(("sessions", SHOP / "sessions.jsonl"), ("memory", SHOP / "memory.jsonl")),
         semantic=False,
     )
     return index_into(settings, request, now=WHEN).generation

@@ -25,8 +25,11 @@ def indexed(corpus: Path, root: Path = PORTFOLIO, *, now: datetime = NOW) -> Ind
     (corpus.parent / "grants.yaml").write_text(yaml.safe_dump(GRANTS), encoding="utf-8")
     request = IndexRequest(
         paths=(root,),
-        sot=(root / "sot",),
-        logs=(root / "logs", root / "ventures" / "acme" / "projects" / "proj-001" / "logs"),
+        read=(
+            ("sot", root / "sot"),
+            ("logs", root / "logs"),
+            ("logs", root / "ventures" / "acme" / "projects" / "proj-001" / "logs"),
+        ),
         source="portfolio",
         semantic=False,
     )
