@@ -213,6 +213,11 @@ protocol Store { func load() }
 }
 
 
+def test_every_language_with_a_grammar_has_a_program_here() -> None:
+    missing = SPLITTERS - set(PROGRAMS)
+    assert not missing, f"add a small program, what it defines and what it refers to, to PROGRAMS: {sorted(missing)}"
+
+
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_what_a_program_defines_and_what_it_refers_to(language: str) -> None:
     path, text, defined, referred = PROGRAMS[language]

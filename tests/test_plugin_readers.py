@@ -61,16 +61,16 @@ def test_files_of_a_plugin_s_language_are_cut_at_their_definitions(tmp_path, mon
 
 
 def test_a_plugin_cuts_what_the_package_knows_but_has_no_grammar_for(tmp_path, monkeypatch):
-    lua = SOURCE.replace('extensions=("zig",)', 'extensions=("lua", "yaml")')
-    install(tmp_path, monkeypatch, lua)
+    cut = {name: file_kind(f"pay.{name}").splitter for name in ("lua", "scala", "r", "sql")}
+    name = next(name for name, splitter in cut.items() if splitter == "lines")  # one that still has no grammar
+    install(tmp_path, monkeypatch, SOURCE.replace('extensions=("zig",)', f'extensions=("{name}", "yaml")'))
     with languages(installed(("acme",)).readers):
-        kinds = [file_kind(path) for path in ("src/pay.lua", "docs/pay.lua", "deploy.yaml")]
-        chunks = chunk_document("pay.lua", "fn limit()\n    return 3\nfn wait()\n    pause()\n")
+        kinds = [file_kind(path) for path in (f"src/pay.{name}", f"docs/pay.{name}", "deploy.yaml")]
+        chunks = chunk_document(f"pay.{name}", "fn limit()\n    return 3\nfn wait()\n    pause()\n")
     assert [(one.splitter, one.language, one.document_type) for one in kinds] == [
-        ("acme.zig", "lua", None), ("acme.zig", "lua", "example"), ("acme.zig", "yaml", "config"),
+        ("acme.zig", name, None), ("acme.zig", name, "example"), ("acme.zig", "yaml", "config"),
     ]  # fmt: skip
     assert [one.section for one in chunks] == ["limit", "wait"]
-    assert file_kind("src/pay.lua").splitter == "lines"
 
 
 @pytest.mark.parametrize(

@@ -19,16 +19,15 @@ from scoped_retrieval.nodes import (
 )
 from scoped_retrieval.nodes.blocks.token_counting import Counters
 from scoped_retrieval.nodes.plugins import NO_PLUGINS
+from scoped_retrieval.nodes.score_terms import TERMS
 from scoped_retrieval.nodes.tables import TABLES
 from scoped_retrieval.nodes.vocabulary import FILE_TERMS
 from scoped_retrieval.pipeline.config.policies.roles import NO_ROLES, Roles
 
 AS_OF = datetime(2025, 6, 1, tzinfo=UTC)
-WEIGHTS = {
+WEIGHTS = {term.name: 0.0 for term in TERMS} | {
     "semantic": 0.2, "lexical": 0.1, "anchor": 0.1, "authority": 0.2,
-    "recency": 0.15, "actionability": 0.15, "diversity": 0.1, "scope": 0.0, "turn_context": 0.0, "turn_answer": 0.0,
-    "turn_session": 0.0, "vocabulary": 0.0, "metadata": 0.0, "cross_encoder": 0.0, "file": 0.0, "passages": 0.0,
-    "outlines": 0.0, "lexical_feedback": 0.0, "semantic_feedback": 0.0,
+    "recency": 0.15, "actionability": 0.15, "diversity": 0.1,
 }  # fmt: skip
 KINDS = {
     "code": (1.0, 90.0), "test-log": (1.0, 14.0), "rule": (0.7, float("inf")), "decision-record": (0.7, float("inf")),
