@@ -210,6 +210,67 @@ protocol Store { func load() }
         "Store Store.load add green init load max red size total",
         "Base Countable Int Item Line Order Store T check make",
     ),
+    "javascript": (
+        "cart.js",
+        """
+import { Base } from "./base.js";
+const MAX = 3;
+export class Cart extends Base {
+  add = (item) => check(item);
+  load() { return new Order(this.lines); }
+}
+export const total = (cart) => sum(cart);
+function* walk() {}
+describe("the cart", () => { it("adds a line", () => { expect(total(1)); }); });
+""",
+        "Cart Cart.add Cart.load MAX add load total walk|adds a line|the cart|the cart > adds a line",
+        "Base Order cart check describe expect it item sum total",
+    ),
+    "python": (
+        "cart.py",
+        """
+import json
+from shop.base import Base
+MAX = 3
+class Cart(Base):
+    size = make()
+    @cached
+    def add(self, item: Item) -> Order:
+        return check(item)
+    async def load(self): ...
+def total(cart): return len(cart.lines)
+""",
+        "Cart Cart.add Cart.load Cart.size MAX add load size total",
+        "Base Item Order cached check item len make",
+    ),
+    "tsx": (
+        "Cart.tsx",
+        """
+import { useCart } from "./cart";
+type Props = { item: Item };
+export const Row = ({ item }: Props) => <Line item={item} />;
+export function Cart() { const cart = useCart(); return <List><Row item={cart.item} /></List>; }
+""",
+        "Cart Props Row",
+        "Item Line List Props Row useCart",
+    ),
+    "typescript": (
+        "cart.ts",
+        """
+import { Base } from "./base";
+export type Items = Array<Item>;
+export interface Store { load(id: string): Cart; }
+enum Color { Red, Green }
+namespace Shop { export const open = () => make(); }
+export abstract class Cart extends Base implements Store {
+  size = (): number => count();
+  add<T>(item: T): Order { return check(item); }
+}
+export const total = (cart: Cart) => sum(cart);
+""",
+        "Cart Cart.add Cart.size Color Items Shop Shop.open Store add open size total",
+        "Array Base Cart Item Order Store T cart check count item make sum",
+    ),
 }
 
 
