@@ -28,7 +28,7 @@ from .context_tables import (
     TurnStates,
 )
 from .turns.asof import FOREVER, Sessions, before, holding, last_per
-from .turns.asserting import ABOUT, assertions
+from .turns.asserting import ABOUT, ACTION, assertions
 from .turns.joining import joined
 from .turns.scopes import paths_named, permitted
 
@@ -101,8 +101,8 @@ def _cleared(made: pa.Table, seq: Int) -> Int:
             continue
         names = fact.take(pa.array(held))
         if slot == "approval":
-            about = pc.list_element(pc.split_pattern(names, ABOUT, max_splits=1), 0)
-            names = joined(about, flat(made["event_id"]).take(pa.array(held)), between=ABOUT)
+            about, action = (pc.list_element(pc.split_pattern(names, ABOUT, max_splits=1), place) for place in (0, 1))
+            names = joined(about, flat(made["event_id"]).take(pa.array(held)), joined(ACTION, action), between=ABOUT)
         named = Ragged.of(pc.split_pattern(names, between))
         names = named.vocabulary.take(pa.array(named.codes)).cast(pa.string())
         rows = np.concatenate([held[named.rows], ended])

@@ -410,6 +410,16 @@ def test_a_verification_that_lists_parts_ends_what_they_repeat_and_nothing_else(
     assert (state["failing"], state["verification"]) == (["ruff check"], "pytest ruff check: failed")
 
 
+def test_a_list_of_names_is_one_check_for_each():
+    assert verified("pytest", "ruff check .", "mypy", checks=["pytest", "ruff check"], passed=True) == (
+        ["mypy"],
+        "passed",
+    )
+    assert verified(checks=["pytest", "ruff check"], status="failed") == (["pytest", "ruff check"], "failed")
+    assert verified("pytest", checks=["pytest", "ruff check"]) == (["pytest"], "unknown")
+    assert verified("pytest", checks=["pytest", "ruff check"], path="tests/a.py", passed=True)[0] == ["pytest"]
+
+
 def test_a_part_that_failed_leaves_the_whole_unpassed():
     tests = {
         "command": "pytest",
@@ -473,6 +483,37 @@ def test_a_sentence_without_a_part_speaks_of_what_the_one_before_it_names():
     for words in ("I ran the parser tests. All passed.", "Ran tests/b.py. All 5 tests passed.", "Ran lint. Passed."):
         assert verified("pytest", text=words) == (["pytest"], "passed"), words
     assert verified("pytest", text="All tests passed. The parser reads it now.") == ([], "passed")
+
+
+@pytest.mark.parametrize("words", [
+    "The build is clean. All tests pass.", "Re-ran the tests. All pass.", "I ran the whole test suite and everything passes.", "42 tests passed, 3 skipped.", "The fix works. All tests pass.",
+])  # fmt: skip
+def test_words_that_name_no_part_narrow_nothing(words: str):
+    stand = ["pytest"] if "build" in words else []
+    assert verified("pytest", text=words, passed=True) == (stand, "passed")
+
+
+QUIET = (
+    ("npx tsc --noEmit 2>&1 | head -20", "", True), ("npx tsc --noEmit | tail -5", "(no output)", True), ("npx tsc --noEmit 2>&1 | head -20", "a.ts(1,2): error", False),
+    ("npx tsc --noEmit 2>/dev/null | head", "", False), ("npx tsc --noEmit 2>&1 | grep TS2", "", False), ("npx tsc --noEmit >& a.log | head", "", False),
+    ("npx tsc --noEmit | head; echo done", "done", False),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "printed", "passes"), QUIET)
+def test_a_check_that_prints_only_what_is_wrong_passes_where_nothing_is_printed(
+    command: str, printed: str, passes: bool
+):
+    session = Session()
+    session.failing("a.ts(1,2): error", command="npx tsc --noEmit")
+    session.add("command.finished", turn=1, command=command, exitCode=0, stdout=printed)
+    assert (projected(session).state["failing"] == []) == passes
+
+
+def test_a_remark_in_parentheses_is_about_the_sentence_before_it():
+    for words in ("Passed. (parser only)", "Tests passed. (The parser ones.)"):
+        assert verified("pytest", text=words)[0] == ["pytest"], words
+    assert verified("pytest", text="Passed. (5 s)") == ([], "passed")
 
 
 @pytest.mark.parametrize("words", ["No more login failures.", "Resolved the login failure.", "All tests pass, including the previous failures"])  # fmt: skip

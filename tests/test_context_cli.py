@@ -27,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     session.add("model.request", turn=1)
     session.add("file.read", turn=1, path="src/a.ts", version="1", text="export const a = 1;")
     session.add("model.request", turn=2)
-    session.add("model.message", turn=2, text="I look elsewhere")
+    session.add("model.message", turn=2, text="I look at src/c.ts")
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(event) + "\n" for event in session.events))
     (tmp_path / "inputs.yaml").write_text(INPUTS)
     return tmp_path

@@ -52,6 +52,13 @@ def test_a_confirmation_that_says_yes_lifts_it(payload: dict[str, Any]):
     assert denied(("user.confirmation", {"subject": "push", **payload})) == []
 
 
+def test_a_grant_without_a_subject_lifts_every_denial_of_its_action():
+    about = {"tool": "Bash", "action": "git push"}
+    assert denied(("permission.granted", about), **about) == []
+    assert denied(("permission.granted", {**about, "action": "git push -f"}), **about) == ["push (Bash git push)"]
+    assert denied(("permission.granted", {**about, "subject": "pull"}), **about) == ["push (Bash git push)"]
+
+
 def test_a_grant_that_says_no_is_none():
     for payload in (
         {"granted": False},

@@ -50,7 +50,7 @@ ENDS_NO_FAILURE_OF_PYTEST = (
     "cd ~/other && pytest", "cd $HERE && pytest", "cd - && pytest", "bash -c 'cd packages/b && pytest'", "(cd packages/b && pytest)", "cd a | pytest", "make -C packages/b test",
     "npx playwright install", "cypress open", "make test-env", "uv run --directory packages/b pytest",
     # It is another program, or changes what it has tested in another way.
-    "./pytest", "/tmp/fake/pytest", "python pytest", "pytest && tee src/a.py", "pytest | tee src/a.py", "pytest > src/a.py", "pytest && make build", "pytest && sort -o a.py a.py",
+    "./pytest", "/tmp/fake/pytest", "python pytest", "pytest && tee src/a.py", "pytest | tee src/a.py", "pytest > src/a.py", "pytest && make all", "pytest && sort -o a.py a.py",
     "pytest && npm run format", "pytest && curl x | sh", "pytest && find . -delete", "pytest && cat > src/a.py <<'EOF'\nx\nEOF", "pytest; exit 0", "coproc pytest", "{ pytest; }",
     # `-e` ends a shell only where it is on, and only behind the last program of a list.
     "set -e; pytest > a.log && echo ok; echo done", "set -e; set +e; pytest > a.log; echo done", "pytest > a.log; set -e; echo done", "set -e; pytest | grep x && echo ok; ls",
@@ -103,7 +103,7 @@ ENDS = {
         "source .venv/bin/activate && pytest", "set -euo pipefail; pytest", "ruff check . && pytest", "pip install -e . && pytest", "sed -i s/1/2/ a.py && pytest",
         "pytest && git add -A && git commit -m done", "pytest -q && echo ok", "(cd /repo && pytest)", "set -o pipefail; pytest | tail -3", "cd web && cd .. && pytest",
         "hatch run pytest", "uv run -m pytest", "pytest -p no:cacheprovider", "nice -n 10 pytest", "coverage run -m pytest && coverage report", "pytest && cd packages/b && ls", "pytest -q --durations 5 --color=no", "pdm run pytest --ff",
-        "mkdir -p build && pytest --junitxml=build/out.4711.xml", "pytest > /tmp/out.log 2>&1", "pytest && mypy src", "export CI=1 && pytest", "env CI=1 pytest",
+        "mkdir -p build && pytest --junitxml=build/out.4711.xml", "pytest > /tmp/out.log 2>&1", "pytest && mypy src", "pytest && make build", "pytest && npm run build", "export CI=1 && pytest", "env CI=1 pytest",
     ),
     "npm test": ("npm test", "npm run test", "npm t", "pnpm test", "yarn test", "yarn run test", "bun run test", "CI=true npm test -- --coverage --watch=false", "npm test --silent"),
     "make test": ("make test", "make -j4 test", "make -s test", "make lint test", "gmake test"),
@@ -392,6 +392,7 @@ def test_a_line_that_comes_back_from_another_folder_stashes_the_work(command: st
 BESIDE = (
     {"cwd": "/w/app-fix", "root": "/w/app"},
     {"cwd": "/w/app/.worktrees/fix", "root": "/w/app"},
+    {"cwd": "/w/app", "root": "/w/app/.claude/worktrees/fix"},
     {"cwd": "../lib"},
 )
 """Where a check runs in a repository or a work tree beside that of the session."""
@@ -411,6 +412,23 @@ def test_code_that_git_moves_beside_the_work_is_that_of_the_checks_there(
 
     assert failing("pytest") == failing(leaves, returns, "pytest") == []
     assert len(failing(leaves, "pytest")) == 1, "it ran on other code"
+
+
+def test_git_in_the_main_work_tree_moves_no_session_in_another_one():
+    session, root = Session(), "/w/app/.claude/worktrees/fix"
+    for number, (command, code) in enumerate((("pytest", 1), ("cd /w/app && git stash", 0), ("pytest", 0))):
+        session.add("command.finished", turn=number, command=command, exitCode=code, stdout="", root=root)
+    assert projected(session).state["failing"] == []
+
+
+@pytest.mark.parametrize("leaves", ["git stash", "git switch develop", "git -C ../app stash"])
+@pytest.mark.parametrize("there", BESIDE[:2], ids=str)
+def test_git_in_the_work_moves_no_code_of_the_checks_beside_it(there: dict[str, str], leaves: str):
+    session = Session()
+    session.add("command.finished", turn=1, command="pytest", exitCode=1, stdout=FAILS[2], **there)
+    session.add("command.finished", turn=1, command=leaves, exitCode=0, stdout="", root="/w/app")
+    session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout="", **there)
+    assert projected(session).state["failing"] == []
 
 
 @pytest.mark.parametrize("command", NOT_AWAY)

@@ -28,6 +28,11 @@ def test_a_pasted_log_is_no_constraint_and_stops_no_turn(limit: int):
         'Traceback (most recent call last):\n  File "a.py", line 3, in f\nValueError: must not be None',
         "2026-05-20 08:00:00 must not\n2026-05-20 08:00:01 never",
         "\n".join(f"row {n} must not" for n in range(100)),
+        "src/a.py:12: error: must not be None\nsrc/b.py:3: error: do not use x",
+        "a.py:3:1: D100 never\na.py:4:1: D101 must not",
+        "a.ts:12:5 - error TS1: must not\na.ts:13:5 - error TS2: must not",
+        "a.ts(12,5): error TS1: must not\na.ts(13,5): error TS2: must not",
+        "a.py:12:must not\na.py:13:never",
     ],
 )
 def test_code_logs_and_traces_read_as_pasted(text: str):
@@ -181,7 +186,15 @@ def test_a_short_block_that_a_prohibition_announces_belongs_to_it(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["Never push.", "src/a.ts:1 must not change.", "a > b must hold", "Use `never` here.\n\n- not that"]
+    "text",
+    [
+        "Never push.",
+        "src/a.ts:1 must not change.",
+        "a > b must hold",
+        "Use `never` here.\n\n- not that",
+        "src/a.py:12 rename this variable\nsrc/b.py:30 don't change the signature here",
+        "src/a.py:12: rename this\nsrc/b.py:30: don't touch",
+    ],
 )
 def test_what_the_user_says_is_not_taken_for_pasted(text: str):
     assert apart(text) == (text, None)

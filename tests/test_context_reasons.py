@@ -372,6 +372,18 @@ UNSEEN = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["It parses numbers by their first digit.", "Done.", "compute_total adds them."])
+def test_who_answers_in_words_that_name_no_file_may_have_read_any(text: str):
+    assert afterwards(("model.request", {}), ("model.message", {"text": text}))["layer"] is None
+
+
+def test_a_source_that_is_used_later_in_the_task_was_used():
+    other = ("tool.intent", {"tool": "Read", "path": "src/parser.ts"})
+    later = ("model.message", {"text": "serializer.ts has to change"})
+    assert afterwards(other, ("model.request", {}), later)["layer"] is None
+    assert afterwards(other, ("user.goal", {"text": "Next."}), later)["layer"] == "model_did_not_use"
+
+
 @pytest.mark.parametrize("act", UNSEEN, ids=str)
 def test_what_may_have_read_a_source_that_it_does_not_name_is_no_proof_against_the_model(
     act: tuple[str, dict[str, Any]],
@@ -433,6 +445,14 @@ def test_layer_7_the_model_used_it_and_the_tool_failed():
         (said, ("command.finished", {"command": "cat src/serializer.ts", "timedOut": True, "exitCode": 124})),
     ):
         assert afterwards(*events)["layer"] == "tool_execution_wrong", events
+
+
+def test_what_a_later_act_does_was_not_lost_where_a_tool_failed():
+    failed = ("tool.error", {"tool": "Edit", "path": "src/serializer.ts", "text": "no such hunk"})
+    edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
+    other = ("file.modified", {"path": "src/parser.ts", "version": "2", "text": "fix"})
+    assert afterwards(failed, edit)["layer"] is None
+    assert afterwards(failed, other)["layer"] == afterwards(edit, failed)["layer"] == "tool_execution_wrong"
 
 
 def test_a_tool_that_failed_at_something_else_says_nothing_of_a_source():
@@ -507,6 +527,24 @@ def test_a_check_may_have_run_by_a_tool_another_agent_or_a_hook(ran: list[tuple[
     used = ("model.message", {"text": "serializer.ts has to change"})
     edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
     assert afterwards(used, edit, *ran, ("model.message", {"text": "Done."}))["layer"] is None
+
+
+@pytest.mark.parametrize("event", [
+    ("user.message", {"text": "Please don't run the tests, they take an hour."}), ("user.message", {"text": "No checks now."}),
+    ("permission.denied", {"tool": "Bash", "command": "pnpm test", "text": "no"}),
+], ids=str)  # fmt: skip
+def test_no_check_is_missing_that_the_user_forbade_or_refused(event: tuple[str, dict[str, Any]]):
+    used, done = ("model.message", {"text": "serializer.ts has to change"}), ("model.message", {"text": "Done."})
+    edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
+    assert afterwards(used, edit, event, done)["layer"] is None
+    said = ("user.message", {"text": "The tests pass, go on."})
+    assert afterwards(used, edit, said, done)["layer"] == "verification_missing"
+
+
+def test_no_check_is_missing_behind_a_change_of_a_document():
+    used, done = ("model.message", {"text": "serializer.ts has to change"}), ("model.message", {"text": "Done."})
+    edit = ("file.modified", {"path": "README.md", "version": "2", "text": "See serializer.ts"})
+    assert afterwards(used, edit, done)["layer"] is None
 
 
 def test_no_duty_to_check_follows_from_what_the_user_changed():

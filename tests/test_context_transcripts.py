@@ -169,7 +169,12 @@ def test_a_rollout_of_codex_is_a_session_log(tmp_path: Path):
         "file.modified", "search.result", "plan.updated", "history.summarized", "user.message",
     ]  # fmt: skip
     assert found[5][1]["text"] == "export const a = 1;" and found[5][1]["path"] == "src/a.ts"
-    assert found[6][1] == {"command": "pnpm test", "exitCode": 1, "stdout": "src/a.test.ts:3 expected 1 received 2"}
+    assert found[6][1] == {
+        "command": "pnpm test",
+        "exitCode": 1,
+        "stdout": "src/a.test.ts:3 expected 1 received 2",
+        "root": "/home/me/shop",
+    }
     assert [found[place][1]["path"] for place in (7, 8)] == ["src/a.ts", "src/b.ts"]
     assert (
         left_out["records of type event_msg"] == 1
@@ -282,7 +287,7 @@ def test_what_an_editor_adds_is_not_what_the_user_wants_and_commands_are_what_wa
         ("user.goal", {"text": "/init all of it"}),
         ("user.message", {"text": "Why?"}),
         ("user.message", {"text": "Go on."}),
-        ("command.finished", {"command": "pnpm test", "stderr": "1 failed"}),
+        ("command.finished", {"command": "pnpm test", "stderr": "1 failed", "root": "/home/me/shop"}),
     ]
 
 
@@ -311,9 +316,28 @@ def test_a_failed_command_of_claude_code_has_its_code_and_is_no_denial(tmp_path:
     )
     _, events, _ = events_in(rows, tmp_path)
     assert kinds(events)[1][1] == {
-        "command": "./run", "exitCode": 126, "timedOut": False, "stdout": "bash: ./run: Permission denied",
+        "command": "./run", "exitCode": 126, "timedOut": False, "stdout": "bash: ./run: Permission denied", "root": "/home/me/shop",
     }  # fmt: skip
     assert kinds(events)[2][0] == "permission.denied"
+
+
+def test_what_claude_code_runs_after_a_denial_was_granted(tmp_path: Path):
+    def state(*more: Any) -> Any:
+        rows = claude(
+            {"type": "user", "message": {"content": "Fix it."}},
+            call("m1", "t1", "Bash", command="git push"),
+            result("t1", "Permission to use Bash has been denied.", "Error", is_error=True),
+            {"type": "user", "message": {"role": "user", "content": "ok, you can push now"}},
+            *more,
+        )
+        session_id, events, _ = events_in(rows, tmp_path)
+        return ContextPolicy().project(events=events, session_id=session_id).state["approvals"]
+
+    def run(command: str) -> Any:
+        return call("m2", "t2", "Bash", command=command), result("t2", "done", {"stdout": "done"})
+
+    assert state() == state(*run("git status")) == ["t1 (Bash git push)"]
+    assert state(*run("git push")) == []
 
 
 def test_a_subagent_of_claude_code_is_a_session_of_its_own(tmp_path: Path):
@@ -372,8 +396,8 @@ def test_scripts_of_codex_are_the_commands_that_they_run(tmp_path: Path):
     assert session_id == "c-2"
     assert kinds(events)[1:] == [
         ("file.read", {"path": "src/a.ts", "text": "export const a = 1;", "version": kinds(events)[1][1]["version"]}),
-        ("command.finished", {"command": 'pnpm "test"', "exitCode": 7, "stdout": "1 failed"}),
-        ("command.finished", {"command": r"ls \'a\'", "exitCode": 2, "stdout": "a"}),
+        ("command.finished", {"command": 'pnpm "test"', "exitCode": 7, "stdout": "1 failed", "root": "/home/me/shop"}),
+        ("command.finished", {"command": r"ls \'a\'", "exitCode": 2, "stdout": "a", "root": "/home/me/shop"}),
         ("file.modified", {"path": "b.ts", "text": "*** Add File: /home/me/shop/b.ts\n+new", "version": kinds(events)[4][1]["version"]}),
     ]  # fmt: skip
     assert left_out == {}
@@ -399,10 +423,27 @@ def test_a_command_of_claude_code_ran_in_the_folder_of_its_call(tmp_path: Path):
         *ran(3, "cd /home/me/shop && pytest", "/home/me/shop/packages/b"),
     )
     assert commands(rows, tmp_path) == [
-        ("pytest", 0, None, None),
-        ("pytest", 0, "packages/b", None),
+        ("pytest", 0, None, "/home/me/shop"),
+        ("pytest", 0, "packages/b", "/home/me/shop"),
         ("cd /home/me/shop && pytest", 0, "packages/b", "/home/me/shop"),
     ]
+
+
+@pytest.mark.parametrize("elsewhere", [
+    "git -C /tmp/requests checkout v2.31.0", "git clone -q https://example.com/y /tmp/y && cd /tmp/y && git checkout v1", "cd ~/src/lib && git switch develop",
+    'cd "$HOME/src/lib" && git switch develop', "git -C $HOME/src/lib switch develop",
+])  # fmt: skip
+def test_git_in_another_repository_does_not_keep_a_failure_of_claude_code(tmp_path: Path, elsewhere: str):
+    def ran(number: int, command: str, said: str, *, failed: bool = False) -> Rows:
+        answer = result(f"t{number}", said, {"stdout": said}, is_error=failed)
+        return [{**call(f"m{number}", f"t{number}", "Bash", command=command), "cwd": "/home/me/shop"}, answer]
+
+    rows = claude(
+        {"type": "user", "message": {"role": "user", "content": "Fix it."}},
+        *ran(1, "pytest", "Exit code 1\na.py:3 boom", failed=True), *ran(2, elsewhere, ""), *ran(3, "pytest", "3 passed"),
+    )  # fmt: skip
+    session_id, events, _ = events_in(rows, tmp_path)
+    assert ContextPolicy().project(events=events, session_id=session_id).state["failing"] == []
 
 
 def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp_path: Path):
@@ -425,12 +466,12 @@ def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp
         output("6", exited.format(0, "3 passed in 0.1s")),
     )
     assert commands(rows, tmp_path) == [
-        ("pytest", None, "web", None),
-        ("npm run dev", None, None, None),
-        ("pytest", None, "web", None),
-        ("npm run dev", 130, None, None),
-        ("pytest", 0, "web", None),
-        ("write_stdin", 0, None, None),
+        ("pytest", None, "web", "/home/me/shop"),
+        ("npm run dev", None, None, "/home/me/shop"),
+        ("pytest", None, "web", "/home/me/shop"),
+        ("npm run dev", 130, None, "/home/me/shop"),
+        ("pytest", 0, "web", "/home/me/shop"),
+        ("write_stdin", 0, None, "/home/me/shop"),
     ]
     _, events, _ = events_in(rows, tmp_path)
     state = ContextPolicy().project(events=events, session_id="c-3").state

@@ -165,6 +165,22 @@ DESCRIBED_OF_IT = (
 )  # fmt: skip
 
 
+NO_NEWS = (
+    "It's a hotfix, so no refactoring please", "Same as before, so no schema changes", "I said no changes in tests", "That means no new dependencies",
+    "I want no new dependencies", "You may edit tests but nothing in src.", "Wait with the commit.", "At the end squash everything", "Later we also need the docs",
+    "Remind me to bump the version.", "When you're done write a summary.", "At the end, please open a PR.",
+)  # fmt: skip
+TOLD_OF_NO = (
+    "I tried everything but nothing works.", "It has no effect.", "I have no idea.", "At the end the build fails.", "In the end it works.", "Later it works.",
+    "Later versions fix it.", "At the end users see a blank page.", "When you're done I take over.", "Later on the page shows x.",
+)  # fmt: skip
+
+
+def test_short_prohibitions_and_wishes_for_later_bind_and_reports_do_not():
+    assert [each for each in NO_NEWS if not binds(each)] == []
+    assert [each for each in TOLD_OF_NO if binds(each)] == []
+
+
 def test_requests_for_later_and_limits_of_the_work_bind_by_how_they_are_put():
     assert [each for each in PLAINLY_ASKED if not (binds(each) and is_duty(each))] == []
 

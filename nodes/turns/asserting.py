@@ -20,7 +20,7 @@ from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
 
-__all__ = ["ABOUT", "RING", "assertions"]
+__all__ = ["ABOUT", "ACTION", "RING", "assertions"]
 
 Bool = NDArray[np.bool_]
 
@@ -32,6 +32,8 @@ SHARED = ("public", "internal")
 """Zones whose words a state keeps; those of other zones are in their event alone."""
 ABOUT = "\x1f"
 """Between what a denial is about and the action that it denies."""
+ACTION = "\x1e"
+"""In front of an action of which all denials are lifted."""
 _DENIED_CHARACTERS = 80
 """Of a command that was denied, the characters that the state keeps."""
 _TEXT = pa.large_string()
@@ -180,8 +182,8 @@ def _files(of: _Events) -> Iterator[pa.Table]:
 
 
 def _permissions(of: _Events) -> Iterator[pa.Table]:
-    """What is denied, by what it is about and the action. A grant that names an action ends the denial of that action alone, one that
-    names none those of all actions. Where neither says what it is about, the action is.
+    """What is denied, by what it is about and the action. A grant that names an action ends the denials of that action alone, and of its
+    subject where it names one; a grant that names none ends those of all actions. Where a denial does not say what it is about, the action is.
     """
     granted = np.asarray(of.column("grants")).astype(bool) & (
         of.kind("permission.granted") & of.by_harness | of.kind("user.confirmation") & of.by_user
@@ -197,6 +199,7 @@ def _permissions(of: _Events) -> Iterator[pa.Table]:
     yield of.facts("approval", of.kind("permission.denied") & of.shown, about, denied)
     yield of.facts("approval", granted & of.has("command"), about, of.none)
     yield of.facts("lifted", granted & ~of.has("command"), named, named)
+    yield of.facts("lifted", granted & of.has("command") & ~of.has("subject"), joined(ACTION, action), named)
 
 
 def _told(of: _Events) -> Iterator[pa.Table]:

@@ -22,17 +22,17 @@ _FORBIDDEN = (
     r"(?:chang|edit|modify|touch|commit|push|merg|delet|remov|renam|install|deploy|releas|publish|add)e?\s+nothing|(?:keep|limit)\s+(?:it|them|this|(?:\w+\s+)?(?:changes?|edits?|tests?|files?))\s+(?:to|as|within|inside)|"
     r"forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
     r"(?:keep|stay|steer)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
-    r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|nothing\s+(?:but|else|except|outside|(?:[\w./`*-]+\s+){0,6}(?:may|must|should|shall|can)\b)|(?:rather|prefer|better)\s+(?:if\s+|that\s+)?you\s+(?:did|do|would)\s*(?:not|n't)|nobody|no\s+one|nowhere|"
+    r"unmodified|byte-identical|read[- ]only|frozen|no\s+longer|(?:do|does|must|should)\s+nothing|(?:but|and)\s+nothing\s+(?:in|on|under|from|of|inside|to)\b|nothing\s+(?:but|else|except|outside|(?:[\w./`*-]+\s+){0,6}(?:may|must|should|shall|can)\b)|(?:rather|prefer|better)\s+(?:if\s+|that\s+)?you\s+(?:did|do|would)\s*(?:not|n't)|nobody|no\s+one|nowhere|"
     r"none\s+of|instead\s+of|rather\s+than|restrict\w*|limited?\s+to|confine\w*|preserve\w*|ignore|exclude\w*|reserve[ds]?|reject\w*|"
     r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
     r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
     r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
-    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]{0,3}(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
+    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|so|said|says?|wants?|means?|meaning|needs?|prefer|expect|just|again|still|also|then|there\s+(?:is|are))\s+)[*_`]{0,3}(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
     r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]{0,3}(?:stop|halt|pause|hold)\b"
 )
 _APPROVAL = (
     r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
-    r"check\s+with|wait\s+(?:for|until|on)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
+    r"check\s+with|wait\s+(?:for|until|on|with)|remind\s+(?:me|us)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
     r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify|ping)\s+(?:me|us|the\s+\w+)|thumbs[- ]up|green[- ]?light\w*|notify|"
     r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|(?:want|like|need|going|have)\s+to\s+(?:review|approve|sign)\b|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
     r"(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past)\s+(?:me|us)|(?:is|are)\s+(?:my|our)\s+(?:job|call|decision)|leave\b[^.\n]{1,60}\bto\s+(?:me|us)|"
@@ -151,11 +151,17 @@ _BUT = r"(?:but(?!\s+not\b)|(?:apart|aside)\s+from|other\s+than|besides|save\s+f
 _FINITE = r"\b(?:works?|worked|pass\w*|fail\w*|crash\w*|is|are|was|were|looks?|seems?|has|have|had|do|does|did|runs?|ran|compiles?|builds?|can|may|gets?|got|one|two|three|now|long|much|many)\b"
 """Verbs and numbers of reports."""
 _WRONG = r"(?:fail\w*|br[eo]\w*k\w*|goes\s+wrong|red|errors?|crash\w*|stuck|unsure|unclear|unexpected\w*|conflicts?|problems?|you)\b"
+_NO_VERB = (
+    r"(?:the|an?|i|we|you|he|she|it|they|this|that|these|those|there|my|our|your|his|her|its|their|of|in|on|at|for|to|with|by|from|and|or|but|if|when|as|not|nothing|"
+    r"is|was|are|were|has|had|have|does|did|all|both|each|every\w*|some\w*|no|what|which|who|how|why|where|also|then|only|one|two|more|most|versions?|\w+(?:ed|ing|ly|s))\b"
+)
+"""Words with which no request begins."""
 _ASKED = (
     rf"{_START}{_REQUEST}{_REST}{{0,80}}?\s{_LATER}",
     rf"{_START}{_GIVEN}{_REST}{{0,80}}?\s{_YOUR_END}",
     rf"{_BEGINS}(?:(?:then|also)\s+)?(?:{_LATER}|after\s+(?:that|this))[\s,:.-]+{_PLEASE}{_REQUEST}",
     rf"{_BEGINS}{_YOUR_END}[\s,:.-]+{_PLEASE}{_GIVEN}",
+    rf"{_BEGINS}(?:at\s+the\s+(?:very\s+)?end|in\s+the\s+end|later(?:\s+on)?|{_YOUR_END})[\s,:.-]+{_PLEASE}(?:we(?:'ll|\s+will)?\s+(?:also\s+|still\s+)?(?:need|want|have\s+to)\b|(?!{_NO_VERB})[a-z]+\s(?!(?:is|was|are|were|has|had|it|fails?|works?)\b))",
     rf"{_BEGINS}(?:(?:when(?:ever)?|once|as\s+soon\s+as|before|after)\s[^.!?,;\n]{{1,80}}|to\s+(?:finish|wrap\s+up|conclude)),[\s.]+{_PLEASE}{_CHECKING}",
     rf"(?:{_BEFORE}\bthen|(?:^|[.!?]\s|\n)(?:[-*+]\s|\d{{1,3}}[.)]\s)?(?:and\s+)?(?:then|finally|lastly|last)),?\s+{_PLEASE}{_CHECKING}",
     rf"{_BEGINS}(?:if|when(?:ever)?|once|as\s+soon\s+as|in\s+case|should)\s(?!(?:i|we)\b)[^.!?,;\n]{{0,60}}?\b{_WRONG}[^.!?,;\n]{{0,40}}(?:,|\sthen\b)\s?(?:then\s+)?{_PLEASE}{_STOP}(?:\s+(?:it|everything|all|at\s+once|immediately|there|here|right\s+\w+|your\s+\w+|working))?"

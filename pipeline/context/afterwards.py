@@ -4,9 +4,10 @@ Gives `afterwards`, the last three layers of S3.43, `Traces`, by what an act is 
 model may name one: `names_of` a row of the ledger and `names_of_file`.
 
 Note: a verdict needs proof. A model did not use a source where the source has a name, the model acted, the whole text
-of what it did is there, and nothing of it names the source, quotes it or may have read or touched it unnamed. A rule is followed and seldom
-named. A tool failed at a source where the call or its error names it. No check ran where the model changed files, and every later command and call
-is known to be none.
+of what it did is there, and nothing of it names the source, quotes it or may have read or touched it unnamed, also later in the task; who
+answers a question in words that name no file may have read any. A rule is followed and seldom named. A tool failed at a source where the call
+or its error names it, and no later act on it came off. No check ran where the model changed files that are no documents, no user forbade or
+refused one, and every later command and call is known to be none.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ _PATTERN = re.compile(r"[^\s\"'`;|&()<>=,:*?\[{]*[*?\[{][^\s\"'`;|&()<>]*")
 """A pattern of files, as a shell or a tool takes it."""
 QUOTED = 12
 """Characters from which on a line of a source is a quotation where the model writes it."""
+_LABEL = re.compile(r"\w#\d")
+_DOCUMENTS = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
+_FORBIDS_CHECKS = re.compile(
+    r"(?i)(?:\b(?:not|never|no|without|skip)\b|n['\u2019]?t\b|[\u4e0d\u522b\u52ff])[^.!?\n\u3002]{0,40}?(?:\b(?:tests?|testing|checks?|checking|lint\w*|builds?|verif\w+|suites?|pytest)\b|\u6d4b\u8bd5|\u68c0\u67e5)"
+)
+"""Words by which a user forbids checks, or may do so."""
 _GOING_ON = ("file.modified", "tool.intent", "model.request")
 """Kinds of events with which a log does not end: it was taken while the model worked."""
 _ENDS_OF_COMMANDS = ("command.finished", "tool.error", "permission.denied")
@@ -108,24 +115,56 @@ def afterwards(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, 
         behind = behind[1:]
     ends = (place for place, event in enumerate(behind) if event["kind"] in ("model.request", "user.goal"))
     answer = behind[: next(ends, len(behind))]
-    acts = [event for event in answer if event["actor"] in ("model", "tool")]
+    task = list(takewhile(lambda each: each["kind"] != "user.goal", behind))  # the next goal is another task
+    acts, later = ([each for each in some if each["actor"] in ("model", "tool")] for some in (answer, task))
     if not acts or not traces.names:
         return None
     if not any(map(traces.used_by, acts)):
         cut = any(event["cut"] for event in acts if _is_text_of_model(event))
         known = not cut and not any(map(traces.may_be_used_by, acts)) and not _may_have_read(acts)
+        known &= not any(map(traces.used_by, later)) and not _in_own_words(acts)
         return ("model_did_not_use", SAYS["model_did_not_use"]) if known else None
     for place, event in enumerate(answer):
-        failed = event["kind"] == "tool.error" or event["observation_class"] == "timeout"
-        if failed and _is_about(event, answer[:place], traces):
+        about = _failed(event) and _is_about(event, answer[:place], traces)
+        if about and not any(traces.named_in(_said(each)) for each in later if _came_off(each, event["seq"])):
             return "tool_execution_wrong", f"{SAYS['tool_execution_wrong']}: event {event['event_id']}"
-    task = list(takewhile(lambda each: each["kind"] != "user.goal", behind))  # the next goal is another task
-    modified = [place for place, event in enumerate(task) if event["kind"] == "file.modified"]
+    modified = [
+        place for place, event in enumerate(task) if event["kind"] == "file.modified" and not _is_document(event)
+    ]
     changes = [place for place in modified if task[place]["actor"] in ("model", "tool")]
     goes_on = task[-1] is behind[-1] and task[-1]["kind"] in _GOING_ON
-    if not changes or goes_on or _may_have_checked(task[changes[0] :]):
+    if not changes or goes_on or _may_have_checked(task[changes[0] :]) or _no_check_wanted(events):
         return None
     return "verification_missing", f"{SAYS['verification_missing']} (after event {task[changes[-1]]['event_id']})"
+
+
+def _failed(event: Row) -> bool:
+    return event["kind"] == "tool.error" or event["observation_class"] == "timeout"
+
+
+def _came_off(event: Row, behind: int) -> bool:
+    """Whether an event behind another one is of a tool that did what it was to do."""
+    return event["seq"] > behind and event["actor"] == "tool" and not event["failed"] and not _failed(event)
+
+
+def _in_own_words(acts: Sequence[Row]) -> bool:
+    """Whether an answer is in words alone that name no file and no label."""
+    words = (word.strip(".,:;()[]`\"'") for event in acts for word in (event["text"] or "").split())
+    return all(event["kind"] == "model.message" for event in acts) and not any(
+        _LABEL.search(word) or is_file_name(word.split(":")[0]) for word in words
+    )
+
+
+def _is_document(event: Row) -> bool:
+    """Whether a file has text that no check reads."""
+    return PurePosixPath(event["path"] or "").suffix.lower() in _DOCUMENTS
+
+
+def _no_check_wanted(events: Sequence[Row]) -> bool:
+    """Whether someone who may has said that no check is to run, or refused one."""
+    said = (each["text"] or "" for each in events if each["actor"] == "user")
+    refused = (each["command"] for each in events if each["kind"] == "permission.denied")
+    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(may_check, refused))
 
 
 def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:

@@ -18,7 +18,7 @@ from pathlib import PurePosixPath
 from ..sources.file_kinds import is_file_name
 from .changes import changes_of, is_log, printed_into
 from .check_programs import INERT_VARIABLES, check_of
-from .checks import Check, place_of
+from .checks import IN_HOME, Check, place_of
 from .git_lines import sets_aside
 from .shell import Segment, first_word, segments_of, started
 from .summaries import summary_of
@@ -27,6 +27,8 @@ __all__ = ["Ran", "checks_of", "may_check", "may_read"]
 
 _MOVES = frozenset(("cd", "pushd"))
 _FILTERS = frozenset(("tail", "cat", "tee"))
+_QUIET = frozenset(("tsc", "vue-tsc", "eslint", "go vet", "go build"))
+"""Checks that print what is wrong, and nothing else."""
 """Programs that let the end of what they are given through."""
 _IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", *_MOVES))
 """Programs that change no file and print no summary of tests."""
@@ -72,6 +74,8 @@ class Ran:
     """A summary at the end of the output is its own."""
     last: int | None
     """Of what it printed at most so many last lines are shown; None = all, 0 = it is not known how many."""
+    quiet: bool
+    """It prints nothing where it passes, and all that it printed is shown, or the first or last lines of that."""
     stands: bool
     """The line is read, and nothing behind the check changes files: what it says holds when the line has ended."""
 
@@ -110,6 +114,7 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
                 alone=not any(map(_may_end, (*before, *later))),
                 shown=all(_says_nothing(each, check) for each in before) and _let_through(segment, later, check),
                 last=min((_last_lines(each) for each in later if _program(each)[0] == "tail"), default=None),
+                quiet=check.program in _QUIET and _passes_on(segment, later),
                 stands=known and all(map(is_log, printed_into(segment))) and all(map(_leaves_files, later)),
             )
         )
@@ -179,7 +184,9 @@ def _last_lines(tail: Segment) -> int:
 def _leads(segment: Segment) -> bool:
     """Whether a `cd` is known to lead where it says, for all that follows."""
     words, piped = segment.words, {segment.behind, segment.ahead} & {"|", "|&"}
-    return segment.exact and len(words) == 2 and not words[1].startswith("-") and not piped
+    if len(words) != 2 or words[1].startswith("-") or piped:
+        return False
+    return segment.exact or IN_HOME.fullmatch(words[1]) is not None
 
 
 def _does_not_steer(segment: Segment) -> bool:
@@ -229,8 +236,15 @@ def _let_through(segment: Segment, later: Sequence[Segment], check: Check) -> bo
     return seen
 
 
+def _passes_on(segment: Segment, later: Sequence[Segment]) -> bool:
+    """Whether the line prints nothing only where a check printed nothing."""
+    piped = all(each.behind in ("|", "|&") and _program(each)[0] in ("head", "tail", "cat") for each in later)
+    joined = all(sign == ">&" and to.isdigit() for each in (segment, *later) for sign, to in each.redirects)
+    return piped and joined and all(each.exact for each in later)
+
+
 def _leaves_files(segment: Segment) -> bool:
-    """Whether a program is known to change no file of the work tree."""
+    """Whether a program is known to change no file of the work tree that is checked; what a build makes is none."""
     program, rest = _program(segment)
     if program == "tee" and segment.behind in ("|", "|&"):
         return all(map(is_log, rest))
@@ -241,7 +255,7 @@ def _leaves_files(segment: Segment) -> bool:
     if segment.words[0] == "coverage":
         return segment.words[1:2] != () and segment.words[1] in _REPORTS
     check = check_of(segment)
-    return program in _LOOKS | _IDLE if check is None else check.family in ("test", "lint", "types")
+    return program in _LOOKS | _IDLE if check is None else check.family != "all"
 
 
 def _may_end(segment: Segment) -> bool:

@@ -9,12 +9,17 @@ check of its own name passes, or one that is known to take it in: the file of a 
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass
 
-__all__ = ["EVERYTHING", "Check", "path_from", "place_of"]
+__all__ = ["EVERYTHING", "IN_HOME", "Check", "path_from", "place_of"]
 
 EVERYTHING = "*"
 """The name of a check of all that there is."""
+IN_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?P<path>/[^$`*?\[]*)?")
+"""A folder or a file of the user's home."""
+_HOME = re.compile(r"/(?:home|Users)/[^/]+|/root(?=/|\Z)")
+"""Where the home of a user is."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,12 @@ def _wider(path: str) -> list[str]:
 
 
 def place_of(folder: str, root: str, word: str = "") -> str:
-    """A folder or a file as its place is named: below the root of the session from there, `` for the root itself."""
+    """A folder or a file as its place is named: below the root of the session from there, `` for the root itself. The user's home is known
+    where the root lies in it.
+    """
+    if (of_home := IN_HOME.fullmatch(word)) is not None:
+        home = _HOME.match(root)
+        folder, word = home[0] if home else "~", (of_home["path"] or "").lstrip("/")
     path, above = posixpath.normpath(posixpath.join(folder, word)), root.rstrip("/")
     if above and (path == above or path.startswith(f"{above}/")):
         path = path[len(above) :].lstrip("/")

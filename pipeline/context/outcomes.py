@@ -49,6 +49,8 @@ _FAILS_ALONE = re.compile(
 )
 """A clause that says of a part, or of a number, that it failed."""
 _UNNAMED = "verification"
+_NOTHING = ("", "(no output)")
+"""What an output says where nothing was printed."""
 _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
@@ -103,10 +105,14 @@ def checked(
 
 
 def _telling(sentences: Sequence[str]) -> list[str]:
-    """The sentences that say how something came out; one that names no part speaks of what those before it name ("Ran the parser tests. All passed.")."""
+    """The sentences that say how something came out; one that names no part speaks of what those before it name ("Ran the parser tests. All passed."),
+    and a remark in parentheses behind it of the same ("Passed. (parser only)").
+    """
     found, subject = list[str](), ""
     for each in sentences:
-        if told_outcome(each) is None:
+        if found and each.startswith(("(", "\uff08")):
+            found[-1] = f"{found[-1]} {each}"
+        elif told_outcome(each) is None:
             subject = f"{subject} {each}" if spoken_of(each) else subject
         else:
             found.append(each if spoken_of(each) else f"{subject} {each}".strip())
@@ -221,7 +227,7 @@ def _has_passed(ran: Ran, said: str | None, code: int | None) -> bool:
     if not ran.stands or said == "nothing":
         return False
     if code is None or not ran.decides:
-        return said == "passed" and ran.shown and ran.check.understood
+        return said == "passed" and (ran.shown or (ran.quiet and code == 0)) and ran.check.understood
     return said == "passed" or ran.check.understood or ran.check.family not in ("test", "all")
 
 
@@ -261,6 +267,8 @@ def _counts_fewer(words: str) -> bool:
 
 def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:
     """What an output says of a check. Where the line shows no more than the last lines, a summary of a part passes nothing."""
+    if ran.quiet and len(checks) == 1 and words.strip() in _NOTHING:
+        return "passed"
     several = sum(each.check.program == ran.check.program for each in checks) > 1
     cut = ran.last is not None and len(words.splitlines()) >= ran.last - _BLANK
     told = summary_of(words, ran.check.program, cut=cut, several=several)

@@ -27,6 +27,7 @@ _STATES = {
 }
 """What `status` and `outcome` say; other words of theirs say nothing of a check."""
 _SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
+_CODES = ("exitCode", "exit_code")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 _NAMED = (*LABELS, *_SAYING, "results")
 """Fields whose objects may have a field for every name: `checks: {"lint": "failed"}`."""
@@ -45,11 +46,14 @@ class Listed:
     @classmethod
     def of(cls, payload: Record) -> list[Listed]:
         """A verification, and behind it all parts that it lists: objects in its fields that have a name or a command, and say how that
-        came out.
+        came out; and of a list of names (`checks: ["pytest", "ruff"]`) each, which came out as the verification did.
         """
         waiting, found = [payload], list[Listed]()
         for one in waiting:  # it grows
-            parts = {field: [*filter(_is_part, _objects(one, field))] for field in _LISTS & one.fields.keys()}
+            parts = {
+                field: [*filter(_is_part, [*_objects(one, field), *_names(one, field)])]
+                for field in _LISTS & one.fields.keys()
+            }
             listed = [each for field in one.fields for each in parts.get(field, ())]
             kept = {field: _without(value, parts.get(field, ())) for field, value in one.fields.items()}
             found.append(cls(Record(one.at, kept), bool(listed)))
@@ -98,7 +102,7 @@ def _is_part(one: Record) -> bool:
 
 def code_of(one: Record) -> int | None:
     """The exit code that an object names."""
-    code = one.value("exitCode", "exit_code")
+    code = one.value(*_CODES)
     return code if type(code) is int else None
 
 
@@ -119,6 +123,20 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
             yield one
 
 
+def _names(payload: Record, field: str) -> Iterator[Record]:
+    """The names in a list of several, as objects that say what this one says, and of what."""
+    value = payload.fields[field]
+    if field in LABELS and isinstance(value, list) and _are_texts(value) and len(value) > 1:
+        said = {name: each for name, each in payload.fields.items() if name in (*_TOLD, *_SAYING, *_CODES)}
+        of = {name: payload.fields[name] for name in PLACES if _are_texts(payload.fields.get(name))}
+        yield from (_object(payload.at, {"name": name, **said, **of}) for name in value)
+
+
+def _are_texts(value: Any) -> bool:
+    """Whether a field holds a text, or texts alone."""
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+
+
 def _object(at: str, fields: Mapping[str, Any]) -> Record:
     """An object within a verification; of its words those that are text."""
     return Record(at, {name: each for name, each in fields.items() if name not in _WORDS or isinstance(each, str)})
@@ -128,4 +146,6 @@ def _without(value: Any, parts: Sequence[Record]) -> Any:
     """What a field holds besides its parts."""
     if not parts or not isinstance(value, list):
         return None if parts else value
+    if _are_texts(value):  # each of them is a part
+        return None
     return [each for each in value if not (isinstance(each, Mapping) and _is_part(_object("", each)))]

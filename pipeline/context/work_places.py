@@ -15,17 +15,18 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from ..sources.file_kinds import is_file_name
 from .check_programs import check_of
-from .checks import place_of
+from .checks import IN_HOME, place_of
 from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
 from .shell import Segment
 
 __all__ = ["WorkPlace"]
 
-_WORK_TREE = re.compile(r"(?:\A|/)\.?worktrees/[^/]+")
+_WORK_TREE = re.compile(r"(?:\A|/)(?:\.\w+/worktrees|\.?worktrees)/[^/]+")
 """Where tools put further work trees of a repository."""
 _HERE = frozenset(("HEAD", "@"))
 _REVISION = re.compile(
@@ -90,8 +91,7 @@ class WorkPlace:
         absolute folder `root`.
         """
         command = event["command"] or ""
-        runs = event["kind"] in ("command.finished", "verification.finished") and event["actor"] not in _CLAIMS
-        if not runs or not (self.beside or "git" in command or "gh" in command):
+        if event["kind"] not in ("command.finished", "verification.finished") or event["actor"] in _CLAIMS:
             return [self], self
         root = root or (folder if folder.startswith("/") else "")
         place, checks = self, dict[WorkPlace, None]()
@@ -99,14 +99,15 @@ class WorkPlace:
         left = list[str]()
         code = event["exit_code"]
         code = 1 if code is None and event["failed"] else code
-        for step in steps_of(command, event["text"] or "", code):
+        said = event["text"] or "" if "git" in command or "gh" in command else ""
+        for step in steps_of(command, said, code):
             segment = step.segment
             inner = inner if segment.nested else outer
             if segment.words[0] in MOVES:
                 inner = _gone_to(segment, inner, root, left)
                 outer = outer if segment.nested else inner
             elif step.verb:
-                of = {_beside(_below(inner, root, each), root) for each in step.folders}
+                of = {_beside(place_of(inner, root, each), root) for each in step.folders}
                 place = place._moved_in(step, inner, of.pop()) if len(of) == 1 else place
             elif check_of(segment) is not None:
                 checks[place._at(_beside(inner, root))] = None
@@ -124,8 +125,8 @@ class WorkPlace:
         return replace(self, folders=(*self.folders, *new)[-_REMEMBERED_FOLDERS:]) if new else self
 
     def _at(self, repository: str) -> WorkPlace:
-        """The place of a repository."""
-        return dict(self.beside).get(repository, self)
+        """The place of a repository, `` for that of the work."""
+        return dict(self.beside).get(repository, WorkPlace()) if repository else self
 
     def _moved_in(self, step: Step, folder: str, repository: str) -> WorkPlace:
         """The place behind a program of Git in a repository, `` for that of the work."""
@@ -274,11 +275,6 @@ def _placed(name: str, work: str) -> str:
     return f"{name} @{work}" if work else name
 
 
-def _below(folder: str, root: str, word: str) -> str:
-    """A folder that a word names from another one, as its place is named; one of the user's home as it is written."""
-    return word if word.startswith("~") else place_of(folder, root, word)
-
-
 def _gone_to(segment: Segment, folder: str, root: str, left: list[str]) -> str:
     """Where `cd` and its like go from a folder, `` where that is not known; `left` are the folders that the line has left."""
     word = segment.words[1] if segment.words[1:] else "-" if segment.words[0] == "popd" else ""
@@ -286,21 +282,27 @@ def _gone_to(segment: Segment, folder: str, root: str, left: list[str]) -> str:
         return left.pop()
     left.append(folder)
     way_back = not root and folder.startswith("../") and word.startswith("..")
-    return _below(folder, root, word) if len(segment.words) == 2 and segment.exact and not way_back else ""
+    known = segment.exact or IN_HOME.fullmatch(word)
+    return place_of(folder, root, word) if len(segment.words) == 2 and known and not way_back else ""
 
 
 def _beside(folder: str, root: str) -> str:
     """The repository or work tree beside the work that a folder is in; `` for one within `root`, or that holds it, or whose place is not
-    known. A further work tree below `root` is one of its own.
+    known. A further work tree is one of its own, wherever it lies, and for a session in one the main work tree is another.
     """
-    if (tree := _WORK_TREE.search(folder)) is not None:
-        return folder[: tree.end()]
+    path = posixpath.normpath(posixpath.join(root, folder))
+    own, tree = (_WORK_TREE.search(each) for each in (root, path))
+    if tree is not None:
+        return "" if own is not None and path[: tree.end()] == root[: own.end()] else path[: tree.end()]
+    if own is not None and f"{path}/".startswith(f"{root[: own.start()]}/"):
+        return root[: own.start()]
     if folder.startswith("~"):
-        return "" if not root or f"{folder[1:]}/" in f"{root}/" else "/".join(folder.split("/")[:2])
+        heads = accumulate(folder[1:].split("/")[1:], "{}/{}".format, initial="")
+        near = f"{folder[1:]}/" in f"{root}/" or any(head and root.endswith(head) for head in heads)
+        return "" if near or not root else "/".join(folder.split("/")[:2])
     if not root:
         name = folder.lstrip("./").split("/")[0]
         return folder[: folder.index(name) + len(name)] if folder.startswith("../") and name else ""
-    path = posixpath.normpath(posixpath.join(root, folder))
     if f"{root}/".startswith(f"{path}/") or f"{path}/".startswith(f"{root}/"):
         return ""
     above = posixpath.commonpath((root, path))

@@ -73,7 +73,7 @@ class Background:
             status=status,
             background=self.made.changed_since(begun),
             **printed,
-            **self.made.ran_in(given.get("cwd"), command),
+            **self.made.ran_in(given.get("cwd")),
         )
         return True
 

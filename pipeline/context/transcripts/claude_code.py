@@ -134,7 +134,7 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Ca
         if isinstance(words, str) and isinstance(path, str):
             made.read(id_, made.path(path), words)
     elif kind == "queued_command" and given.get("commandMode") == "prompt" and given.get("isMeta") is not True:
-        _message(made, id_, text_of(given.get("prompt")), calls, _writer(given))
+        _message(made, id_, text_of(given.get("prompt")), calls, given)
     elif kind == "queued_command" and _by_harness(given) and calls.background.noted(id_, text_of(given.get("prompt"))):
         pass
     else:
@@ -194,13 +194,14 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
         elif block.get("type") == "text" and isinstance(block.get("text"), str):
             if _by_harness(record) and calls.background.noted(id_, block["text"]):
                 continue
-            _message(made, id_, block["text"], calls, _writer(record))
+            _message(made, id_, block["text"], calls, record)
         else:
             made.left_out[f"blocks of type {block.get('type')}"] += 1
 
 
-def _message(made: Transcript, id_: str, text: str, calls: _Calls, by_user: bool | None) -> None:
+def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Record) -> None:
     """What the user wrote, or ran in the shell of the agent."""
+    by_user = _writer(record)
     said = told(text, _TAGS, human=by_user is True)
     if by_user is False:
         made.told(id_, replace(said, own="", others=said.own or said.others))
@@ -212,7 +213,7 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, by_user: bool
         command, calls.shell = calls.shell, None
         streams = {each["stream"]: each["text"] for each in _PRINTED.finditer(text)}
         printed = {name: said for name, said in streams.items() if said.strip()} or {"stdout": "(no output)"}
-        made.add("command.finished", id_, command=command, **printed)
+        made.add("command.finished", id_, command=command, **printed, **made.ran_in(record.get("cwd")))
     else:
         made.told(id_, said)
 
@@ -265,11 +266,13 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     path = given.get("file_path") or given.get("notebook_path") or beside.get("filePath")
     path = made.path(path) if isinstance(path, str) else None
     exited = _EXITED.match(text)
+    asked = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
     if _denied(record, tool, text, failed=failed and not exited):
-        asked = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
-        made.add("permission.denied", id_, tool=tool, action=asked, text=text, requestId=str(block.get("tool_use_id")))
+        made.denied(id_, tool, asked, text, str(block.get("tool_use_id")))
         made.user(id_, _feedback(record, tool, text))
-    elif tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
+        return
+    made.let_through(id_, tool, asked)
+    if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
         pass
@@ -289,7 +292,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         }
         command = str(given.get("command", "")) or tool
         made.add("command.finished", id_, command=command, exitCode=code, timedOut=beside.get("interrupted") is True,
-                 **(streams or {"stdout": text}), **made.ran_in(given.get("cwd"), command))  # fmt: skip
+                 **(streams or {"stdout": text}), **made.ran_in(given.get("cwd")))  # fmt: skip
     elif failed:
         made.add("tool.error", id_, tool=tool, text=text, path=path)
     elif tool == "Read" and path:

@@ -283,8 +283,9 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
     tool, command, given, folder, begun, steered = call
     text, code = _read_output(output)
     if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
-        made.add("permission.denied", id_, tool=tool, command=command or None, text=text)
+        made.denied(id_, tool, command or None, text)
         return
+    made.let_through(id_, tool, command or None)
     code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
     if answers := _answers(tool, text):
         made.user(id_, answers)
@@ -312,7 +313,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         stopped = (code is None and bool(_STOPPED.match(text))) or None
         command = f"apply_patch\n{command}" if command.startswith("*** ") else command
         made.add("command.finished", id_, command=command or tool, exitCode=code, interrupted=stopped, stdout=text or "(no output)",
-                 background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder, command))  # fmt: skip
+                 background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder))  # fmt: skip
 
 
 def _answers(tool: str, text: str) -> str:

@@ -40,6 +40,8 @@ class Transcript:
     spoken: bool = False
     """The user set a goal."""
     ids: Counter[str] = field(default_factory=Counter)
+    refused: set[tuple[str, str]] = field(default_factory=set)
+    """Tools, and what they were to do, that were denied and have not run since."""
 
     def time(self, value: Any) -> None:
         """Take the time of a record; an invalid one is counted, and the previous time stays."""
@@ -62,6 +64,17 @@ class Transcript:
         self.events.append(
             {"id": numbered, "turnId": str(self.round), "kind": kind, "createdAt": self.at, "payload": given}
         )
+
+    def denied(self, id_: str, tool: str, action: str | None, text: str, request: str | None = None) -> None:
+        """A call was denied."""
+        self.add("permission.denied", id_, tool=tool, action=action, text=text, requestId=request)
+        self.refused.add((tool, action or ""))
+
+    def let_through(self, id_: str, tool: str, action: str | None) -> None:
+        """A call was run: one that was denied before has been granted."""
+        if (tool, action or "") in self.refused:
+            self.refused.remove((tool, action or ""))
+            self.add("permission.granted", f"{id_}:granted", tool=tool, action=action)
 
     def works_in(self, folder: Any) -> None:
         """The session works in a folder from now on; the first one is its working directory."""
@@ -105,10 +118,10 @@ class Transcript:
         by_command = (each["payload"]["command"] for each in later if each["kind"] == "command.finished")
         return any(each["kind"] == "file.modified" for each in later) or any(map(may_change, by_command)) or None
 
-    def ran_in(self, folder: Any, command: str) -> dict[str, str | None]:
-        """Where a command ran, as its event says it: nothing of the working directory itself."""
+    def ran_in(self, folder: Any) -> dict[str, str | None]:
+        """Where a command ran, as its event says it: in a folder of the working directory, and what that is."""
         cwd = self.path(folder) if isinstance(folder, str) and folder else "."
-        return {"cwd": None if cwd == "." else cwd, "root": self.root if self.root and self.root in command else None}
+        return {"cwd": None if cwd == "." else cwd, "root": self.root or None}
 
     def path(self, path: str) -> str:
         """A path from the working directory."""
