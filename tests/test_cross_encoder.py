@@ -111,7 +111,7 @@ def test_contributions_add_up_to_the_final_score_in_any_order(story: Story) -> N
 def test_without_a_cross_encoder_every_row_has_nothing_of_it_and_provenance_names_none(story: Story) -> None:
     with story.open() as retriever:
         found = retriever.retrieve({"project": "shop", "question": QUESTION})
-        parts = retriever._line.provenance["part"].to_pylist()
+        parts = retriever._granted.line.provenance["part"].to_pylist()
     assert set(found.tables["score_terms"]["cross_encoder"].to_pylist()) == {0.0}
     assert set(found.tables["ranked"]["cross_encoder"].to_pylist()) == {0.0}
     assert "cross_encoder" not in parts

@@ -149,7 +149,7 @@ def test_a_run_that_is_finished_while_others_are_read_is_told_or_erased(
     store, showing = RunStore(tmp_path / "runs"), runs_erasing.texts_showing
     with story.open(runs=store) as retriever:
         staged = retriever._staged([QUESTION])
-        for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
+        for _ in in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock):
             pass
 
         def finished_meanwhile(*given: Any) -> Any:

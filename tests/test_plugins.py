@@ -364,7 +364,7 @@ def test_the_code_of_a_plugin_is_part_of_the_code_of_a_run(tmp_path, monkeypatch
 def test_snapshots_name_the_plugins_code(story):
     def code(plugins: Any) -> str:
         with story.open(plugins=plugins) as retriever:
-            parts = retriever._line.provenance.to_pylist()
+            parts = retriever._granted.line.provenance.to_pylist()
         return next(part["value"] for part in parts if part["part"] == "code")
 
     assert code(()) != code(("acme",))

@@ -278,7 +278,7 @@ def test_a_run_that_its_session_leaves_is_let_go(corpus: Corpus, tmp_path: Path)
     with opened(corpus, runs=tmp_path / "runs") as session:
         found = [session.retrieve(rows[0])]
         kept = session._session.live  # what is released is not left to who collects garbage
-        session._session.under(session._session.line)
+        session._session._leave()
         found += ask(corpus, tmp_path / "runs", rows[1])
     assert (runs_of(found), kept is None) == (["a", "a"], False)
 

@@ -201,7 +201,7 @@ def test_a_run_that_was_finished_meanwhile_is_not_resumed(retriever: Retriever, 
     staged = retriever._staged(ROWS)
     other = store.resume(staged.run_id)
     with staged.lock():
-        for _ in in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock):
+        for _ in in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock):
             pass
         run = staged.finish()
     with pytest.raises(
@@ -215,7 +215,7 @@ def test_a_run_that_is_being_written_loses_nothing_to_an_erasure(retriever: Retr
     ids = retriever.corpus.frame().evidence["evidence_id"].to_pylist()
     staged = retriever._staged(ROWS)
     with staged.lock():
-        shards = in_this_process(ShardJob(staged, retriever._line), staged.pending(), retriever._clock)
+        shards = in_this_process(ShardJob(staged, retriever._granted.line), staged.pending(), retriever._clock)
         next(shards)
         done = erase_evidence(store, ids, reason="asked by its owner")
         assert (done.being_written, done.dropped, done.texts) == ([staged.run_id], {}, 0)

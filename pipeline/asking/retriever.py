@@ -14,15 +14,12 @@ tables may hold erased evidence.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-import pyarrow as pa
 
 from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.recall.bm25 import Bm25
@@ -37,21 +34,22 @@ from ..line.driver import LANES
 from ..line.encoders.choice import DEFAULT_URL, EncoderChoice
 from ..line.encoders.cross_encoder import PairReader, load_cross_encoder
 from ..line.encoders.encoder import encoder_of
-from ..line.provenance import package_versions, with_part
+from ..line.provenance import package_versions
 from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, quiet
 from ..reading.auditing.questions import Questions
-from ..requests.commits import Commits
 from ..requests.files import Row
 from ..requests.known import Known
 from ..requests.presets import Preset, load_preset
-from ..requests.resolve import resolve_requests
-from ..runs import LiveRun, RunStore, StagedRun, compact, heal, left_open
+from ..requests.resolver import RequestResolver
+from ..runs import RunStore, StagedRun, compact, heal
 from ..runs.listing import listed
+from ..runs.live_runs import LiveRuns
 from ..runs.out_of_scope import audited, expect_auditor
 from ..storage.places import ObjectPlace, Place
 from ..views.lineage import current_lineage
+from .granted_line import GrantedLine
 from .grouping import Grouped
 from .opened_line import LineOptions, opened_line
 from .resuming import resumed, unanswered, without_generation
@@ -89,32 +87,43 @@ class Retriever(Questions):
         self._telemetry = telemetry
         self.corpus = corpus = corpus.view()
         self.principal = principal
-        self._watched = WatchedGrants(grants)
-        self.grants = self._watched.file
         self.policies = policies
         self.runs = runs
         self.preset = preset
-        trees = frozenset(Path(tree).resolve() for tree in work_trees)
-        self._work_trees = trees
+        watched = WatchedGrants(grants)
+        self._grants_path = watched.path
+        self._tokenizers = registered(tokenizers)
         roles = None if policies.any_role else policies.roles.names
-        self._known = Known(policies_by_mode(policies.mode_policies), roles, registered(tokenizers))
+        resolver = RequestResolver(
+            principal, corpus, watched.file, preset,
+            Known(policies_by_mode(policies.mode_policies), roles, self._tokenizers),
+            frozenset(Path(tree).resolve() for tree in work_trees),
+        )  # fmt: skip
         self._auditor = principal if capture_withheld else None
         if capture_withheld:
-            expect_auditor(self.grants.table, principal, clock())
-        self._defaults = self._projects()
+            expect_auditor(watched.file.table, principal, clock())
         self._shard_requests = shard_requests
         self._clock = clock
-        self._line, self._settings = opened_line(corpus, policies, self.grants, line)
+        opened, settings = opened_line(corpus, policies, watched.file, line)
+        self._granted = GrantedLine(watched, opened, resolver)
+        self._recorded = {
+            **settings, "principal": principal, "generation": corpus.generation, "packages": package_versions(),
+        }  # fmt: skip
+        """What a manifest says of the settings: enough to resume the run, or to check it."""
         self._session = Session(
-            line=self._line,
-            resolve=self._resolve,
-            begin=self._begin if runs is not None else None,
+            granted=self._granted,
+            runs=LiveRuns(runs, self._recorded) if runs is not None else None,
             clock=clock,
             expect_unerased=corpus.expect_unerased,
             max_age_days=policies.roles.max_age_days,
             auditor=self._auditor,
         )
-        self._grouped = Grouped(self._answers, shard_requests)
+        self._grouped = Grouped(self._session.answers, shard_requests)
+
+    @property
+    def grants(self) -> GrantsFile:
+        """The grants that the last request was answered under."""
+        return self._granted.resolver.grants
 
     @classmethod
     def open(
@@ -254,11 +263,12 @@ class Retriever(Questions):
             raise InputError.described("a folder of runs", "none", "runs")
         started = time.perf_counter()
         self.corpus.expect_unerased()
-        self._look_at_grants()
+        self._session.renew()
+        granted = self._granted.line
         if resume:
-            staged, line, gone = resumed(self.runs, resume, self.principal, self.corpus, self._line)
+            staged, line, gone = resumed(self.runs, resume, self.principal, self.corpus, granted)
         else:
-            staged, line, gone = self._staged(requests, project), self._line, False
+            staged, line, gone = self._staged(requests, project), granted, False
         engine, doing, described = (
             (without_generation, "ending the run without", quiet) if gone else (engine, "answering", say)
         )
@@ -303,86 +313,29 @@ class Retriever(Questions):
 
         facts = [
             ("principal", self.principal), ("corpus", self.corpus.path), ("generation", self.corpus.generation),
-            ("projects", ", ".join(sorted(set(self.grants.projects(self.principal))))), ("lanes", self._settings["lanes"]),
+            ("projects", ", ".join(sorted(set(self.grants.projects(self.principal))))), ("lanes", self._recorded["lanes"]),
         ]  # fmt: skip
         return retriever_html(facts, current_lineage())
 
     def _staged(self, rows: Iterable[Row] | None, project: str | None = None) -> StagedRun:
-        now = self._clock()
-        defaults = {"project": project} if project else self._defaults
+        now, resolver = self._clock(), self._granted.resolver
         settled = self.preset.fields.given.get("project") if self.preset else None
         if project and settled not in (None, project):
             raise InputError.expected(f"{settled}, the project of the preset", project, "defaults.project")
-        requests, failures = resolve_requests(
-            rows or (), principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
-            preset=self.preset, known=self._known, work_trees=self._work_trees,
-        )  # fmt: skip
+        requests, failures = resolver.resolve(rows or (), now, {"project": project} if project else resolver.project)
         if not requests.num_rows and not failures.num_rows:
             raise InputError.described("at least one request", "none", "requests")
         assert self.runs is not None
-        settings = self._recorded() | {"shard_requests": self._shard_requests}
-        shards = shards_of(requests, self._shard_requests)
         heal(self.runs)
         return self.runs.stage(
-            requests, failures, shards, now=now, inputs=self._line.inputs, settings=settings, lineage=current_lineage(),
+            requests, failures, shards_of(requests, self._shard_requests), now=now, inputs=self._granted.line.inputs,
+            settings=self._recorded | {"shard_requests": self._shard_requests}, lineage=current_lineage(),
             pin=self.corpus.pin,
         )  # fmt: skip
-
-    def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
-        self._look_at_grants()
-        yield from self._session.answers(group)
 
     def _audited(self) -> Collection[str]:
         """The projects that the principal audits now."""
         return audited(self.grants.table, self.principal, self._clock())
-
-    def _look_at_grants(self) -> None:
-        """Go on under the grants as they are now: under others the session writes another run.
-
-        Raises:
-            PolicyError: the grants file is missing or invalid.
-        """
-        if (grants := self._watched.now()).digest == self.grants.digest:
-            return
-        self.grants = grants
-        self._defaults = self._projects()
-        provenance = with_part(self._line.provenance, "grants", grants.digest)
-        self._line = replace(self._line, grants=grants.table, provenance=provenance)
-        self._session.under(self._line)
-
-    def _resolve(self, row: Row, now: datetime) -> tuple[pa.Table, pa.Table]:
-        """A request of the session."""
-        defaults = {**self._defaults, "purpose": "answer-question"}
-        return resolve_requests(
-            [row], principal=self.principal, asked_at=now, corpus=self._commits(), defaults=defaults,
-            preset=self.preset, known=self._known, work_trees=self._work_trees,
-        )  # fmt: skip
-
-    def _begin(self, now: datetime, asked: Collection[str]) -> LiveRun:
-        """The run of this session: one that another session left, where none of these requests is in it, or a new one."""
-        assert self.runs is not None
-        inputs, settings = self._line.inputs, self._recorded()
-        heal(self.runs)
-        left = left_open(self.runs, inputs=inputs, settings=settings, asked=asked)
-        lineage = {} if left else current_lineage()
-        return LiveRun(self.runs, now=now, inputs=inputs, lineage=lineage, settings=settings, left=left)
-
-    def _projects(self) -> dict[str, Any]:
-        """The project of requests that name none: the principal's only one."""
-        projects = sorted(set(self.grants.projects(self.principal)))
-        return {"project": projects[0]} if len(projects) == 1 else {}
-
-    def _commits(self) -> Commits:
-        return Commits(self.corpus, self.grants.table)
-
-    def _recorded(self) -> dict[str, Any]:
-        """What a manifest says of the settings: enough to resume the run, or to check it."""
-        return {
-            **self._settings,
-            "principal": self.principal,
-            "generation": self.corpus.generation,
-            "packages": package_versions(),
-        }
 
 
 def _choice(encoder: str | EncoderChoice, ollama_url: str | None) -> EncoderChoice:

@@ -11,7 +11,7 @@ one by one, each once its snapshot is stored, so that an interrupt of one reques
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -23,13 +23,15 @@ import pyarrow as pa
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, VerificationError
 from ...nodes.tables import CAPTURES, FAILURES, REQUESTS
 from ..engines.shards import by_request, with_counters
-from ..line.driver import Line, failed_line, run_line
+from ..line.driver import failed_line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..requests.fields import readable_columns
 from ..runs import LiveRun, RunTakenError, Took
 from ..runs.ids import new_run_id, snapshot_id
+from ..runs.live_runs import LiveRuns
 from ..runs.out_of_scope import capture
 from ..runs.parts import Vectors
+from .granted_line import GrantedLine
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
 
 __all__ = ["Asked", "Session"]
@@ -72,13 +74,11 @@ class Session:
     out, and again before its snapshot is written into a run that is held: an erasure that comes later waits, and finds
     it there.
 
-    `resolve` gives a row as REQUESTS and FAILURES; `begin` gives the run that the first snapshot needs, in which none of the
-    requests of the given ids was asked, None where no folder of runs was named; `max_age_days` is that of a role.
+    `runs` is where its snapshots are written, None where no folder of runs was named; `max_age_days` is that of a role.
     """
 
-    line: Line
-    resolve: Callable[[Mapping[str, Any], datetime], tuple[pa.Table, pa.Table]]
-    begin: Callable[[datetime, Collection[str]], LiveRun] | None
+    granted: GrantedLine
+    runs: LiveRuns | None
     clock: Callable[[], datetime]
     expect_unerased: Callable[[], None]
     max_age_days: Callable[[str | None], float | None]
@@ -89,8 +89,27 @@ class Session:
     repeats: dict[str, int] = field(default_factory=dict)
     """The least number that a request may get which was asked before, by its id."""
 
+    def __post_init__(self) -> None:
+        self.line = self.granted.line
+
     def answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
-        """An answer or an error per request, in their order, each when its snapshot is durable."""
+        """An answer or an error per request, in their order, each when its snapshot is durable; under the grants as they are
+        now: under others than before, another run is written.
+        """
+        self.renew()
+        yield from self._answers(group)
+
+    def renew(self) -> None:
+        """Take the grants as they are now.
+
+        Raises:
+            PolicyError: the grants file is missing or invalid.
+        """
+        if self.granted.renewed():
+            self.line = self.granted.line
+            self._leave()
+
+    def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
         self.expect_unerased()
         now = self.clock()
         self._open(group, now)
@@ -118,7 +137,7 @@ class Session:
                 yield one
                 continue
             request_id, name = left.pop(0)
-            if self.begin is not None and (self.live is None or self.live.next_id() != name):
+            if self.runs is not None and (self.live is None or self.live.next_id() != name):
                 yield from self._again(asked)
                 continue
             yield from self._kept(of_request(request_id), name, asked, passed)
@@ -128,20 +147,15 @@ class Session:
         named = {asked.named for asked in group if asked.named is not None} - self.used
         if self.live is not None and named & self.live.earlier:
             self._leave()
-        if self.begin is not None and self.live is None:
-            self.live = self.begin(now, named)
+        if self.runs is not None and self.live is None:
+            self.live = self.runs.begin(now, self.line.inputs, named)
 
     def _again(self, asked: Asked) -> Iterator[Retrieval | Exception]:
         """The answer under the id that is next, or the error: those before it have their snapshots, no request is answered twice."""
         try:
-            yield from self.answers([asked])
+            yield from self._answers([asked])
         except Exception as error:  # whatever it is, it answers this request alone
             yield error
-
-    def under(self, line: Line) -> None:
-        """Answer by another line from now on, and write another run."""
-        self.line = line
-        self._leave()
 
     def _leave(self) -> None:
         """Write no more into this run: what comes next is asked in another."""
@@ -160,9 +174,11 @@ class Session:
         """A row of REQUESTS under an id that this session has not used, or an error, per request."""
         taken = set(self.live.earlier) if self.live else set[str]()
         found: list[pa.Table | InputError] = []
+        resolver = self.granted.resolver
+        defaults = {**resolver.project, "purpose": "answer-question"}
         for asked in group:
             try:
-                requests, failures = self.resolve(asked.row, now)
+                requests, failures = resolver.resolve([asked.row], now, defaults)
                 if failures.num_rows:
                     raise InputError.told(failures["error"][0].as_py())
                 request = self._unused(requests, taken, named=asked.named is not None)

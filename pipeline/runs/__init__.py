@@ -18,7 +18,7 @@ runs/<run_id>/stage/              only while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
 
 - the folder: `store`, `log` of `log_lines` with its `signed_head`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
-- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live`, `live_files`, `took`, `resume`,
+- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live_runs`, `live`, `live_files`, `took`, `resume`,
   `adopting`, `compacting`
 - read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
 - removed while unfinished: `discarding`; erased: `erasing` with its `erasure_receipts`, `erasing_unfinished` (of runs that are not finished),

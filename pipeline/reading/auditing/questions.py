@@ -5,7 +5,7 @@ Reads: the folders that a retriever has open, and its principal. Gives: `Questio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from ....nodes.errors import InputError
 
 if TYPE_CHECKING:
     from ...config.settings import Settings
-    from ...requests.known import Known
+    from ...storage.places import Place
     from .difference import SnapshotsDiff
     from .ranking import Reranking
     from .reproduce import Reproduction
@@ -29,8 +29,8 @@ class Questions:
     runs: Any
     corpus: Any
     principal: str
-    _watched: Any
-    _known: Known
+    _grants_path: Place | None
+    _tokenizers: Collection[str]
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
         """What a snapshot, or every request of a run, would show under other weights, budgets, merge policy or role.
@@ -96,8 +96,12 @@ class Questions:
     def _places(self) -> Settings:
         from ...config.settings import load_settings
 
-        places = {"runs": self.runs and self.runs.path, "corpus": self.corpus.path, "grants": self._watched.path}
+        places = {
+            "runs": self.runs and self.runs.path,
+            "corpus": self.corpus.path,
+            "grants": self._grants_path,
+        }
         for kind, place in places.items():
             if place is None:
                 raise InputError.described(f"a {kind} folder or file", "none", kind)
-        return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._known.tokenizers)})
+        return load_settings({**places, "principal": self.principal, "tokenizers": sorted(self._tokenizers)})

@@ -1,0 +1,38 @@
+"""The line of a retriever under the grants as they are now: `GrantedLine`.
+
+Note: grants are read again when their file changes; the line and the resolver of requests change with them, and nothing
+else does while a retriever is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..config.grants import WatchedGrants
+from ..line.driver import Line
+from ..line.provenance import with_part
+from ..requests.resolver import RequestResolver
+
+__all__ = ["GrantedLine"]
+
+
+@dataclass
+class GrantedLine:
+    """A line and the resolver of its requests, both under the same grants."""
+
+    watched: WatchedGrants
+    line: Line
+    resolver: RequestResolver
+
+    def renewed(self) -> bool:
+        """Whether the grants changed since the last look: then the line and the resolver are under the new ones.
+
+        Raises:
+            PolicyError: the grants file is missing or invalid.
+        """
+        if (grants := self.watched.now()).digest == self.resolver.grants.digest:
+            return False
+        self.resolver = replace(self.resolver, grants=grants)
+        provenance = with_part(self.line.provenance, "grants", grants.digest)
+        self.line = replace(self.line, grants=grants.table, provenance=provenance)
+        return True

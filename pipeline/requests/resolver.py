@@ -1,0 +1,50 @@
+"""The requests of one principal over one corpus, resolved under the grants in force: `RequestResolver`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ..config.grants import GrantsFile
+from ..corpus import Corpus
+from ..corpus.memory import MemoryCorpus
+from .commits import Commits
+from .files import Row
+from .known import Known
+from .presets import Preset
+from .resolve import resolve_requests
+
+__all__ = ["RequestResolver"]
+
+
+@dataclass(frozen=True)
+class RequestResolver:
+    """What every request of a principal is resolved under; see `resolve_requests`."""
+
+    principal: str
+    corpus: Corpus | MemoryCorpus
+    grants: GrantsFile
+    preset: Preset | None = None
+    known: Known = field(default_factory=Known)
+    work_trees: frozenset[Path] = frozenset()
+
+    @cached_property
+    def project(self) -> dict[str, Any]:
+        """The project of requests that name none: the principal's only one; nothing where there are more."""
+        projects = sorted(set(self.grants.projects(self.principal)))
+        return {"project": projects[0]} if len(projects) == 1 else {}
+
+    def resolve(
+        self, rows: Iterable[Row], asked_at: datetime, defaults: Mapping[str, Any]
+    ) -> tuple[pa.Table, pa.Table]:
+        """Rows as REQUESTS and FAILURES; `defaults` are fields for rows that leave them out."""
+        return resolve_requests(
+            rows, principal=self.principal, asked_at=asked_at, corpus=Commits(self.corpus, self.grants.table),
+            defaults=defaults, preset=self.preset, known=self.known, work_trees=self.work_trees,
+        )  # fmt: skip
