@@ -333,11 +333,14 @@ def test_what_claude_code_runs_after_a_denial_was_granted(tmp_path: Path):
         session_id, events, _ = events_in(rows, tmp_path)
         return ContextPolicy().project(events=events, session_id=session_id).state["approvals"]
 
-    def run(command: str) -> Any:
-        return call("m2", "t2", "Bash", command=command), result("t2", "done", {"stdout": "done"})
+    def run(command: str, text: str = "done", **more: Any) -> Any:
+        return call("m2", "t2", "Bash", command=command), result("t2", text, {"stdout": text}, **more)
 
     assert state() == state(*run("git status")) == ["t1 (Bash git push)"]
-    assert state(*run("git push")) == []
+    assert state(*run("git push", "[Request interrupted by user for tool use]", is_error=True)) == [
+        "t1 (Bash git push)"
+    ]
+    assert state(*run("git push")) == state(*run("git push", "Exit code 1\nno remote", is_error=True)) == []
 
 
 def test_a_subagent_of_claude_code_is_a_session_of_its_own(tmp_path: Path):

@@ -28,6 +28,8 @@ __all__ = ["WorkPlace"]
 
 _WORK_TREE = re.compile(r"(?:\A|/)(?:\.\w+/worktrees|\.?worktrees)/[^/]+")
 """Where tools put further work trees of a repository."""
+_MOVING = re.compile(r"\b(?:git|gh|cd|pushd|popd)\b")
+"""What a command line names that moves code or goes elsewhere."""
 _HERE = frozenset(("HEAD", "@"))
 _REVISION = re.compile(
     r"[0-9a-f]{7,40}|v?\d+(?:\.\d+)*|.*(?:[~^]|@\{).*|HEAD.*|\(.*\)|(?:origin|upstream|remotes|refs|tags)/.+"
@@ -96,11 +98,12 @@ class WorkPlace:
         root = root or (folder if folder.startswith("/") else "")
         place, checks = self, dict[WorkPlace, None]()
         inner = outer = place_of(folder, root)
+        if not _MOVING.search(command):
+            return [self._at(_beside(inner, root))], self
         left = list[str]()
         code = event["exit_code"]
         code = 1 if code is None and event["failed"] else code
-        said = event["text"] or "" if "git" in command or "gh" in command else ""
-        for step in steps_of(command, said, code):
+        for step in steps_of(command, event["text"] or "", code):
             segment = step.segment
             inner = inner if segment.nested else outer
             if segment.words[0] in MOVES:

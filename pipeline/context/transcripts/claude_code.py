@@ -271,7 +271,8 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.denied(id_, tool, asked, text, str(block.get("tool_use_id")))
         made.user(id_, _feedback(record, tool, text))
         return
-    made.let_through(id_, tool, asked)
+    if not failed or exited:
+        made.let_through(id_, tool, asked)
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):

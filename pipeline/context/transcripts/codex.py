@@ -285,7 +285,8 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
     if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
         made.denied(id_, tool, command or None, text)
         return
-    made.let_through(id_, tool, command or None)
+    if code is not None or not _NOT_APPLIED.match(text):
+        made.let_through(id_, tool, command or None)
     code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
     if answers := _answers(tool, text):
         made.user(id_, answers)
