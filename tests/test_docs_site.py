@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from golden_file import expect_golden
-from reference_pages import commands, commands_part, flags, settings_part, written_by_hand
+from reference_pages import commands, commands_part, flags, settings_part, with_languages, written_by_hand
 from scoped_retrieval.pipeline.requests.fields import columns_of
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +50,12 @@ def known_commands() -> dict[str, Any]:
 def test_a_reference_page_is_what_the_code_declares(page, part):
     path = DOCS / "reference" / page
     expect_golden(path, written_by_hand(path.read_text(encoding="utf-8")) + part())
+
+
+@pytest.mark.golden
+def test_the_page_of_sources_names_every_language_that_is_parsed():
+    path = DOCS / "sources.md"
+    expect_golden(path, with_languages(path.read_text(encoding="utf-8")))
 
 
 def test_every_page_is_in_the_navigation_once():

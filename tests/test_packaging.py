@@ -10,9 +10,12 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from golden_file import expect_golden
+from scoped_retrieval.pipeline.sources.grammars import WHEELS
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -139,6 +142,25 @@ def test_a_base_install_asks_for_no_torch():
     project = PYPROJECT["project"]
     assert not [d for d in project["dependencies"] if re.match(r"(torch|sentence|gt-all|transformers)", d)]
     assert {"semantic", "viz", "notebook", "all"} <= set(project["optional-dependencies"])
+
+
+@pytest.mark.golden
+def test_constraints_pin_every_dependency_of_a_base_install():
+    """`make golden` adds a pin that is missing, at the version that is installed."""
+    path = ROOT / "constraints.txt"
+    text = path.read_text(encoding="utf-8")
+    pinned = {_normal(line.partition("==")[0]) for line in text.splitlines()}
+    needed = [re.split(r"[^\w.-]", line)[0] for line in PYPROJECT["project"]["dependencies"]]
+    assert {_normal(name) for name in WHEELS} <= set(map(_normal, needed)), "the wheel of a grammar is a dependency"
+    lines = text.splitlines()
+    for pin in (f"{name}=={metadata.version(name)}" for name in needed if _normal(name) not in pinned):
+        later = (at for at, line in enumerate(lines) if "==" in line and line.casefold() > pin.casefold())
+        lines.insert(next(later, len(lines)), pin)
+    expect_golden(path, "\n".join(lines) + "\n")
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_constraints_keep_torch_plain_and_name_no_host():

@@ -1,3 +1,4 @@
+; grammar: tree_sitter_c.language
 ; What C and C++ share.
 (function_definition declarator: [
     (function_declarator declarator: (identifier) @name)

@@ -1,3 +1,6 @@
+; language: C++
+; grammar: tree_sitter_cpp.language
+; inherits: c
 (class_specifier name: (type_identifier) @name body: (_)) @class
 (class_specifier name: (template_type name: (type_identifier) @name) body: (_)) @class
 (struct_specifier name: (template_type name: (type_identifier) @name) body: (_)) @class

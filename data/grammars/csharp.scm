@@ -1,3 +1,5 @@
+; language: C#
+; grammar: tree_sitter_c_sharp.language
 (class_declaration name: (identifier) @name) @class
 (struct_declaration name: (identifier) @name) @class
 (record_declaration name: (identifier) @name) @class

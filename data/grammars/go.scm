@@ -1,3 +1,4 @@
+; grammar: tree_sitter_go.language
 (function_declaration name: (identifier) @name) @function
 (method_declaration
     receiver: (parameter_list (parameter_declaration type: [

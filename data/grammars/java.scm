@@ -1,3 +1,4 @@
+; grammar: tree_sitter_java.language
 (class_declaration name: (identifier) @name) @class
 (interface_declaration name: (identifier) @name) @class
 (enum_declaration name: (identifier) @name) @class

@@ -1,3 +1,4 @@
+; grammar: tree_sitter_kotlin.language
 (class_declaration name: (identifier) @name) @class
 (object_declaration name: (identifier) @name) @class
 (type_alias type: (identifier) @name) @class

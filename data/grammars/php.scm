@@ -1,3 +1,5 @@
+; language: PHP
+; grammar: tree_sitter_php.language_php
 (class_declaration name: (name) @name) @class
 (interface_declaration name: (name) @name) @class
 (trait_declaration name: (name) @name) @class

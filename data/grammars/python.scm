@@ -1,3 +1,4 @@
+; grammar: tree_sitter_python.language
 (class_definition name: (identifier) @name) @class
 (function_definition name: (identifier) @name) @function
 (module (expression_statement (assignment left: (identifier) @name) @constant))

@@ -1,3 +1,4 @@
+; grammar: tree_sitter_ruby.language
 (class name: [(constant) (scope_resolution)] @name) @class
 (module name: [(constant) (scope_resolution)] @name) @class
 (method name: (_) @name) @function

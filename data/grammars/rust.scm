@@ -1,3 +1,4 @@
+; grammar: tree_sitter_rust.language
 (function_item name: (identifier) @name) @function
 (function_signature_item name: (identifier) @name) @function
 (macro_definition name: (identifier) @name) @function

@@ -1,3 +1,4 @@
+; grammar: tree_sitter_swift.language
 (class_declaration name: [(type_identifier) (user_type)] @name) @class
 (protocol_declaration name: (type_identifier) @name) @class
 (typealias_declaration name: (type_identifier) @name) @class

@@ -1,3 +1,6 @@
+; language: TypeScript
+; grammar: tree_sitter_typescript.language_typescript
+; inherits: ecmascript
 (public_field_definition name: (property_identifier) @name value: (arrow_function)) @function
 (abstract_class_declaration name: (type_identifier) @name) @class
 (interface_declaration name: (type_identifier) @name) @class

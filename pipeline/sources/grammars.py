@@ -1,8 +1,9 @@
 """The tree-sitter grammars in use, with their queries for definitions, constants and references.
 
-Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. `_GRAMMARS` is the one list of them. Every grammar comes in the wheel of
-its language; nothing is fetched. The queries are in `data/grammars`: the `tags.scm` of the wheels are made for jumping to a name, and
-lack what cutting needs (whole functions in C and C++, constructors in Java, structs in C#, all of Kotlin).
+Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. A language is one file in `data/grammars`: its query, below lines that
+name its grammar (`; grammar: MODULE.FUNCTION`), the files whose patterns come before its own (`; inherits: FILE ...`), and itself in the
+documentation, unless that is the name of the file (`; language: C++`). Every grammar comes in the wheel of its language; nothing is fetched. The `tags.scm` of the wheels are made for jumping to a name, and lack
+what cutting needs (whole functions in C and C++, constructors in Java, structs in C#, all of Kotlin).
 
 Note: repairing text that is not of the language takes time that grows with the square of
 its length, in the parser and in queries over the broken part. The limits here count steps, not seconds, so that the same
@@ -11,6 +12,7 @@ text gives the same chunks on every machine.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, resources
@@ -23,6 +25,7 @@ __all__ = ["QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
 
 QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "grammars"
 """The folder of the queries."""
+_SAID = re.compile(r"^; (grammar|inherits): (.+)$", re.MULTILINE)
 _FREE_STEPS = 400
 _BYTES_A_STEP = 40
 _READ_BYTES = 1 << 16
@@ -72,22 +75,16 @@ class Grammar:
         return [captures for _, captures in cursor.matches(root)]
 
 
-_GRAMMARS = {
-    "c": ("tree_sitter_c", "language", ("c",)),
-    "cpp": ("tree_sitter_cpp", "language", ("c", "cpp")),
-    "csharp": ("tree_sitter_c_sharp", "language", ("csharp",)),
-    "go": ("tree_sitter_go", "language", ("go",)),
-    "java": ("tree_sitter_java", "language", ("java",)),
-    "javascript": ("tree_sitter_javascript", "language", ("ecmascript", "javascript", "jsx")),
-    "kotlin": ("tree_sitter_kotlin", "language", ("kotlin",)),
-    "php": ("tree_sitter_php", "language_php", ("php",)),
-    "python": ("tree_sitter_python", "language", ("python",)),
-    "ruby": ("tree_sitter_ruby", "language", ("ruby",)),
-    "rust": ("tree_sitter_rust", "language", ("rust",)),
-    "swift": ("tree_sitter_swift", "language", ("swift",)),
-    "tsx": ("tree_sitter_typescript", "language_tsx", ("ecmascript", "typescript", "jsx")),
-    "typescript": ("tree_sitter_typescript", "language_typescript", ("ecmascript", "typescript")),
-}
+def _declared() -> dict[str, tuple[str, str, tuple[str, ...]]]:
+    found = {}
+    for file in sorted(QUERIES.iterdir(), key=lambda file: file.name):
+        if "grammar" in (said := dict(_SAID.findall(file.read_text(encoding="utf-8")))):
+            name, (module, _, function) = file.name.removesuffix(".scm"), said["grammar"].rpartition(".")
+            found[name] = module, function, (*said.get("inherits", "").split(), name)
+    return found
+
+
+_GRAMMARS = _declared()
 """By splitter: the module of its wheel, the function that gives the language, and the files of its query in `data/grammars`."""
 SPLITTERS = frozenset(_GRAMMARS)
 """The languages that are cut by a grammar."""
