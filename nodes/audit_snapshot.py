@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .audit.condition_rules import condition_rows, worst_actions
+from .audit.condition_rules import Answered, condition_rows, worst_actions
 from .audit.decision_rules import decision_columns, masked_rows
 from .audit.snapshot_digest import digests_of_requests, snapshot_digests
 from .columns.digests import EMPTY_SHA256
@@ -115,8 +115,10 @@ def conditions(
 ) -> Conditions:
     """What the caller should know, by request, condition and subject; `healthy` where there is nothing to say."""
     return condition_rows(
-        requests, failures, contracts, sub_queries, role_policies, lane_states, verdicts, score_terms, candidates, packs,
-        trimmed, blocks, decisions, evidence, structured_facts, fact_checks, admissible,
+        Answered(
+            requests, failures, contracts, sub_queries, role_policies, lane_states, verdicts, score_terms, candidates,
+            packs, trimmed, blocks, decisions, evidence, structured_facts, fact_checks, admissible,
+        )
     )  # fmt: skip
 
 

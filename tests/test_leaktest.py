@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import json
 from collections import Counter
@@ -19,6 +18,7 @@ import test_planted_faults as faults
 import yaml
 from command_line import run
 from scoped_retrieval.nodes import audit_snapshot, rendering, scope_resolution
+from scoped_retrieval.nodes.audit.condition_rules import Answered
 from scoped_retrieval.nodes.errors import AccessError, InputError
 from scoped_retrieval.nodes.vocabulary import Vocabulary
 from scoped_retrieval.nodes.walls.gates import GATES, NUMBER
@@ -211,20 +211,12 @@ def test_a_canary_of_another_tenant_is_found(crowd: Path, monkeypatch: pytest.Mo
     assert any("planted for user-03 in user-03" in leak.detail for leak in report.leaks)
 
 
-CONDITION_ROWS = audit_snapshot.condition_rows
-
-
-def given(name: str, args: tuple[pa.Table, ...]) -> pa.Table:
-    """One of the tables that conditions are made of."""
-    return args[list(inspect.signature(CONDITION_ROWS).parameters).index(name)]
-
-
 def count_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condition says how many rows were withheld."""
     right = audit_snapshot.condition_rows
 
-    def wrong(*args: pa.Table) -> pa.Table:
-        found, withheld = right(*args), sum(given("candidates", args)["withheld"].to_pylist())
+    def wrong(tables: Answered) -> pa.Table:
+        found, withheld = right(tables), sum(tables.candidates["withheld"].to_pylist())
         return found.set_column(
             4, "message", pa.array([f"{m} ({withheld} more)" for m in found["message"].to_pylist()], pa.large_string())
         )
@@ -236,10 +228,10 @@ def canary_in_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A condition names a row that was withheld."""
     right = audit_snapshot.condition_rows
 
-    def wrong(*args: pa.Table) -> pa.Table:
-        found, candidates, evidence = right(*args), given("candidates", args), given("evidence", args)
+    def wrong(tables: Answered) -> pa.Table:
+        found, candidates = right(tables), tables.candidates
         rows = candidates.filter(candidates["withheld"])["row"]
-        named = " ".join(filter(None, evidence["title"].take(pc.unique(rows)).to_pylist()))
+        named = " ".join(filter(None, tables.evidence["title"].take(pc.unique(rows)).to_pylist()))
         return found.set_column(
             4, "message", pa.array([f"{m} {named}" for m in found["message"].to_pylist()], pa.large_string())
         )

@@ -10,6 +10,7 @@ where a role added nothing, every lexical match is one of words that were asked 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -48,27 +49,33 @@ Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArra
 """Where it holds (one flag per request), condition, subject, action, message."""
 
 
-def condition_rows(
-    requests: pa.Table,
-    failures: pa.Table,
-    contracts: pa.Table,
-    sub_queries: pa.Table,
-    role_policies: pa.Table,
-    lane_states: pa.Table,
-    verdicts: pa.Table,
-    score_terms: pa.Table,
-    candidates: pa.Table,
-    packs: pa.Table,
-    trimmed: pa.Table,
-    blocks: pa.Table,
-    decisions: pa.Table,
-    evidence: pa.Table,
-    structured_facts: pa.Table,
-    fact_checks: pa.Table,
-    admissible: pa.Table,
-) -> pa.Table:
+@dataclass(frozen=True)
+class Answered:
+    """The tables of answered requests that say which conditions hold."""
+
+    requests: pa.Table
+    failures: pa.Table
+    contracts: pa.Table
+    sub_queries: pa.Table
+    role_policies: pa.Table
+    lane_states: pa.Table
+    verdicts: pa.Table
+    score_terms: pa.Table
+    candidates: pa.Table
+    packs: pa.Table
+    trimmed: pa.Table
+    blocks: pa.Table
+    decisions: pa.Table
+    evidence: pa.Table
+    structured_facts: pa.Table
+    fact_checks: pa.Table
+    admissible: pa.Table
+
+
+def condition_rows(tables: Answered) -> pa.Table:
     """CONDITIONS of every request and failure."""
-    ids = _ids(requests, failures)
+    failures, contracts, verdicts = tables.failures, tables.contracts, tables.verdicts
+    ids = _ids(tables.requests, failures)
     contract = positions(ids, contracts["request_id"])
     failed = positions(ids, failures["request_id"])
     walls = np.zeros(len(ids), bool)
@@ -78,36 +85,20 @@ def condition_rows(
         (failed >= 0, "request_failed", "", "block", objects(take_or(failures["error"], failed, ""))),
         (walls, "wall_disagreement", "", "block", "the two walls disagree about a row, so nothing is shown"),
         (denied & (failed < 0), "nothing_granted", "", "block", "nothing that was asked for is granted"),
-        *_lane_rules(ids, lane_states),
-        *_overlay_rules(ids, requests, contracts),
+        *_lane_rules(ids, tables.lane_states),
+        *_overlay_rules(ids, tables.requests, contracts),
     ]  # fmt: skip
     open_ = (contract >= 0) & ~denied & ~walls & (failed < 0)
-    shown = _shown_rules(
-        ids,
-        requests,
-        contracts,
-        sub_queries,
-        role_policies,
-        contract,
-        admissible,
-        verdicts,
-        score_terms,
-        candidates,
-        packs,
-        trimmed,
-        blocks,
-        decisions,
-        evidence,
-    )
+    shown = _shown_rules(ids, contract, tables)
     rules += [(mask & open_, name, subject, action, message) for mask, name, subject, action, message in shown]
     rules += [
         (held & open_, name, "", "warn", message)
         for name, (held, message) in (
-            ("fact_mismatch", mismatches(ids, fact_checks, trimmed)),
-            ("sot_stale", stale_records(ids, structured_facts)),
+            ("fact_mismatch", mismatches(ids, tables.fact_checks, tables.trimmed)),
+            ("sot_stale", stale_records(ids, tables.structured_facts)),
         )
     ]
-    rules.append(_unmatched_rule(ids, admissible, open_))
+    rules.append(_unmatched_rule(ids, tables.admissible, open_))
     said = np.zeros(len(ids), bool)
     for mask, name, *_ in rules:
         if name not in AUDIT_CONDITIONS:
@@ -156,23 +147,11 @@ def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> It
     yield given & ~applied, "no_overlay", "role", "continue", "no role overlay was applied: the shared corpus alone"
 
 
-def _shown_rules(
-    ids: pa.Array,
-    requests: pa.Table,
-    contracts: pa.Table,
-    sub_queries: pa.Table,
-    role_policies: pa.Table,
-    contract: NDArray[np.int64],
-    admissible: pa.Table,
-    verdicts: pa.Table,
-    score_terms: pa.Table,
-    candidates: pa.Table,
-    packs: pa.Table,
-    trimmed: pa.Table,
-    blocks: pa.Table,
-    decisions: pa.Table,
-    evidence: pa.Table,
-) -> Iterator[Row]:
+def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -> Iterator[Row]:
+    """What holds for what is shown, or for what is missing there; `contract` is the row of each request's contract."""
+    contracts, verdicts, score_terms = tables.contracts, tables.verdicts, tables.score_terms
+    candidates, decisions, blocks, evidence = tables.candidates, tables.decisions, tables.blocks, tables.evidence
+    packs, trimmed = tables.packs, tables.trimmed
     selected = decisions.select(["request_id", "evidence_id", "evidence_kind"])
     selected = selected.filter(pc.equal(decisions["outcome"], "selected"))
     pool = pair_positions(*((table["request_id"], table["evidence_id"]) for table in (selected, candidates)))
@@ -192,10 +171,12 @@ def _shown_rules(
 
     packed = np.bincount(positions(packs["request_id"].filter(packs["kept"]), ids), minlength=len(ids)) > 0
     over = packed & (items == 0)
-    own_words = says_own_words(selected["request_id"], row, sub_queries, contracts, role_policies, evidence)
+    own_words = says_own_words(
+        selected["request_id"], row, tables.sub_queries, contracts, tables.role_policies, evidence
+    )
     strong = at_least("anchor", 2.0**-30) | at_least("semantic", STRONG_SEMANTIC)
     strong |= at_least("lexical", STRONG_LEXICAL) & own_words
-    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, requests, admissible)
+    yield (number(strong) == 0) & ~over, "no_strong_match", "", "warn", _weakness(ids, items, tables)
 
     stale = objects(take_or(score_terms["freshness"], term, "")) == "stale"
     yield (
@@ -263,12 +244,12 @@ def _decided(decisions: pa.Table, reason: str, ids: pa.ChunkedArray) -> NDArray[
     return np.bincount(positions(found, ids), minlength=len(ids)) > 0
 
 
-def _weakness(ids: pa.Array, items: NDArray[np.int64], requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
+def _weakness(ids: pa.Array, items: NDArray[np.int64], tables: Answered) -> NDArray[np.object_]:
     """What to say of each request whose answer is weak."""
     said = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
     bare = np.flatnonzero(items == 0)
     if len(bare):
-        said[bare] = _nothing(ids.take(pa.array(bare)), requests, admissible)
+        said[bare] = _nothing(ids.take(pa.array(bare)), tables.requests, tables.admissible)
     return said
 
 
