@@ -69,54 +69,36 @@ class Retriever(Questions):
 
     def __init__(
         self,
-        corpus: Corpus | MemoryCorpus,
+        granted: GrantedLine,
         *,
-        principal: str,
-        grants: GrantsFile | str | Place,
         policies: Policies,
         runs: RunStore | None,
-        line: LineOptions,
+        recorded: Mapping[str, Any],
         shard_requests: int,
         clock: Callable[[], datetime],
-        preset: Preset | None = None,
-        capture_withheld: bool = False,
-        work_trees: Collection[str | Path] = (),
-        tokenizers: Collection[str | Path] = (),
-        telemetry: Telemetry | None = None,
+        auditor: str | None,
+        telemetry: Telemetry | None,
     ) -> None:
-        self._telemetry = telemetry
-        self.corpus = corpus = corpus.view()
-        self.principal = principal
+        """`open` makes one. `recorded` are the settings in manifests, `auditor` who captures what is withheld."""
+        resolver = granted.resolver
+        self.corpus, self.principal, self.preset = resolver.corpus, resolver.principal, resolver.preset
         self.policies = policies
         self.runs = runs
-        self.preset = preset
-        watched = WatchedGrants(grants)
-        self._grants_path = watched.path
-        self._tokenizers = registered(tokenizers)
-        roles = None if policies.any_role else policies.roles.names
-        resolver = RequestResolver(
-            principal, corpus, watched.file, preset,
-            Known(policies_by_mode(policies.mode_policies), roles, self._tokenizers),
-            frozenset(Path(tree).resolve() for tree in work_trees),
-        )  # fmt: skip
-        self._auditor = principal if capture_withheld else None
-        if capture_withheld:
-            expect_auditor(watched.file.table, principal, clock())
+        self._grants_path = granted.watched.path
+        self._tokenizers = resolver.known.tokenizers
+        self._granted = granted
+        self._recorded = recorded
         self._shard_requests = shard_requests
         self._clock = clock
-        opened, settings = opened_line(corpus, policies, watched.file, line)
-        self._granted = GrantedLine(watched, opened, resolver)
-        self._recorded = {
-            **settings, "principal": principal, "generation": corpus.generation, "packages": package_versions(),
-        }  # fmt: skip
-        """What a manifest says of the settings: enough to resume the run, or to check it."""
+        self._auditor = auditor
+        self._telemetry = telemetry
         self._session = Session(
-            granted=self._granted,
-            runs=LiveRuns(runs, self._recorded) if runs is not None else None,
+            granted=granted,
+            runs=LiveRuns(runs, recorded) if runs is not None else None,
             clock=clock,
-            expect_unerased=corpus.expect_unerased,
+            expect_unerased=self.corpus.expect_unerased,
             max_age_days=policies.roles.max_age_days,
-            auditor=self._auditor,
+            auditor=auditor,
         )
         self._grouped = Grouped(self._session.answers, shard_requests)
 
@@ -178,31 +160,38 @@ class Retriever(Questions):
         opened = Corpus.open(corpus) if isinstance(corpus, (str, Path, ObjectPlace)) else corpus
         if grants is None and opened.path is None:
             raise InputError.described("grants", "none", "grants", hint="a corpus in memory has no grants file")
+        policies = policies if isinstance(policies, Policies) else load_policies(policies)
+        store = RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs
+        options = LineOptions(
+            lanes=wanted,
+            encoder=encoder_of(opened.encoder_profile if "semantic" in wanted else None, _choice(encoder, ollama_url))
+            if isinstance(encoder, (str, EncoderChoice))
+            else encoder,
+            bm25=bm25 or Bm25(),
+            cross_encoder=load_cross_encoder(cross_encoder)
+            if isinstance(cross_encoder, (str, Path))
+            else cross_encoder,
+            plugins=with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line,
+        )
+        bounds = load_preset(preset) if isinstance(preset, (str, Path)) else preset
+        viewed, clock = opened.view(), clock or _now
+        watched = WatchedGrants(grants if grants is not None else (opened.path or Path()) / "grants.yaml")
+        roles = None if policies.any_role else policies.roles.names
+        known = Known(policies_by_mode(policies.mode_policies), roles, registered(tokenizers))
+        trees = frozenset(Path(tree).resolve() for tree in work_trees)
+        if capture_withheld:
+            expect_auditor(watched.file.table, principal, clock())
+        line, settings = opened_line(viewed, policies, watched.file, options)
+        # What a manifest says of the settings: enough to resume the run, or to check it.
+        who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
         return cls(
-            opened,
-            principal=principal,
-            grants=grants if grants is not None else (opened.path or Path()) / "grants.yaml",
-            policies=policies if isinstance(policies, Policies) else load_policies(policies),
-            runs=RunStore(runs) if isinstance(runs, (str, Path, ObjectPlace)) else runs,
-            line=LineOptions(
-                lanes=wanted,
-                encoder=encoder_of(
-                    opened.encoder_profile if "semantic" in wanted else None, _choice(encoder, ollama_url)
-                )
-                if isinstance(encoder, (str, EncoderChoice))
-                else encoder,
-                bm25=bm25 or Bm25(),
-                cross_encoder=load_cross_encoder(cross_encoder)
-                if isinstance(cross_encoder, (str, Path))
-                else cross_encoder,
-                plugins=with_digest(plugins) if isinstance(plugins, Plugins) else installed(plugins).line,
-            ),
+            GrantedLine(watched, line, RequestResolver(principal, viewed, watched.file, bounds, known, trees)),
+            policies=policies,
+            runs=store,
+            recorded={**settings, **who},
             shard_requests=shard_requests,
-            clock=clock or _now,
-            preset=load_preset(preset) if isinstance(preset, (str, Path)) else preset,
-            capture_withheld=capture_withheld,
-            work_trees=work_trees,
-            tokenizers=tokenizers,
+            clock=clock,
+            auditor=principal if capture_withheld else None,
             telemetry=telemetry,
         )
 
@@ -329,7 +318,7 @@ class Retriever(Questions):
         heal(self.runs)
         return self.runs.stage(
             requests, failures, shards_of(requests, self._shard_requests), now=now, inputs=self._granted.line.inputs,
-            settings=self._recorded | {"shard_requests": self._shard_requests}, lineage=current_lineage(),
+            settings={**self._recorded, "shard_requests": self._shard_requests}, lineage=current_lineage(),
             pin=self.corpus.pin,
         )  # fmt: skip
 
