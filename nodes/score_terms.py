@@ -30,6 +30,8 @@ class ScoreTerm:
     """Which of the four scores of document 004 it counts towards."""
     share: tuple[float, str] | None = None
     """What part of which of a role's four weights (S4.16) it has; the parts of one weight add up to it."""
+    under_roles: bool = True
+    """Of a term without a share: whether the weight of the purpose holds under a role as well; else it weighs nothing there."""
     contribution: str = "contribution"
     weighed: str = ""
     """What its weight in a purpose is, where there is more to say."""
@@ -76,6 +78,7 @@ TERMS = (
         "BM25 of the feedback terms as a share of the most that they could give; 0 = no feedback",
         "feedback",
         "lexical",
+        under_roles=False,
         reason=_WORDS,
         weighed=f"weight of the lexical feedback; {_NO_FEEDBACK}",
     ),
@@ -84,6 +87,7 @@ TERMS = (
         "mean cosine with the best feedback rows, clipped at 0; 0 = no feedback",
         "feedback",
         "semantic",
+        under_roles=False,
         reason=_MEANING,
         weighed=f"weight of the semantic feedback; {_NO_FEEDBACK}",
     ),
@@ -117,12 +121,14 @@ TERMS = (
     ScoreTerm(
         "diversity",
         "1 for the best row of a kind, else 0",
+        under_roles=False,
         contribution="contribution: for a kind not chosen before it (greedy)",
     ),
     ScoreTerm(
         "scope",
         "closeness inside the scope: project, branch, session, test suite, directory",
         group="metadata",
+        under_roles=False,
         signal="source_signal",
     ),
     ScoreTerm(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from .errors import InputError, SchemaError
 from .lanes import LANE_NAMES
-from .score_terms import named
+from .score_terms import TERMS, named
 
 __all__ = [
     "AUTHORITY",
@@ -253,7 +253,7 @@ FEEDBACK_TERMS = named("feedback")
 SCORE_TERMS = (*named("plain", "turn", "role", "cross_encoder", "file"), *FEEDBACK_TERMS)
 """The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's, the three of a file and the two of feedback,
 in the order they are added."""
-PURPOSE_TERMS = named("turn", "cross_encoder", "file")
+PURPOSE_TERMS = tuple(term.name for term in TERMS if term.under_roles and not term.share)
 """Score classes that only a purpose weighs, under a role as well."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
 """Score classes that a purpose weighs, and a request: the others are a role's alone."""

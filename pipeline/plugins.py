@@ -36,6 +36,7 @@ __all__ = [
     "Case",
     "Gate",
     "Ground",
+    "InputError",
     "Installed",
     "Lane",
     "LaneScope",

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import role_world
 from policy_world import MODE, NOW, ROWS, answer, asked
+from scoped_retrieval.nodes.score_terms import named
 from scoped_retrieval.nodes.tables import CONTRACTS
-from scoped_retrieval.nodes.vocabulary import PURPOSE_TERMS, TURN_TERMS, WEIGHED_TERMS
+from scoped_retrieval.nodes.vocabulary import TURN_TERMS
 from selection_line import line
 
 Parts = Mapping[str, Mapping[str, Any]]
@@ -108,11 +109,7 @@ CASES: dict[str, tuple[Parts, Parts]] = {
     "include_deleted": (mode(), mode({"retrieval_params__include_deleted": True})),
     "newest_first": (mode(), mode({"strategies": [*MODE["strategies"], "Temporal search"]})),
     "role": ({}, ask(role="architect")),
-    **{
-        f"weight_{term}": (ask(**NAMED), ask(**NAMED, weights={term: 50}))
-        for term in WEIGHED_TERMS
-        if term not in PURPOSE_TERMS
-    },
+    **{f"weight_{term}": (ask(**NAMED), ask(**NAMED, weights={term: 50})) for term in named("plain", "feedback")},
     **{
         f"weight_{term}": (
             ask(question="retry payments", weights={"actionability": 0}),

@@ -13,6 +13,7 @@ import yaml
 from asking import answers, line_of
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.nodes.walls.gates import GATES
+from scoped_retrieval.nodes.walls.gates.gate import Ground
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.sources.importing import normalise
 from worlds import NOW, Row, World
@@ -33,6 +34,7 @@ class Case:
     grant: Row = field(default_factory=dict)
 
 
+OF_GATES = {gate.name: gate for gate in GATES}
 CASES: dict[str, Case] = {
     "project": Case({"owner_project": "pay"}),
     "owner": Case({"owner_user": "bo"}, {"owner_user": "ana"}),
@@ -47,9 +49,6 @@ CASES: dict[str, Case] = {
     "workspace": Case({"workspace_root": "/w/bo"}, {"workspace_root": "/w/ana"}, {"workspace_root": "/w/ana"}),
     "test_suite": Case({"test_suite": "e2e"}, {"test_suite": "unit"}, {"test_suite": "unit"}),
     "level": Case({"level": "sprint"}, {"level": "project"}, {"mode": "planning"}),
-    "visibility": Case({"declared_visibility": "runtime-only"}),
-    "lifecycle": Case({"lifecycle": "revoked"}),
-    "safety": Case({"declared_safety": "blocked"}),
     "role_source": Case({"origin_class": "external"}, request={"role": "release-manager"}),
     "role": Case({"excluded_roles": ["architect"]}, {"excluded_roles": ["critic-reviewer"]}, {"role": "architect"}),
     "accepted_authority": Case(
@@ -68,6 +67,18 @@ CASES: dict[str, Case] = {
         {"event_time": NOW - DAY}, {"event_time": NOW - 20 * DAY}, {"exclude_after": (NOW - 2 * DAY).isoformat()}
     ),
 }
+"""Cases of the gates whose first canary alone does not say them."""
+
+
+def _case(gate: str) -> Case:
+    """The case of a gate: the one written here, else its first canary."""
+    if gate in CASES:
+        return CASES[gate]
+    assert OF_GATES[gate].canaries, f"give the gate {gate} a canary, or a case in CASES"
+    ground = Ground(_row(0, ""), "", "ana", "shop", "internal", "bo", "pay", ["rules:ours"], NOW)
+    planted = OF_GATES[gate].planted(OF_GATES[gate].canaries[0], ground)
+    assert planted, f"the first canary of {gate} has no row here: write a case in CASES"
+    return Case(planted[0], request=dict(planted[1]))
 
 
 def _row(number: int, text: str, **columns: Any) -> Row:
@@ -115,7 +126,7 @@ def _numbers(folder: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("gate", [gate.name for gate in GATES])
 def test_a_row_that_would_rank_first_is_kept_out_by_each_gate(gate: str, tmp_path: Path) -> None:
-    case = CASES[gate]
+    case = _case(gate)
     opened = _asked(tmp_path / "open", _ordinary() + _planted(case.shut | _harmless(case)), case)
     made_for = _numbers(tmp_path / "open")
     first = [row for row in opened["ranked"].to_pylist() if row["rank"] == 1]

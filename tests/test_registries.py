@@ -12,6 +12,7 @@ from scoped_retrieval.nodes.score_terms import SCORED, TERMS
 from scoped_retrieval.nodes.tables import PURPOSE_POLICIES, RANKED, RERANK_WEIGHTS, SCORE_TERMS
 from scoped_retrieval.pipeline.cli.app import application
 from scoped_retrieval.pipeline.config.declared_settings import SETTINGS
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
 from scoped_retrieval.pipeline.config.weight_sets import WEIGHT_SETS
 from scoped_retrieval.pipeline.evaluation.evaluate import Asking, lanes_on
 from scoped_retrieval.pipeline.line import driver
@@ -22,6 +23,13 @@ def test_every_lane_has_a_node_and_stands_in_settings_vocabulary_and_driver():
     assert all(hasattr(candidate_recall, f"{name}_hits") for name in LANE_NAMES)
     assert LANE_NAMES == driver.LANES == vocabulary.LANES.values == SETTINGS["lanes"].choices
     assert all(lane.doc and lane.recall is None for lane in LANES)
+
+
+def test_every_lane_is_used_by_a_rule_of_a_purpose():
+    rules = load_policies().plan_rules
+    used = {lane for lanes in rules["lanes"].to_pylist() for lane in lanes} | {"graph"}  # that of an effort
+    missing = set(LANE_NAMES) - used
+    assert not missing, f"name it under `lanes` of a rule in data/policies/purposes: {sorted(missing)}"
 
 
 def test_eval_asks_by_every_lane_that_there_is():

@@ -40,13 +40,7 @@ _IN_ORDER = (
     trust.ROLE,
     trust.ACCEPTED_AUTHORITY,
     trust.MIN_AUTHORITY,
-    times.RECORDED,
-    times.SUPERSEDED,
-    times.DELETED,
-    times.VALID_FROM,
-    times.VALID_UNTIL,
-    times.WINDOW_START,
-    times.WINDOW_END,
+    *times.IN_ORDER,
 )
 
 GATES = tuple(replace(gate, number=number) for number, gate in enumerate(_IN_ORDER, start=1))

@@ -149,3 +149,6 @@ WINDOW_END = _gate(
     _another_window,
     lambda ground: {"event_time": _bounds_of(ground)[1] + timedelta(hours=1)},
 )
+
+IN_ORDER = (RECORDED, SUPERSEDED, DELETED, VALID_FROM, VALID_UNTIL, WINDOW_START, WINDOW_END)
+"""The time gates in the order of the ladder."""
