@@ -108,7 +108,7 @@ class Retriever(Questions):
         return self._granted.resolver.grants
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - options by keyword
         cls,
         corpus: Corpus | MemoryCorpus | str | Place,
         *,

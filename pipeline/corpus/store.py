@@ -150,7 +150,7 @@ class Corpus:
         """COMMITS of a project: source, full id and recorded time of every commit of its histories."""
         return self._base.commits(project)
 
-    def publish(
+    def publish(  # noqa: PLR0913 - options by keyword
         self,
         rows: pa.Table,
         *,

@@ -228,7 +228,7 @@ def _is_of(request_id: str, query: str) -> bool:
     return request_id == query or request_id.startswith(f"{query}@{BLOCK}")
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 - options by keyword
     collections: Sequence[Collection],
     *,
     work: Path,

@@ -190,7 +190,7 @@ class Tuning:
         }  # fmt: skip
 
 
-def tune(
+def tune(  # noqa: PLR0913 - options by keyword
     collections: Sequence[Collection],
     *,
     work: Path,

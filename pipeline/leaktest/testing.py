@@ -65,7 +65,7 @@ class _Ready:
     sources: Sequence[str]
 
 
-def leak_test(
+def leak_test(  # noqa: PLR0913 - options by keyword
     settings: Settings,
     *,
     principal: str | None = None,

@@ -118,7 +118,6 @@ def erase(
     questions: bool | None = None,
     reason: str = "",
     dry_run: bool = False,
-    now: datetime | None = None,
 ) -> Erasure:
     """Erase the rows that all of the given selectors name, from corpus and runs of the settings.
 
@@ -152,7 +151,7 @@ def erase(
     generations = 0
     if stored and not dry_run:
         # Includes ids of interrupted erasures, which are not counted here.
-        ids, generations = corpus.erase(selection, now=now or datetime.now(UTC), reason=reason)
+        ids, generations = corpus.erase(selection, now=datetime.now(UTC), reason=reason)
     # Opened after the receipt was written: what is stored later asks for receipts first.
     store = runs_of(settings) if entries(settings["runs"]) else None
     runs = RunsErased()

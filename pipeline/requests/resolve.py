@@ -76,7 +76,7 @@ _DEPTH = 8
 """Levels of a row that a message can name: groups in groups, lists of names."""
 
 
-def resolve_requests(
+def resolve_requests(  # noqa: PLR0913 - options by keyword
     rows: Iterable[Row],
     *,
     principal: str,

@@ -129,7 +129,7 @@ class RowBuilder:
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
 
-    def add(
+    def add(  # noqa: PLR0913 - options by keyword
         self,
         path: str,
         kind: FileKind,

@@ -39,7 +39,7 @@ from .work_tree import add_file, file_version, read_file
 __all__ = ["commit_times", "git_source_id", "read_git_history", "read_uncommitted", "resolve_commit_time"]
 
 
-def read_git_history(
+def read_git_history(  # noqa: PLR0913 - options by keyword
     repo: str | PathLike[str],
     *,
     project: str,

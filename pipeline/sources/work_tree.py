@@ -130,7 +130,7 @@ def _add(
     return content
 
 
-def add_file(
+def add_file(  # noqa: PLR0913 - options by keyword
     rows: RowBuilder,
     path: str,
     kind: FileKind,

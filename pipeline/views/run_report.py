@@ -31,7 +31,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def run_report(
+def run_report(  # noqa: PLR0913 - options by keyword
     run_id: str,
     snapshots: Sequence[Mapping[str, Any]],
     tables: Mapping[str, pa.Table],
