@@ -62,10 +62,12 @@ def test_considered_is_admitted_and_rejected_and_each_stage_goes_on_from_the_one
 def test_tiers_are_lanes(world):
     rows = copy.deepcopy(ROWS)
     served = {}
-    for lanes in (["exact", "lexical"], ["semantic"], ["expansion"], ["recent"]):
+    for lanes in (["exact", "lexical"], ["semantic"], ["acme.tags", "recent"], ["expansion"], ["recent"]):
         rows["candidates"][0]["lanes"] = lanes
         served[lanes[0]] = recall_xray(rows)["results"][0]["servedBy"]
-    assert served == {"exact": "direct-answer", "semantic": "hybrid", "expansion": "graph", "recent": "recent-scan"}
+    assert served == {
+        "exact": "direct-answer", "semantic": "hybrid", "acme.tags": "hybrid", "expansion": "graph", "recent": "recent-scan",
+    }  # fmt: skip
     rows["contracts"][0]["mode"] = "review"
     rows["candidates"][0]["lanes"] = ["expansion"]
     assert recall_xray(rows)["results"][0]["servedBy"] == "review-context"

@@ -32,6 +32,7 @@ FOLDER = "audit"
 KEPT = 20
 """Matches kept per request."""
 _LANES = ("lexical", "symbol", "exact")
+"""Chosen by hand: the lanes that match what a request says, without a model, a plugin or what other hits lead to."""
 _TAKEN_OVER = ("contracts", "contract_bounds", "sub_queries", "anchors")
 
 

@@ -4,7 +4,7 @@ Reads: the rows of one snapshot by table name. Gives: `recall_xray`, the snapsho
 names, and `envelope`. Its types are in `recall_models`, its text and Markdown in `recall_text`.
 
 Note: the tiers of the document are lanes here. An item that several lanes found is served by the first of: exact
-look-ups (direct-answer), words, meaning or symbols (hybrid), links (graph), the newest rows (recent-scan). Project rules
+look-ups (direct-answer), any lane but the following (hybrid), links (graph), the newest rows (recent-scan). Project rules
 are procedural whichever lane found them, and what a review mode chained is review-context.
 """
 
@@ -38,7 +38,6 @@ USER_SCOPES = ("work", "repo", "private", "do-not-use-outside-this-context")
 _FILTERS = {"namespace": "namespace-scope", "lifecycle": "status-active", "zone": "trust-zone", "pack": "mmr-diversify",
             "trim": "budget-fit"}  # fmt: skip
 """Gates and stages that the document has a name for (S2.12); packing is where variety and near-duplicates are decided."""
-_HYBRID = frozenset({"lexical", "semantic", "symbol", "file"})
 
 
 def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -143,7 +142,7 @@ def _served_by(candidate: Row, citation: Row, contract: Row) -> ServedBy:
         return "procedural"
     if "exact" in lanes:
         return "direct-answer"
-    if lanes & _HYBRID or not lanes:
+    if not lanes or lanes - {"expansion", "graph", "recent"}:
         return "hybrid"
     if lanes & {"expansion", "graph"}:
         return "review-context" if contract.get("mode") == "review" else "graph"
