@@ -414,6 +414,19 @@ def test_code_that_git_moves_beside_the_work_is_that_of_the_checks_there(
     assert len(failing(leaves, "pytest")) == 1, "it ran on other code"
 
 
+@pytest.mark.parametrize("there", [
+    {"command": "cd /w/app-fix && pytest"}, {"command": "pytest", "cwd": "/w/app-fix"}, {"command": "pytest", "cwd": "../app-fix"},
+    {"command": "cd ../app-fix && pytest"}, {"command": "cd web && cd ../../app-fix && pytest"}, {"command": "pytest --rootdir x", "cwd": "."},
+], ids=str)  # fmt: skip
+def test_a_folder_beside_the_work_is_one_however_it_is_named(there: dict[str, str]):
+    session = Session()
+    session.add(
+        "command.finished", turn=1, command="cd ../app-fix && pytest", exitCode=1, stdout=FAILS[2], root="/w/app"
+    )
+    session.add("command.finished", turn=1, exitCode=0, stdout="", root="/w/app", **there)
+    assert (projected(session).state["failing"] == []) == ("app-fix" in str(there))
+
+
 def test_git_in_the_main_work_tree_moves_no_session_in_another_one():
     session, root = Session(), "/w/app/.claude/worktrees/fix"
     for number, (command, code) in enumerate((("pytest", 1), ("cd /w/app && git stash", 0), ("pytest", 0))):

@@ -101,6 +101,8 @@ def place_of(folder: str, root: str, word: str = "") -> str:
         home = _HOME.match(root)
         folder, word = home[0] if home else "~", (of_home["path"] or "").lstrip("/")
     path, above = posixpath.normpath(posixpath.join(folder, word)), root.rstrip("/")
+    if above and path.startswith(".."):  # one folder has one name, however a line names it
+        path = posixpath.normpath(posixpath.join(above, path))
     if above and (path == above or path.startswith(f"{above}/")):
         path = path[len(above) :].lstrip("/")
     return "" if path == "." else path
