@@ -13,7 +13,7 @@ import pytest
 from retrieving import batch, opened
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, compact, heal, verify
-from scoped_retrieval.pipeline.runs.discarding import discard
+from scoped_retrieval.pipeline.runs.erasing_unfinished import discard
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.parts import PER_RUN
 from scoped_retrieval.pipeline.runs.states import states

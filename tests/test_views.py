@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from data_dictionary import data_dictionary
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.views import lineage as view
 from scoped_retrieval.pipeline.views.text_table import text_table
@@ -150,6 +151,4 @@ def test_the_version_of_a_node_is_the_one_that_hamilton_gives_it():
 
 @pytest.mark.golden
 def test_the_data_dictionary_is_the_declared_tables():
-    from scoped_retrieval.pipeline.views.dictionary import data_dictionary
-
     same_as_golden("../../docs/data-dictionary.md", data_dictionary())

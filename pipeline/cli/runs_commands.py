@@ -133,7 +133,7 @@ def discard(
     from ...nodes.errors import InputError
     from ..reading.access import known_runs, unknown
     from ..runs import RunStore
-    from ..runs.discarding import discard as discard_run
+    from ..runs.erasing_unfinished import discard as discard_run
 
     settings = settings_of(runs=runs, grants=grants, corpus=corpus)
     store = RunStore(settings["runs"], create=False)

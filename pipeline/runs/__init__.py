@@ -21,7 +21,7 @@ runs/<run_id>/live/               interactive snapshots, one file each, until `c
 - a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live_runs`, `live`, `live_files`, `took`, `resume`,
   `adopting`, `compacting`
 - read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
-- removed while unfinished: `discarding`; erased: `erasing` with its `erasure_receipts`, `erasing_unfinished` (of runs that are not finished),
+- erased: `erasing` with its `erasure_receipts`, `erasing_unfinished` (of runs that are not finished, or all of one),
   `erasing_texts` (what shows a row), `asked` (what a request said), `model_inputs` (recorded inputs)
 - for auditors: `out_of_scope`, the best matches outside a scope, kept apart
 """

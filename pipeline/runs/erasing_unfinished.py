@@ -1,6 +1,9 @@
-"""Erasing from a run that is not finished: the shards that show something of the erased rows go, as if they never ran.
+"""Erasing from a run that is not finished, or all of it.
 
-The caller holds the run. A receipt goes before the parts that it names: whatever fails in between, a shard without one is not
+Gives: `drop_shards`: the shards that show something of the erased rows go, as if they never ran; `discard`, which removes the
+run. Finished runs are never removed.
+
+The caller of `drop_shards` holds the run. A receipt goes before the parts that it names: whatever fails in between, a shard without one is not
 done, and the next erasure sweeps what is left of it.
 
 Note: leftovers of a crash hold texts, too. Parts without a receipt, and files under
@@ -16,17 +19,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..storage.durable import sync_path
+from ...nodes.errors import StoreError
+from ..storage.durable import remove_tree, sync_path
 from ..storage.locks import confirm
 from ..storage.places import Place
 from .erasing_texts import texts_showing
-from .files import files_below, is_unnamed, read_parquet
+from .files import files_below, is_unnamed, locked, read_parquet
 from .parts import PER_RUN, stored_schema
 from .receipts import RECEIPTS_STAGED, receipt_name, receipt_of
+from .states import CRASHED, UNFINISHED, state_of
 from .store import RunStore
 from .writing import part_path
 
-__all__ = ["drop_shards"]
+__all__ = ["discard", "drop_shards"]
 
 
 def drop_shards(store: RunStore, run_id: str, evidence_ids: pa.Array, *, dry_run: bool) -> dict[int, int]:
@@ -86,3 +91,21 @@ def _remove(folder: Place, names: list[str]) -> None:
         (folder / name).unlink(missing_ok=True)
     for parent in sorted({(folder / name).parent for name in names}, key=str):
         sync_path(parent)
+
+
+def discard(store: RunStore, run_id: str) -> None:
+    """Remove the folder of an unfinished run.
+
+    Raises:
+        BusyError: another process is writing it.
+        StoreError: the run is finished, or LOG names it.
+    """
+    folder = store.folder(run_id)
+    with locked(store.lock_of(run_id), "a run", timeout=0.1):
+        logged = any(line.run_id == run_id for line in store.log.lines())
+        state = state_of(store, run_id, logged=lambda _: logged).state
+        if logged or state not in (UNFINISHED, CRASHED):
+            got = "a logged one" if logged else f"one that is {state}"
+            raise StoreError(f"Expected an unfinished run, got {got} - at {run_id}", hint="`runs` lists the states.")
+        remove_tree(folder)
+        (store.opened / run_id).unlink(missing_ok=True)

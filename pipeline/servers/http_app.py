@@ -8,6 +8,7 @@ answer leaves, so a killed server loses none of those that were answered.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import sys
@@ -108,8 +109,6 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
     """Run an application until SIGINT or SIGTERM; what is in work then is finished."""
     import uvicorn
 
-    from .http_protocol import protocol_of
-
     seconds = settings["serve_timeout_seconds"]
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
@@ -118,8 +117,54 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
         signal.signal(sent, lambda *_: None)
     uvicorn.run(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False,
-        http=protocol_of(seconds), timeout_graceful_shutdown=seconds,
+        http=_protocol_of(seconds), timeout_graceful_shutdown=seconds,
     )  # fmt: skip
+
+
+def _protocol_of(seconds: float) -> type[Any]:
+    """Connections that wait so long for the head of each request: HTTP/1.1 as uvicorn has it.
+
+    The guard watches bodies; a head that is never finished comes to no application at all, so that only the connection itself
+    can be watched.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Protocol(H11Protocol):
+        _late: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(exc)
+
+        def _watch(self) -> None:
+            """Start the clock where no request is in work, and stop it where one is."""
+            if self._in_work():
+                self._stop()
+            elif self._late is None:
+                self._late = self.loop.call_later(seconds, self._give_up)
+
+        def _in_work(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def _give_up(self) -> None:
+            self._late = None
+            if not self._in_work() and not self.transport.is_closing():
+                self.transport.close()
+
+        def _stop(self) -> None:
+            if self._late is not None:
+                self._late.cancel()
+                self._late = None
+
+    return Protocol
 
 
 def _answer(request: Request, error: Exception) -> Response:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...nodes.context_tables import CONTEXT_TABLES
-from ...nodes.schema import Table
-from ...nodes.tables import TABLES
+from scoped_retrieval.nodes.context_tables import CONTEXT_TABLES
+from scoped_retrieval.nodes.schema import Table
+from scoped_retrieval.nodes.tables import TABLES
 
 INTRODUCTION = """# Data dictionary
 
