@@ -169,6 +169,8 @@ NO_NEWS = (
     "It's a hotfix, so no refactoring please", "Same as before, so no schema changes", "I said no changes in tests", "That means no new dependencies",
     "I want no new dependencies", "You may edit tests but nothing in src.", "Wait with the commit.", "At the end squash everything", "Later we also need the docs",
     "Remind me to bump the version.", "When you're done write a summary.", "At the end, please open a PR.",
+    "From now on use conventional commits.", "Each PR needs a changelog entry.", "Please be careful with the prod database.", "keep it under 100 lines",
+    "would you mind not committing?", "Stick with React 17.", "Pin it to 1.2.", "Leave React at 17.", "pnpm not npm please", "Every change needs a test.",
 )  # fmt: skip
 TOLD_OF_NO = (
     "I tried everything but nothing works.", "It has no effect.", "I have no idea.", "At the end the build fails.", "In the end it works.", "Later it works.",

@@ -18,7 +18,7 @@ _NEGATED = (
 )
 _FORBIDDEN = (
     r"\b(?:keep\b[^.\n]{0,60}\bas\s+(?:(?:it|they)\s+)?(?:is|are|was|were)|stay\s+in|(?:api|code|feature|schema)\s+freeze|sacred|w/o\s+\w+ing|"
-    r"avoid\w*|abstain|desist|cease|illegal|immutable|protected|append-only|myself|up\s+to\s+(?:me|us)|until\s+(?:i|we)|without\s+\w+ing|stick\s+to|"
+    r"avoid\w*|mind\s+not|not\s+[\w.@/-]+\s+please|stick\s+with|(?:keep\s+\w+|stay|remain)\s+(?:under|below)|(?:leave|keep|stay|pin)\b[^.\n]{1,30}?\s(?:at|to|with|on)\s+v?\d[\d.]*|abstain|desist|cease|illegal|immutable|protected|append-only|myself|up\s+to\s+(?:me|us)|until\s+(?:i|we)|without\s+\w+ing|stick\s+to|"
     r"(?:chang|edit|modify|touch|commit|push|merg|delet|remov|renam|install|deploy|releas|publish|add)e?\s+nothing|(?:keep|limit)\s+(?:it|them|this|(?:\w+\s+)?(?:changes?|edits?|tests?|files?))\s+(?:to|as|within|inside)|"
     r"forb[ia]d\w*|prohibit\w*|disallow\w*|refrain|banned|unauthori[sz]ed|hands[- ]off|off[- ]limits|out\s+of\s+bounds|"
     r"(?:keep|stay|steer)\s+(?:out|away|off|clear|within|inside|to)|(?:leave|left)\b(?:[^.\n]|\.(?=\w)){1,80}\b(?:alone|as|unchanged|untouched|intact|be)|untouched|unchanged|"
@@ -40,7 +40,7 @@ _APPROVAL = (
 )
 _CHECKED = (
     r"\b(?:verif\w+|validat\w+|ensur\w+|make\s+sure|double[- ]check|be\s+sure|remember\s+to|check\s+(?:that|whether|if|the|for|all|every)|must|always|mandatory|requir\w+|"
-    r"(?:have|has|need|needs|needed)\s+to|shall|every\s+time|each\s+time|critical|important|"
+    r"(?:have|has|need|needs|needed)\s+to|shall|from\s+now\s+on|going\s+forward|next\s+time|(?:each|every)\s+(?:[\w-]+\s+){1,3}needs?|careful|every\s+time|each\s+time|critical|important|"
     r"(?:before|after|prior\s+to|until|once)\s+(?:you|each|every|any|all|the|a|your|commit\w*|push\w*|merg\w*|releas\w*|deploy\w*|chang\w*|edit\w*|modif\w*|writ\w*|"
     r"finish\w*|submit\w*|claim\w*|open\w*|consider\w*|making|starting|running|adding|creating|delet\w*|finaliz\w*|sending|dependency|destructive|proceed\w*)|"
     r"(?:if|when|whenever|once)\s+you\s+(?:chang\w+|modif\w+|edit\w*|touch\w*|add\w*|renam\w+|delet\w+|remov\w+)|when(?:ever)?\s+(?:[\w/-]+\s+){1,4}chang\w+|"
