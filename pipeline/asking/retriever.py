@@ -302,7 +302,7 @@ class Retriever(Questions):
 
         facts = [
             ("principal", self.principal), ("corpus", self.corpus.path), ("generation", self.corpus.generation),
-            ("projects", ", ".join(sorted(set(self.grants.projects(self.principal))))), ("lanes", self._recorded["lanes"]),
+            ("projects", ", ".join(self.grants.projects(self.principal))), ("lanes", self._recorded["lanes"]),
         ]  # fmt: skip
         return retriever_html(facts, current_lineage())
 

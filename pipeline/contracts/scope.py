@@ -35,12 +35,11 @@ from ..line.driver import build_driver
 from ..line.tokenizers import registered
 from ..plugins import installed
 from ..reading.access import audience_of, open_run
-from ..requests.commits import Commits
 from ..requests.fields import FIELDS
 from ..requests.known import Known
 from ..requests.narrowing import Fields
 from ..requests.presets import plain_fields
-from ..requests.resolve import resolve_requests
+from ..requests.resolver import RequestResolver
 
 __all__ = ["ContractResolver", "ContractScope", "difference", "fields_of_snapshot", "resolver_of"]
 
@@ -117,12 +116,9 @@ class ContractResolver:
         given = {name: value for name, value in plain_fields(fields).items() if value is not None}
         row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
         policies = self.policies
-        commits = Commits(self.corpus, self.grants.table)
-        requests, failures = resolve_requests(
-            [row], principal=self.principal, asked_at=self.asked_at, corpus=commits, defaults=self.defaults,
-            known=Known(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers),
-            work_trees=self.work_trees,
-        )  # fmt: skip
+        known = Known(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers)
+        resolver = RequestResolver(self.principal, self.corpus, self.grants, None, known, self.work_trees)
+        requests, failures = resolver.resolve([row], self.asked_at, self.defaults)
         if failures.num_rows:
             raise InputError.told(failures["error"][0].as_py())
         inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table, "plugins": self.plugins}

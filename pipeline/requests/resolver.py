@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -32,12 +32,12 @@ class RequestResolver:
     grants: GrantsFile
     preset: Preset | None = None
     known: Known = field(default_factory=Known)
-    work_trees: frozenset[Path] = frozenset()
+    work_trees: Collection[Path] = ()
 
     @cached_property
     def project(self) -> dict[str, Any]:
         """The project of requests that name none: the principal's only one; nothing where there are more."""
-        projects = sorted(set(self.grants.projects(self.principal)))
+        projects = self.grants.projects(self.principal)
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def resolve(

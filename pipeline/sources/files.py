@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ from ...nodes.tables import IMPORT_ROWS
 from .chunking import Chunk, Document, read_document
 from .file_kinds import FileKind, file_kind
 
-__all__ = ["ReadOptions", "RowBuilder", "document_of", "is_generated", "microseconds", "readable"]
+__all__ = ["FileFacts", "ReadOptions", "RowBuilder", "document_of", "is_generated", "microseconds", "readable"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GENERATED = re.compile(
@@ -110,6 +109,17 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What every chunk of one version of a file shares; `metadata` is what the document's header says."""
+
+    path: str
+    kind: FileKind
+    title: str | None
+    generated: bool
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
 class RowBuilder:
     """Collects rows of one source and gives them as tables of the columns above."""
 
@@ -129,12 +139,9 @@ class RowBuilder:
         self._rows: list[dict[str, Any]] = []
         self._bytes = 0
 
-    def add(  # noqa: PLR0913 - options by keyword
+    def add(
         self,
-        path: str,
-        kind: FileKind,
-        title: str | None,
-        generated: bool,
+        file: FileFacts,
         chunk: Chunk,
         *,
         event_time: int,
@@ -142,24 +149,23 @@ class RowBuilder:
         recorded: int,
         superseded: int | None = None,
         deleted: int | None = None,
-        metadata: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """One placement of one chunk; times in microseconds since 1970. `metadata` is what the document's header says.
+        """One placement of one chunk; times in microseconds since 1970.
 
         A chunk that says when it happened, a log's, did so then, if that is not later than `event_time`.
         """
         if chunk.happened is not None:
-            event_time = min(event_time, microseconds(chunk.happened, path))
-        row = self._file(path, kind, version, recorded, event_time, chunk.text)
+            event_time = min(event_time, microseconds(chunk.happened, file.path))
+        row = self._file(file.path, file.kind, version, recorded, event_time, chunk.text)
         row |= {
             "content_type": chunk.content_type,
-            "title": title,
+            "title": file.title,
             "section": chunk.section,
-            "language": kind.language,
+            "language": file.kind.language,
             "symbols": chunk.symbols,
             "calls": chunk.calls,
             "links": chunk.links,
-            "generated": generated,
+            "generated": file.generated,
             "occurrence": chunk.occurrence,
             "line_start": chunk.line_start,
             "line_end": chunk.line_end,
@@ -167,7 +173,7 @@ class RowBuilder:
             "byte_end": chunk.byte_end,
             "superseded_at": superseded,
             "deleted_at": deleted,
-            **metadata,
+            **file.metadata,
         }
 
     def add_note(self, path: str, kind: FileKind, text: str, *, version: str, recorded: int) -> None:

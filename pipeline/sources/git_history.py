@@ -175,7 +175,7 @@ def read_uncommitted(
         document, reason = document_of(path, kind, data, options) if found else (None, "")
         if document is not None and found:
             version = f"uncommitted:{file_version(data).removeprefix('sha256:')}"
-            add_file(rows, path, kind, document, data, report, version=version, modified=modified, recorded=recorded)
+            add_file(rows, path, document, data, report, version=version, modified=modified, recorded=recorded)
         else:
             report.skip(reason, 1 if found else 0, at=path)
             if raw in committed and kind.text_by_name and path.encode("utf-8") == raw:

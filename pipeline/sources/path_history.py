@@ -20,7 +20,7 @@ from ...nodes.schema import TIMESTAMP
 from ..progress import Say, StepReporter, quiet
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
-from .files import ReadOptions, RowBuilder, document_of, is_generated
+from .files import FileFacts, ReadOptions, RowBuilder, document_of, is_generated
 from .git_commands import ABSENT, Change, Commit
 from .history_states import First, Live, PathState
 from .report import SourceReport
@@ -150,10 +150,7 @@ class _History:
     def _end(self, live: Live, *, superseded: int | None = None, deleted: int | None = None) -> None:
         self._report.read += 1
         self._rows.add(
-            self.path,
-            self.kind,
-            live.first.title,
-            live.first.generated,
+            FileFacts(self.path, self.kind, live.first.title, live.first.generated),
             live.chunk,
             event_time=live.first.time,
             version=live.version,

@@ -35,7 +35,7 @@ from ...nodes.errors import InputError
 from ...nodes.vocabulary import ZONES
 from .chunking import Document
 from .file_kinds import FileKind, file_kind
-from .files import ReadOptions, RowBuilder, document_of, is_generated, microseconds
+from .files import FileFacts, ReadOptions, RowBuilder, document_of, is_generated, microseconds
 from .git_commands import Git, may_find_repository
 from .headers import Header, read_header, record_number
 from .incremental_import import IncrementalImport
@@ -126,14 +126,13 @@ def _add(
         report.skip(reason, at=path)
         return content
     version = file_version(content)
-    add_file(rows, path, kind, document, content, report, version=version, modified=modified, recorded=recorded)
+    add_file(rows, path, document, content, report, version=version, modified=modified, recorded=recorded)
     return content
 
 
-def add_file(  # noqa: PLR0913 - options by keyword
+def add_file(
     rows: RowBuilder,
     path: str,
-    kind: FileKind,
     document: Document,
     content: bytes,
     report: SourceReport,
@@ -143,15 +142,13 @@ def add_file(  # noqa: PLR0913 - options by keyword
     recorded: int,
 ) -> None:
     """Add the chunks of a file as it is in a work tree; it happened when it was modified, never after `recorded`."""
-    generated = is_generated(kind, content)
+    kind = file_kind(path)
     metadata = metadata_of(path, kind, document.title, content, report)
+    file = FileFacts(path, kind, document.title, is_generated(kind, content), metadata)
     report.read += len(document.chunks)
     for chunk in document.chunks:
         happened = min(modified, recorded)
-        rows.add(
-            path, kind, document.title, generated, chunk, event_time=happened, version=version, recorded=recorded,
-            metadata=metadata,
-        )  # fmt: skip
+        rows.add(file, chunk, event_time=happened, version=version, recorded=recorded)
 
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:
