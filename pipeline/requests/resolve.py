@@ -76,7 +76,7 @@ _DEPTH = 8
 """Levels of a row that a message can name: groups in groups, lists of names."""
 
 
-def resolve_requests(  # noqa: PLR0913 - options by keyword
+def resolve_requests(
     rows: Iterable[Row],
     *,
     principal: str,
@@ -84,7 +84,6 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
     corpus: object | None = None,
     defaults: Mapping[str, Any] | None = None,
     preset: Preset | None = None,
-    redact: Callable[[str], str] | None = None,
     known: Known = ANY,
     work_trees: Collection[Path] = (),
 ) -> tuple[pa.Table, pa.Table]:
@@ -94,9 +93,9 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
     order of the rows. An id that is written twice fails the second row.
 
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
-    (project, purpose, ...), and `preset` bounds every row. `redact` masks secrets in free text; None takes the detector
-    that imports use. `known` says which modes, roles and tokenizer files a request may name. A request that names a work tree and no mode takes it from the `SHO.json` there,
-    if it is one of `work_trees` (resolved folders) and unless the preset settles that it has none.
+    (project, purpose, ...), and `preset` bounds every row. `known` says which modes, roles and tokenizer files a request may
+    name. A request that names a work tree and no mode takes it from the `SHO.json` there, if it is one of `work_trees` (resolved
+    folders) and unless the preset settles that it has none.
 
     Raises:
         InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
@@ -106,7 +105,7 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
     asked_at = instant(asked_at, "asked_at")
     common = DEFAULTS | columns_of(defaults or {}, "defaults")
     parsed = [_parse(row, index) for index, row in enumerate(rows)]
-    masked = _masked(parsed, redact)
+    masked = _masked(parsed)
 
     def resolve(given: dict[str, Any], texts: Mapping[str, str], row: _Parsed) -> tuple[dict[str, Any], bool]:
         at = row.at
@@ -114,7 +113,7 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
         said = common | given
         if said.get("workspace_root") and not said.get("mode") and not (preset and "mode" in preset.fields.without):
             left = handoff(said["workspace_root"], work_trees)
-            masked.update(_masks({left[name] for name in TEXTS if left.get(name)} - masked.keys(), redact))
+            masked.update(_masks({left[name] for name in TEXTS if left.get(name)} - masked.keys()))
             given = {name: masked.get(value, value) for name, value in left.items()} | given
         request, named = _resolve(given, common, principal, asked_at, corpus, texts, row)
         return known.expect(request, row.place_of, at), named
@@ -154,7 +153,7 @@ def resolve_requests(  # noqa: PLR0913 - options by keyword
         },
         rows=len(ordered),
     )
-    return requests, _failures(failed, common, masked, redact, resolve) if failed else FAILURES.empty()
+    return requests, _failures(failed, common, masked, resolve) if failed else FAILURES.empty()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,6 @@ def _failures(
     failed: Mapping[str, _Failed],
     common: Mapping[str, Any],
     masked: Mapping[str, str],
-    redact: Callable[[str], str] | None,
     resolve: Callable[[dict[str, Any], Mapping[str, str], _Parsed], object],
 ) -> pa.Table:
     """FAILURES: what could be read of each row, and its message.
@@ -205,7 +203,7 @@ def _failures(
     A message quotes the start of a value, and the start of a secret is no secret that a detector knows. So each message
     comes from the row read once more with all of its texts masked.
     """
-    mask = _masks({text for failure in failed.values() for text in _texts(failure.row.raw)}, redact)
+    mask = _masks({text for failure in failed.values() for text in _texts(failure.row.raw)})
     messages = []
     for row, error in ((failure.row, failure.error) for failure in failed.values()):
         try:
@@ -216,7 +214,7 @@ def _failures(
         except ScopedRetrievalError as again:
             error = again
         messages.append(str(error))
-    said = _masks(set(messages), redact)
+    said = _masks(set(messages))
     rows = []
     for (request_id, failure), message in zip(failed.items(), messages, strict=True):
         known = {**common, **failure.row.given}
@@ -255,11 +253,9 @@ def _replaced(value: Any, mask: Mapping[str, str], depth: int = 0) -> Any:
     return [_replaced(item, mask, depth + 1) for item in value]
 
 
-def _masks(texts: set[str], redact: Callable[[str], str] | None) -> dict[str, str]:
+def _masks(texts: set[str]) -> dict[str, str]:
     """Every text, and the same text with its secrets masked; one that is no Unicode stays as it is."""
     known = sorted(text for text in texts if text.isascii() or _encodes(text))
-    if redact is not None:
-        return {text: redact(text) for text in known}
     return dict(zip(known, redact_texts(known), strict=True))
 
 
@@ -270,12 +266,12 @@ def _encodes(text: str) -> bool:
         return False
 
 
-def _masked(parsed: Iterable[_Parsed], redact: Callable[[str], str] | None) -> dict[str, str]:
+def _masked(parsed: Iterable[_Parsed]) -> dict[str, str]:
     """Every distinct free text of the rows, and the same text with its secrets masked."""
     found = {row.given[column] for row in parsed for column in TEXTS if row.given.get(column)}
     found |= {row.given["principal"] for row in parsed if row.given.get("principal")}
     found |= {item for row in parsed for column in (*_REDACTED_LISTS, *_COMPARED) for item in _given_texts(row, column)}
-    return _masks(found, redact)
+    return _masks(found)
 
 
 def _given_texts(row: _Parsed, column: str) -> list[str]:
