@@ -118,16 +118,22 @@ def test_a_generation_that_stands_and_is_damaged_is_not_taken_for_gone_or_elsewh
     assert store.unfinished() == [run_id]
 
 
+@pytest.mark.parametrize(("asked", "unanswered"), [(6, 4), pytest.param(4, 2, id="at its last step")])
 def test_an_end_that_was_broken_off_is_done_by_resuming_again(
-    corpus: Corpus, store: RunStore, move_on: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    corpus: Corpus,
+    store: RunStore,
+    move_on: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    asked: int,
+    unanswered: int,
 ):
-    run_id = interrupted(corpus, store, batch(6))
+    run_id = interrupted(corpus, store, batch(asked))
     move_on()
     with opened(Corpus.open(corpus.path), runs=store) as retriever:
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr("scoped_retrieval.pipeline.asking.retriever.with_progress", after_one)
             retriever.run(resume=run_id)
-        assert retriever.run(resume=run_id).unanswered == 4
+        assert retriever.run(resume=run_id).unanswered == unanswered
     assert verify(store, run_id).status == "ok"
 
 
@@ -150,18 +156,6 @@ def test_a_run_of_which_every_request_is_answered_is_finished_whatever_else_chan
         summary = retriever.run(resume=run_id)
     assert ("failed" in summary.statuses, summary.unanswered) == (False, 0)
     assert (verify(store, run_id).status, store.unfinished()) == ("ok", [])
-
-
-def test_an_end_that_was_broken_off_at_its_last_step_still_tells_how_many_it_left(
-    corpus: Corpus, store: RunStore, move_on: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-):
-    run_id = interrupted(corpus, store, batch(4))
-    move_on()
-    with opened(Corpus.open(corpus.path), runs=store) as retriever:
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr("scoped_retrieval.pipeline.asking.retriever.with_progress", after_one)
-            retriever.run(resume=run_id)
-        assert retriever.run(resume=run_id).unanswered == 2
 
 
 def after_one(done: Iterator[int], *_: object) -> Iterator[int]:
