@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import ask, indexed_fixture, run, shop_fixture  # noqa: F401 - fixtures
 from scoped_retrieval.nodes import errors
+from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.pipeline.cli import main
 from scoped_retrieval.pipeline.runs import files
 from scoped_retrieval.pipeline.runs import resume as going_on
@@ -331,7 +332,7 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
         (
             ["ask", "q", "--lanes", ""],
             2,
-            "Expected lexical, semantic, symbol, file, recent, exact, expansion, graph or several, got none - at --lanes",
+            f"Expected {', '.join(LANE_NAMES)} or several, got none - at --lanes",
         ),
         (["verify", "--anchor", "abc"], 2, "Expected 64 hex digits, got 3 characters - at --anchor"),
         (["run"], 2, "Expected a file of requests, got none - at REQUESTS"),
