@@ -23,7 +23,7 @@ from .blocks.item_costs import BOUNDS, DETAIL, DISPUTE, TOKENS, Budgets, Costs
 from .blocks.item_rendering import Items, fenced, group_lines, printed, rendered
 from .blocks.item_texts import ItemTexts, item_texts, slices
 from .blocks.masking import DETECTOR, class_lists, clipped, masked_with_spans
-from .blocks.passages import Terms
+from .blocks.passages import RequestTerms
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import (
@@ -108,7 +108,7 @@ def fits(
         budgets.which[owner[member[one]]],
     )
     costs = costs.take(way).most(texts.first)
-    terms = Terms.of(match_terms, contracts["request_id"])
+    terms = RequestTerms.of(match_terms, contracts["request_id"])
     result = _counted_whole(fit(owner, work.sets(), texts, costs, budgets, counters, terms), work, budgets, counters)
     chosen = pa.array(result.number > 0)
     visible = slices(texts.text, result.start, result.end)

@@ -202,7 +202,7 @@ def graph_hits(
     seeds, seed_rank = _seeds(recall_tables, *_all_found(recall_tables.sub_queries, [direct_hits]), "graph")
     known, _ = _all_found(recall_tables.sub_queries, [direct_hits, expansion_hits])
     walked = recall_graph(recall_tables, seeds, seed_rank, known, postings, placements)
-    return hit_table(recall_tables, "graph", walked.found, walked.said(recall_tables.evidence))
+    return hit_table(recall_tables, "graph", walked.found, walked.labels(recall_tables.evidence))
 
 
 def hits(sub_queries: SubQueries, direct_hits: Hits, expansion_hits: Hits, graph_hits: Hits) -> Hits:

@@ -74,8 +74,8 @@ class InputError(ScopedRetrievalError, ValueError):
         return cls(f"Expected {expected}, got {_quoted(got)} - at {at}", hint=hint)
 
     @classmethod
-    def told(cls, text: str) -> InputError:
-        """The error that a stored text tells: the hint follows a blank line."""
+    def of_message(cls, text: str) -> InputError:
+        """The error of a stored message: the hint follows a blank line."""
         message, _, hint = text.partition("\n\nHint: ")
         return cls(message, hint=hint)
 

@@ -38,7 +38,7 @@ from .frames import PostingIndex, RowIndex, VectorIndex, posting_keys
 from .recall.bm25 import Bm25
 from .recall.pair_scores import Pairs, mean_cosines
 from .recall.posting_recall import score_rows
-from .recall.recall_entries import Entries, Rows
+from .recall.recall_entries import Entries, WantedRows
 from .recall.recall_scope import RecallTables
 from .tables import (
     FEEDBACK_ROWS,
@@ -196,7 +196,7 @@ def _lexical(
         counts = np.zeros(len(scope.sub), dtype=np.int64)
         counts[host] = np.diff(starts)[request]
         at = expand_ranges(starts[request], counts[host])
-        rows = Rows(starts_of(counts), scope.local(pairs.row[at]))
+        rows = WantedRows(starts_of(counts), scope.local(pairs.row[at]))
         scored = score_rows(scope, postings, entries, bm25, rows)
         found[at] = share_of(scored.score, scored.reach.repeat(counts))
     return found

@@ -1,7 +1,7 @@
 """The pure renderer: every byte of a block is made here, and trimming measures with the same functions.
 
-Gives: the frame (`HEADER`, `CLOSING`), `quoted` and `unquoted`, `clean`, `label`, `Pieces` (what is printed of each
-item), `pieces`, `assemble` (many blocks at once) and `readable`, the words for authority, standing and form.
+Gives: the frame (`HEADER`, `CLOSING`), `quoted` and `unquoted`, `clean`, `label`, `ItemLines` (what is printed of each
+item), `item_lines`, `assemble` (many blocks at once) and `readable`, the words for authority, standing and form.
 
     Evidence package snapshot: 5d1f0c6e2b7a9384
     [code#1] src/app.py#14 (parse_user)
@@ -53,15 +53,15 @@ __all__ = [
     "NONCE_LENGTH",
     "REF_LENGTH",
     "TRIMMING_POLICY",
-    "Blocks",
-    "Pieces",
+    "ItemLines",
+    "RenderedBlocks",
     "assemble",
     "authority_words",
     "clean",
     "escaped",
+    "item_lines",
     "labels",
     "locators",
-    "pieces",
     "quoted",
     "requoted",
     "shows_text",
@@ -219,7 +219,7 @@ def shows_text(shape: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ItemLines:
     """What is printed of each item: `head`, nonce, `fence`, quoted text, nonce, `tail`; after the last item every `foot`.
 
     Items without text end after `head`; their `fence` and `tail` are empty, and so is a `foot` unless citations are
@@ -236,7 +236,7 @@ class Pieces:
     closes: NDArray[np.bool_]
 
 
-def pieces(
+def item_lines(
     *,
     label: pa.Array,
     locator: pa.Array,
@@ -252,7 +252,7 @@ def pieces(
     fenced: NDArray[np.bool_],
     joins: NDArray[np.bool_] | None = None,
     place: pa.Array | None = None,
-) -> Pieces:
+) -> ItemLines:
     """The parts of each item around its text, all arrays in item order.
 
     `fact_note` is what a record says against the text or null, `day` the date of the event or null, `reason` the short
@@ -286,7 +286,7 @@ def pieces(
         place = literal("") if place is None else pc.if_else(pc.equal(place, literal("")), place, _join(" ", place))
         within = _join("[", label, "]", pc.if_else(bare, literal(""), place), today, "\n")
         head = pc.if_else(pa.array(joins), within, head)
-    return Pieces(
+    return ItemLines(
         head=head,
         fence=pc.if_else(pa.array(opens), _join(" ", words, "\n"), literal("")),
         tail=pc.if_else(pa.array(closes), literal(">>\n"), literal("")),
@@ -312,14 +312,16 @@ def _noted(before: str, words: pa.Array) -> pa.Array | str:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class RenderedBlocks:
     """Rendered blocks in request order; `ref` is null where a block is empty."""
 
     text: pa.Array
     ref: pa.Array
 
 
-def assemble(owner: NDArray[np.int64], heading: pa.Array, item: Pieces, texts: pa.Array, count: int) -> Blocks:
+def assemble(
+    owner: NDArray[np.int64], heading: pa.Array, item: ItemLines, texts: pa.Array, count: int
+) -> RenderedBlocks:
     """`count` blocks from items sorted by owner and place; `heading` is the line before an item, or empty.
 
     The nonce is between an item's parts, so a block is its parts joined by the nonce: joined by zeros, they are
@@ -335,11 +337,13 @@ def assemble(owner: NDArray[np.int64], heading: pa.Array, item: Pieces, texts: p
     refs = pa.array([ref for ref, _ in sealed], pa.large_string())
     bodies = pc.binary_join(lists, pa.array([nonce for _, nonce in sealed], pa.large_string()))
     text = pc.if_else(pa.array(present), _join(HEADER, refs, "\n", bodies, CLOSING), pa.scalar("", pa.large_string()))
-    return Blocks(text=text, ref=pc.if_else(pa.array(present), refs.cast(pa.string()), pa.scalar(None, pa.string())))
+    return RenderedBlocks(
+        text=text, ref=pc.if_else(pa.array(present), refs.cast(pa.string()), pa.scalar(None, pa.string()))
+    )
 
 
 def _segments(
-    owner: NDArray[np.int64], heading: pa.Array, item: Pieces, texts: pa.Array, count: int
+    owner: NDArray[np.int64], heading: pa.Array, item: ItemLines, texts: pa.Array, count: int
 ) -> tuple[pa.Array, NDArray[np.int64]]:
     """The parts of each block between nonces, and where each block's parts start.
 

@@ -25,7 +25,7 @@ from ..nodes.errors import InputError
 from .asking.opening import open_retriever
 from .config.grants import write_starter_grants
 from .config.opening import corpus_of
-from .config.settings import PROJECT_FILE, Settings, Value, load_settings
+from .config.settings import PROJECT_FILE, Settings, SettingValue, load_settings
 from .indexing.importing import IndexReport, IndexRequest, index_into
 from .progress import counted
 from .reading.replaying import snapshot_rows
@@ -234,7 +234,7 @@ def _settings(folder: Path, principal: str) -> Settings:
 
 
 def _in(settings: Settings, project: str) -> Settings:
-    return Settings(dict(settings.values) | {"project": Value(project, "demo")})
+    return Settings(dict(settings.values) | {"project": SettingValue(project, "demo")})
 
 
 def _fresh(folder: Path) -> Path:

@@ -34,12 +34,12 @@ class StepReporter:
 
     def __init__(self, say: Say, line: str, *, least: int = 1) -> None:
         self._say, self._line, self._least = say, line, least
-        self._told = 0
+        self._last_step = 0
 
     def __call__(self, done: int, total: int) -> None:
         step = max(self._least, -(-total // 10))
         if done == 0:
-            self._told = 0
-        elif done // step > self._told and done < total:
-            self._told = done // step
+            self._last_step = 0
+        elif done // step > self._last_step and done < total:
+            self._last_step = done // step
             self._say(self._line.format(done, total))

@@ -247,7 +247,7 @@ def test_what_a_grants_file_took_back_stays_so_where_it_cannot_be_looked_at(runs
     assert run("replay", snapshot, capsys=capsys)[0] == 3
     with unseen(path):
         code, out, err = run("replay", snapshot, capsys=capsys)
-    assert (code, out) == (7, "") and "Expected to read grants.yaml" in err
+    assert (code, out) == (7, "") and "grants.yaml" in err
 
 
 def test_an_auditor_of_everything_knows_of_runs_without_a_look_at_their_requests(runs_of_ana, shop, monkeypatch):

@@ -75,7 +75,7 @@ def test_every_verified_answer_is_listed_for_whoever_may_read_its_snapshot(
 def test_an_answer_that_the_folder_does_not_take_says_so(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
     (next(Path().rglob("runs/LOG")).parent / "answers").write_text("a file in the way")
     code, _, err = answered("So.", snapshot, capsys)
-    assert (code, err.startswith("warning: not logged: Expected to write")) == (0, True), err
+    assert (code, err.startswith("warning: not logged: ")) == (0, True), err
 
 
 def test_an_answer_to_another_principals_snapshot_is_refused(

@@ -12,7 +12,7 @@ from model_server import ModelServer, model_server
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.config.settings import PROJECT_FILE, load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.corpus.embedding_checkpoints import has_pieces
+from scoped_retrieval.pipeline.corpus.embedding_checkpoints import has_checkpoints
 from scoped_retrieval.pipeline.line.encoders import endpoint
 from scoped_retrieval.pipeline.line.encoders.probe import PROBES
 from tiny_sentence_transformer import encoder_at
@@ -186,14 +186,14 @@ def test_an_import_that_a_server_breaks_off_is_taken_up_where_it_ended(
     code, _, err = run(*command, capsys=capsys)
     assert (code, "got HTTP status 500" in err) == (7, True)
     assert Corpus.open(corpus.path).generation == before
-    assert has_pieces(corpus.path)
+    assert has_checkpoints(corpus.path)
     assert run(*ASK, capsys=capsys)[0] == 0
     served.last = None
     served.asked.clear()
     assert run(*command, capsys=capsys)[0] == 0
     assert len([text for text in served.asked if text.startswith("note")]) == 200 - 128
     assert Corpus.open(corpus.path).info()["encoded_rows"] == 201
-    assert not has_pieces(corpus.path)
+    assert not has_checkpoints(corpus.path)
 
 
 def test_vectors_of_two_models_do_not_meet(

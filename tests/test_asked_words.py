@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.blocks import passages
-from scoped_retrieval.nodes.blocks.passages import Terms, said_terms
+from scoped_retrieval.nodes.blocks.passages import RequestTerms, matched_terms
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.tables import MATCH_TERMS
 
@@ -31,14 +31,14 @@ def way(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def terms_of(*asked: tuple[str, str]) -> Terms:
+def terms_of(*asked: tuple[str, str]) -> RequestTerms:
     owners, terms = [owner for owner, _ in asked], [term for _, term in asked]
     table = MATCH_TERMS.build({"request_id": owners, "term": terms, "weight": [1.0] * len(terms)})
-    return Terms.of(table, pa.array(["r1", "r2"]))
+    return RequestTerms.of(table, pa.array(["r1", "r2"]))
 
 
-def said(texts: list[str], asking: list[int], terms: Terms) -> set[tuple[int, int]]:
-    pairs = said_terms(pa.array(texts, pa.large_string()), np.array(asking, np.int64), terms)
+def said(texts: list[str], asking: list[int], terms: RequestTerms) -> set[tuple[int, int]]:
+    pairs = matched_terms(pa.array(texts, pa.large_string()), np.array(asking, np.int64), terms)
     return set(zip(*(one.tolist() for one in pairs), strict=True))
 
 
@@ -68,7 +68,7 @@ def test_what_a_passage_says_does_not_depend_on_the_items_beside_it(beside: list
     """Sums that run over a batch are exact: two passages of the same words have the same sum in any batch."""
     words, weights = ["alpha", "beta", "gamma"], [0.1, 1 / 3, 7.7]
     table = MATCH_TERMS.build({"request_id": ["r1"] * 3, "term": words, "weight": weights})
-    terms = Terms.of(table, pa.array(["r1"]))
+    terms = RequestTerms.of(table, pa.array(["r1"]))
     item = ["alpha beta\n", "gamma\n", "alpha beta\n", "none\n", "gamma beta alpha\n", "alpha\n"]
     before = [f"{words[word]}\n" for word in beside]
     units = SimpleNamespace(every=pa.array([*before, *item], pa.large_string()))

@@ -436,7 +436,7 @@ def test_doctor_tells_of_a_log_that_was_changed_or_lost_lines(shop, capsys, monk
     file.unlink()
     assert (log()["status"], log()["found"]) == ("warn", "no line names 1 of these runs")
     file.mkdir()
-    assert (log()["status"], log()["found"]) == ("fail", f"Expected to read LOG, got Is a directory - at {file.parent}")
+    assert (log()["status"], log()["found"]) == ("fail", f"Is a directory: {file}")
     # Who may not know of the run is not told of its log.
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     assert log() is None

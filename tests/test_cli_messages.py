@@ -63,7 +63,7 @@ def test_a_full_disk_is_no_damaged_run_and_says_what_to_do(shop, capsys, monkeyp
         patched.setattr(files, "write_atomic", lambda *_, **__: (_ for _ in ()).throw(full))
         code, out, err = run("compact", capsys=capsys)
     assert (code, out) == (7, "")
-    assert err.startswith("error: Expected to write a file, got No space left on device - at ")
+    assert err.startswith("error: No space left on device: ")
     assert err.endswith("\n\nHint: free disk space, or use another folder\n")
     assert run("compact", capsys=capsys)[0] == 0
 
@@ -219,12 +219,12 @@ def test_an_xray_of_a_question_whose_snapshot_was_not_stored_says_why(shop, caps
     from scoped_retrieval.pipeline.runs import live
 
     def full(*_: object, **__: object) -> None:
-        raise errors.StoreError("Expected to write a file, got No space left on device - at x")
+        raise errors.StoreError("No space left on device: x")
 
     monkeypatch.setattr(live.LiveRun, "write", full)
     code, _, err = run("xray", "--ask", "default role", capsys=capsys)
     assert code == 7
-    assert "Expected a stored snapshot to look at, got none (Expected to write a file, got No space left" in err
+    assert "Expected a stored snapshot to look at, got none (No space left" in err
 
 
 TOKEN = "01jq1gs6g0l7ka5pt4"
@@ -322,8 +322,8 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
             2,
             "Expected one of ok, empty, denied, partial, failed, erased, got 'zz' - at --status",
         ),
-        (["lineage", "--format", "dot", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
-        (["xray", "--ask", "role", "--out", "nowhere/x"], 2, "No such file or directory - at --out nowhere/x"),
+        (["lineage", "--format", "dot", "--out", "nowhere/x"], 2, "No such file or directory: --out nowhere/x"),
+        (["xray", "--ask", "role", "--out", "nowhere/x"], 2, "No such file or directory: --out nowhere/x"),
         (["run", "."], 2, "Expected a file of requests, got a folder - at .\n"),
         (["run", "shop/README", "--project", "shop"], 2, "got no suffix - at README"),
         (["erase", "--project", "shop"], 2, "Expected --yes or --dry-run, got neither - at erase"),

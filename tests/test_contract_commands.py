@@ -89,7 +89,7 @@ def test_a_request_that_stands_elsewhere_than_its_preset_is_refused_by_its_flag(
     assert code == 2
     assert "Expected 'main', which bounds this request, got 'dev' - at --branch" in err
     code, _, err = run("ask", "q", "--preset", "none.json", capsys=capsys)
-    assert (code, "Expected a file of request fields, got No such file or directory" in err) == (2, True)
+    assert (code, "No such file or directory: file of request fields" in err) == (2, True)
 
 
 def test_a_difference_shows_ids_to_auditors_alone(shop, capsys):
@@ -139,7 +139,7 @@ def test_why_names_what_lost_a_row_and_lists_what_was_captured(shop, capsys):
     (["preview", "--set", "branch"], "Expected FIELD=VALUE, got 'branch' - at --set"),
     (["preview", "--set", "denied_paths="], "Expected a value, or nothing for principal, project"),
     (["preview", "--set", "branhc=x"], "Expected a field of a request, got 'branhc' - at --set.branhc"),
-    (["diff", "none.json", "none.json"], "Expected a file of request fields, got No such file"),
+    (["diff", "none.json", "none.json"], "No such file or directory: file of request fields"),
     (["explain", "retr-snap-none"], "Expected a snapshot id such as"),
 ])  # fmt: skip
 def test_a_bad_argument_is_named(shop, args, message, capsys):

@@ -158,5 +158,5 @@ def test_a_bad_preset_names_file_field_and_what_came(tmp_path, text, message):
 
 
 def test_a_missing_preset_is_an_error_of_input(tmp_path):
-    with pytest.raises(InputError, match="Expected a file of request fields, got No such file"):
+    with pytest.raises(InputError, match="No such file or directory: file of request fields"):
         load_preset(tmp_path / "none.json")

@@ -37,9 +37,9 @@ GRANTS = {
 }
 
 
-@pytest.fixture(name="desk", scope="module")
+@pytest.fixture(name="resolver", scope="module")
 def desk_fixture(tmp_path_factory) -> ContractResolver:
-    folder = tmp_path_factory.mktemp("desk")
+    folder = tmp_path_factory.mktemp("resolver")
     Story(folder, *ROWS).tell(row("workspace", "src/pay.py", "def pay(cart): ...", evidence_kind="code"), project="pay")
     (folder / "grants.yaml").write_text(yaml.safe_dump(GRANTS))
     return ContractResolver(
@@ -52,12 +52,12 @@ def fields(**given) -> Fields:
     return Fields(columns_of(given, "request"))
 
 
-def paths(desk: ContractResolver, asked: Fields) -> set[str]:
-    return set(desk.scope(asked).column("path").to_pylist())
+def paths(resolver: ContractResolver, asked: Fields) -> set[str]:
+    return set(resolver.scope(asked).column("path").to_pylist())
 
 
-def test_a_preview_counts_admissible_rows_alone(desk):
-    found = preview(desk.scope(fields(denied_paths=["src/keys/"])))
+def test_a_preview_counts_admissible_rows_alone(resolver):
+    found = preview(resolver.scope(fields(denied_paths=["src/keys/"])))
     assert found["rows"] == found["documents"] == 4
     assert found["by"]["project"] == {"shop": 3, "pay": 1}
     assert found["by"]["zone"] == {"internal": 4}
@@ -66,16 +66,16 @@ def test_a_preview_counts_admissible_rows_alone(desk):
     assert found["by"]["month"] == {days_ago(40).strftime("%Y-%m"): 1, "2026-05": 3}
 
 
-def test_a_preview_of_a_denied_contract_counts_nothing(desk):
+def test_a_preview_of_a_denied_contract_counts_nothing(resolver):
     for asked in (fields(project="nowhere"), fields(allowed_paths=[]), fields(principal="cyd")):
-        found = preview(desk.scope(asked))
+        found = preview(resolver.scope(asked))
         assert (found["rows"], found["by"]["source"]) == (0, {})
         assert found["denied_reason"] in ("nothing_granted", "no_path_allowed", "act_as_not_granted")
 
 
-def test_every_gate_is_explained_with_the_rule_that_decides(desk):
+def test_every_gate_is_explained_with_the_rule_that_decides(resolver):
     asked = fields(denied_sources=["external"], paths=["docs/", ["src/", "*.py"]], branch="main", min_authority=1)
-    found = explain(desk.scope(asked))
+    found = explain(resolver.scope(asked))
     told = {gate["gate"]: (gate["rule"], gate["says"]) for gate in found["gates"]}
     assert list(told) == [gate.name for gate in GATES]
     own, shared = "principals.ana.projects[0]", "grants[0]"
@@ -93,20 +93,20 @@ def test_every_gate_is_explained_with_the_rule_that_decides(desk):
     assert found["refusal"] is None
 
 
-def test_a_refusal_is_explained_without_a_gate(desk):
-    found = explain(desk.scope(fields(principal="nobody")))
+def test_a_refusal_is_explained_without_a_gate(resolver):
+    found = explain(resolver.scope(fields(principal="nobody")))
     assert (found["gates"], found["rows"]) == ([], 0)
-    assert found["refusal"] == explain(desk.scope(fields(principal="cyd")))["refusal"]
+    assert found["refusal"] == explain(resolver.scope(fields(principal="cyd")))["refusal"]
     assert found["who"] == "nobody in shop for answer-question, asked by ana"
 
 
-def rules(desk: ContractResolver, **given) -> list[tuple[str, str, str]]:
-    return [(one.level, one.rule, one.at) for one in lint(desk, fields(**given))]
+def rules(resolver: ContractResolver, **given) -> list[tuple[str, str, str]]:
+    return [(one.level, one.rule, one.at) for one in lint(resolver, fields(**given))]
 
 
-def test_a_contract_that_may_be_meant_has_no_findings(desk):
-    assert rules(desk) == []
-    assert rules(desk, allowed_paths=["src/", "docs/", "memory/"], denied_paths=["src/keys/"]) == []
+def test_a_contract_that_may_be_meant_has_no_findings(resolver):
+    assert rules(resolver) == []
+    assert rules(resolver, allowed_paths=["src/", "docs/", "memory/"], denied_paths=["src/keys/"]) == []
 
 
 @pytest.mark.parametrize(("given_", "finding"), [
@@ -121,15 +121,15 @@ def test_a_contract_that_may_be_meant_has_no_findings(desk):
      ("error", "denies_needed", "request.required_evidence: current-code")),
     ({"accepted_authority": ["project-doc"]}, ("warning", "denies_needed", "purpose answer-question: find-code")),
 ])  # fmt: skip
-def test_what_cannot_be_meant_is_named(desk, given_, finding):
-    assert finding in rules(desk, **given_)
+def test_what_cannot_be_meant_is_named(resolver, given_, finding):
+    assert finding in rules(resolver, **given_)
 
 
-def test_a_rule_of_a_grant_that_matches_nothing_is_named(desk, tmp_path):
+def test_a_rule_of_a_grant_that_matches_nothing_is_named(resolver, tmp_path):
     content = {"principals": {"ana": {"projects": [{"project": "shop", "paths": ["src/", "old/"]}]}}}
     (tmp_path / "grants.yaml").write_text(yaml.safe_dump(content))
     narrow = ContractResolver(
-        desk.corpus, load_grants(tmp_path / "grants.yaml"), desk.policies, "ana", NOON, desk.defaults
+        resolver.corpus, load_grants(tmp_path / "grants.yaml"), resolver.policies, "ana", NOON, resolver.defaults
     )
     found = [one for one in lint(narrow, fields()) if one.rule == "matches_nothing"]
     assert [(one.at, one.message) for one in found] == [
@@ -144,16 +144,19 @@ def test_lint_tells_nothing_of_rows_that_no_such_request_may_see(tmp_path):
         Story(tmp_path / name, *rows)
         (tmp_path / name / "grants.yaml").write_text(yaml.safe_dump(GRANTS))
         grants = load_grants(tmp_path / name / "grants.yaml")
-        desk = ContractResolver(
+        resolver = ContractResolver(
             Corpus.open(tmp_path / name / "corpus"), grants, load_policies(), "ana", NOON, {"project": "shop"}
         )
         given_ = fields(purpose="fix-test", required_evidence=["test-log"], denied_sources=["artifact"])
-        told.append(([one.as_dict() for one in lint(desk, given_)], preview(desk.scope(given_))["by"]))
+        told.append(([one.as_dict() for one in lint(resolver, given_)], preview(resolver.scope(given_))["by"]))
     assert told[0] == told[1]
 
 
-def test_two_contracts_differ_in_fields_and_in_rows_of_each(desk):
-    one, other = desk.scope(fields(allowed_paths=["src/"])), desk.scope(fields(allowed_paths=["docs/", "src/keys/"]))
+def test_two_contracts_differ_in_fields_and_in_rows_of_each(resolver):
+    one, other = (
+        resolver.scope(fields(allowed_paths=["src/"])),
+        resolver.scope(fields(allowed_paths=["docs/", "src/keys/"])),
+    )
     found = difference(one, other, ids=True)
     assert found["rows"] == {"only_a": 2, "only_b": 1, "both": 1}
     assert found["fields"] == [{"field": "allowed_paths", "a": ["src/"], "b": ["docs/", "src/keys/"]}]
@@ -162,10 +165,10 @@ def test_two_contracts_differ_in_fields_and_in_rows_of_each(desk):
     assert difference(one, one)["fields"] == []
 
 
-def test_a_child_sees_no_row_that_its_parent_does_not(desk):
+def test_a_child_sees_no_row_that_its_parent_does_not(resolver):
     parent = fields(allowed_paths=["src/"], max_tokens=900, as_of=days_ago(2).isoformat())
     child = fields(allowed_paths=["**/keys/", "docs/"], max_tokens=5000, max_unverified_items=9)
-    narrow, above, below = delegated(desk, parent, child)
+    narrow, above, below = delegated(resolver, parent, child)
     assert (len(above.rows), set(below.column("path").to_pylist())) == (2, {"src/keys/sign.py"})
     assert (narrow.given["max_tokens"], narrow.given["as_of"]) == (900, days_ago(2))
     assert narrow.given["max_unverified_items"] == above.contract["max_unverified_items"]
@@ -177,31 +180,31 @@ def test_a_child_sees_no_row_that_its_parent_does_not(desk):
     {"project": "pay"}, {"purpose": "fix-test"}, {"workspace_root": "/w"}, {"principal": "cyd"},
     {"as_of": "2026-05-01T00:00:00Z"}, {"mode": "review"},
 ])  # fmt: skip
-def test_a_child_stands_where_its_parent_does(desk, given_):
+def test_a_child_stands_where_its_parent_does(resolver, given_):
     with pytest.raises(InputError, match="which bounds this request"):
-        delegated(desk, fields(as_of=NOON.isoformat()), fields(**given_))
+        delegated(resolver, fields(as_of=NOON.isoformat()), fields(**given_))
 
 
-def test_a_contract_written_out_resolves_to_itself(desk):
+def test_a_contract_written_out_resolves_to_itself(resolver):
     asked = fields(allowed_paths=["src/"], denied_sources=["memory"], branch="main", window_days=30, min_authority=1)
-    once = desk.scope(asked)
-    again = desk.scope(written_out(once))
+    once = resolver.scope(asked)
+    again = resolver.scope(written_out(once))
     assert again.contract == once.contract
 
 
 MODE = {"mode": "planning", "variables": {"venture": "acme"}}
 
 
-def test_a_contract_with_a_mode_written_out_resolves_to_itself_and_keeps_its_variables(desk):
-    once = desk.scope(fields(**MODE))
-    assert desk.scope(written_out(once)).contract == once.contract
+def test_a_contract_with_a_mode_written_out_resolves_to_itself_and_keeps_its_variables(resolver):
+    once = resolver.scope(fields(**MODE))
+    assert resolver.scope(written_out(once)).contract == once.contract
     for other in ({"venture": "acme", "restricted_context": True}, {"venture": "other"}):
         with pytest.raises(InputError, match="which bounds this request"):
-            delegated(desk, fields(**MODE), fields(variables=other))
+            delegated(resolver, fields(**MODE), fields(variables=other))
 
 
-def test_what_a_mode_chose_is_explained_as_its_rule(desk):
-    gates = {gate["gate"]: gate for gate in explain(desk.scope(fields(**MODE)))["gates"]}
+def test_what_a_mode_chose_is_explained_as_its_rule(resolver):
+    gates = {gate["gate"]: gate for gate in explain(resolver.scope(fields(**MODE)))["gates"]}
     assert gates["path_allow"]["rule"] == "mode planning"
     assert "decisions/" in gates["path_allow"]["says"]
     assert gates["path_deny"] == {"gate": "path_deny", "gate_class": "access", "rule": "mode planning",
@@ -209,12 +212,12 @@ def test_what_a_mode_chose_is_explained_as_its_rule(desk):
     assert gates["level"]["says"] == "No row of level sprint, task."
     assert gates["zone"]["says"].endswith(", but none of restricted.")
     assert gates["deleted"]["rule"] == "as_of"
-    review = explain(desk.scope(fields(mode="review", variables={"venture": "acme", "current_project": "p"})))
+    review = explain(resolver.scope(fields(mode="review", variables={"venture": "acme", "current_project": "p"})))
     assert [gate["rule"] for gate in review["gates"] if gate["gate"] == "deleted"] == ["mode review"]
 
 
-def test_what_a_role_forbids_is_explained_as_its_rule(desk):
-    gates = {gate["gate"]: gate for gate in explain(desk.scope(fields(role="architect")))["gates"]}
+def test_what_a_role_forbids_is_explained_as_its_rule(resolver):
+    gates = {gate["gate"]: gate for gate in explain(resolver.scope(fields(role="architect")))["gates"]}
     assert gates["role_source"]["rule"] == "role architect" and gates["role_source"]["says"].startswith(
         "No source that"
     )
@@ -236,12 +239,12 @@ narrowings = st.fixed_dictionaries({}, optional={
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(narrowings, min_size=2, max_size=3))
 @example([{"allowed_paths": ["src/"], "accepted_authority": []}, {}])
-def test_rows_of_a_chain_of_delegations_only_shrink(desk, drawn):
-    parent, rows = fields(**drawn[0]), paths(desk, fields(**drawn[0]))
+def test_rows_of_a_chain_of_delegations_only_shrink(resolver, drawn):
+    parent, rows = fields(**drawn[0]), paths(resolver, fields(**drawn[0]))
     for child in drawn[1:]:
-        parent, _, below = delegated(desk, parent, fields(**child))
+        parent, _, below = delegated(resolver, parent, fields(**child))
         mine = set(below.column("path").to_pylist())
-        assert mine <= rows & paths(desk, fields(**child) if "max_unverified_items" in child else parent)
+        assert mine <= rows & paths(resolver, fields(**child) if "max_unverified_items" in child else parent)
         rows = mine
 
 

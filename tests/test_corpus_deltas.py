@@ -95,8 +95,8 @@ def test_the_generation_is_the_one_that_writing_everything_gives(tmp_path: Path,
     assert corpus._base.manifest.changes is None
 
 
-def test_amendments_that_pile_up_are_folded_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "AMENDMENTS_KEPT", 2)
+def test_deltas_that_pile_up_are_folded_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "DELTAS_KEPT", 2)
     corpus = corpus_of(tmp_path)
     written = []
     for number, row in enumerate(ROWS):

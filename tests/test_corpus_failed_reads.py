@@ -13,11 +13,11 @@ from failing_reads import FailingReads, unseen
 from failing_store import FailingStore
 from scoped_retrieval.nodes.errors import StoreError
 from scoped_retrieval.pipeline.corpus import Corpus, Selection
-from scoped_retrieval.pipeline.corpus.embedding_checkpoints import Pieces
+from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingCheckpoints
 from scoped_retrieval.pipeline.corpus.manifest import generations
 from scoped_retrieval.pipeline.storage.places import Place
 
-TOO_MANY = "got Too many open files - at "
+TOO_MANY = "^Too many open files: "
 DENIED = PermissionError(13, "Permission denied")
 
 
@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(
 ) -> None:
     corpus, known = three_generations(tmp_path)
     unlisted = failing_reads.of(lambda path: path == tmp_path / "generations", DENIED)
-    with unlisted, pytest.raises(StoreError, match="Expected to read generations, got Permission denied - at "):
+    with unlisted, pytest.raises(StoreError, match=r"Permission denied: .*generations"):
         act(corpus)
     assert Corpus.open(tmp_path).verify() == []
     assert texts(Corpus.open(tmp_path, known[1])) == ["one"]
@@ -159,7 +159,7 @@ def test_a_pointer_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) 
     Corpus.create(tmp_path)
     (tmp_path / "CURRENT").unlink()
     (tmp_path / "CURRENT").mkdir()
-    with pytest.raises(StoreError, match=r"^Expected to read CURRENT, got Is a directory - at "):
+    with pytest.raises(StoreError, match=r"^Is a directory: .*CURRENT"):
         Corpus.open(tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_what_lies_below_a_file_is_no_corpus(tmp_path: Path) -> None:
 def test_a_piece_that_cannot_be_read_now_stays(tmp_path: Path) -> None:
     pytest.importorskip("fsspec", reason="needs the extra remote")
     store = FailingStore()
-    pieces = Pieces(store.at(tmp_path.name), HashEncoder().profile)
+    pieces = EmbeddingCheckpoints(store.at(tmp_path.name), HashEncoder().profile)
     for _ in range(3):
         pieces.keep(pa.table({"text_digest": [b"digest"]}))
     store.unread = "000002"
@@ -184,10 +184,10 @@ def test_a_piece_that_cannot_be_read_now_stays(tmp_path: Path) -> None:
 def test_a_piece_is_not_written_over_another_where_the_others_cannot_be_listed(
     tmp_path: Path, failing_reads: FailingReads
 ) -> None:
-    pieces = Pieces(tmp_path, HashEncoder().profile)
+    pieces = EmbeddingCheckpoints(tmp_path, HashEncoder().profile)
     pieces.keep(pa.table({"text_digest": [b"first"]}))
     unlisted = failing_reads.of(lambda path: path == pieces.folder, DENIED)
-    with unlisted, pytest.raises(StoreError, match="got Permission denied - at "):
+    with unlisted, pytest.raises(StoreError, match="Permission denied: "):
         pieces.keep(pa.table({"text_digest": [b"second"]}))
     assert [table["text_digest"].to_pylist() for table in pieces.tables()] == [[b"first"]]
 
@@ -201,7 +201,7 @@ def test_a_corpus_is_not_made_over_one_that_cannot_be_looked_at(tmp_path: Path) 
 
 def test_an_erasure_removes_vectors_whose_folder_cannot_be_looked_at(tmp_path: Path) -> None:
     corpus, _ = three_generations(tmp_path)
-    pieces, gone = Pieces(tmp_path, HashEncoder().profile), id_of(corpus, "one")
+    pieces, gone = EmbeddingCheckpoints(tmp_path, HashEncoder().profile), id_of(corpus, "one")
     pieces.keep(pa.table({"text_digest": [b"digest"]}))
     with unseen(tmp_path / "encoding"):
         erase_one(corpus, gone)

@@ -77,14 +77,14 @@ def test_what_is_stored_does_not_depend_on_how_it_was_cut(
     block: int,
     trimmed_from: int,
 ) -> None:
-    """Segments, blocks, amendments, gathered packs and merges leave no trace in rows, postings or generation."""
+    """Segments, blocks, deltas, gathered packs and merges leave no trace in rows, postings or generation."""
     corpora = []
     for cut in ((10**6, 10**6, 10**6), (fan_in, block, -1)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(publishing, "FAN_IN", cut[0])
             patch.setattr(publishing, "SEGMENT_ROWS", cut[1])
             patch.setattr(next_generation, "SEGMENT_ROWS", cut[1])
-            patch.setattr(publishing, "AMENDMENTS_KEPT", cut[2])
+            patch.setattr(publishing, "DELTAS_KEPT", cut[2])
             patch.setattr(publishing, "TRIMMED_FROM", trimmed_from)
             corpus = Corpus.create(tmp_path_factory.mktemp("corpus") / "c")
             for number, rows in enumerate(batches):

@@ -151,7 +151,7 @@ def test_heads_can_stand_where_fewer_may_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "got"),
-    [(b"nothing", "got another file"), (None, "got No such file"), ("ec", "got _?EC")],
+    [(b"nothing", "got another file.* - at "), (None, "No such file or directory: key "), ("ec", "got _?EC.* - at ")],
 )
 def test_a_file_that_is_no_key_is_named(tmp_path: Path, content: bytes | str | None, got: str) -> None:
     file = tmp_path / "key.pem"
@@ -161,7 +161,7 @@ def test_a_file_that_is_no_key_is_named(tmp_path: Path, content: bytes | str | N
         content = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, none)
     if isinstance(content, bytes):
         file.write_bytes(content)
-    with pytest.raises(InputError, match=rf"{got}.* - at .*key\.pem"):
+    with pytest.raises(InputError, match=rf"{got}.*key\.pem"):
         Corpus.create(tmp_path / "corpus", Trust(signing_key=file))
     assert not (tmp_path / "corpus/CURRENT").exists()
 

@@ -185,7 +185,7 @@ def test_scores_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = PairScores(Reader("b"))
     assert pairs.of([("q", "a"), ("q", "b"), ("q", "a")]).tolist() == [0.125, 0.875, 0.125]
     pairs.of([("q", "c"), ("q", "b")])
-    assert list(pairs.known) == [("q", "c"), ("q", "b")]
+    assert list(pairs.cached) == [("q", "c"), ("q", "b")]
 
 
 def test_a_score_is_a_function_of_its_pair_alone(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes.blocks.passages import Terms, said_terms
+from scoped_retrieval.nodes.blocks.passages import RequestTerms, matched_terms
 from scoped_retrieval.nodes.tables import MATCH_TERMS
 from selection_line import WEIGHTS, line
 
@@ -139,7 +139,7 @@ def test_a_stem_finds_the_words_it_came_from(term: str, word: str) -> None:
 
 def test_of_equal_keys_the_greatest_weight_counts() -> None:
     table = MATCH_TERMS.build({"request_id": ["r1", "r1"], "term": ["cookies", "cookiest"], "weight": [1.0, 3.0]})
-    terms = Terms.of(table, pa.array(["r1"]))
+    terms = RequestTerms.of(table, pa.array(["r1"]))
     assert terms.weights.tolist() == [3.0]
     assert np.array_equal(terms.codes, np.sort(terms.codes))
 
@@ -147,7 +147,7 @@ def test_of_equal_keys_the_greatest_weight_counts() -> None:
 def test_no_word_crosses_the_end_of_its_text() -> None:
     table = MATCH_TERMS.build({"request_id": ["r1", "r1"], "term": ["port", "export"], "weight": [1.0, 1.0]})
     texts = pa.array(["the ex", "port", "", "Export ports"], pa.large_string())
-    said = said_terms(texts, np.zeros(4, np.int64), Terms.of(table, pa.array(["r1"])))
+    said = matched_terms(texts, np.zeros(4, np.int64), RequestTerms.of(table, pa.array(["r1"])))
     assert sorted(set(said[0].tolist())) == [1, 3]
 
 

@@ -224,6 +224,6 @@ def test_query_vectors_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch):
     vectors = QueryVectors(Lengths())
     assert vectors.of(["a", "bb", "a"]).tolist() == [[1], [2], [1]]
     assert vectors.of(["ccc", "a"]).tolist() == [[3], [1]]
-    assert set(vectors.known) == {"ccc", "a"}, "the one that was used longest ago is gone"
+    assert set(vectors.cached) == {"ccc", "a"}, "the one that was used longest ago is gone"
     assert vectors.of(["bb", "ccc", "a"]).tolist() == [[2], [3], [1]]
-    assert len(vectors.known) == 3, "those asked for last are all at hand, for the run to store"
+    assert len(vectors.cached) == 3, "those asked for last are all at hand, for the run to store"

@@ -16,7 +16,7 @@ from power_loss import Disk
 from scoped_retrieval.nodes.tables import OUT_OF_SCOPE
 from scoped_retrieval.pipeline.config.grants import write_starter_grants
 from scoped_retrieval.pipeline.corpus import Corpus, manifest
-from scoped_retrieval.pipeline.corpus.embedding_checkpoints import Pieces
+from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingCheckpoints
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_texts
 from scoped_retrieval.pipeline.runs.log import Log
 from scoped_retrieval.pipeline.runs.out_of_scope import keep_captured
@@ -127,7 +127,7 @@ def test_a_corpus_is_on_disk_before_its_pointer(
 
 def test_a_piece_of_vectors_is_on_disk_with_its_names(tmp_path: Path):
     disk = Disk()
-    pieces = Pieces(tmp_path / "corpus", "hash/1")
+    pieces = EmbeddingCheckpoints(tmp_path / "corpus", "hash/1")
     with disk.watched():
         make_folders(tmp_path / "corpus")
         for _ in range(2):

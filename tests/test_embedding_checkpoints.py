@@ -10,7 +10,7 @@ import pytest
 from corpus_rows import HashEncoder, day, import_rows
 from numpy.typing import NDArray
 from scoped_retrieval.pipeline.corpus import Corpus, Selection, vectors
-from scoped_retrieval.pipeline.corpus.embedding_checkpoints import FOLDER, has_pieces
+from scoped_retrieval.pipeline.corpus.embedding_checkpoints import FOLDER, has_checkpoints
 
 ROWS = [{"text": f"text {n:02d}", "path": f"{n:02d}.md"} for n in range(25)]
 
@@ -31,7 +31,7 @@ class Stopping(HashEncoder):
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(vectors, "PIECE", 10)
+    monkeypatch.setattr(vectors, "CHECKPOINT_TEXTS", 10)
 
 
 def interrupted(folder: Path, encoder: HashEncoder) -> Corpus:
@@ -40,7 +40,7 @@ def interrupted(folder: Path, encoder: HashEncoder) -> Corpus:
     with pytest.raises(KeyboardInterrupt):
         corpus.publish(import_rows(*map(dict, ROWS)), now=day(1), encoder=encoder)
     assert Corpus.open(folder).generation == before
-    assert has_pieces(folder)
+    assert has_checkpoints(folder)
     return corpus
 
 
@@ -50,7 +50,7 @@ def test_an_interrupted_publication_is_gone_on_with(tmp_path: Path):
     first, second, told = Stopping(2), HashEncoder(), []
     corpus = interrupted(tmp_path / "corpus", first)
     corpus.publish(
-        import_rows(*map(dict, ROWS)), now=day(1), encoder=second, told=lambda *counted: told.append(counted)
+        import_rows(*map(dict, ROWS)), now=day(1), encoder=second, on_encoded=lambda *counted: told.append(counted)
     )
     assert (len(first.asked), len(second.asked)) == (20, 5)
     assert {*first.asked, *second.asked} == {row["text"] for row in ROWS}
@@ -72,8 +72,8 @@ def test_vectors_for_rows_that_stand_already_are_kept_as_well(tmp_path: Path):
     first, second = Stopping(2), HashEncoder()
     with pytest.raises(KeyboardInterrupt):
         corpus.publish(rows, now=day(1), encoder=first)
-    assert has_pieces(tmp_path)
-    corpus.publish(rows, now=day(1), encoder=second, told=lambda *counted: told.append(counted))
+    assert has_checkpoints(tmp_path)
+    corpus.publish(rows, now=day(1), encoder=second, on_encoded=lambda *counted: told.append(counted))
     assert (len(first.asked), len(second.asked)) == (20, 5)
     assert told == [(0, 5), (5, 5)]
     assert corpus.verify() == []
@@ -111,13 +111,13 @@ def test_pieces_of_another_encoder_are_left_alone(tmp_path: Path):
     corpus, other = interrupted(tmp_path, Stopping(2)), HashEncoder("hash/2")
     corpus.publish(import_rows(*map(dict, ROWS)), now=day(1), encoder=other)
     assert len(other.asked) == 25
-    assert not has_pieces(tmp_path)
+    assert not has_checkpoints(tmp_path)
 
 
 def test_a_publication_without_an_encoder_keeps_them(tmp_path: Path):
     corpus = interrupted(tmp_path, Stopping(2))
     corpus.publish(import_rows({"text": "a line of a log", "source_id": "artifact:log"}), now=day(1))
-    assert has_pieces(tmp_path)
+    assert has_checkpoints(tmp_path)
 
 
 @pytest.mark.parametrize("action", ["erase", "gc"])
@@ -131,10 +131,10 @@ def test_erasing_and_cleaning_up_remove_them(tmp_path: Path, action: str):
 
 
 def test_a_publication_of_few_texts_writes_no_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from scoped_retrieval.pipeline.corpus.embedding_checkpoints import Pieces
+    from scoped_retrieval.pipeline.corpus.embedding_checkpoints import EmbeddingCheckpoints
 
     kept = []
-    monkeypatch.setattr(Pieces, "keep", lambda self, table: kept.append(table.num_rows))
+    monkeypatch.setattr(EmbeddingCheckpoints, "keep", lambda self, table: kept.append(table.num_rows))
     corpus = Corpus.create(tmp_path)
     corpus.publish(import_rows(*map(dict, ROWS[:10])), now=day(1), encoder=HashEncoder())
     assert kept == []

@@ -146,7 +146,7 @@ def test_a_run_of_which_every_request_is_answered_is_finished_whatever_else_chan
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    full_disk = pytest.raises(StoreError, match="got No space left on device")
+    full_disk = pytest.raises(StoreError, match="No space left on device")
     with opened(corpus, runs=store, shard_requests=2) as retriever, monkeypatch.context() as patch, full_disk:
         patch.setattr(where, full)
         retriever.run(batch(4))

@@ -110,7 +110,7 @@ def test_an_erasure_that_a_full_disk_follows_leaves_no_answer(tmp_path: Path, mo
 
     def full(*_: Any) -> str:
         erase(settings(tmp_path), source="doc:story")
-        raise StoreError("Expected to write a file, got No space left on device - at live")
+        raise StoreError("No space left on device: live")
 
     with story.open(runs=tmp_path / "runs") as retriever:
         monkeypatch.setattr(live, "write_live", full)

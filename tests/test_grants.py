@@ -150,13 +150,13 @@ def test_a_token_is_never_quoted(tmp_path):
 
 def test_a_missing_file_says_how_to_get_one(tmp_path):
     with pytest.raises(
-        PolicyError, match=r"Expected a grants file, got No such file .*\n\nHint: `scoped-retrieval index"
+        PolicyError, match=r"No such file or directory: grants file .*\n\nHint: `scoped-retrieval index"
     ):
         load_grants(tmp_path / "grants.yaml")
 
 
 def test_a_file_that_cannot_be_read_is_not_said_to_be_missing(tmp_path):
-    with pytest.raises(PolicyError, match=r"Expected a grants file, got Is a directory - at ") as refused:
+    with pytest.raises(PolicyError, match=r"Is a directory: grants file ") as refused:
         load_grants(tmp_path)
     assert not refused.value.hint
 
@@ -194,7 +194,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_taken_for_absent(tmp_path):
     path = tmp_path / "grants.yaml"
     assert write_starter_grants(path, "ana", "shop")
     before = path.read_bytes()
-    with unseen(path), pytest.raises(StoreError, match=r"Expected to read grants\.yaml, got Bad file descriptor"):
+    with unseen(path), pytest.raises(StoreError, match=r"Bad file descriptor: .*grants\.yaml"):
         write_starter_grants(path, "bob", "pay")
     assert path.read_bytes() == before
 

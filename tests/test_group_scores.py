@@ -14,8 +14,8 @@ from recall_world import Row, day, frame, line, passes, rules
 from scoped_retrieval.nodes.columns.keys import codes_of, present
 from scoped_retrieval.nodes.recall import group_scores
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.nodes.recall.group_scores import Fields, Groups, pair_group_scores
-from scoped_retrieval.nodes.recall.lane_recall import Terms
+from scoped_retrieval.nodes.recall.group_scores import BoostedKeys, Groups, pair_group_scores
+from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
 from scoped_retrieval.nodes.recall.recall_entries import Entries
 from scoped_retrieval.nodes.recall.recall_scope import RecallTables, ScopeGroup
@@ -63,7 +63,7 @@ def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tu
         (r, at) for r, name in enumerate(named) for at in range(len(world["rows"])) if passes(world, by_id[name], at)
     ]
     request, row = np.array(pairs).T
-    terms = Terms.of(tables, out["query_terms"], ("text",))
+    terms = FieldTerms.of(tables, out["query_terms"], ("text",))
     score, reach = pair_group_scores(
         tables, "lexical", by_session, terms, Pairs(request, row), world["postings"], Bm25()
     )
@@ -141,7 +141,7 @@ def test_fields_add_up_before_they_saturate() -> None:
     ])  # fmt: skip
     tables = line(world, [{"request_id": "a", "question": "token"}], "recall_tables")["recall_tables"]
     (scope,) = tables.scope_groups("lexical")  # pyright: ignore[reportAttributeAccessIssue]
-    fields = Fields(["t:token", "p:token"], np.zeros(2, dtype=np.int64), np.array([1.0, 5.0]))
+    fields = BoostedKeys(["t:token", "p:token"], np.zeros(2, dtype=np.int64), np.array([1.0, 5.0]))
     asked = Entries(["token"], np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.ones(1))
     groups = Groups(np.arange(3), 3)
     (part,) = group_scores.group_scores(scope, groups, world["postings"], asked, Bm25(k1=4.0, b=0.6), fields)

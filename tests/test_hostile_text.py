@@ -41,8 +41,8 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         assert main(["index", "--evidence", str(rows), "--project", "shop", "--no-semantic"]) == 0
         flags = {"principal": "ana", "lanes": "lexical,symbol,exact", "project": "shop"}
         chosen = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
-        desk = RetrieverPool(chosen)
-        server = mcp_server(chosen, desk)
+        pool = RetrieverPool(chosen)
+        server = mcp_server(chosen, pool)
 
         def resources(snapshot: str) -> dict[str, str]:
             async def read() -> dict[str, str]:
@@ -55,7 +55,7 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         http = TestClient(application(chosen), base_url="http://localhost", client=("127.0.0.1", 9))
         with http as client, Retriever.open(str(chosen["corpus"]), principal="ana", runs=str(chosen["runs"])) as asked:
             yield {"asked": asked, "settings": chosen, "http": client, "mcp": resources, "folder": folder}
-        desk.close()
+        pool.close()
 
 
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

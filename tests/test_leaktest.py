@@ -31,7 +31,7 @@ from scoped_retrieval.pipeline.evaluation import lost_gold
 from scoped_retrieval.pipeline.leaktest import ANGLES, LeakReport, batches, leak_test, surfaces, through_servers
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle, with_own_presets
 from scoped_retrieval.pipeline.leaktest.batches import Bench
-from scoped_retrieval.pipeline.leaktest.canaries import ROLES, Case, folder_of, planting
+from scoped_retrieval.pipeline.leaktest.canaries import ROLES, CanaryCase, folder_of, planting
 from scoped_retrieval.pipeline.leaktest.probes import Probe, from_angle
 from scoped_retrieval.pipeline.leaktest.tenants import Tenant, apart, asking_for_all, others_of, tenants_of
 from scoped_retrieval.pipeline.leaktest.testing import CHECKS
@@ -144,7 +144,7 @@ def test_every_canary_is_stopped_by_the_gate_of_its_reason_and_by_no_earlier_one
     seen = frame.evidence.slice(0, 1).to_pylist()[0] | frame.placements.slice(0, 1).to_pylist()[0]
     others = Others("user-01", "user-01")
     here = angle(name, seen, folder_of(seen), ("user-00", "user-00", "internal"), others, ["notes:crowd"], bench.as_of)
-    case = Case("case", seen, "breakfast", here)
+    case = CanaryCase("case", seen, "breakfast", here)
     planted = planting([case], bench.as_of)
     time = {"as_of": bench.as_of.isoformat()}
     fields = {
@@ -171,7 +171,7 @@ def test_tenants_in_a_row_have_every_pair_of_role_and_reason_between_them() -> N
     seen = {"session_id": None, "source_id": "notes:x", "origin_class": "memory", "zone": "internal", "path": None}
     others = Others("bo", "pay")
     here = angle("guided", seen, "", ("ana", "shop", "internal"), others, [], NOW)
-    whole = Case("case", seen, "words", here)
+    whole = CanaryCase("case", seen, "words", here)
     parts = [whole.thinned(number, FEW).pairs() for number in range(len(whole.pairs()) // FEW + 1)]
     assert sorted(itertools.chain(*parts)) == sorted(whole.pairs())
     assert max(map(len, parts)) <= FEW
@@ -452,6 +452,6 @@ def test_a_list_of_a_door_that_tells_of_a_row_out_of_scope_is_found(
             raise AccessError("Expected a row, got none - at evidence")
         return {"rows": []}
 
-    monkeypatch.setattr(retriever_pool.Counter, "why", known)
+    monkeypatch.setattr(retriever_pool.PrincipalSession, "why", known)
     report = leak_test(settings_in(crowd), tenants=1, probes=1, canaries=FEW, angles=("open",))
     assert {"HTTP why", "MCP why"} <= {leak.surface for leak in report.leaks if leak.kind == "another refusal"}

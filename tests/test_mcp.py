@@ -49,9 +49,9 @@ def settings(shop: Path) -> Settings:
 @pytest.fixture
 def asked(settings: Settings) -> Iterator[Callable[..., Any]]:
     """What a client of one kind gets: `asked(lambda client: client.call_tool(...))`."""
-    desk = RetrieverPool(settings)
-    desk.ready()
-    server = mcp_server(settings, desk)
+    pool = RetrieverPool(settings)
+    pool.ready()
+    server = mcp_server(settings, pool)
 
     def ask(work: Callable[[Client], Any], mode: Any = "auto") -> Any:
         async def connected() -> Any:
@@ -67,7 +67,7 @@ def asked(settings: Settings) -> Iterator[Callable[..., Any]]:
         return found
 
     yield ask
-    desk.close()
+    pool.close()
 
 
 def called(asked: Callable[..., Any], name: str, arguments: dict[str, Any], mode: Any = "auto") -> Any:
@@ -164,7 +164,7 @@ def test_an_unforeseen_error_quotes_nothing(asked: Callable[..., Any], monkeypat
     def fails(*_: object) -> None:
         raise KeyError("secret evidence")
 
-    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.Counter.retrieve", fails)
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.PrincipalSession.retrieve", fails)
     said = refused(asked, "scoped_retrieve", ASKED)
     assert said.startswith("Unexpected KeyError") and said.split()[-1] in caplog.text
     assert "secret" not in said + caplog.text
@@ -210,9 +210,9 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
     grants["principals"]["bob"] = {"projects": ["shop"]}
     grants["tokens"] = {hashlib.sha256(who.encode()).hexdigest(): who for who in ("ana", "bob")}
     settings.grants_path.write_text(yaml.safe_dump(grants))
-    desk = RetrieverPool(settings)
-    desk.ready()
-    app = http_of(mcp_server(settings, desk), settings, "127.0.0.1")
+    pool = RetrieverPool(settings)
+    pool.ready()
+    app = http_of(mcp_server(settings, pool), settings, "127.0.0.1")
     call = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -230,13 +230,13 @@ def test_over_http_each_request_stands_alone_and_the_credential_must_be_the_serv
         assert post("ana").json()["result"]["structuredContent"]["status"] == "ok"
         foreign = post("bob").json()["result"]
         assert foreign["isError"] and "the credential of ana" in foreign["content"][0]["text"]
-    desk.close()
+    pool.close()
 
 
 def test_over_http_there_is_one_message_per_post_and_nothing_else(settings: Settings):
-    desk = RetrieverPool(settings)
-    desk.ready()
-    app = http_of(mcp_server(settings, desk), settings, "127.0.0.1")
+    pool = RetrieverPool(settings)
+    pool.ready()
+    app = http_of(mcp_server(settings, pool), settings, "127.0.0.1")
     accepts = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
     listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     with TestClient(app, base_url="http://127.0.0.1:8765", client=("127.0.0.1", 9), headers=accepts) as client:
@@ -250,7 +250,7 @@ def test_over_http_there_is_one_message_per_post_and_nothing_else(settings: Sett
             assert (answer.status_code, answer.json()["error"]["code"]) == (400, code), body
             assert answer.json()["error"]["message"].startswith("Expected ") and "pydantic" not in answer.text
         assert client.post("/mcp", json=listed).json()["result"]["tools"]
-    desk.close()
+    pool.close()
 
 
 def test_one_request_has_one_digest_and_one_snapshot_one_rendering_at_every_door(

@@ -13,7 +13,7 @@ from scoped_retrieval.nodes.tables import ROLE_POLICIES, ROLE_RULES
 from scoped_retrieval.pipeline.config.policies.overlays import overlay_of, read_overlay, validate_overlay
 from scoped_retrieval.pipeline.config.policies.roles import load_roles
 from scoped_retrieval.pipeline.config.policies.tables import load_policies
-from scoped_retrieval.pipeline.requests.known import Known
+from scoped_retrieval.pipeline.requests.allowed_names import AllowedNames
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 ROLES = ["architect", "critic-reviewer", "release-manager", "security-reviewer", "test-engineer"]
@@ -138,14 +138,14 @@ def test_a_request_names_a_role_that_has_an_overlay(tmp_path: Path):
     from role_world import NOW
 
     row = {"question": "q", "project": "shop", "purpose": "fix-test", "role": "architcet"}
-    _, failures = resolve_requests([row], principal="ana", asked_at=NOW, known=Known(roles=ROLES))
+    _, failures = resolve_requests([row], principal="ana", asked_at=NOW, known=AllowedNames(roles=ROLES))
     assert (
         failures["error"]
         .to_pylist()[0]
         .startswith(f"Expected one of {', '.join(ROLES)}, got 'architcet' - at requests[0].role")
     )
     requests, _ = resolve_requests(
-        [row | {"role": "architect"}], principal="ana", asked_at=NOW, known=Known(roles=ROLES)
+        [row | {"role": "architect"}], principal="ana", asked_at=NOW, known=AllowedNames(roles=ROLES)
     )
     assert requests["role"].to_pylist() == ["architect"]
     assert issubclass(PolicyError, InputError)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.tables import FAILURES, REQUESTS
+from scoped_retrieval.pipeline.requests.allowed_names import AllowedNames
 from scoped_retrieval.pipeline.requests.fields import columns_of
-from scoped_retrieval.pipeline.requests.known import Known
 from scoped_retrieval.pipeline.requests.resolve import resolve_requests
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -245,12 +245,14 @@ def test_a_request_opens_no_tokenizer_file_that_nobody_registered(tmp_path: Path
     said = []
     for path in (there, absent):
         there.write_text("no tokenizer", encoding="utf-8")
-        _, failures = resolved(ROW | {at: str(path), "request_id": "q"}, known=Known(tokenizers=[str(registered)]))
+        _, failures = resolved(
+            ROW | {at: str(path), "request_id": "q"}, known=AllowedNames(tokenizers=[str(registered)])
+        )
         said.append(failures["q"])
     expected = "Expected approx-bpe/1, tiktoken:<encoding> or a tokenizer file that is registered, got another path"
     assert said[0] == said[1], "whether a file exists, and what is in it, is not said"
     assert said[0].startswith(f"{expected} - at requests[0].{at}")
-    _, failures = resolved(ROW | {at: str(there), "request_id": "q"}, known=Known(tokenizers=[str(there)]))
+    _, failures = resolved(ROW | {at: str(there), "request_id": "q"}, known=AllowedNames(tokenizers=[str(there)]))
     assert failures["q"].startswith("Expected a tokenizers JSON file, got one that does not parse")
 
 

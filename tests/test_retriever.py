@@ -22,7 +22,7 @@ from scoped_retrieval import pipeline
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.asking import session
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.asking.session import Asked
+from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.line import lanes
 from scoped_retrieval.pipeline.runs import LiveRun, RunStore, verify
@@ -115,7 +115,7 @@ def test_what_threads_ask_at_once_is_answered_in_one_pass_as_if_asked_alone(corp
 def test_where_a_snapshot_of_a_group_is_not_written_the_others_still_have_theirs(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    rows = [Asked(row, 0.0) for row in batch(4)]
+    rows = [PendingRequest(row, 0.0) for row in batch(4)]
     write, written = LiveRun.write, []
 
     def second_fails(self: LiveRun, *tables: Any) -> None:
@@ -147,7 +147,7 @@ def test_an_error_of_one_of_a_group_leaves_the_snapshots_of_the_others_as_they_a
 
     monkeypatch.setattr(LiveRun, "write", not_r001)
     with opened(corpus, runs=tmp_path / "runs") as retriever:
-        found = list(retriever._session.answers([Asked(row, 0.0) for row in batch(3)]))
+        found = list(retriever._session.answers([PendingRequest(row, 0.0) for row in batch(3)]))
     assert [isinstance(one, MemoryError) for one in found] == [False, True, False]
     store = RunStore(tmp_path / "runs")
     assert sorted(digests(store, store.folders()[0])) == ["r000", "r002"]

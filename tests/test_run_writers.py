@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from scoped_retrieval.nodes.errors import ErasedError, StoreError, VerificationError
 from scoped_retrieval.pipeline.asking.retriever import Retriever
-from scoped_retrieval.pipeline.asking.session import Asked
+from scoped_retrieval.pipeline.asking.session import PendingRequest
 from scoped_retrieval.pipeline.engines.shards import ShardJob, in_this_process
 from scoped_retrieval.pipeline.runs import RunStore, compact, erase_evidence, erasing, live, replay, verify
 from scoped_retrieval.pipeline.runs.files import locked
@@ -56,7 +56,7 @@ def test_a_session_whose_run_was_compacted_goes_on_in_another(retriever: Retriev
 def test_requests_asked_together_go_on_together(retriever: Retriever, store: RunStore):
     first = retriever.retrieve(QUESTION)
     compact(store, str(first.snapshot_id))
-    found = list(retriever._session.answers([Asked({**one}, 0.0) for one in ROWS]))
+    found = list(retriever._session.answers([PendingRequest({**one}, 0.0) for one in ROWS]))
     names = [one.snapshot_id for one in found]  # type: ignore[union-attr]  # no error among them
     assert [replay(store, str(name)).request["request_id"] for name in names] == ["a", "b", "c"]
     assert list(statuses(store).values()) == ["ok", "ok"]
@@ -73,7 +73,7 @@ def test_no_answer_names_a_snapshot_of_a_run_that_could_not_be_begun(
             raise error
 
     monkeypatch.setattr(retriever._session, "expect_unerased", look)
-    asking = retriever._session.answers([Asked({**one}, 0.0) for one in ROWS])
+    asking = retriever._session.answers([PendingRequest({**one}, 0.0) for one in ROWS])
     compact(store, *store.run_ids())
     failed, *found = asking
     assert isinstance(failed, StoreError)
@@ -142,7 +142,7 @@ def test_a_snapshot_whose_name_may_not_be_on_disk_is_not_there(
 
     def synced_no_more(path: Path, *given: object) -> str:
         whole(path, *given)  # type: ignore[arg-type]  # whatever the caller gave
-        raise StoreError("Expected to sync a folder, got Input/output error - at live")
+        raise StoreError("Input/output error: live")
 
     with monkeypatch.context() as patched:
         patched.setattr(live, "write_live", synced_no_more)
@@ -157,7 +157,7 @@ def test_a_first_snapshot_that_was_not_written_leaves_no_folder(
     retriever: Retriever, store: RunStore, monkeypatch: pytest.MonkeyPatch, where: Any, name: str
 ):
     def full(*_: object, **__: object) -> str:
-        raise StoreError("Expected to write a file, got No space left on device - at live")
+        raise StoreError("No space left on device: live")
 
     with monkeypatch.context() as patched:
         patched.setattr(where, name, full)

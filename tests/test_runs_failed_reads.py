@@ -31,7 +31,7 @@ def test_a_shard_is_not_run_again_because_its_receipt_cannot_be_read_now(
     resumed = store.resume(run_id)
     with (
         failing_reads.of(lambda path: path == receipt),
-        pytest.raises(StoreError, match=r"^Expected to read 00000\.json, got Too many open files - at "),
+        pytest.raises(StoreError, match=r"^Too many open files: .*00000\.json"),
     ):
         resumed.pending()
     assert resumed.pending() == []
@@ -46,7 +46,7 @@ def test_a_folder_of_a_run_that_cannot_be_listed_is_not_an_empty_one(
     whole = list(files_below(run.folder))
     with (
         failing_reads.of(lambda path: path == run.folder / "tables", DENIED),
-        pytest.raises(StoreError, match=r"^Expected to read a folder, got Permission denied - at .*/tables$"),
+        pytest.raises(StoreError, match=r"^Permission denied: .*/tables$"),
     ):
         list(files_below(run.folder))
     assert whole == sorted(whole) and whole == list(files_below(run.folder))
@@ -76,7 +76,7 @@ def test_a_run_that_cannot_be_looked_at_is_not_left_out_of_a_list(tmp_path: Path
     run = batch(store, line_tables)
     with unseen(run.folder / "manifest.json"):
         for listed in (store.run_ids, lambda: store.open(run.run_id), lambda: run_kind(run.folder)):
-            with pytest.raises(StoreError, match=r"^Expected to read manifest\.json, got Bad file descriptor - at "):
+            with pytest.raises(StoreError, match=r"^Bad file descriptor: .*manifest\.json"):
                 listed()
     assert store.run_ids() == (run.run_id,)
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from command_line import indexed_fixture, run, shop_fixture  # noqa: F401
 from jsonschema import Draft202012Validator
-from scoped_retrieval.pipeline.config.settings import Settings, Value, load_settings
+from scoped_retrieval.pipeline.config.settings import Settings, SettingValue, load_settings
 from scoped_retrieval.pipeline.runs.log import Log
 
 pytest.importorskip("fastapi", reason="needs the extra serve")
@@ -246,7 +246,7 @@ def test_an_unforeseen_error_has_a_trace_id_that_the_log_names_and_quotes_nothin
     def fails(*_: object) -> None:
         raise KeyError("secret evidence")
 
-    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.Counter.retrieve", fails)
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.PrincipalSession.retrieve", fails)
     answer = client.post("/v1/retrieve", json=ASKED)
     assert problem(answer, 500, "internal_error") == "Unexpected KeyError"
     trace = answer.json()["trace_id"]
@@ -265,8 +265,8 @@ def test_a_call_that_takes_too_long_is_answered_as_such(settings: Settings, monk
     def waits(*_: object) -> None:
         released.wait()
 
-    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.Counter.retrieve", waits)
-    values = {**settings.values, "serve_timeout_seconds": Value(1, "test")}
+    monkeypatch.setattr("scoped_retrieval.pipeline.servers.retriever_pool.PrincipalSession.retrieve", waits)
+    values = {**settings.values, "serve_timeout_seconds": SettingValue(1, "test")}
     with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
         assert "within 1 seconds" in problem(client.post("/v1/retrieve", json=ASKED), 504, "timeout")
         released.set()
@@ -481,7 +481,7 @@ def test_a_row_that_cannot_be_added_is_named_and_nothing_is(client: TestClient, 
 
 
 def test_who_asks_too_fast_is_told_when_to_ask_again(settings: Settings):
-    values = {**settings.values, "serve_requests_per_minute": Value(2, "test")}
+    values = {**settings.values, "serve_requests_per_minute": SettingValue(2, "test")}
     with TestClient(application(Settings(values)), base_url="http://localhost", client=LOCAL) as client:
         assert [client.get("/v1/snapshots").status_code for _ in range(3)] == [200, 200, 429]
         late = client.get("/v1/snapshots")

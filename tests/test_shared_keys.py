@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.blocks.passages import Terms, _forms, _prefixes
+from scoped_retrieval.nodes.blocks.passages import RequestTerms, _forms, _prefixes
 from scoped_retrieval.nodes.reranking.anchor_hits import _ends
 from scoped_retrieval.nodes.tables import MATCH_TERMS
 from scoped_retrieval.nodes.text.index_keys import definition_keys
@@ -31,5 +31,5 @@ def test_a_long_plain_term_has_one_form(term: str) -> None:
 def test_many_terms_have_the_keys_of_each() -> None:
     terms = [f"{stem}{number}" for number in range(40) for stem in ("log", "queri", "connect", "é", "你好")]
     table = MATCH_TERMS.build({"request_id": ["r1"] * len(terms), "term": terms, "weight": [1.0] * len(terms)})
-    alone = [Terms.of(table.slice(number, 1), pa.array(["r1"])).keys.tolist() for number in range(len(terms))]
-    assert Terms.of(table, pa.array(["r1"])).keys.tolist() == sorted({key for keys in alone for key in keys})
+    alone = [RequestTerms.of(table.slice(number, 1), pa.array(["r1"])).keys.tolist() for number in range(len(terms))]
+    assert RequestTerms.of(table, pa.array(["r1"])).keys.tolist() == sorted({key for keys in alone for key in keys})

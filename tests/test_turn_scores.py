@@ -15,7 +15,7 @@ from recall_world import Row, day, frame, line, names, passes, rules
 from scoped_retrieval.nodes.columns.keys import positions
 from scoped_retrieval.nodes.recall import turn_scores, turns
 from scoped_retrieval.nodes.recall.bm25 import Bm25
-from scoped_retrieval.nodes.recall.lane_recall import Terms
+from scoped_retrieval.nodes.recall.lane_recall import FieldTerms
 from scoped_retrieval.nodes.recall.pair_scores import Pairs
 from scoped_retrieval.nodes.recall.recall_entries import TermWeights
 from scoped_retrieval.nodes.recall.turns import sessions_of, turns_beside
@@ -76,7 +76,7 @@ def scored(world: dict[str, Any], requests: Sequence[Row] = REQUESTS) -> dict[tu
     found = turn_scores.turn_scores(
         Pairs(request, row),
         TermWeights.concat(out["lexical_recall"].weights),
-        Terms.of(tables, out["query_terms"], ("text",)),
+        FieldTerms.of(tables, out["query_terms"], ("text",)),
         tables,
         world["placements"],
         world["postings"],

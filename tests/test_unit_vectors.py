@@ -80,7 +80,7 @@ def test_products_of_the_longest_vectors_are_the_same_from_arrays_and_from_compi
 def test_an_import_says_which_text_has_a_vector_that_is_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "PIECE", 2)
+    monkeypatch.setattr(vectors, "CHECKPOINT_TEXTS", 2)
     corpus = Corpus.create(tmp_path)
     before = corpus.generation
     rows = import_rows(*({"text": text} for text in ("alpha", "beta", "gamma", "delta")))

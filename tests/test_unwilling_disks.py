@@ -51,10 +51,10 @@ def test_a_run_that_a_full_disk_stopped_is_resumed_when_there_is_room(tmp_path: 
 
     story = Story(tmp_path, *ROWS)
     whole = asked(story, "whole")
-    with pytest.raises(StoreError, match="Expected to write a file, got File too large") as caught:
+    with pytest.raises(StoreError, match="File too large") as caught:
         asked(story, "cut", requests=ASKED, engine=until_full)
     (run_id,) = RunStore(tmp_path / "cut").unfinished()
-    assert f"- at {tmp_path / 'cut' / run_id / 'tables'}" in caught.value.message
+    assert f": {tmp_path / 'cut' / run_id / 'tables'}" in caught.value.message
     assert caught.value.hint == f"`run --resume {run_id}` completes the run"
     assert asked(story, "cut", resume=run_id) == whole
 
@@ -75,7 +75,7 @@ def test_a_run_whose_folder_takes_nothing_says_where_and_how_to_go_on(tmp_path: 
 def test_a_publication_that_a_full_disk_stopped_leaves_the_corpus_as_it_was(tmp_path: Path):
     story = Story(tmp_path, *ROWS)
     before = Corpus.open(tmp_path / "corpus").generation
-    with full(1024), pytest.raises(StoreError, match="Expected a successful write, got File too large") as caught:
+    with full(1024), pytest.raises(StoreError, match="File too large") as caught:
         story.tell(row("doc", "docs/late.md", "A late handler."))
     assert caught.value.hint.startswith("the corpus is as it was; free disk space")
     assert Corpus.open(tmp_path / "corpus").generation == before
@@ -89,7 +89,7 @@ def test_an_erasure_that_a_full_disk_stopped_is_not_called_undone(tmp_path: Path
     corpus = Corpus.open(tmp_path / "corpus")
     row_id = corpus.frame().evidence["evidence_id"][0].as_py()
     chosen = Selection("ana", frozenset({"shop"}), evidence=(row_id,))
-    with full(16), pytest.raises(StoreError, match="Expected a successful write") as caught:
+    with full(16), pytest.raises(StoreError, match="File too large") as caught:
         corpus.erase(chosen, now=datetime.now(UTC))
     assert caught.value.hint.startswith(
         "the erasure is not finished, and part of the rows may still be there; free disk space"
@@ -103,14 +103,14 @@ def test_a_cleaning_that_the_disk_stopped_says_what_is_whole(tmp_path: Path, mon
     corpus = Corpus.open(tmp_path / "corpus")
     full = OSError(28, "No space left on device")
     monkeypatch.setattr(erasing, "remove_published", lambda _: (_ for _ in ()).throw(full))
-    with pytest.raises(StoreError, match="Expected a successful write") as caught:
+    with pytest.raises(StoreError, match="No space left on device") as caught:
         corpus.gc()
     assert caught.value.hint.startswith("some unused files may already be removed; the current generation is intact")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody makes a folder")
 def test_a_place_that_nobody_may_write_to_is_named():
-    with pytest.raises(StoreError, match=r"Expected a successful write, got .* - at /proc/corpus"):
+    with pytest.raises(StoreError, match=r".*: /proc/corpus"):
         Corpus.create("/proc/corpus")
-    with pytest.raises(StoreError, match=r"Expected a folder for runs, got .* - at /proc/runs"):
+    with pytest.raises(StoreError, match=r": folder of runs /proc/runs"):
         RunStore("/proc/runs")

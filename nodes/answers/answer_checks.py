@@ -28,7 +28,7 @@ __all__ = ["Shown", "answer_findings", "places_of"]
 
 _ELLIPSIS = re.compile(r"\s*(?:\[?\.\.\.\]?|\[?\u2026\]?)\s*")
 _TRAILING = ".,;:!?"
-Finding = tuple[str, bool, str, str | None, str | None, int, int]
+AnswerFinding = tuple[str, bool, str, str | None, str | None, int, int]
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ def answer_findings(
     return ANSWER_FINDINGS.from_rows(rows) if rows else ANSWER_FINDINGS.empty()
 
 
-def _citations(claims: Claims, items: Collection[str]) -> Iterator[Finding]:
+def _citations(claims: Claims, items: Collection[str]) -> Iterator[AnswerFinding]:
     for cited in claims.citations:
         if cited.text not in items:
             yield "unknown_citation", True, cited.text, cited.text, None, cited.start, cited.end
 
 
-def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
     """Quotes that are in no visible text, or not in one of those cited beside them."""
     for quote in claims.quotes:
         holders = [label for label, item in items.items() if _stands(quote, item)]
@@ -131,7 +131,7 @@ def _dedented(lines: list[str]) -> list[str]:
     return [line[indent:] for line in lines]
 
 
-def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[Finding]:
+def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[AnswerFinding]:
     texts = [frame, *(f"{item.locator}\n{item.text}" for item in items)]
     known = {(value.kind, value.canonical) for text in texts for value in values_in(text)}
     whole = "\n".join(texts).lower()
@@ -144,7 +144,7 @@ def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[Find
 
 def _facts(
     claims: Claims, items: Sequence[Shown], answer: str, mismatches: Sequence[tuple[str, str]]
-) -> Iterator[Finding]:
+) -> Iterator[AnswerFinding]:
     """Values that a record contradicts: one that is shown, else one that was looked up; one finding per place.
 
     An amount is looked up with its currency and may be read without: both have one place.
@@ -194,7 +194,7 @@ def places_of(values: Sequence[str], answer: str) -> list[int]:
     return [places[value] for value in values]
 
 
-def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
     """Actions on what no cited item names. The evidence cited anywhere in the answer counts."""
     cited = [items[label] for label in dict.fromkeys(c.text for c in claims.citations) if label in items]
     for action in claims.actions:
@@ -221,7 +221,7 @@ def _names(item: Shown, name: str) -> bool:
     return bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", item.words))
 
 
-def _unused(claims: Claims, items: dict[str, Shown]) -> Iterator[Finding]:
+def _unused(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
     cited = {span.text for span in claims.citations}
     for label in items:
         if label not in cited:
@@ -238,13 +238,13 @@ _WORDS_LINK = r"(?:\s*[:=]\s*|\s+(?:is|was|equals)\s+)[\"'`\u201c]?"
 
 def _contradictions(sentence: Span, records: Sequence[tuple[str, str]]) -> Iterator[tuple[str, tuple[int, int], str]]:
     """Label of the record, place in the answer and the recorded value, for every value that differs."""
-    told = [
+    items = [
         (label, text, {_key(m["key"]): m["value"].strip("\"'") for m in _PAIR.finditer(text)})
         for label, text in records
     ]
-    for label, text, pairs in told:
+    for label, text, pairs in items:
         for key, value in pairs.items():
-            same_key = [other for other, _, theirs in told if key in theirs]
+            same_key = [other for other, _, theirs in items if key in theirs]
             about = label in sentence.labels or _is_about(sentence.text, pairs, key)
             if len(same_key) > 1 and not about:
                 continue

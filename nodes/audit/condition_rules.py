@@ -218,9 +218,9 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
         yield (bound_by == limit) & ~over, "over_budget", limit, "continue", f"{limit} cut something that was ranked"
     tokens, most = take_or(blocks["tokens"], block, 0), take_or(contracts["max_tokens"], contract, 0)
     unused = 2 * np.asarray(tokens).astype(np.int64) < np.asarray(most)
-    told = pc.binary_join_element_wise(tokens.cast(pa.string()), most.cast(pa.string()), " of ")
-    told = "max_items ended the block at " + objects(told) + " tokens: raise it for more"
-    yield (bound_by == "max_items") & unused & ~over, "budget_unused", "max_items", "continue", told
+    advice = pc.binary_join_element_wise(tokens.cast(pa.string()), most.cast(pa.string()), " of ")
+    advice = "max_items ended the block at " + objects(advice) + " tokens: raise it for more"
+    yield (bound_by == "max_items") & unused & ~over, "budget_unused", "max_items", "continue", advice
 
     yield from _missing(ids, contracts, contract, owner, kinds, lifecycle)
 

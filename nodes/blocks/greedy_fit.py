@@ -31,7 +31,7 @@ from .detail_caps import Caps, Sizes, item_caps
 from .item_costs import AUTO, CHARS, CHUNK, DETAIL, DISPUTE, ITEMS, NO_ROOM, TOKENS, Budgets, Costs
 from .item_texts import ItemTexts
 from .line_units import Units, focus_units, units_of
-from .passages import NO_TERMS, Terms, best_windows, context
+from .passages import NO_TERMS, RequestTerms, best_windows, context
 from .signatures import from_signatures
 from .token_counting import Counters
 
@@ -105,7 +105,7 @@ def fit(
     costs: Costs,
     budgets: Budgets,
     counters: Counters,
-    terms: Terms = NO_TERMS,
+    terms: RequestTerms = NO_TERMS,
 ) -> Fit:
     """What fits, no conflict set in part; items are sorted by request and place, `owner` is the request of each and `dispute`
     its conflict set (-1 = none). A cut keeps the passage with most of the request's `terms`.
@@ -127,7 +127,7 @@ def parted_sets(number: Int, dispute: Int) -> Bool:
 
 
 def _filled(
-    owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters, terms: Terms
+    owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters, terms: RequestTerms
 ) -> Fit:
     """What fits, by rank alone."""
     requests = len(budgets.which)
@@ -241,7 +241,7 @@ def _tried(
     return _Trial(item, units, opening, closing, *cost, (first[place], last[place]), caps, opening, closing, *cost)
 
 
-def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets, terms: Terms) -> _Trial:
+def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets, terms: RequestTerms) -> _Trial:
     """What the caps leave of each text: the passage that says most of what was asked; outlines of code from its signature on."""
     long = np.flatnonzero(trial.whole_tokens > caps.tokens)
     if not len(long):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import constants, flat, literal, positions
-from ..rendering import BRIEF_TOKENS, NONCE_LENGTH, Pieces
+from ..rendering import BRIEF_TOKENS, NONCE_LENGTH, ItemLines
 from ..vocabulary import DETAILS
 from .token_counting import Counters
 
@@ -80,7 +80,7 @@ class Costs:
     @classmethod
     def of(
         cls,
-        item: Pieces,
+        item: ItemLines,
         heading: pa.Array | None,
         kinds: pa.Array,
         counters: Counters,

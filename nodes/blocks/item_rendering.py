@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from ..columns.keys import among, constants, flat, gathered, gathered_columns, literal, objects
 from ..rendering import (
     GROUPS,
-    Blocks,
-    Pieces,
+    ItemLines,
+    RenderedBlocks,
     assemble,
     authority_words,
+    item_lines,
     labels,
     locators,
-    pieces,
     shows_text,
 )
 from .masking import masked
@@ -75,11 +75,11 @@ class Items:
         return Items(**parts)
 
 
-def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> Pieces:
+def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> ItemLines:
     """The pieces of each item: each alone, or with `beside`, adjacent short rows in shared fences."""
     stored = gathered_columns(evidence, _STORED, items.row)
     joins, place = _joins(items, stored) if beside else (None, None)
-    return pieces(
+    return item_lines(
         label=labels(stored["evidence_kind"], items.number),
         locator=masked(
             locators(stored["path"], stored["title"], stored["source_id"], items.line, items.section), items.mask
@@ -135,7 +135,7 @@ def headings(owner: Int, kinds: pa.Array, shapes: NDArray[np.object_]) -> pa.Arr
     return pc.if_else(pa.array(turns & brief), group_lines(kinds), literal(""))
 
 
-def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> Blocks:
+def rendered(items: Items, texts: pa.Array, evidence: pa.Table, count: int) -> RenderedBlocks:
     """`count` blocks; `texts` are the visible texts of the items."""
     kinds = gathered(evidence["evidence_kind"], items.row)
     beside = printed(items, evidence, beside=True)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered
-from .passages import Terms, adds_terms, said_terms
+from .passages import RequestTerms, adds_terms, matched_terms
 
 __all__ = ["AskedWords", "reaches"]
 
@@ -28,7 +28,7 @@ class AskedWords:
     owner: Int
     row: Int
     texts: pa.ChunkedArray
-    terms: Terms
+    terms: RequestTerms
 
     def adds(self, rows: Int, best: Int) -> Bool:
         """Whether each row says a word of the question that the best row beside it does not say."""
@@ -36,7 +36,7 @@ class AskedWords:
             return np.zeros(len(rows), dtype=bool)
         both, at = np.unique(np.concatenate([rows, best]), return_inverse=True)
         texts = gathered(self.texts, self.row[both]).cast(pa.large_string())
-        text, term = said_terms(texts, self.owner[both], self.terms)
+        text, term = matched_terms(texts, self.owner[both], self.terms)
         return adds_terms(text, term, at[: len(rows)], at[len(rows) :])
 
 

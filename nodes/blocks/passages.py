@@ -25,7 +25,7 @@ from ..columns.ragged import Ragged, expand_ranges, spread, starts_of
 from ..kernels.compiled import kernels
 from .line_units import Units
 
-__all__ = ["NO_TERMS", "Terms", "adds_terms", "best_windows", "context", "reach", "said_terms"]
+__all__ = ["NO_TERMS", "RequestTerms", "adds_terms", "best_windows", "context", "matched_terms", "reach"]
 
 PREFIX = 5
 """Letters of a word that are compared."""
@@ -55,7 +55,7 @@ Bool = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Terms:
+class RequestTerms:
     """What each request asks for: `keys`, the distinct word keys, ascending; `codes`, request * len(keys) + place of the
     key, ascending, and the weight of each."""
 
@@ -64,7 +64,7 @@ class Terms:
     weights: Float
 
     @classmethod
-    def of(cls, terms: pa.Table, requests: pa.ChunkedArray | pa.Array) -> Terms:
+    def of(cls, terms: pa.Table, requests: pa.ChunkedArray | pa.Array) -> RequestTerms:
         """From MATCH_TERMS; `requests` are the ids of the requests in the order of their numbers."""
         if not terms.num_rows:
             return NO_TERMS
@@ -95,10 +95,10 @@ class Terms:
         return found
 
 
-NO_TERMS = Terms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+NO_TERMS = RequestTerms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
-def said_terms(texts: pa.LargeStringArray, asking: Int, terms: Terms) -> tuple[Int, Int]:
+def matched_terms(texts: pa.LargeStringArray, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
     """Each distinct pair of a text and a term of its request that it says: the numbers of both, ascending."""
     text, _, key = _keyed(*offsets_and_bytes(texts), terms)
     hit, found = _asked(key, asking[text], terms)
@@ -106,7 +106,7 @@ def said_terms(texts: pa.LargeStringArray, asking: Int, terms: Terms) -> tuple[I
 
 
 def adds_terms(text: Int, term: Int, rows: Int, beside: Int) -> Bool:
-    """Whether each text of `rows` says a term that the one of `beside` does not, by the pairs of `said_terms`."""
+    """Whether each text of `rows` says a term that the one of `beside` does not, by the pairs of `matched_terms`."""
     width = int(term.max(initial=0)) + 1
     pairs = text * width + term
     starts = np.searchsorted(text, rows), np.searchsorted(text, rows, side="right")
@@ -123,7 +123,7 @@ def best_windows(
     log: Bool,
     limits: tuple[Int, Int],
     asking: Int,
-    terms: Terms,
+    terms: RequestTerms,
 ) -> tuple[Int, Int]:
     """First unit and the one after the last of what stays of items that cost more than the first of `limits`, elementwise.
 
@@ -171,7 +171,7 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
     return start
 
 
-def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms: Terms) -> Int:
+def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms: RequestTerms) -> Int:
     """Of each item the weights of the terms said before each of its units and before its end, one item after the other.
 
     In multiples of `RESOLUTION`: a running sum over all items of a batch is exact in whole numbers; in floating-point
@@ -196,7 +196,7 @@ def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms:
     return whole.cumsum() - whole
 
 
-def _keyed(bounds: Int, data: NDArray[np.uint8], terms: Terms) -> tuple[Int, Int, Int]:
+def _keyed(bounds: Int, data: NDArray[np.uint8], terms: RequestTerms) -> tuple[Int, Int, Int]:
     """The words of texts whose keys some request asks for: text, ascending, where the word starts, and place of the key.
 
     Text `i` is `data[bounds[i]:bounds[i + 1]]`.
@@ -217,7 +217,7 @@ def _keyed(bounds: Int, data: NDArray[np.uint8], terms: Terms) -> tuple[Int, Int
     return bounds.searchsorted(start, side="right") - 1, start, place
 
 
-def _asked(key: Int, asking: Int, terms: Terms) -> tuple[Int, Int]:
+def _asked(key: Int, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
     """Which of some keys the request beside each asks for, and the place of each such term in `terms.codes`."""
     code = asking * len(terms.keys) + key
     found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)

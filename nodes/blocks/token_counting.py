@@ -1,6 +1,6 @@
 """Token counters by name: how long a text is in the unit that budgets are written in.
 
-Gives: `Counter`, the base counter `approx-bpe/1`, `EncodedCounter` for tokenizers that the caller loaded, and
+Gives: `TokenCounter`, the base counter `approx-bpe/1`, `EncodedCounter` for tokenizers that the caller loaded, and
 `Counters`, the registry that nodes receive as an input. `pipeline/line/tokenizers.py` loads files; nothing here does.
 
 Note: `approx-bpe/1` is exact under its own name, because its definition is the two
@@ -24,7 +24,7 @@ from ..columns.array_bytes import offsets_and_bytes
 from ..errors import ModelError
 from .byte_runs import text_tokens
 
-__all__ = ["BASE", "EXTRA", "TOKEN", "Counter", "Counters", "EncodedCounter"]
+__all__ = ["BASE", "EXTRA", "TOKEN", "Counters", "EncodedCounter", "TokenCounter"]
 
 BASE = "approx-bpe/1"
 """Name of the bundled counter."""
@@ -51,7 +51,7 @@ GPT-4o (2024) takes 29 tokens here and 27 there in English, 36 and 34 in Chinese
 """
 
 
-class Counter(Protocol):
+class TokenCounter(Protocol):
     """Counts tokens of many texts at once."""
 
     @property
@@ -106,13 +106,13 @@ class EncodedCounter:
 class Counters:
     """Counters by name; the base counter is always there."""
 
-    others: Mapping[str, Counter] = field(default_factory=dict)
+    others: Mapping[str, TokenCounter] = field(default_factory=dict)
 
     def names(self) -> list[str]:
         """Every name that `get` answers to, sorted."""
         return sorted({BASE, *self.others})
 
-    def get(self, name: str) -> Counter:
+    def get(self, name: str) -> TokenCounter:
         """The counter of that name.
 
         Raises:

@@ -79,8 +79,8 @@ def rivals(
     key = np.unique(codes_of([*subject, pc.utf8_lower(field)]), return_inverse=True)[1]
     disputed = (_different(key, of, value, -1) | _different(key, of, currency, 0))[key]
     is_shown = np.isin(np.asarray(keys)[at], np.asarray(shown))[of]
-    told = np.flatnonzero(disputed & (np.bincount(key, is_shown)[key] > 0)) if len(key) else np.zeros(0, np.int64)
-    of, field = of[told], field.take(pa.array(told)).cast(pa.string())
+    reported = np.flatnonzero(disputed & (np.bincount(key, is_shown)[key] > 0)) if len(key) else np.zeros(0, np.int64)
+    of, field = of[reported], field.take(pa.array(reported)).cast(pa.string())
     masks = take_or(class_lists(contracts["mask"]), positions(ids, contracts["request_id"])[owner[of]])
     lists = collected(owner[of], pc.utf8_lower(masked(field, masks)), len(ids))
     return np.bincount(owner[of], minlength=len(ids)) > 0, _message(lists)

@@ -22,11 +22,11 @@ from ..columns.ragged import spread, starts_of
 from ..frames import PostingIndex
 from ..kernels.compiled import in_threads
 from .bm25 import Bm25
-from .recall_entries import Entries, Rows, Scored, TermWeights, Weighed
+from .recall_entries import Entries, EntryScores, TermWeights, WantedRows, Weighed
 from .recall_scope import Bool, Float, Int, ScopeGroup
 from .recall_selection import SPARE, Found
 from .scope_postings import lists_of
-from .score_bounds import Lists
+from .score_bounds import KeyPostings
 
 POSTINGS = 1 << 23
 """Postings of rows that are not open, rows judged, factors and keys held at once: about 100 MiB. A request that needs more
@@ -67,7 +67,7 @@ class Prepared(NamedTuple):
     """Values that are computed once for the sub-queries of a part: weights, factors, and which rows may return."""
 
     part: _Part
-    lists: Lists
+    lists: KeyPostings
     scale: Float
     """The weight of each pair over the resolution: times a factor, and rounded, it is a part of a score."""
     bounds: Int
@@ -109,10 +109,10 @@ def recall_compiled(
 
 
 def score_rows(
-    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows
-) -> Scored | None:
+    kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
+) -> EntryScores | None:
     """What the keys of each sub-query give its rows under BM25 (lucene), and could give at most: `recall_compiled` for rows
-    that are known, see `recall_entries.Scored`.
+    that are known, see `recall_entries.EntryScores`.
 
     None where that gives None.
     """
@@ -133,7 +133,7 @@ def score_rows(
         totals[cells[0] : cells[-1]] = found * RESOLUTION
         weights = _weights(scope, entries, prepared)
         reach += np.bincount(scope.sub.searchsorted(weights.sub), weights=weights.weight, minlength=len(reach))
-    return Scored(totals, reach * bm25.ceiling)
+    return EntryScores(totals, reach * bm25.ceiling)
 
 
 def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWeights:
@@ -162,7 +162,7 @@ def score(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> list[Fo
     return [_shown(kernels, scope, prepared), _held(kernels, scope, prepared)]
 
 
-def _parts(scope: ScopeGroup, lists: Lists, entries: Entries, place: Int) -> Iterator[_Part]:
+def _parts(scope: ScopeGroup, lists: KeyPostings, entries: Entries, place: Int) -> Iterator[_Part]:
     """Ranges of whole requests that hold at most `POSTINGS` together, and at least one request."""
     setting = scope.tables.setting[scope.request]
     examples, of_sub = distinct_rows(setting)
@@ -208,7 +208,7 @@ def _distinct_weights(weights: Float) -> tuple[Float, Int]:
 
 
 def _prepared(
-    kernels: ModuleType, scope: ScopeGroup, lists: Lists, part: _Part, bm25: Bm25, of_list: Int, gated: bool
+    kernels: ModuleType, scope: ScopeGroup, lists: KeyPostings, part: _Part, bm25: Bm25, of_list: Int, gated: bool
 ) -> Prepared | None:
     index, rows = scope.tables.row_index, scope.rows
     clocks = scope.tables.clock[1][scope.request[part.examples]]
@@ -237,7 +237,7 @@ def _prepared(
         scope.returned(np.arange(part.low, part.low + len(part.starts) - 1)) if gated else (open_[:0], judged[:0])
     )
     rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
-    bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds, too, see `Lists.peak`
+    bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds, too, see `KeyPostings.peak`
     return Prepared(
         part, lists, scale, bounds, factor, line, open_, held, postings - frequency, (held_row, held_grade), allowed,
         filter_, rank, clocks, weight, of_list,

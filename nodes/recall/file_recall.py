@@ -27,7 +27,7 @@ from ..frames import PostingIndex
 from ..scope.source_files import FILE_COLUMNS, SOURCE_COLUMNS, is_source
 from .bm25 import Bm25
 from .group_scores import GroupPart, Groups, group_scores
-from .lane_recall import Terms
+from .lane_recall import FieldTerms
 from .pair_scores import Pairs, lexical_scores
 from .recall_entries import TermWeights
 from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
@@ -62,7 +62,7 @@ class FileRecall(NamedTuple):
         return cls(Found.concat([part.found for part in parts]), request[order], row[order], share[order])
 
 
-class Files(NamedTuple):
+class ScopeFiles(NamedTuple):
     """The files of a scope: `groups` of its rows, `members` by group, and of each group a row and its place by name."""
 
     groups: Groups
@@ -91,7 +91,7 @@ def recall_files(
         weights: what terms weigh in the lexical lane: the chunks of a file are distinguished by it.
         bm25: how a chunk scores.
     """
-    terms = Terms.of(tables, query_terms, ("text",))
+    terms = FieldTerms.of(tables, query_terms, ("text",))
     weights = _strongest(tables, weights)
     parts = []
     for scope in tables.scope_groups("file"):
@@ -119,7 +119,7 @@ def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
     return TermWeights(weights.keys, sub[order], key[order], weight[order])
 
 
-def files_of(scope: ScopeGroup) -> Files | None:
+def files_of(scope: ScopeGroup) -> ScopeFiles | None:
     """The files of a scope that hold code; None if there are none."""
     kind = scope.column("evidence_kind")
     code = np.asarray(pc.fill_null(pc.equal(kind, "code"), False))
@@ -136,7 +136,7 @@ def files_of(scope: ScopeGroup) -> Files | None:
     order = np.lexsort([source[first], *(_places(named[name]) for name in FILE_COLUMNS)])
     name = np.empty(groups.count, dtype=np.int64)
     name[order] = np.arange(groups.count)
-    return Files(groups, members, starts, source[first], name)
+    return ScopeFiles(groups, members, starts, source[first], name)
 
 
 def _places(column: pa.Array) -> Int:
@@ -148,7 +148,7 @@ def _places(column: pa.Array) -> Int:
 
 
 def _best(
-    scope: ScopeGroup, files: Files, part: GroupPart, postings: PostingIndex, weights: TermWeights, bm25: Bm25
+    scope: ScopeGroup, files: ScopeFiles, part: GroupPart, postings: PostingIndex, weights: TermWeights, bm25: Bm25
 ) -> FileRecall:
     """The best source files of some sub-queries, and the best chunks of the first of them."""
     reach = np.where(part.reach > 0, part.reach, 1.0)
@@ -167,7 +167,7 @@ def _best(
 
 
 def _chunks(
-    scope: ScopeGroup, files: Files, sub: Int, file: Int, score: Float, postings: PostingIndex, weights: TermWeights,
+    scope: ScopeGroup, files: ScopeFiles, sub: Int, file: Int, score: Float, postings: PostingIndex, weights: TermWeights,
     bm25: Bm25,
 ) -> Found:  # fmt: skip
     """The `CHUNKS` best admissible rows of each pair of sub-query and file; a row has the score of its file."""

@@ -63,7 +63,7 @@ class Walked:
     confidence: Float
     source: Int
 
-    def said(self, evidence: pa.Table) -> pa.Array:
+    def labels(self, evidence: pa.Table) -> pa.Array:
         """The edges as HITS has them: `citation 0.90 <evidence id>`."""
         parts = (
             constants(EDGES).take(pa.array(self.edge)),

@@ -22,7 +22,7 @@ from ..columns.orders import order_by
 from ..columns.ragged import slabs, spread
 from ..frames import PostingIndex
 from .bm25 import Bm25
-from .lane_recall import Terms
+from .lane_recall import FieldTerms
 from .pair_scores import Pairs
 from .posting_recall import capped, profiles_of, shares
 from .recall_entries import Entries
@@ -45,7 +45,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Fields:
+class BoostedKeys:
     """Keys as terms: an occurrence of `keys[i]` counts `boost[i]` times as one of term `term[i]`.
 
     Several keys of a term, one per field, make it BM25F (Robertson & Zaragoza 2009, section 3.6): the frequencies are
@@ -57,7 +57,7 @@ class Fields:
     boost: Float
 
     @classmethod
-    def alone(cls, entries: Entries) -> Fields:
+    def alone(cls, entries: Entries) -> BoostedKeys:
         """Every key a term of its own, counted once."""
         return cls(entries.keys, np.arange(len(entries.keys)), np.ones(len(entries.keys)))
 
@@ -85,7 +85,7 @@ def group_scores(
     postings: PostingIndex,
     entries: Entries,
     bm25: Bm25,
-    fields: Fields | None = None,
+    fields: BoostedKeys | None = None,
 ) -> Iterator[GroupPart]:
     """BM25 of the groups of a scope per sub-query, some requests at a time; nothing where no group holds a term.
 
@@ -100,7 +100,7 @@ def group_scores(
     members = ((groups.of >= 0) & ~scope.withheld).nonzero()[0]
     if not len(members) or not len(entries.sub):
         return
-    found = _Postings.of(scope, groups, postings, fields or Fields.alone(entries))
+    found = _Postings.of(scope, groups, postings, fields or BoostedKeys.alone(entries))
     if not len(found.touched):
         return
     rule = Bm25(k1=bm25.k1, b=bm25.b)
@@ -121,7 +121,7 @@ def pair_group_scores(
     tables: RecallTables,
     lane: str,
     grouping: Callable[[ScopeGroup], Groups | None],
-    terms: Terms,
+    terms: FieldTerms,
     pairs: Pairs,
     postings: PostingIndex,
     bm25: Bm25,
@@ -177,7 +177,7 @@ class _Postings:
     """Positions in `scope.rows` that some key touches, ascending."""
 
     @classmethod
-    def of(cls, scope: ScopeGroup, groups: Groups, postings: PostingIndex, fields: Fields) -> _Postings:
+    def of(cls, scope: ScopeGroup, groups: Groups, postings: PostingIndex, fields: BoostedKeys) -> _Postings:
         matches = postings.lookup(fields.keys, scope.segments)
         local = scope.local(matches.rows)
         kept = local >= 0

@@ -35,7 +35,7 @@ HOP_WEIGHTS = {"definition": 0.25, "reference": 0.125}
 def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, lane: str, bm25: Bm25) -> Weighed:
     """The lexical lane (BM25 over text terms) or the exact lane (ids, by idf)."""
     field = {"lexical": "text", "exact": "id"}[lane]
-    terms = Terms.of(tables, query_terms, (field,))
+    terms = FieldTerms.of(tables, query_terms, (field,))
     parts = [
         recall_keys(scope, postings, terms.entries(scope), bm25 if lane == "lexical" else None)
         for scope in (tables.lexical_groups if lane == "lexical" else tables.scope_groups(lane))
@@ -49,7 +49,7 @@ def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: Postin
     The hop starts at the best admissible definitions, goes to what they call and to who calls them, and scores
     admissible rows only: a withheld definition leads nowhere.
     """
-    terms = Terms.of(tables, query_terms, tuple(FIELD_WEIGHTS))
+    terms = FieldTerms.of(tables, query_terms, tuple(FIELD_WEIGHTS))
     parts = []
     for scope in tables.scope_groups("symbol"):
         direct = terms.entries(scope)
@@ -100,14 +100,14 @@ def recall_newest(tables: RecallTables) -> Found:
     return Found.concat(parts)
 
 
-class Terms:
+class FieldTerms:
     """The terms of some fields, by sub-query: what scopes cut their entries from."""
 
     def __init__(self, sub: Int, key: Int, keys: pa.Array, weight: np.ndarray) -> None:
         self.sub, self.key, self.keys, self.weight = sub, key, keys, weight
 
     @classmethod
-    def of(cls, tables: RecallTables, query_terms: pa.Table, fields: tuple[str, ...]) -> Terms:
+    def of(cls, tables: RecallTables, query_terms: pa.Table, fields: tuple[str, ...]) -> FieldTerms:
         wanted = pc.is_in(query_terms["field"], value_set=constants(fields))
         chosen = query_terms if pc.all(wanted).as_py() else query_terms.filter(wanted)
         sub = sub_query_of(tables.sub_queries, chosen)

@@ -26,7 +26,7 @@ from ..kernels.compiled import kernels
 from .bm25 import Bm25, raw_okapi_idf
 from .compiled_recall import recall_compiled
 from .compiled_recall import score_rows as compiled_score_rows
-from .recall_entries import Entries, Rows, Scored, TermWeights, Weighed
+from .recall_entries import Entries, EntryScores, TermWeights, WantedRows, Weighed
 from .recall_scope import CELLS, PAIRS, Bool, Float, Int, ScopeGroup
 from .recall_selection import VIA, Found, best_cells, best_withheld
 
@@ -179,7 +179,9 @@ def _recall_part(
     return Weighed(Found.concat(cells), (weighed,))
 
 
-def score_rows(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: Rows) -> Scored:
+def score_rows(
+    scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
+) -> EntryScores:
     """What the keys of each sub-query give the rows that it asks about, and could give at most; those rows are admissible."""
     large = len(entries.keys) * len(scope.rows) > CELLS  # what the loops set out costs a small scope more than it saves
     loops = kernels(0) if bm25.variant == "lucene" and large else None
@@ -188,7 +190,7 @@ def score_rows(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25
     score, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
     found = _postings(scope, postings, entries.keys)
     if not len(found.touched):
-        return Scored(score, reach)
+        return EntryScores(score, reach)
     width, index = len(found.touched), scope.tables.row_index
     code = np.arange(len(entries.keys)).repeat(np.diff(found.starts)) * width + found.at
     cells = len(entries.keys) * width
@@ -222,7 +224,7 @@ def score_rows(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25
             every = quantise(capped(weight * bm25.baseline, part.sub, most))
             whole = np.bincount(part.sub, weights=every, minlength=high - low)
             score[rows.starts[low] : rows.starts[high]] += whole.repeat(counts[low:high])
-    return Scored(score, reach)
+    return EntryScores(score, reach)
 
 
 def _weights(

@@ -56,14 +56,14 @@ class TermWeights:
         )
 
 
-class Rows(NamedTuple):
+class WantedRows(NamedTuple):
     """Rows that are asked about: those of sub-query `i` of a scope are `row[starts[i]:starts[i + 1]]`, positions in its rows."""
 
     starts: Int
     row: Int
 
 
-class Scored(NamedTuple):
+class EntryScores(NamedTuple):
     """What the keys of sub-queries give rows that are asked about, and what they could give at most."""
 
     score: Float

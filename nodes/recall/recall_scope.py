@@ -3,7 +3,7 @@
 Reads the tables of planning and of the first wall. Gives one `ScopeGroup` per group that has sub-queries for a lane.
 
 Note: a scope holds the rows that pass the *access* gates. Whether a row is admissible for a request
-also depends on the visibility gates (`withheld`) and on the request's clock (`Clock`), which is asked for (clock, row)
+also depends on the visibility gates (`withheld`) and on the request's clock (`ContractClock`), which is asked for (clock, row)
 pairs inside the kernels, never once per request and row of the corpus.
 """
 
@@ -34,7 +34,7 @@ from ..columns.keys import (
 from ..columns.list_columns import holds
 from ..frames import OPEN_START, RowIndex, micros
 from ..scope.selectors import SourcePairs, glob_mask, selected_pairs, source_pairs
-from ..walls.clocks import Clock, distinct_clocks
+from ..walls.clocks import ContractClock, distinct_clocks
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -73,7 +73,7 @@ class RecallTables:
         return np.where(at >= 0, integers(self.row_groups["scope_group"])[np.maximum(at, 0)] if len(at) else -1, -1)
 
     @cached_property
-    def clock(self) -> tuple[Clock, Int]:
+    def clock(self) -> tuple[ContractClock, Int]:
         """The distinct time bounds of the shard, and each contract row's position among them."""
         return distinct_clocks(self.contracts)
 

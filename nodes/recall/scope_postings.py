@@ -1,6 +1,6 @@
 """The posting lists of a scope: those of some keys found segment by segment, or those of every term in one piece.
 
-Reads a scope and the posting index. Gives `Lists`.
+Reads a scope and the posting index. Gives `KeyPostings`.
 
 Note: a scope that is spread over many segments costs a search in each of them, and its rows are picked
 from lists that hold others as well. Where a batch looks up so much that it pays, the lists of all terms are drawn
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..columns.ragged import starts_of
 from ..frames import LISTS_KEPT, PostingIndex, SegmentPostings, key_hashes, posting_keys
 from .recall_scope import Int, ScopeGroup
-from .score_bounds import Lists, graded
+from .score_bounds import KeyPostings, graded
 
 PER_LOOK_UP = 1 << 14
 """Postings of a scope's segments per look-up up to which drawing all lists together pays."""
@@ -32,7 +32,7 @@ LEAST = 1 << 10
 class Whole(NamedTuple):
     """The lists of every text term of a scope, and its keys by hash."""
 
-    lists: Lists
+    lists: KeyPostings
     hashes: NDArray[np.uint64]
     starts: Int
     texts: NDArray[np.uint8]
@@ -40,7 +40,7 @@ class Whole(NamedTuple):
 
 def lists_of(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, keys: list[str], look_ups: int
-) -> tuple[Lists, Int]:
+) -> tuple[KeyPostings, Int]:
     """Posting lists, and which of them each key has, -1 for none. The keys are text keys."""
     hashes = key_hashes(keys)
     order = np.argsort(hashes)

@@ -1,6 +1,6 @@
 """Posting lists with what bounds the scores in them: the grade of each posting, and how much a list can add where.
 
-Reads posting lists and the lengths of their rows. Gives `Lists`.
+Reads posting lists and the lengths of their rows. Gives `KeyPostings`.
 
 Note: under BM25 a posting's factor depends on its frequency and its row's length alone, and a scope has
 few distinct pairs of those, its *grades*. So a setting (mean length) costs a factor per grade, not per posting. What a
@@ -31,7 +31,7 @@ LONG = 1 << 10
 """Postings from which on a bit per row pays: a shorter list is soon searched."""
 
 
-class Lists(NamedTuple):
+class KeyPostings(NamedTuple):
     """The postings of some keys inside a scope: those of key `k` are `starts[k]:starts[k + 1]` of the others."""
 
     starts: Int
@@ -60,7 +60,9 @@ class Lists(NamedTuple):
         return self.starts[key + 1] - self.starts[key]
 
 
-def graded(kernels: ModuleType, starts: Int, row: NDArray[np.int32], freq: NDArray[np.int32], length: Int) -> Lists:
+def graded(
+    kernels: ModuleType, starts: Int, row: NDArray[np.int32], freq: NDArray[np.int32], length: Int
+) -> KeyPostings:
     """Lists of frequencies, `freq`, which is overwritten with the grades; `length` is of each row of the scope."""
     times, span = _grades(kernels, row, freq, length)
     usual = Bm25().saturation(times, span, np.array([length.mean() if len(length) else 0.0]))
@@ -73,7 +75,7 @@ def graded(kernels: ModuleType, starts: Int, row: NDArray[np.int32], freq: NDArr
     peak = np.zeros(shape, dtype=np.uint8)
     top = np.zeros(len(counts))
     in_threads(kernels.bound, counts, starts, row, freq, usual, top, line, words, before, peak)
-    return Lists(starts, row, freq, times, span, usual, top, line, words, before, peak)
+    return KeyPostings(starts, row, freq, times, span, usual, top, line, words, before, peak)
 
 
 def _grades(

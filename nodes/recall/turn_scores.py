@@ -22,7 +22,7 @@ from ..columns.ragged import slabs, spread, starts_of
 from ..frames import PostingIndex
 from .bm25 import Bm25
 from .group_scores import pair_group_scores
-from .lane_recall import Terms
+from .lane_recall import FieldTerms
 from .pair_scores import Pairs, of_distinct_texts, postings_of
 from .posting_recall import capped, shares
 from .recall_entries import TermWeights
@@ -40,7 +40,7 @@ _QUESTION = "[?\u00bf\uff1f\u061f\u037e]"
 """Question marks of Latin, Chinese, Arabic and Greek script."""
 
 
-class TurnScores(NamedTuple):
+class PairTurnScores(NamedTuple):
     """One value per pair."""
 
     context: Float
@@ -61,29 +61,29 @@ def scores_of_rows(
     placements: pa.Table,
     postings: PostingIndex,
     bm25: Bm25,
-) -> TurnScores:
+) -> PairTurnScores:
     """The scores of pairs of request and row; those that are no turns have 0, and cost nothing."""
     session = sessions_of(tables.evidence)
     turns = (session[pairs.row] >= 0).nonzero()[0] if session is not None and weights else pairs.row[:0]
     if not len(turns):
-        return TurnScores(*np.zeros((4, len(pairs.row))))
+        return PairTurnScores(*np.zeros((4, len(pairs.row))))
     own = Pairs(pairs.request[turns], pairs.row[turns])
-    terms = Terms.of(tables, query_terms, ("text",))
+    terms = FieldTerms.of(tables, query_terms, ("text",))
     found = turn_scores(own, TermWeights.concat(weights), terms, tables, placements, postings, bm25)
     scores = np.zeros((len(found), len(pairs.row)))
     scores[:, turns] = found
-    return TurnScores(*scores)
+    return PairTurnScores(*scores)
 
 
 def turn_scores(
     pairs: Pairs,
     weights: TermWeights,
-    terms: Terms,
+    terms: FieldTerms,
     tables: RecallTables,
     placements: pa.Table,
     postings: PostingIndex,
     bm25: Bm25,
-) -> TurnScores:
+) -> PairTurnScores:
     """The scores of pairs of request and turn.
 
     Args:
@@ -99,7 +99,7 @@ def turn_scores(
     asks = _asks(tables.evidence, beside[_BEFORE])
     context, answer = _around(pairs, beside, asks, weights, tables, postings, bm25)
     session, reach = pair_group_scores(tables, "lexical", turn_groups, terms, pairs, postings, bm25, least=2)
-    return TurnScores(context, answer, session, reach)
+    return PairTurnScores(context, answer, session, reach)
 
 
 def _asks(evidence: pa.Table, row: Int) -> Bool:

@@ -72,8 +72,8 @@ def reasons(
     sums = {why: np.sum([contributions[name] for name in names], axis=0) for why, names in groups.items()}
     role, anchored = sums.pop("role_signal"), sums.pop("anchor_signal") > 0
     of_source, *said = sums
-    told = constants((None, *said)).take(pa.array(np.argmax(list(sums.values()), axis=0)))
-    words = pc.coalesce(told, flat(score_terms[of_source]))
+    reason = constants((None, *said)).take(pa.array(np.argmax(list(sums.values()), axis=0)))
+    words = pc.coalesce(reason, flat(score_terms[of_source]))
     if role.any():
         of_row = [name for why in sums for name in groups[why] if name not in FILE_TERMS]
         preferred = role > np.max([contributions[name] for name in of_row], axis=0, initial=0.0)

@@ -121,20 +121,20 @@ def _row_texts(evidence: pa.Table, rows: Int) -> pa.Array:
     return spoken(pc.binary_join_element_wise(*columns, pa.scalar(" ", pa.large_string())))
 
 
-def _vocabulary(said: pa.Array, policy: Mapping[str, Any]) -> Float:
+def _vocabulary(texts: pa.Array, policy: Mapping[str, Any]) -> Float:
     """What the row says of the role's words, x / (x + 3), less the same of what the role keeps away from."""
-    wanted, unwanted = np.zeros(len(said)), np.zeros(len(said))
+    wanted, unwanted = np.zeros(len(texts)), np.zeros(len(texts))
     for weight, phrases in (
         (_TERM, policy["preferred_terms"]),
         (_PHRASE, policy["boost_phrases"]),
         (_MISSION, content_words(policy["mission"])),
     ):
         for phrase in phrases:
-            wanted += weight * saying(said, phrase)
+            wanted += weight * saying(texts, phrase)
     for phrase in policy["suppress_phrases"]:
-        unwanted += _PHRASE * saying(said, phrase)
+        unwanted += _PHRASE * saying(texts, phrase)
     for anti_goal in policy["anti_goals"]:
-        unwanted += _PHRASE * drifting(said, anti_goal)
+        unwanted += _PHRASE * drifting(texts, anti_goal)
     return wanted / (wanted + _HALF_SAID) - unwanted / (unwanted + _HALF_SAID)
 
 
@@ -166,9 +166,9 @@ def _for_others(evidence: pa.Table, rows: Int, policy: Mapping[str, Any]) -> NDA
     return np.asarray(roles.is_valid()) & ~met
 
 
-def _is_of(evidence: pa.Table, rows: Int, said: pa.Array, word: str) -> NDArray[np.bool_]:
+def _is_of(evidence: pa.Table, rows: Int, texts: pa.Array, word: str) -> NDArray[np.bool_]:
     """Rows of this kind, document type, domain or tag, or that say it."""
-    found = saying(said, word)
+    found = saying(texts, word)
     for name in ("evidence_kind", "document_type", "domain"):
         found |= _equal(gathered(evidence[name], rows), word)
     own, tags = flattened(gathered(evidence["tags"], rows))

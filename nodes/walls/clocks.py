@@ -1,6 +1,6 @@
 """The clocks of requests: time bounds, and which rows pass the time gates under each.
 
-Reads contracts. Gives a `Clock`, which is asked for (clock, row) pairs or for every row under some clocks.
+Reads contracts. Gives a `ContractClock`, which is asked for (clock, row) pairs or for every row under some clocks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAIRS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Clock:
+class ContractClock:
     """Distinct time bounds of some requests; `as_of`, window start and window end are int64 microseconds."""
 
     as_of: Int
@@ -53,9 +53,9 @@ class Clock:
         return np.concatenate(counts) if counts else np.empty(0, dtype=np.int64)
 
 
-def clocks(contracts: pa.Table) -> Clock:
+def clocks(contracts: pa.Table) -> ContractClock:
     """The time bounds of each contract, in order."""
-    return Clock(
+    return ContractClock(
         micros(contracts["as_of"], OPEN_END),
         micros(contracts["window_start"], OPEN_START),
         micros(contracts["window_end"], OPEN_END),
@@ -63,8 +63,8 @@ def clocks(contracts: pa.Table) -> Clock:
     )
 
 
-def distinct_clocks(contracts: pa.Table) -> tuple[Clock, Int]:
+def distinct_clocks(contracts: pa.Table) -> tuple[ContractClock, Int]:
     """The distinct time bounds of some contracts, and each contract's position among them."""
     all_ = clocks(contracts)
     first, of = distinct_rows(all_.as_of, all_.start, all_.end, all_.history.astype(np.int64))
-    return Clock(all_.as_of[first], all_.start[first], all_.end[first], all_.history[first]), of
+    return ContractClock(all_.as_of[first], all_.start[first], all_.end[first], all_.history[first]), of

@@ -27,7 +27,7 @@ Column: TypeAlias = pa.ChunkedArray | pa.Array
 
 AND = "\n"
 _LETTER = re.compile(r"\[[*?\[]\]|(?s:.)")
-_PIECE = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
+_TOKEN = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?|[^*?]")
 
 
 def picked(rows: pa.Table, order: Ints, selectors: Column) -> Mask:
@@ -127,17 +127,17 @@ def _selects(selector: str, source_id: str, origin_class: str) -> bool:
         return ORIGIN_CLASSES.aliases.get(selector, selector) == origin_class
     glob = selector + "*" if selector.endswith("/") else selector
     reached = {0}
-    for piece in _LETTER.findall(glob):
-        if piece == "*":
+    for token in _LETTER.findall(glob):
+        if token == "*":
             reached = set(range(min(reached), len(source_id) + 1)) if reached else reached
         else:
-            reached = {at + 1 for at in reached if at < len(source_id) and (piece == "?" or _is(piece, source_id[at]))}
+            reached = {at + 1 for at in reached if at < len(source_id) and (token == "?" or _is(token, source_id[at]))}
     return len(source_id) in reached
 
 
-def _is(piece: str, character: str) -> bool:
+def _is(token: str, character: str) -> bool:
     """Whether one glob token (a character or a bracketed one) matches this character."""
-    return character == (piece[1] if len(piece) == 3 else piece)
+    return character == (token[1] if len(token) == 3 else token)
 
 
 @lru_cache(maxsize=1 << 10)
@@ -154,19 +154,19 @@ def leads_to(glob: str, path: str) -> bool:
     """
     glob = glob + "**" if glob.endswith("/") else glob
     reached, before = {0}, "/"
-    for piece in _PIECE.findall(glob):
-        if piece == "?":
+    for token in _TOKEN.findall(glob):
+        if token == "?":
             reached = {at + 1 for at in reached if at < len(path) and path[at] != "/"}
-        elif piece == "*":
+        elif token == "*":
             reached = {end for at in reached for end in range(at, _segment_end(path, at) + 1)}
-        elif piece == "**/":
+        elif token == "**/":
             ends = {end for at in reached for end in range(at + 1, len(path) + 1) if path[end - 1] == "/"}
             reached = ends | reached if before == "/" else ends
-        elif piece.startswith("**"):
+        elif token.startswith("**"):
             reached = set(range(min(reached), len(path) + 1)) if reached else reached
         else:
-            reached = {at + 1 for at in reached if _is(piece, path[at : at + 1])}
-        before = piece[-1]
+            reached = {at + 1 for at in reached if _is(token, path[at : at + 1])}
+        before = token[-1]
     return len(path) in reached
 
 

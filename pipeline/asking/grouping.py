@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-Asked = TypeVar("Asked")
+Question = TypeVar("Question")
 Answer = TypeVar("Answer")
 
 
 @dataclass(eq=False)
-class _Call(Generic[Asked, Answer]):
+class _Call(Generic[Question, Answer]):
     """One caller in line, and what came of it."""
 
-    asked: Asked
+    asked: Question
     answer: Answer | Exception | None = None
     done: bool = False
 
 
-class Grouped(Generic[Asked, Answer]):
+class Grouped(Generic[Question, Answer]):
     """A function over many questions, called with one at a time by as many threads as there are.
 
     Args:
@@ -37,16 +37,16 @@ class Grouped(Generic[Asked, Answer]):
         most: questions in one group.
     """
 
-    def __init__(self, answers: Callable[[Sequence[Asked]], Iterable[Answer | Exception]], most: int) -> None:
+    def __init__(self, answers: Callable[[Sequence[Question]], Iterable[Answer | Exception]], most: int) -> None:
         self._answers = answers
         self._most = most
-        self._line: list[_Call[Asked, Answer]] = []
+        self._line: list[_Call[Question, Answer]] = []
         self._changed = threading.Condition()
         self._leader: object | None = None
 
-    def __call__(self, asked: Asked) -> Answer:
+    def __call__(self, asked: Question) -> Answer:
         """The answer to one question; raises its error."""
-        call: _Call[Asked, Answer] = _Call(asked)
+        call: _Call[Question, Answer] = _Call(asked)
         self._line.append(call)
         try:
             while self._leads(call, lambda: call.done):
@@ -87,7 +87,7 @@ class Grouped(Generic[Asked, Answer]):
                 self._leader = None
                 self._changed.notify_all()
 
-    def _settle(self, group: Sequence[_Call[Asked, Answer]]) -> None:
+    def _settle(self, group: Sequence[_Call[Question, Answer]]) -> None:
         try:
             for call, answer in zip(group, self._answers([call.asked for call in group]), strict=True):
                 call.answer, call.done = answer, True

@@ -14,7 +14,7 @@ from ..config.grants import GrantsFile
 from ..config.policies.tables import Policies
 from ..corpus import Corpus
 from ..corpus.memory import MemoryCorpus
-from ..line.driver import Line, lanes_known
+from ..line.driver import Line, ordered_lanes
 from ..line.encoders.cross_encoder import CROSS_ENCODER, PairReader, PairScores
 from ..line.lanes import lanes_off
 from ..line.provenance import provenance
@@ -48,7 +48,7 @@ def opened_line(
     """
     lanes, encoder, bm25, plugins = options.lanes, options.encoder, options.bm25, options.plugins
     policies.expect_weighted_terms([term.name for term in plugins.score_terms])
-    settings = {"lanes": ",".join(lanes_known(lanes)), "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}"}
+    settings = {"lanes": ",".join(ordered_lanes(lanes)), "bm25": f"{bm25.variant} k1={bm25.k1} b={bm25.b}"}
     if plugins:
         settings["plugins"] = ",".join(plugins.names)
     off = lanes_off(lanes, corpus.encoder_profile, encoder, options.cross_encoder)
@@ -66,7 +66,7 @@ def opened_line(
             cross_encoder=cross_encoder.profile if cross_encoder is not None else None,
             plugins=plugins.digest,
         ),
-        lanes=lanes_known(lanes),
+        lanes=ordered_lanes(lanes),
         bm25=bm25,
         vectors=QueryVectors(encoder),
         lanes_off=off,

@@ -39,8 +39,8 @@ from ..line.tokenizers import registered
 from ..plugins import Plugins, installed, with_digest
 from ..progress import Say, quiet
 from ..reading.auditing.questions import Questions
+from ..requests.allowed_names import AllowedNames
 from ..requests.files import Row
-from ..requests.known import Known
 from ..requests.presets import Preset, load_preset
 from ..requests.resolver import RequestResolver
 from ..runs import RunStore, StagedRun, compact, heal
@@ -55,7 +55,7 @@ from .opened_line import LineOptions, opened_line
 from .resuming import resumed, unanswered, without_generation
 from .retrieval import Retrieval, RunSummary
 from .run_events import Emit, observed
-from .session import Asked, Session
+from .session import PendingRequest, Session
 from .telemetry import Telemetry
 
 SHARD_REQUESTS = 512
@@ -177,7 +177,7 @@ class Retriever(Questions):
         viewed, clock = opened.view(), clock or _now
         watched = WatchedGrants(grants if grants is not None else (opened.path or Path()) / "grants.yaml")
         roles = None if policies.any_role else policies.roles.names
-        known = Known(policies_by_mode(policies.mode_policies), roles, registered(tokenizers))
+        known = AllowedNames(policies_by_mode(policies.mode_policies), roles, registered(tokenizers))
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
         if capture_withheld:
             expect_auditor(watched.file.table, principal, clock())
@@ -214,9 +214,9 @@ class Retriever(Questions):
             raise InputError.of_kind("a question or a mapping of request fields", request, "request")
         row = {**({"question": request} if isinstance(request, str) else request), **fields}
         if self._telemetry is None:
-            return self._grouped(Asked(row, time.perf_counter()))
+            return self._grouped(PendingRequest(row, time.perf_counter()))
         with self._telemetry.retrieval(self._audited()) as answered:
-            found = self._grouped(Asked(row, time.perf_counter()))
+            found = self._grouped(PendingRequest(row, time.perf_counter()))
             answered(found)
         return found
 

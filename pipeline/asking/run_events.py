@@ -47,7 +47,7 @@ def observed(
         try:
             yield finished.append
         except BaseException as error:
-            emit(fail_event(staged.run_id, settings, _said(error), clock().isoformat()))
+            emit(fail_event(staged.run_id, settings, _message(error), clock().isoformat()))
             raise
         (run,) = finished
         ended(run.run_id, run.manifest["statuses"], run.node_seconds)
@@ -56,6 +56,6 @@ def observed(
         emit(complete_event(run.run_id, run.manifest, run.lineage, rows, at=clock().isoformat()))
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """What may leave of an error: this package's own message, of any other its type."""
     return error.message if isinstance(error, ScopedRetrievalError) else type(error).__name__

@@ -26,7 +26,7 @@ from ..engines.shards import by_request, with_counters
 from ..line.driver import failed_line, run_line
 from ..line.planned_driver import Timing, seconds_by_node, timings
 from ..requests.fields import readable_columns
-from ..runs import LiveRun, RunTakenError, Took
+from ..runs import LineTimings, LiveRun, RunTakenError
 from ..runs.ids import new_run_id, snapshot_id
 from ..runs.live_runs import LiveRuns
 from ..runs.out_of_scope import capture
@@ -34,11 +34,11 @@ from ..runs.parts import Vectors
 from .granted_line import GrantedLine
 from .retrieval import WRITING, Retrieval, retrieval_of, without_snapshot
 
-__all__ = ["Asked", "Session"]
+__all__ = ["PendingRequest", "Session"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingRequest:
     """A request as its caller wrote it, and when that was, by `time.perf_counter`."""
 
     row: Mapping[str, Any]
@@ -92,7 +92,7 @@ class Session:
     def __post_init__(self) -> None:
         self.line = self.granted.line
 
-    def answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
+    def answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
         """An answer or an error per request, in their order, each when its snapshot is durable; under the grants as they are
         now: under others than before, another run is written.
         """
@@ -109,7 +109,7 @@ class Session:
             self.line = self.granted.line
             self._leave()
 
-    def _answers(self, group: Sequence[Asked]) -> Iterator[Retrieval | Exception]:
+    def _answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
         self.expect_unerased()
         now = self.clock()
         self._open(group, now)
@@ -142,7 +142,7 @@ class Session:
                 continue
             yield from self._kept(of_request(request_id), name, asked, passed)
 
-    def _open(self, group: Sequence[Asked], now: datetime) -> None:
+    def _open(self, group: Sequence[PendingRequest], now: datetime) -> None:
         """Have a run to write into: another one where a session before this one asked what is named here."""
         named = {asked.named for asked in group if asked.named is not None} - self.used
         if self.live is not None and named & self.live.earlier:
@@ -150,7 +150,7 @@ class Session:
         if self.runs is not None and self.live is None:
             self.live = self.runs.begin(now, self.line.inputs, named)
 
-    def _again(self, asked: Asked) -> Iterator[Retrieval | Exception]:
+    def _again(self, asked: PendingRequest) -> Iterator[Retrieval | Exception]:
         """The answer under the id that is next, or the error: those before it have their snapshots, no request is answered twice."""
         try:
             yield from self._answers([asked])
@@ -170,7 +170,7 @@ class Session:
         self.repeats.clear()
         return live
 
-    def _resolved(self, group: Sequence[Asked], now: datetime) -> list[pa.Table | InputError]:
+    def _resolved(self, group: Sequence[PendingRequest], now: datetime) -> list[pa.Table | InputError]:
         """A row of REQUESTS under an id that this session has not used, or an error, per request."""
         taken = set(self.live.earlier) if self.live else set[str]()
         found: list[pa.Table | InputError] = []
@@ -180,7 +180,7 @@ class Session:
             try:
                 requests, failures = resolver.resolve([asked.row], now, defaults)
                 if failures.num_rows:
-                    raise InputError.told(failures["error"][0].as_py())
+                    raise InputError.of_message(failures["error"][0].as_py())
                 request = self._unused(requests, taken, named=asked.named is not None)
                 taken.add(request["request_id"][0].as_py())
                 found.append(request)
@@ -208,7 +208,7 @@ class Session:
         return request.set_column(0, REQUESTS.schema.field(0), pa.array([f"{wanted}-{number}"]))
 
     def _kept(
-        self, tables: Mapping[str, pa.Table], name: str, asked: Asked, passed: _Pass
+        self, tables: Mapping[str, pa.Table], name: str, asked: PendingRequest, passed: _Pass
     ) -> Iterator[Retrieval | Exception]:
         """The answer, once its snapshot is durable; if it could not be written, the answer says so.
 
@@ -269,7 +269,7 @@ class Session:
         """Make the snapshot durable. Where it keeps its number, its request has been asked, whatever is raised."""
         number = live.number
         try:
-            took = Took(passed.seconds, passed.requests, seconds_by_node(passed.timings)) if passed else None
+            took = LineTimings(passed.seconds, passed.requests, seconds_by_node(passed.timings)) if passed else None
             live.write(tables, vectors, self.expect_unerased, took)
         finally:
             if live.number > number:

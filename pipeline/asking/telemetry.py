@@ -134,9 +134,9 @@ class Telemetry:
             yield f"{at}.id", id_
             yield f"{at}.score", scores.get(id_, 0.0)
             if self.content:
-                told = {name: citation.get(name) for name in ("label", "source_id", "locator")}
+                metadata = {name: citation.get(name) for name in ("label", "source_id", "locator")}
                 yield f"{at}.content", texts.get(citation["label"])
-                yield f"{at}.metadata", json.dumps(told, ensure_ascii=False)
+                yield f"{at}.metadata", json.dumps(metadata, ensure_ascii=False)
         if self.content:
             yield "gen_ai.retrieval.documents", json.dumps(shown)
 
@@ -261,8 +261,8 @@ def audits(tables: Mapping[str, Any], audited: Collection[str]) -> bool:
     return bool(reached) and reached <= {*audited}
 
 
-def _set(span: Any, said: Mapping[str, Any]) -> None:
-    span.set_attributes({name: value for name, value in said.items() if value is not None})
+def _set(span: Any, attributes: Mapping[str, Any]) -> None:
+    span.set_attributes({name: value for name, value in attributes.items() if value is not None})
 
 
 @lru_cache(maxsize=1)

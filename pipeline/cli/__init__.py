@@ -1,4 +1,4 @@
-"""The command line `scoped-retrieval`: a thin door. Flags in, one call of the Python API, text or JSON out.
+"""The command line `scoped-retrieval`: flags in, one call of the Python API, text or JSON out.
 
 Importing this package loads nothing, running it Typer, and each command imports what it needs when it runs.
 

@@ -133,8 +133,8 @@ def prompt_hook(
             found = retriever.retrieve(fields)
     except (ScopedRetrievalError, OSError, ValueError) as error:
         unread = "Expected the JSON of a prompt, got other text"
-        told = error.strerror or str(error) if isinstance(error, OSError) else getattr(error, "message", unread)
-        note(f"no block for this prompt: {told}")
+        reason = error.strerror or str(error) if isinstance(error, OSError) else getattr(error, "message", unread)
+        note(f"no block for this prompt: {reason}")
         return 1
     if found.block:
         said = {"hookEventName": "UserPromptSubmit", "additionalContext": found.block}

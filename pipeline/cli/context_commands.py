@@ -173,12 +173,12 @@ def why(
         snapshots=decisions_of_snapshots(settings, seen),
         sent=sent,
     )
-    told = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
-    told += [
+    lines = [f"{found['layer'] or 'no layer failed'}: {found['answer']}"]
+    lines += [
         f"  {each['source_id']}: {each['action']} ({each['reason_code']}: {each['reason']})"
         for each in found["sources"]
     ]
-    emit(found, as_json=as_json, text="\n".join(told))
+    emit(found, as_json=as_json, text="\n".join(lines))
     return EXIT["ok"]
 
 
@@ -235,13 +235,13 @@ def log(
     from ..context.log_files import file_lines, values_of
 
     opened = SessionLog.open(session, session_id=session_id)
-    told, places, added = list[str](), list[str](), 0
+    notes, places, added = list[str](), list[str](), 0
     if append:
-        given = list(values_of(file_lines(append, told), places))
+        given = list(values_of(file_lines(append, notes), places))
         added = opened.append(given, lambda number: places[number])
     compacted = opened.compact() if compact else 0
     events = opened.count()
-    for sentence in (*told, *opened.told):
+    for sentence in (*notes, *opened.notes):
         note(f"log: {sentence}")
     value = {"session_id": opened.session_id, "events": events, "appended": added, "compacted": compacted}
     emit(
@@ -294,16 +294,16 @@ def _compared(found: dict[str, Any]) -> list[str]:
     def moved(both: list[Any]) -> str:
         return f"{both[0]} -> {both[1]}" if both[0] != both[1] else f"{both[0]}"
 
-    told = [f"{name.replace('_', ' ')}: {'yes' if found[name] else 'no'}" for name in ("same_input", "same_prefix")]
-    told += [f"{name}: {moved(found[name])}" for name in ("phase", "tokens")]
-    told += [f"  {part}: {moved(both)}" for part, both in found["part_tokens"].items()]
+    lines = [f"{name.replace('_', ' ')}: {'yes' if found[name] else 'no'}" for name in ("same_input", "same_prefix")]
+    lines += [f"{name}: {moved(found[name])}" for name in ("phase", "tokens")]
+    lines += [f"  {part}: {moved(both)}" for part, both in found["part_tokens"].items()]
     for name in ("only_in_first", "only_in_second"):
-        told += [f"{name.replace('_', ' ')}:"] * bool(found[name]) + [f"  {source}" for source in found[name]]
-    told += ["other decision:"] * bool(found["changed"])
+        lines += [f"{name.replace('_', ' ')}:"] * bool(found[name]) + [f"  {source}" for source in found[name]]
+    lines += ["other decision:"] * bool(found["changed"])
     for each in found["changed"]:
         decided = [f"{name.replace('_', ' ')} {moved(both)}" for name, both in each.items() if name != "source_id"]
-        told.append(f"  {each['source_id']}: {', '.join(decided)}")
-    return told
+        lines.append(f"  {each['source_id']}: {', '.join(decided)}")
+    return lines
 
 
 def _known_format(name: str) -> None:

@@ -51,7 +51,7 @@ def preview(
     from ..contracts.preview import preview as previewed
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = previewed(_desk(settings).scope(_fields(settings, request, given)))
+    found = previewed(_resolver(settings).scope(_fields(settings, request, given)))
     head = f"contract {found['contract_id']}: {counted(found['rows'], 'row')} in {counted(found['documents'], 'document')}\n"
     counts = [(name.replace("_", " "), value, rows) for name, by in found["by"].items() for value, rows in by.items()]
     refusal = f"denied: {found['denied_reason']}\n" if found["denied_reason"] else ""
@@ -73,7 +73,7 @@ def explain(
     from ..contracts.explain import explain as explained
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = explained(_desk(settings).scope(_fields(settings, request, given)))
+    found = explained(_resolver(settings).scope(_fields(settings, request, given)))
     lines = [f"{found['who']}\n{counted(found['rows'], 'row')} pass every gate\n"]
     if found["refusal"]:
         lines.append(f"denied: {found['refusal']}\n")
@@ -100,7 +100,7 @@ def lint(
     from ..contracts.lint import lint as findings_of
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    found = findings_of(_desk(settings), _fields(settings, request, given))
+    found = findings_of(_resolver(settings), _fields(settings, request, given))
     text = "".join(f"{one.level}: {one.rule}: {one.at}: {one.message}\n" for one in found) or "nothing to mention\n"
     emit([one.as_dict() for one in found], as_json=as_json, text=text)
     return EXIT["denied"] if any(one.level == "error" for one in found) else EXIT["ok"]
@@ -121,8 +121,8 @@ def diff(
     from ..reading.grants import audits
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
-    desk = _desk(settings)
-    one, other = (desk.scope(_fields(settings, subject, None)) for subject in (a, b))
+    resolver = _resolver(settings)
+    one, other = (resolver.scope(_fields(settings, subject, None)) for subject in (a, b))
     reached = {bound["project"] for scope in (one, other) for bound in scope.bounds}
     found = difference(one, other, ids=audits(settings, reached))
     fields = [(field["field"], _shown(field["a"]), _shown(field["b"])) for field in found["fields"]]
@@ -154,7 +154,7 @@ def delegate(
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
     asked = _fields(settings, str(child) if child else None, given)
-    fields, above, below = delegated(_desk(settings), _fields(settings, parent, None), asked)
+    fields, above, below = delegated(_resolver(settings), _fields(settings, parent, None), asked)
     preset = plain_fields(fields)
     if out:
         write_file(out, json_document(preset).encode())
@@ -215,7 +215,7 @@ def why(
         return _show_lost_gold(settings, snapshot, gold, system=system, picture=picture, as_json=as_json)
     if evidence is None and is_audit_entry(snapshot):
         trail = audit_trail(settings, snapshot)
-        emit(trail, as_json=as_json, text=_told_of_trail(trail))
+        emit(trail, as_json=as_json, text=_trail_text(trail))
         return EXIT["ok"]
     snapshot = snapshot_named(settings, snapshot)
     if evidence is None:
@@ -242,7 +242,7 @@ def _explanation(row: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told_of_trail(trail: dict[str, Any]) -> str:
+def _trail_text(trail: dict[str, Any]) -> str:
     """An audit entry and what it leads to, in lines."""
     lines = [_explanation(trail["decision"]).rstrip("\n")]
     if log := trail.get("log"):
@@ -255,7 +255,7 @@ def _told_of_trail(trail: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _desk(settings: Any) -> Any:
+def _resolver(settings: Any) -> Any:
     """The resolver of contracts for the principal of the settings, with the current folder as work tree."""
     from ..contracts.scope import resolver_of
     from ..requests.handoff import trees_around

@@ -240,7 +240,7 @@ def _write_weights(file: Path, weights: Any, fitted: Any) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(weight_file_text(weights, fitted), encoding="utf-8")
     except OSError as error:
-        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {file}") from error
+        raise InputError(f"{error.strerror}: --out {file}") from error
 
 
 def _command(context: typer.Context) -> str:

@@ -108,7 +108,7 @@ def stored(out: Path, data: bytes) -> Path:
         out.write_bytes(data)
     except OSError as error:
         hint = "--out names a file in a folder that exists and that you may write to."
-        raise InputError(f"Expected a file to write to, got {error.strerror} - at --out {out}", hint=hint) from error
+        raise InputError(f"{error.strerror}: --out {out}", hint=hint) from error
     return out
 
 

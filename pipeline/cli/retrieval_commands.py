@@ -177,7 +177,7 @@ def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
             with file.open("a", encoding="utf-8") as events:
                 events.write(line)
         except OSError as error:
-            raise InputError(f"Expected a file to append to, got {error.strerror} - at --openlineage {file}") from error
+            raise InputError(f"{error.strerror}: --openlineage {file}") from error
 
     append("")
     return lambda event: append(json.dumps(event, sort_keys=True) + "\n")
@@ -200,8 +200,8 @@ def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
     if not started_by(store.folder(run_id), settings.principal) or (run := store.open(run_id)).live:
         return None
     statuses = dict(sorted(run.manifest["statuses"].items()))
-    told = {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}
-    return told | {"failures": _failures(run)}
+    summary = {"run_id": run_id, "path": str(run.folder), "snapshots": run.manifest["snapshots"], "statuses": statuses}
+    return summary | {"failures": _failures(run)}
 
 
 def ask(
@@ -272,7 +272,7 @@ def ask(
     """Ask one question. The block goes to standard output, the snapshot id to standard error."""
     from ...nodes.errors import InputError
     from ..asking.opening import open_retriever
-    from ..corpus.embedding_checkpoints import has_pieces
+    from ..corpus.embedding_checkpoints import has_checkpoints
     from ..requests.handoff import trees_around
     from ..servers.renderings import answer_values
     from ..views.block_forms import block_form
@@ -325,7 +325,7 @@ def ask(
     else:
         emit_block(found.block, answer_values(found), as_json=as_json)
     note(f"snapshot: {found.snapshot_id or 'none'} ({found.status})")
-    if isinstance(settings["corpus"], Path) and has_pieces(settings["corpus"]):
+    if isinstance(settings["corpus"], Path) and has_checkpoints(settings["corpus"]):
         note(
             "an `index` of this corpus is running or was interrupted; its rows are not in the answer. Run `index` again"
         )

@@ -99,7 +99,7 @@ def _validated(file: Path, validate: Any, as_json: bool) -> int:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at FILE {file}") from error
+        raise InputError(f"{error.strerror}: FILE {file}") from error
     try:
         found = validate(parse_json(data, str(file)), str(file))
     except InputError as error:

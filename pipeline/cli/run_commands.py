@@ -81,8 +81,8 @@ def snapshots(
         note(f"the last {last}; older ones are not listed: --last 0 lists all")
     rows = [row for _, of_run in chosen for row in of_run]
     if events:
-        told = [event for one, of_run in chosen for event in events_of(one, of_run)]
-        emit(told, as_json=as_json, text="".join(json.dumps(event, ensure_ascii=False) + "\n" for event in told))
+        found = [event for one, of_run in chosen for event in events_of(one, of_run)]
+        emit(found, as_json=as_json, text="".join(json.dumps(event, ensure_ascii=False) + "\n" for event in found))
         return EXIT["ok"]
     columns = (
         "snapshot_id",
@@ -176,8 +176,8 @@ def verify(
     from ..reading.verification import verified
 
     report = verified(settings_of(runs=runs, corpus=corpus, grants=grants), run, anchor=anchor, witness=witness)
-    told = Counter(problem for one in report["runs"] for problem in _problems(one))
-    of_all = [problem for problem, runs_of in told.items() if runs_of == len(report["runs"]) > 1]
+    counts = Counter(problem for one in report["runs"] for problem in _problems(one))
+    of_all = [problem for problem, runs_of in counts.items() if runs_of == len(report["runs"]) > 1]
     lines = [f"every run: {problem}" for problem in of_all]
     for one in report["runs"]:
         lines.append(

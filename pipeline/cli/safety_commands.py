@@ -67,8 +67,8 @@ def answers(
 
 
 def _counted(facts: list[dict[str, Any]]) -> str:
-    told = Counter(fact["finding"] for fact in facts)
-    return ", ".join(f"{number} {name}" for name, number in sorted(told.items()))
+    by_finding = Counter(fact["finding"] for fact in facts)
+    return ", ".join(f"{number} {name}" for name, number in sorted(by_finding.items()))
 
 
 def erase(
@@ -170,6 +170,6 @@ def _text_of(file: Path) -> str:
         data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at ANSWER_FILE {file}") from error
+        raise InputError(f"{error.strerror}: ANSWER_FILE {file}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"Expected text in UTF-8, got another encoding - at ANSWER_FILE {file}") from error

@@ -24,7 +24,7 @@ from typing import Any
 from ...nodes.errors import InputError
 from ..config.policies.overlays import RoleOverlay, validate_overlay
 from ..line.encoders.ollama import DEFAULT_MODEL, DEFAULT_URL, OllamaEncoder
-from ..parsing.model_errors import Document, checked
+from ..parsing.model_errors import ModelDocument, checked
 from ..sources.jsonl import parse_json
 from ..views.bundle import TABLES_READ as BUNDLE_TABLES
 from ..views.bundle import bundle, evidence_provenance, fallback_decisions, packet_knowledge
@@ -114,7 +114,9 @@ def ingest(value: Mapping[str, Any], store: CorpusStore, file: str = "corpus") -
     return done
 
 
-def _added(store: CorpusStore, model: type[Document], record: Mapping[str, Any], at: str, errors: list[str]) -> int:
+def _added(
+    store: CorpusStore, model: type[ModelDocument], record: Mapping[str, Any], at: str, errors: list[str]
+) -> int:
     found, wrong = checked(model, record, at)
     errors += wrong
     try:

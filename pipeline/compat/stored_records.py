@@ -27,7 +27,7 @@ from ..config.policies.overlays import Text, TrustTier
 from ..corpus.memory import MemoryCorpus
 from ..corpus.outlines import encoded_texts
 from ..line.encoders.unit_vectors import rounded
-from ..parsing.model_errors import Document, checked
+from ..parsing.model_errors import ModelDocument, checked
 from ..redaction.masking import redact_text
 from ..sources.importing import normalise
 
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS embeddings (chunk_id TEXT, model TEXT, vector BLOB NO
 """
 
 
-class StoredDocument(Document):
+class StoredDocument(ModelDocument):
     """A document; its chunks are separate records, or nested in it."""
 
     document_id: Text
@@ -63,7 +63,7 @@ class StoredDocument(Document):
     updated_at: Annotated[AwareDatetime, Field(strict=False)] | None = None
 
 
-class StoredChunk(Document):
+class StoredChunk(ModelDocument):
     """A part of a document that is found and shown whole."""
 
     chunk_id: Text
@@ -242,7 +242,7 @@ class _GivenVectors:
         self.profile = profile
         self._width = len(next(iter(vectors.values())))
         texts = encoded_texts(rows).to_pylist()
-        self._known = {
+        self._vectors = {
             text: vectors[chunk]
             for text, chunk in zip(texts, rows["entity"].to_pylist(), strict=True)
             if chunk in vectors
@@ -250,4 +250,4 @@ class _GivenVectors:
 
     def encode(self, texts: Any) -> NDArray[np.int16]:
         nothing = np.zeros(self._width)
-        return rounded(np.stack([self._known.get(text, nothing) for text in texts]))
+        return rounded(np.stack([self._vectors.get(text, nothing) for text in texts]))

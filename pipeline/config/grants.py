@@ -45,7 +45,7 @@ from ...nodes.errors import PolicyError, StoreError
 from ...nodes.tables import GRANTS
 from ...nodes.vocabulary import LIFECYCLES, ORIGIN_CLASSES, ZONES
 from ..parsing.patterns import GLOBS, MAX_PATTERNS, common_patterns, path_glob
-from ..parsing.yaml_files import Item, parse
+from ..parsing.yaml_files import YamlItem, parse
 from ..progress import counted
 from ..storage.durable import TICK_NS, make_folders, read_whole, stands, write_atomic
 from ..storage.locks import held
@@ -130,7 +130,7 @@ def load_grants(path: str | Place) -> GrantsFile:
     except OSError as error:
         absent = isinstance(error, FileNotFoundError)
         hint = "`scoped-retrieval index PATH --project P` writes one that grants P to you" if absent else ""
-        raise PolicyError(f"Expected a grants file, got {error.strerror} - at {path}", hint=hint) from error
+        raise PolicyError(f"{error.strerror}: grants file {path}", hint=hint) from error
     return _read(data, path)
 
 
@@ -232,7 +232,7 @@ def _read(data: bytes, path: Place) -> GrantsFile:
 def _understood(data: bytes, path: Place) -> GrantsFile:
     content = parse(data, str(path)).of_version(SCHEMA_VERSION)
     if content.missing:
-        content = Item({}, content.file, content.key)
+        content = YamlItem({}, content.file, content.key)
     top = content.fields(_TOP)
     people = {name: item.fields(_PRINCIPAL) if not item.missing else {} for name, item in top["principals"].entries()}
     rows = [row for name, fields in people.items() for row in _own_projects(name, fields)]
@@ -250,13 +250,13 @@ def _understood(data: bytes, path: Place) -> GrantsFile:
     return GrantsFile(table, tokens, tuple(sorted(people)), hashlib.sha256(data).hexdigest(), path, append)
 
 
-def _own_projects(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
+def _own_projects(principal: str, person: Mapping[str, YamlItem]) -> list[dict[str, Any]]:
     if not person:
         return []
     common = _person(person)
     rows, seen = [], set()
     for item in person["projects"].items():
-        entry = item if isinstance(item.value, dict) else Item({"project": item.text()}, item.file, item.key)
+        entry = item if isinstance(item.value, dict) else YamlItem({"project": item.text()}, item.file, item.key)
         fields = entry.fields(_PROJECT, required=("project",))
         row = {"rule_id": item.key, "principal": principal, "own_project": True} | _grant(fields, common)
         if row["project"] in seen:
@@ -266,50 +266,50 @@ def _own_projects(principal: str, person: Mapping[str, Item]) -> list[dict[str, 
     return rows
 
 
-def _act_as(principal: str, person: Mapping[str, Item]) -> list[dict[str, Any]]:
+def _act_as(principal: str, person: Mapping[str, YamlItem]) -> list[dict[str, Any]]:
     """One row per principal that this one may ask for, in every project or in one."""
     rows = []
     for item in person["act_as"].items():
-        entry = item if isinstance(item.value, dict) else Item({"principal": item.text()}, item.file, item.key)
+        entry = item if isinstance(item.value, dict) else YamlItem({"principal": item.text()}, item.file, item.key)
         fields = entry.fields(_ACT_AS, required=("principal",))
         rows.append(
             {
                 "rule_id": item.key,
                 "principal": principal,
-                "project": fields["project"].optional(Item.text),
+                "project": fields["project"].optional(YamlItem.text),
                 "own_project": False,
                 "zone": ZONES.values[0],
                 "act_as": [fields["principal"].text()],
                 "audit": False,
-                "expires": fields["expires"].optional(Item.instant),
-                "reason": fields["reason"].optional(Item.text),
+                "expires": fields["expires"].optional(YamlItem.instant),
+                "reason": fields["reason"].optional(YamlItem.text),
             }
         )
     return rows
 
 
-def _append(principal: str, person: Mapping[str, Item]) -> list[AppendGrant]:
+def _append(principal: str, person: Mapping[str, YamlItem]) -> list[AppendGrant]:
     grants = []
     for item in person["append"].items():
-        entry = item if isinstance(item.value, dict) else Item({"project": item.text()}, item.file, item.key)
+        entry = item if isinstance(item.value, dict) else YamlItem({"project": item.text()}, item.file, item.key)
         fields = entry.fields(_APPEND, required=("project",))
-        fields["reason"].optional(Item.text)
-        grants.append(AppendGrant(principal, fields["project"].text(), fields["expires"].optional(Item.instant)))
+        fields["reason"].optional(YamlItem.text)
+        grants.append(AppendGrant(principal, fields["project"].text(), fields["expires"].optional(YamlItem.instant)))
     return grants
 
 
-def _cross_project(item: Item, people: Mapping[str, Mapping[str, Item]]) -> dict[str, Any]:
+def _cross_project(item: YamlItem, people: Mapping[str, Mapping[str, YamlItem]]) -> dict[str, Any]:
     fields = item.fields(_GRANT, required=("principal", "project", "zones", "reason", "expires"))
     principal = _declared_principal(fields["principal"], people)
     person = people[principal]
     return (
         {"rule_id": item.key, "principal": principal, "own_project": False}
         | _grant(fields, _person(person) if person else _NOBODY)
-        | {"for_projects": fields["for_projects"].optional(Item.texts)}
+        | {"for_projects": fields["for_projects"].optional(YamlItem.texts)}
     )
 
 
-def _grant(fields: Mapping[str, Item], common: Mapping[str, Any]) -> dict[str, Any]:
+def _grant(fields: Mapping[str, YamlItem], common: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of one grant, capped by what its principal declares."""
     zone = fields["zones"].optional(_zone)
     states = fields["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",)))
@@ -324,8 +324,8 @@ def _grant(fields: Mapping[str, Item], common: Mapping[str, Any]) -> dict[str, A
         "states": cap if states is None else [state for state in states if cap is None or state in cap],
         "groups": common["groups"],
         "audit": common["audit"],
-        "expires": fields["expires"].optional(Item.instant),
-        "reason": fields["reason"].optional(Item.text),
+        "expires": fields["expires"].optional(YamlItem.instant),
+        "reason": fields["reason"].optional(YamlItem.text),
     }
 
 
@@ -334,19 +334,19 @@ _NOBODY: dict[str, Any] = dict.fromkeys(("zone", "states", "users", "groups", "p
 }
 
 
-def _person(person: Mapping[str, Item]) -> dict[str, Any]:
+def _person(person: Mapping[str, YamlItem]) -> dict[str, Any]:
     return {
         "zone": person["zones"].optional(_zone),
         "states": person["states"].optional(lambda item: item.words(LIFECYCLES, except_=("revoked",))),
-        "users": person["users"].optional(Item.texts),
-        "groups": person["groups"].optional(Item.texts),
+        "users": person["users"].optional(YamlItem.texts),
+        "groups": person["groups"].optional(YamlItem.texts),
         "paths": person["paths"].optional(_globs),
         "denied_paths": person["denied_paths"].optional(_globs),
-        "audit": bool(person["audit"].optional(Item.flag)),
+        "audit": bool(person["audit"].optional(YamlItem.flag)),
     }
 
 
-def _zone(item: Item) -> str:
+def _zone(item: YamlItem) -> str:
     """The highest zone: one word, or the list of all zones up to it."""
     if not isinstance(item.value, list):
         return item.word(ZONES)
@@ -360,19 +360,19 @@ def _lower(zone: str, cap: str | None) -> str:
     return zone if cap is None else min(zone, cap, key=ZONES.values.index)
 
 
-def _selectors(item: Item) -> list[str]:
+def _selectors(item: YamlItem) -> list[str]:
     """Source selectors, aliases of origin classes resolved."""
     _expect_few(item)
     texts = (unicodedata.normalize("NFC", text) for text in item.texts())
     return sorted({ORIGIN_CLASSES.aliases.get(text, text) for text in texts})
 
 
-def _expect_few(item: Item) -> None:
+def _expect_few(item: YamlItem) -> None:
     if len(item.items()) > MAX_PATTERNS:
         raise item.wrong(f"at most {MAX_PATTERNS:,} entries")
 
 
-def _globs(item: Item) -> list[str]:
+def _globs(item: YamlItem) -> list[str]:
     """Globs on paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
     _expect_few(item)
     globs = []
@@ -383,7 +383,7 @@ def _globs(item: Item) -> list[str]:
     return globs
 
 
-def _declared_principal(item: Item, people: Mapping[str, object]) -> str:
+def _declared_principal(item: YamlItem, people: Mapping[str, object]) -> str:
     if (name := item.text()) not in people:
         raise item.wrong(f"one of the principals {', '.join(sorted(people)) or '(there are none)'}")
     return name

@@ -29,7 +29,16 @@ from .declared_settings import SETTINGS, Setting
 if TYPE_CHECKING:
     from ..line.encoders.choice import EncoderChoice
 
-__all__ = ["ENV_PREFIX", "PROJECT_FILE", "SETTINGS", "Setting", "Settings", "Value", "load_settings", "user_file"]
+__all__ = [
+    "ENV_PREFIX",
+    "PROJECT_FILE",
+    "SETTINGS",
+    "Setting",
+    "SettingValue",
+    "Settings",
+    "load_settings",
+    "user_file",
+]
 
 ENV_PREFIX = "SCOPED_RETRIEVAL_"
 PROFILES = "profiles"
@@ -38,7 +47,7 @@ _TOML_PLACE = re.compile(r"(?P<problem>.*) \(at line (?P<line>\d+), column \d+\)
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SettingValue:
     """A resolved value and where it came from."""
 
     value: Any
@@ -49,7 +58,7 @@ class Value:
 class Settings:
     """The resolved settings. `settings["corpus"]` is the value, `settings.origin("corpus")` its place."""
 
-    values: Mapping[str, Value]
+    values: Mapping[str, SettingValue]
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
@@ -160,7 +169,7 @@ def load_settings(
     given = _from_environment(environ, cwd) | _from_flags(flags or {}, cwd)
     files = [_from_file(user, "user file")] if user.is_file() else []
     files += [_from_file(project, "project file")] if project else []
-    values = {name: Value(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
+    values = {name: SettingValue(_parsed(s, s.default, base, "default"), "default") for name, s in SETTINGS.items()}
     for file in files:
         values |= file.values
     chosen = (values | given)["profile"]
@@ -169,25 +178,27 @@ def load_settings(
     return Settings(values | given)
 
 
-def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, Value]:
+def _from_environment(environ: Mapping[str, str], cwd: Path) -> dict[str, SettingValue]:
     values = {}
     for variable in sorted(environ):
         if variable.startswith(ENV_PREFIX) and environ[variable]:
             setting = _declared(variable.removeprefix(ENV_PREFIX).lower(), variable)
-            values[setting.name] = Value(_parsed(setting, environ[variable], cwd, variable), f"environment {variable}")
+            values[setting.name] = SettingValue(
+                _parsed(setting, environ[variable], cwd, variable), f"environment {variable}"
+            )
     return values
 
 
-def _from_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, Value]:
+def _from_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, SettingValue]:
     values = {}
     for name, given in flags.items():
         if given is not None:
             flag = f"--{name.replace('_', '-')}"
-            values[name] = Value(_parsed(_declared(name, flag), given, cwd, flag), f"flag {flag}")
+            values[name] = SettingValue(_parsed(_declared(name, flag), given, cwd, flag), f"flag {flag}")
     return values
 
 
-def _of_profile(chosen: Value, files: Sequence[_File]) -> dict[str, Value]:
+def _of_profile(chosen: SettingValue, files: Sequence[_File]) -> dict[str, SettingValue]:
     """The values of a profile: what the project file says of it beats what the user file says.
 
     Raises:
@@ -210,8 +221,8 @@ def _of_profile(chosen: Value, files: Sequence[_File]) -> dict[str, Value]:
 class _File:
     """What a settings file says: by setting, and by setting for each profile."""
 
-    values: Mapping[str, Value]
-    profiles: Mapping[str, Mapping[str, Value]]
+    values: Mapping[str, SettingValue]
+    profiles: Mapping[str, Mapping[str, SettingValue]]
 
 
 def _from_file(file: Path, kind: str) -> _File:
@@ -230,7 +241,7 @@ def _from_file(file: Path, kind: str) -> _File:
         problem = shown_problem(problem)
         raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
+        raise InputError(f"{error.strerror}: {file}") from error
     profiles = content.pop(PROFILES, {})
     if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
         raise InputError.described(f"tables [{PROFILES}.NAME]", "another value", f"{file}: {PROFILES}")
@@ -243,7 +254,7 @@ def _from_file(file: Path, kind: str) -> _File:
     )
 
 
-def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "") -> dict[str, Value]:
+def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "") -> dict[str, SettingValue]:
     values = {}
     for name, given in table.items():
         try:
@@ -261,7 +272,7 @@ def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "")
     return values
 
 
-def _of_file(name: str, given: Any, file: Path, kind: str, within: str) -> Value:
+def _of_file(name: str, given: Any, file: Path, kind: str, within: str) -> SettingValue:
     at = f"{file}: {within}{name}"
     setting = _declared(name, at)
     if kind == "project file" and not setting.project_file:
@@ -278,7 +289,7 @@ def _of_file(name: str, given: Any, file: Path, kind: str, within: str) -> Value
             hint=f"set it in {user_file()} or as {ENV_PREFIX}{name.upper()}: project files may not choose where text is sent.",
         )
     profile = f" [{within.removesuffix('.')}]" if within else ""
-    return Value(value, f"{kind} {file}{profile}")
+    return SettingValue(value, f"{kind} {file}{profile}")
 
 
 def _declared(name: str, at: str) -> Setting:

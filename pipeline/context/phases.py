@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...nodes.context_tables import PHASE_POLICIES
 from ...nodes.errors import InputError
 from ...nodes.turns.words import CAPABILITIES, PHASES
-from ..parsing.yaml_files import Item, parse
+from ..parsing.yaml_files import YamlItem, parse
 
 __all__ = ["load_phases"]
 
@@ -52,7 +52,7 @@ def _parsed(data: bytes, name: str) -> tuple[pa.Table, str]:
     return PHASE_POLICIES.from_rows(rows), hashlib.sha256(data).hexdigest()
 
 
-def _phase(item: Item) -> dict[str, object]:
+def _phase(item: YamlItem) -> dict[str, object]:
     fields = item.fields(_FIELDS, _FIELDS)
     return {
         **{name: fields[name].number(0.0, 1.0) for name in (*_SHARES, "memory_confidence")},

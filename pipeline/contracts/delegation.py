@@ -36,7 +36,7 @@ _AS_GIVEN = ("as_of", "role", "include_after", "exclude_after", "window_days", "
 
 
 def delegated(
-    desk: ContractResolver, parent: Fields, child: Fields, at: str = "child"
+    resolver: ContractResolver, parent: Fields, child: Fields, at: str = "child"
 ) -> tuple[Fields, ContractScope, ContractScope]:
     """The fields of the child, and what parent and child could see.
 
@@ -44,9 +44,9 @@ def delegated(
         InputError: the child is elsewhere than its parent.
         VerificationError: a row of the child is not its parent's.
     """
-    above = desk.scope(parent)
+    above = resolver.scope(parent)
     fields = narrowed(written_out(above), child, at)
-    below = desk.scope(fields)
+    below = resolver.scope(fields)
     if outside := difference(above, below)["rows"]["only_b"]:
         raise VerificationError(f"Expected rows of the parent alone, got {counted(outside, 'other row')} - at {at}")
     return fields, above, below

@@ -45,9 +45,9 @@ class Finding:
         return asdict(self)
 
 
-def lint(desk: ContractResolver, fields: Fields) -> list[Finding]:
+def lint(resolver: ContractResolver, fields: Fields) -> list[Finding]:
     """The findings about a contract, errors first; none if it may be meant as it is."""
-    case = _Case(desk, fields)
+    case = _Case(resolver, fields)
     contract = case.scope.contract
     if contract["denied"]:
         reason = contract["denied_reason"]
@@ -60,22 +60,22 @@ def lint(desk: ContractResolver, fields: Fields) -> list[Finding]:
 
 @dataclass(frozen=True)
 class _Case:
-    desk: ContractResolver
+    resolver: ContractResolver
     fields: Fields
 
     @cached_property
     def scope(self) -> ContractScope:
-        return self.desk.scope(self.fields)
+        return self.resolver.scope(self.fields)
 
     @cached_property
     def open(self) -> ContractScope:
         """The same principal in the same project, now, with nothing narrowed: the most that such a request may see."""
         given = {name: value for name, value in self.fields.given.items() if name in _KEPT}
-        return self.desk.scope(Fields(given))
+        return self.resolver.scope(Fields(given))
 
     def without(self, name: str) -> ContractScope:
         given = {other: value for other, value in self.fields.given.items() if other != name}
-        return self.desk.scope(replace(self.fields, given=given))
+        return self.resolver.scope(replace(self.fields, given=given))
 
 
 def _before_data(case: _Case) -> Iterator[Finding]:
@@ -121,7 +121,7 @@ def _denies_needed(case: _Case) -> Iterator[Finding]:
     for need in case.scope.contract["required_evidence"]:
         kind, state = EVIDENCE_NEEDS[need]
         yield from _unserved(case, "error", f"request.required_evidence: {need}", [kind], [], state)
-    rules = case.desk.policies.plan_rules
+    rules = case.resolver.policies.plan_rules
     for rule in rules.filter(pc.equal(rules["purpose"], case.scope.contract["purpose"])).to_pylist():
         at = f"purpose {rule['purpose']}: {rule['intent']}"
         yield from _unserved(case, "warning", at, rule["kinds"], rule["sources"], None)

@@ -35,8 +35,8 @@ from ..line.driver import build_driver
 from ..line.tokenizers import registered
 from ..plugins import installed
 from ..reading.access import audience_of, open_run
+from ..requests.allowed_names import AllowedNames
 from ..requests.fields import FIELDS
-from ..requests.known import Known
 from ..requests.narrowing import Fields
 from ..requests.presets import plain_fields
 from ..requests.resolver import RequestResolver
@@ -116,11 +116,11 @@ class ContractResolver:
         given = {name: value for name, value in plain_fields(fields).items() if value is not None}
         row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
         policies = self.policies
-        known = Known(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers)
+        known = AllowedNames(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers)
         resolver = RequestResolver(self.principal, self.corpus, self.grants, None, known, self.work_trees)
         requests, failures = resolver.resolve([row], self.asked_at, self.defaults)
         if failures.num_rows:
-            raise InputError.told(failures["error"][0].as_py())
+            raise InputError.of_message(failures["error"][0].as_py())
         inputs = {**self.policies.inputs(), "requests": requests, "grants": self.grants.table, "plugins": self.plugins}
         planned = build_driver().execute(list(_RESOLVED), inputs=inputs)
         bounds = planned["contract_bounds"]

@@ -78,13 +78,13 @@ def _as_projected(answer: dict[str, Any], children: Sequence[Any]) -> dict[str, 
     for child in children if answer["outcome"] == "selected" else ():
         for row in child.projection.decisions:
             if row["evidence_id"] == answer["evidence_id"]:
-                told = {"stage": "project", "decided_by": row["decided_by"] or "context policy", "reason_code": row["reason_code"],
+                stop = {"stage": "project", "decided_by": row["decided_by"] or "context policy", "reason_code": row["reason_code"],
                         "reason_text": f"{row['reason']} (model input {child.projection.input_id})"}  # fmt: skip
                 left_out = {
                     "outcome": "rejected",
                     "would_admit": ["`context why` shows what the input contains instead"],
                 }
-                return answer | told | (left_out if row["action"] == "exclude" else {})
+                return answer | stop | (left_out if row["action"] == "exclude" else {})
     return answer
 
 
@@ -183,9 +183,9 @@ class _Case:
             return stored | not_recalled(self.run, self.snapshot_id, self.frame, row)
         found = remedies(contract, self.bounds.to_pylist(), self.frame, row, self.plugins)
         gate = next(gate for gate in self.plugins.order.gates if gate.name == verdict["decided_by"])
-        told = _answer(stored, "gate", gate.reason_code, f"not so: {gate.doc}", decided_by=gate.name)
+        answer = _answer(stored, "gate", gate.reason_code, f"not so: {gate.doc}", decided_by=gate.name)
         outcome = decision["outcome"] if decision else "rejected"
-        return told | {
+        return answer | {
             "outcome": outcome,
             "rules": [f"{remedy.gate}: {remedy.rule}" for remedy in found if remedy.rule],
             "would_admit": [remedy.needed if remedy.possible else f"only {remedy.needed}" for remedy in found],
@@ -213,10 +213,10 @@ def _decided(decision: dict[str, Any]) -> dict[str, Any]:
     """What a decision row says."""
     shown = decision["outcome"] == "selected"
     advice = [] if shown else [_ADVICE.get(decision["reason_code"], f"another outcome of stage {decision['stage']}")]
-    told = _answer(
+    answer = _answer(
         decision, decision["stage"], decision["reason_code"], decision["reason_text"], decision["decided_by"]
     )
-    return told | {"outcome": decision["outcome"], "would_admit": advice}
+    return answer | {"outcome": decision["outcome"], "would_admit": advice}
 
 
 def _answer(

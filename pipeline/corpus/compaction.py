@@ -4,7 +4,7 @@ Reads a manifest. Gives `crowded_packs` and `several_packs`, which choose, and `
 tables are chosen alike, see `commits.py`.
 
 Note: a segment that moves keeps its id, its rows with their order and its posting lists,
-and its place among the segments. So no frame, answer, digest or amendment changes, and nothing is analyzed or sorted.
+and its place among the segments. So no frame, answer, digest or delta changes, and nothing is analyzed or sorted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .commits import FILE, SMALL_TABLE
 from .descriptions import CHANGES, DESCRIPTIONS
 from .frame import stored_evidence, stored_placements
 from .manifest import Manifest
-from .packs import Files, Pack, Segment, write_gathered
+from .packs import Files, Pack, PackSegment, write_gathered
 from .parts import without_vectors
 from .postings import PostingLists
 
@@ -51,8 +51,8 @@ def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapp
 
 
 def gathered(
-    folder: Place, packs: Mapping[str, Pack], segments: Sequence[Segment]
-) -> tuple[str, Files, Sequence[Segment]]:
+    folder: Place, packs: Mapping[str, Pack], segments: Sequence[PackSegment]
+) -> tuple[str, Files, Sequence[PackSegment]]:
     """Write segments of some packs as one pack, in their order: its id, its files and the segments as they are there."""
     lists = [packs[segment.pack].postings(segment) for segment in segments]
     spans = [slice(each.starts[0], each.starts[-1]) for each in lists]
@@ -68,7 +68,7 @@ def gathered(
     return write_gathered(folder, segments, evidence, placements, joined, _vectors(packs, segments))
 
 
-def _vectors(packs: Mapping[str, Pack], segments: Sequence[Segment]) -> pa.Table | None:
+def _vectors(packs: Mapping[str, Pack], segments: Sequence[PackSegment]) -> pa.Table | None:
     """`text_digest` and `vector` of every row; None if no segment has vectors."""
     found = [
         packs[segment.pack].vectors(segment.row_start, segment.size) if segment.encoded else None

@@ -4,7 +4,7 @@
                descriptions.arrow    DESCRIPTIONS, where there are any; one pack for both, which the manifest names
 
 So an import costs what it changes: a segment of a million rows stays as it is when ten of them change. A segment with many
-amendments is written again, which folds them in.
+deltas is written again, which folds them in.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .descriptions import CHANGES, DESCRIPTIONS
 from .identity import row_keys
 from .packs import Pack
 
-__all__ = ["CHANGES_FILE", "DESCRIPTIONS_FILE", "Amendments"]
+__all__ = ["CHANGES_FILE", "DESCRIPTIONS_FILE", "Deltas"]
 
 CHANGES_FILE = "changes.arrow"
 DESCRIPTIONS_FILE = "descriptions.arrow"
 
 
 @dataclass(frozen=True)
-class Amendments:
+class Deltas:
     """CHANGES and DESCRIPTIONS, each sorted by segment, then row."""
 
     changes: pa.Table = field(default_factory=CHANGES.empty_table)
     descriptions: pa.Table = field(default_factory=DESCRIPTIONS.empty_table)
 
     @classmethod
-    def of(cls, pack: Pack) -> Amendments:
+    def of(cls, pack: Pack) -> Deltas:
         """Those that a pack holds."""
         none = cls()
         return cls(
@@ -57,9 +57,9 @@ class Amendments:
             counts.update(dict(zip(values.field(0).to_pylist(), values.field(1).to_pylist(), strict=True)))
         return counts
 
-    def after(self, gone: Collection[str], now: Amendments) -> Amendments:
-        """These without the segments that are `gone`; for rows that are amended `now`, the new amendments replace the old ones."""
-        return Amendments(
+    def after(self, gone: Collection[str], now: Deltas) -> Deltas:
+        """These without the segments that are `gone`; for rows that are amended `now`, the new deltas replace the old ones."""
+        return Deltas(
             _after(self.changes, gone, now.changes, "recorded_time", "version", "line_start"),
             _after(self.descriptions, gone, now.descriptions),
         )

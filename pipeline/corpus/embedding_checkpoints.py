@@ -1,10 +1,10 @@
-"""Vectors that are made and not published yet, so that an interrupted publication need not make them again.
+"""Checkpoints of vectors that are not published yet, so that a publication after an interrupted one need not encode again.
 
-    encoding/<profile>/<n>.arrow    `text_digest` and `vector`, a piece of some texts; `<profile>` is a digest
+    encoding/<profile>/<n>.arrow    a checkpoint: `text_digest` and `vector` of some texts; `<profile>` is a digest
 
-A piece is whole or absent, and does not depend on its writer: a vector depends on its text and the encoder's profile alone.
-The next publication that encodes takes vectors from here and, when it is done, removes the folder, as do erasing and cleaning
-up. The writer's lock is held for all of it.
+A checkpoint is whole or absent, and does not depend on its writer: a vector depends on its text and the encoder's profile
+alone. The next publication that encodes reads vectors from here and then removes the folder, as erasing and cleaning up do.
+The writer's lock is held all the time.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ..storage.durable import arrow_source, entries, make_folders, remove_tree, 
 from ..storage.places import Place
 
 FOLDER = "encoding"
-PIECE = 128
-"""Texts that are encoded and kept at once: less than half a minute on one core. A publication of fewer keeps none."""
+CHECKPOINT_TEXTS = 128
+"""Texts of a checkpoint: less than half a minute on one core. A publication of fewer texts writes none."""
 
-Told = Callable[[int, int], None]
-"""Told how many texts of how many are encoded, before the first and after every piece."""
+OnEncoded = Callable[[int, int], None]
+"""Called with the number of encoded texts and of all, before the first checkpoint and after each."""
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """The pieces of one corpus and encoder profile."""
+class EmbeddingCheckpoints:
+    """The checkpoints of one corpus and encoder profile."""
 
     corpus: Place
     profile: str
-    told: Told = lambda done, total: None
+    on_encoded: OnEncoded = lambda done, total: None
 
     @property
     def folder(self) -> Place:
@@ -41,7 +41,7 @@ class Pieces:
         return self.corpus / FOLDER / hashlib.sha256(self.profile.encode()).hexdigest()[:16]
 
     def tables(self) -> list[pa.Table]:
-        """What is kept; a piece that is no Arrow file goes, and one that cannot be read now stays for the next publication."""
+        """The checkpoints that can be read. One that is no Arrow file is removed; one that fails to be read stays on disk."""
         found = []
         for file in self._files():
             try:
@@ -52,7 +52,7 @@ class Pieces:
         return found
 
     def keep(self, table: pa.Table) -> None:
-        """Add a piece."""
+        """Write a checkpoint."""
         make_folders(self.folder, self.corpus)
         number = max((int(file.stem) for file in self._files()), default=0) + 1
         store_table(self.folder / f"{number:06d}.arrow", table)
@@ -61,17 +61,17 @@ class Pieces:
         return [file for file in entries(self.folder) if file.suffix == ".arrow" and file.stem.isdecimal()]
 
 
-def forget_pieces(corpus: Place) -> None:
-    """Remove every piece; the caller holds the lock."""
+def forget_checkpoints(corpus: Place) -> None:
+    """Remove every checkpoint; the caller holds the lock."""
     with suppress(FileNotFoundError):
         remove_tree(corpus / FOLDER)
 
 
-def has_pieces(corpus: Place) -> bool:
-    """Whether an interrupted publication left vectors, or one that goes on has made some."""
+def has_checkpoints(corpus: Place) -> bool:
+    """Whether a publication that was interrupted, or that is running, has written checkpoints."""
     return any((corpus / FOLDER).glob("*/[0-9]*.arrow"))
 
 
 def kept_texts(corpus: Place) -> int:
-    """How many texts an interrupted publication left vectors of, up to a piece."""
-    return PIECE * sum(1 for _ in (corpus / FOLDER).glob("*/[0-9]*.arrow"))
+    """About how many texts an interrupted publication left vectors of: whole checkpoints."""
+    return CHECKPOINT_TEXTS * sum(1 for _ in (corpus / FOLDER).glob("*/[0-9]*.arrow"))

@@ -23,11 +23,11 @@ from ..storage.durable import entries, read_table, remove_leftovers, remove_publ
 from ..storage.locks import confirm
 from .blocks import DAMAGED
 from .commits import FILE, without_sources
-from .embedding_checkpoints import forget_pieces
+from .embedding_checkpoints import forget_checkpoints
 from .generation import Generation
 from .manifest import LOCK, manifest_of, needs
 from .next_generation import Next, Revision
-from .source_states import forget_readings
+from .source_states import forget_source_states
 from .stored import StoredRows
 from .tombstones import Receipt, receipts, tombstone_keys, write_receipt
 
@@ -109,8 +109,8 @@ def erased(base: Generation, selection: Selection, now: datetime, reason: str) -
     named = selected_histories(base, selection)
     packs = _packs_with(stored, ids) | {pack for pack, sources in named.items() if sources}
     _expect_whole(base, packs)
-    forget_pieces(base.path)
-    forget_readings(base.path)
+    forget_checkpoints(base.path)
+    forget_source_states(base.path)
     if receipt.rows:
         write_receipt(base.path, receipt)
     return _without_rows(base, packs, ids, now, set[tuple[str, str]]().union(*named.values())), ids, packs
@@ -231,7 +231,7 @@ def forget_generations(base: Generation, keep: int) -> dict[str, int]:
         manifest_of(path, name).unlink()
     for folder in unused:
         remove_published(folder)
-    forget_pieces(path)
+    forget_checkpoints(path)
     remove_leftovers(path)
     remove_leftovers(path / "generations")
     return {"generations": len(forgotten), "packs": len(unused), "files": len(sizes), "bytes": sum(sizes)}

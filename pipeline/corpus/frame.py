@@ -18,9 +18,9 @@ from ...nodes.columns.kept import Kept
 from ...nodes.columns.ragged import starts_of
 from ...nodes.frames import LISTS_KEPT, PostingIndex, RowIndex, VectorIndex
 from ...nodes.tables import EVIDENCE, PLACEMENTS, SEGMENTS
-from .deltas import Amendments
+from .deltas import Deltas
 from .descriptions import applied, described
-from .packs import Pack, Segment
+from .packs import Pack, PackSegment
 from .parts import STORED_EVIDENCE, shifted, with_rows
 
 FEWEST_KEPT, MOST_KEPT, ROWS_KEPT = 8, 256, 1 << 18
@@ -87,9 +87,9 @@ class KeptFrames:
 
 def corpus_frame(
     generation: str,
-    segments: Sequence[Segment],
+    segments: Sequence[PackSegment],
     packs: Mapping[str, Pack],
-    amendments: Amendments,
+    deltas: Deltas,
     profile: str | None,
     lists: Kept[Any],
 ) -> CorpusFrame:
@@ -102,8 +102,8 @@ def corpus_frame(
         vectors = VectorIndex(profile, parts, starts[:-1], np.empty((0, dimensions), dtype=np.int16))
     return CorpusFrame(
         generation=generation,
-        evidence=stored_evidence(segments, packs, amendments.descriptions).select(EVIDENCE.names()),
-        placements=stored_placements(segments, packs, amendments.changes),
+        evidence=stored_evidence(segments, packs, deltas.descriptions).select(EVIDENCE.names()),
+        placements=stored_placements(segments, packs, deltas.changes),
         segments=SEGMENTS.build(
             {
                 "segment_id": [segment.segment_id for segment in segments],
@@ -120,7 +120,7 @@ def corpus_frame(
     )
 
 
-def stored_evidence(segments: Sequence[Segment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
+def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
     """EVIDENCE with `row_digest` of these segments as they are now, one after the other."""
     slices = [packs[run.pack].evidence(run.row_start, run.size) for run in _runs(segments)]
     stored = pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
@@ -128,7 +128,7 @@ def stored_evidence(segments: Sequence[Segment], packs: Mapping[str, Pack], desc
     return described(stored, rows, descriptions)
 
 
-def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], changes: pa.Table) -> pa.Table:
+def stored_placements(segments: Sequence[PackSegment], packs: Mapping[str, Pack], changes: pa.Table) -> pa.Table:
     """PLACEMENTS of these segments as they are now; rows count through the segments."""
     slices, row = [PLACEMENTS.empty()], 0
     for run in _runs(segments):
@@ -139,8 +139,8 @@ def stored_placements(segments: Sequence[Segment], packs: Mapping[str, Pack], ch
     return applied(pa.concat_tables(slices), with_rows(changes, rows))
 
 
-def _placed(amended: pa.Table, segments: Sequence[Segment]) -> tuple[pa.Table, NDArray[np.int64]]:
-    """Amendments of rows of these segments, by `segment_id` and `row`, and the row number of each across all segments."""
+def _placed(amended: pa.Table, segments: Sequence[PackSegment]) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Deltas of rows of these segments, by `segment_id` and `row`, and the row number of each across all segments."""
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
     at = pc.index_in(amended["segment_id"], value_set=pa.array([s.segment_id for s in segments], pa.string()))
     amended, at = amended.filter(at.is_valid()), at.drop_null().to_numpy()
@@ -159,9 +159,9 @@ def placed_at(frame: CorpusFrame, source: str, paths: Collection[str]) -> pa.Tab
     return table
 
 
-def _runs(segments: Sequence[Segment]) -> Iterator[Segment]:
+def _runs(segments: Sequence[PackSegment]) -> Iterator[PackSegment]:
     """Neighbours in one pack as one range."""
-    run: Segment | None = None
+    run: PackSegment | None = None
     for segment in segments:
         if run and run.pack == segment.pack and run.row_end == segment.row_start:
             run = run._replace(row_end=segment.row_end, placement_end=segment.placement_end)

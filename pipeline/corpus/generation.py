@@ -12,11 +12,11 @@ import pyarrow as pa
 from ...nodes.columns.kept import Kept
 from ..storage.places import Place
 from .commits import COMMITS, FILE, commits_of
-from .deltas import Amendments
+from .deltas import Deltas
 from .frame import CorpusFrame, corpus_frame, stored_evidence
 from .heads import chain
 from .manifest import ANALYZERS, Manifest
-from .packs import Pack, Segment, has_sums
+from .packs import Pack, PackSegment, has_sums
 from .trust import Trust
 
 
@@ -61,10 +61,10 @@ class Generation:
         return replace(self, manifest=manifest.write(self.path, self.trust))
 
     @cached_property
-    def amendments(self) -> Amendments:
+    def deltas(self) -> Deltas:
         """What changed about rows of all segments since they were written."""
         pack = self.manifest.changes
-        return Amendments() if pack is None else Amendments.of(self.packs[pack])
+        return Deltas() if pack is None else Deltas.of(self.packs[pack])
 
     def commits(self, project: str) -> pa.Table:
         """COMMITS of a project; empty where no history of it was read."""
@@ -75,7 +75,7 @@ class Generation:
         """The projects that own rows, sorted."""
         return sorted({segment.owner_project for segment in self.manifest.segments})
 
-    def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[Segment]:
+    def segments(self, projects: Collection[str] | None, users: Collection[str] | None) -> Sequence[PackSegment]:
         """The segments of these projects that belong to the whole project or to one of these users (None = any)."""
         these = None if projects is None else set(projects)
         them = None if users is None else {None, *users}
@@ -87,12 +87,12 @@ class Generation:
 
     def evidence(self) -> pa.Table:
         """EVIDENCE with `row_digest` of all rows."""
-        return stored_evidence(self.manifest.segments, self.packs, self.amendments.descriptions)
+        return stored_evidence(self.manifest.segments, self.packs, self.deltas.descriptions)
 
-    def frame(self, segments: Sequence[Segment], lists: Kept[Any]) -> CorpusFrame:
+    def frame(self, segments: Sequence[PackSegment], lists: Kept[Any]) -> CorpusFrame:
         """The frame of these segments, in their order; it keeps its `lists` of whole scopes there."""
         manifest = self.manifest
-        return corpus_frame(manifest.generation, segments, self.packs, self.amendments, manifest.encoder_profile, lists)
+        return corpus_frame(manifest.generation, segments, self.packs, self.deltas, manifest.encoder_profile, lists)
 
     def facts(self) -> dict[str, Any]:
         """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder."""

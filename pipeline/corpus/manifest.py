@@ -28,7 +28,7 @@ from ..storage.locks import confirm
 from ..storage.places import ObjectPlace, Place
 from .heads import Pointer, append_head, chain, checked_pointer, next_head, pointer_bytes, read_pointer
 from .identity import MultisetHash
-from .packs import Files, Segment
+from .packs import Files, PackSegment
 from .trust import UNSIGNED, Trust
 
 SCHEMA_VERSION = 2
@@ -54,7 +54,7 @@ class Manifest:
     encoder_profile: str | None
     content: MultisetHash
     placements: int
-    segments: Sequence[Segment] = ()
+    segments: Sequence[PackSegment] = ()
     packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files of every pack in use, see `packs.Files`."""
     changes: str | None = None
@@ -194,7 +194,7 @@ class Manifest:
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Manifest:
         """What a file of this version says; a field that is missing or of another form is an error of Python's."""
-        segments = [Segment(*row) for row in document["segments"]]
+        segments = [PackSegment(*row) for row in document["segments"]]
         packs = {name: _files(files) for name, files in document["packs"].items()}
         changes, commits = document["changes"], document.get("commits", {})
         for pack in (*(segment.pack for segment in segments), *commits.values(), *([changes] if changes else ())):
@@ -295,13 +295,14 @@ def needs(path: Place, trust: Trust) -> list[Needs]:
 
 
 def remove_ghosts(path: Place, trust: Trust, *, all_: bool = False) -> None:
-    """Put right what writers left that died before the pointer; the caller holds the lock.
+    """Repair what writers left that died before they moved the pointer; the caller holds the lock.
 
-    A manifest of new content goes: the next generation would take its number, and it would pass for its elder. One of a
-    generation that the content returned to gets its earlier number back. One of the current generation, which was
-    merged, becomes current, so that who has the packs of the one before open reads the new ones. All of them are
-    younger than the pointer, so that a writer reads only such manifests, and looks at none where their folder is older
-    than it, which a store of objects does not say; `all_` reads every one.
+    A manifest of new content is removed, because the next generation will take its number. A manifest of a generation that
+    the content returned to gets its earlier number back. A manifest of the current generation, after a merge, becomes
+    current, so that readers switch to the merged packs.
+
+    Such manifests are younger than the pointer. So only younger ones are read, and none if their folder is older than the
+    pointer. Object stores give no time of a folder, so there the folder is always listed; `all_` reads every manifest.
     """
     now, newest = current(path, trust)
     since = 0 if all_ else _written(trust.place(path) / "CURRENT")

@@ -20,13 +20,13 @@ from ...nodes.columns.ragged import slabs
 from ..line.encoders.unit_vectors import Encoder
 from .commits import FILE, commit_hash, in_packs
 from .compaction import gathered
-from .deltas import Amendments
+from .deltas import Deltas
 from .descriptions import CHANGES, DESCRIPTIONS
-from .embedding_checkpoints import Pieces
+from .embedding_checkpoints import EmbeddingCheckpoints
 from .generation import Generation
 from .identity import MultisetHash
 from .incoming import Incoming
-from .packs import Pack, Segment, write_pack, write_segment, write_tables
+from .packs import Pack, PackSegment, write_pack, write_segment, write_tables
 from .parts import Part, with_rows
 from .stored import StoredRows
 from .vectors import vectors_among, vectors_kept, vectors_of
@@ -43,7 +43,7 @@ class Revision:
     """What becomes of stored rows; rows and segments are positions in a `StoredRows`."""
 
     again: Collection[int]
-    """Segments that are analyzed and sorted again, with the new rows, their amendments folded in."""
+    """Segments that are analyzed and sorted again, with the new rows, their deltas folded in."""
     dropped: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Rows that go: their segments are written again without them."""
     changed: pa.Table = field(default_factory=CHANGES.remove(0).empty_table)
@@ -52,7 +52,7 @@ class Revision:
     """Rows whose description changes, and nothing that postings or vectors are made of."""
     descriptions: pa.Table | None = None
     """EVIDENCE with `row_digest` of those rows, in their order."""
-    told: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
+    newly_encoded: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
     """Rows that get a vector, ascending; their segments are among those of `again`."""
     gathered: Collection[str] = ()
     """Packs whose segments, or commit tables, move into one as they are, but for those that are written again."""
@@ -80,7 +80,7 @@ class Next:
     redactor: str | None = None
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     """The commit tables that are other ones than in `base`, by project."""
-    pieces: Pieces | None = None
+    checkpoints: EmbeddingCheckpoints | None = None
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and pointer; `base` if there is nothing to write.
@@ -116,7 +116,7 @@ class Next:
         moving = {project: base.commits(project) for project, pack in commits.items() if pack in self.revision.gathered}
         for tables in in_packs({**moving, **self.commits}):
             commits |= dict.fromkeys(tables, shelf.write({FILE: pa.concat_tables(tables.values())}))
-        changes = self._amendments(shelf, gone)
+        changes = self._deltas(shelf, gone)
         used = {segment.pack for segment in segments} | {changes} | {*commits.values()}
         manifest = replace(
             manifest,
@@ -180,16 +180,16 @@ class Next:
 
     def _altered(self) -> MultisetHash:
         """What the revision adds to the content: its rows as they are now, less as they were."""
-        told = self.revision.told
-        altered = np.union1d(self.revision.amended, np.union1d(self.revision.dropped, told))
+        newly_encoded = self.revision.newly_encoded
+        altered = np.union1d(self.revision.amended, np.union1d(self.revision.dropped, newly_encoded))
         if not len(altered):
             return MultisetHash.of()
         kept = np.setdiff1d(altered, self.revision.dropped)
-        return self._after.hash(kept, told, self._profile) - self.old.hash(altered)
+        return self._after.hash(kept, newly_encoded, self._profile) - self.old.hash(altered)
 
-    def _amendments(self, shelf: _Shelf, gone: set[str]) -> str | None:
-        """The pack of the amendments afterwards; None if there are none."""
-        before, revision = self.base.amendments, self.revision
+    def _deltas(self, shelf: _Shelf, gone: set[str]) -> str | None:
+        """The pack of the deltas afterwards; None if there are none."""
+        before, revision = self.base.deltas, self.revision
         if not gone and not len(revision.amended):
             return self.base.manifest.changes
         stays = ~np.isin(np.arange(len(self.old.segments)), self._gone)
@@ -204,7 +204,7 @@ class Next:
 
         described = self.old.evidence.slice(0, 0) if revision.descriptions is None else revision.descriptions
         described = described.append_column(DESCRIPTIONS.field("row"), pa.array(revision.described))
-        after = before.after(gone, Amendments(named(revision.changed, CHANGES), named(described, DESCRIPTIONS)))
+        after = before.after(gone, Deltas(named(revision.changed, CHANGES), named(described, DESCRIPTIONS)))
         if after.tables.keys() == before.tables.keys() and all(
             table.equals(before.tables[name]) for name, table in after.tables.items()
         ):
@@ -232,13 +232,13 @@ class Next:
             times = with_rows(times, times["row"].to_numpy() - start)
             part = Part.of_new(evidence, times, self._vectors(evidence), self._profile)
             yield part, part.content()
-        old, told = self._after, self.revision.told
+        old, newly_encoded = self._after, self.revision.newly_encoded
         keep = self._keep
-        told_in = old.segments_of(told)
+        newly_encoded_in = old.segments_of(newly_encoded)
         segments = np.array(sorted(self.revision.again), dtype=np.int64)
-        counts = np.bincount(told_in, minlength=len(old.segments))[segments]
+        counts = np.bincount(newly_encoded_in, minlength=len(old.segments))[segments]
         for low, high in slabs(counts, SEGMENT_ROWS) if len(segments) else ():
-            now = told[np.isin(told_in, segments[low:high])]
+            now = newly_encoded[np.isin(newly_encoded_in, segments[low:high])]
             made = None
             if self.encoder is not None and len(now):
                 made = self._encoded(old.evidence.take(pa.array(now)), self.encoder)
@@ -263,7 +263,7 @@ class Next:
 
     def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
         """A text has the same vector everywhere in the corpus, so that nothing shows where it was found."""
-        return vectors_of(evidence, self.base.packs.values(), encoder, self.pieces)
+        return vectors_of(evidence, self.base.packs.values(), encoder, self.checkpoints)
 
 
 class _Shelf:
@@ -280,10 +280,10 @@ class _Shelf:
         self.add(name, files)
         return name
 
-    def gather(self, segments: Sequence[Segment], packs: Collection[str]) -> list[Segment]:
+    def gather(self, segments: Sequence[PackSegment], packs: Collection[str]) -> list[PackSegment]:
         """The segments, those in these packs moved into as few as hold them."""
         moving = [segment for segment in segments if segment.pack in packs]
-        placed = dict[str, Segment]()
+        placed = dict[str, PackSegment]()
         sizes = np.array([segment.size for segment in moving], dtype=np.int64)
         for low, high in slabs(sizes, SEGMENT_ROWS) if moving else ():
             name, files, written = gathered(self.folder, self.packs, moving[low:high])

@@ -38,7 +38,7 @@ Files = Mapping[str, Mapping[str, Any]]
 _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.int32(), False)])
 
 
-class Segment(NamedTuple):
+class PackSegment(NamedTuple):
     """The place of one owner's rows: ranges [start, end) of a pack's rows, placements and posting keys."""
 
     segment_id: str
@@ -70,11 +70,11 @@ class Segment(NamedTuple):
 
 
 class Pack:
-    """A pack opened for reading. All files are mapped at once, so that removing it later hurts no reader, and none is held
-    open: what is mapped takes no descriptor, so that a process may have more packs than it may open files.
+    """A pack opened for reading. All files are mapped at once, so removing the pack later does not affect readers. No
+    descriptor stays open, so a process may map more packs than it may open files.
 
-    On an object store a file is read when it is first needed, and kept: opening a corpus reads none, and a frame those of
-    its owners. There, who removes a pack takes it from readers that have not read it yet.
+    On an object store a file is read when it is first needed, and cached: opening a corpus reads no pack, and a frame reads
+    those of its owners. Removing a pack there breaks readers that have not read it yet.
     """
 
     def __init__(self, folder: Place, files: Files) -> None:
@@ -189,7 +189,7 @@ class Pack:
         keys = table["key"].chunk(0) if table.num_rows else pa.array([], pa.large_string())
         return PostingLists(hashes, keys, lists.offsets.to_numpy(), row.to_numpy(), freq.to_numpy())
 
-    def postings(self, segment: Segment) -> SegmentPostings:
+    def postings(self, segment: PackSegment) -> SegmentPostings:
         """The posting lists of a segment, zero-copy."""
         start, end = segment.key_start, segment.key_end
         self._file("postings.arrow").expect_rows(self._table("postings.arrow"), start, end)
@@ -206,7 +206,7 @@ class Pack:
             numbers = numbers.fill_null(0)
         return numbers.to_numpy().reshape(-1, column.type.list_size)
 
-    def matrix(self, segment: Segment) -> NDArray[np.int16] | None:
+    def matrix(self, segment: PackSegment) -> NDArray[np.int16] | None:
         """int16[rows, dimensions] of a segment, zero-copy; None if it was not encoded."""
         if not segment.encoded:
             return None
@@ -248,25 +248,25 @@ def has_sums(files: Files) -> bool:
     return all("block_xxh3" in entry for entry in files.values())
 
 
-def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[Segment]]:
+def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[PackSegment]]:
     """Write rows in the order of `Part.sorted` as a pack: its id, its files and its segments."""
     bounds = part.segment_starts()
     return _write_rows(packs, part, bounds, *posting_lists(part.postings, bounds))
 
 
-def write_segment(packs: Place, part: Part, lists: PostingLists) -> tuple[str, Files, Sequence[Segment]]:
+def write_segment(packs: Place, part: Part, lists: PostingLists) -> tuple[str, Files, Sequence[PackSegment]]:
     """Write rows of one segment, whose posting lists are known, as a pack: its id, its files and the segment."""
     return _write_rows(packs, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
 
 
 def write_gathered(
     packs: Place,
-    segments: Sequence[Segment],
+    segments: Sequence[PackSegment],
     evidence: pa.Table,
     placements: pa.Table,
     lists: PostingLists,
     vectors: pa.Table | None,
-) -> tuple[str, Files, Sequence[Segment]]:
+) -> tuple[str, Files, Sequence[PackSegment]]:
     """Write stored segments, one after the other, as a pack: its id, its files and the segments with their places in it."""
     pack, files = write_tables(packs, _tables(evidence, placements, lists, vectors))
     starts = np.cumsum([(0, 0, 0), *(segment.sizes for segment in segments)], axis=0).tolist()
@@ -297,14 +297,14 @@ def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Fil
 
 def _write_rows(
     packs: Place, part: Part, bounds: NDArray[np.int64], lists: PostingLists, key_starts: NDArray[np.int64]
-) -> tuple[str, Files, Sequence[Segment]]:
+) -> tuple[str, Files, Sequence[PackSegment]]:
     pack, files = write_tables(packs, _tables(part.evidence, part.placements, lists, part.vectors))
     owners = part.evidence.select(["owner_project", "owner_user"]).take(pa.array(bounds[:-1])).to_pylist()
     starts = np.stack([bounds, part.placement_starts()[bounds], key_starts], axis=1)
     ranges = np.hstack([starts[:-1], starts[1:]])[:, [0, 3, 1, 4, 2, 5]].tolist()
     encoded = part.encoded()[bounds[:-1]].tolist()
     segments = [
-        Segment._make((name, pack, *owner.values(), has_vectors, *spans))
+        PackSegment._make((name, pack, *owner.values(), has_vectors, *spans))
         for name, owner, has_vectors, spans in zip(
             part.segment_ids(bounds.tolist()), owners, encoded, ranges, strict=True
         )

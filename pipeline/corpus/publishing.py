@@ -1,7 +1,7 @@
 """How one generation becomes the next: the difference to it, and which stored rows are amended or written again.
 
 Stored rows are written again only if their postings change, they lack a vector that can be made now, are in too many
-small segments or have too many amendments. All other rows stay in their packs; too many small packs are merged into one,
+small segments or have too many deltas. All other rows stay in their packs; too many small packs are merged into one,
 see `compaction.py`.
 
 The place of a row is its version, lines and bytes. An open placement whose place is open already is left unchanged, with the time
@@ -28,19 +28,19 @@ from ...nodes.frames import OPEN_END, micros
 from ..line.encoders.unit_vectors import Encoder
 from .compaction import crowded_packs, several_packs
 from .descriptions import applied, indexed_alike
-from .embedding_checkpoints import Pieces
+from .embedding_checkpoints import EmbeddingCheckpoints
 from .generation import Generation
 from .identity import row_keys
 from .incoming import PLACE, Incoming, is_open, sorted_placements
 from .next_generation import NO_ROWS, SEGMENT_ROWS, Next, Revision
-from .packs import Segment
+from .packs import PackSegment
 from .parts import moved, with_rows
 from .stored import StoredRows
 
 FAN_IN = 16
 """As many segments of one owner and size class become one, and as many small packs of one size class share one."""
-AMENDMENTS_KEPT = 4096
-"""Amendments of a segment that are read apart; with more than this and a quarter of its rows it is written again."""
+DELTAS_KEPT = 4096
+"""Deltas of a segment that are read apart; with more than this and a quarter of its rows it is written again."""
 TRIMMED_FROM = 1024
 """A segment of so many rows that loses some is written again alone, in its order; smaller ones share a pack with new rows."""
 
@@ -78,27 +78,29 @@ class Import:
     standing: Mapping[str, Collection[str]] = field(default_factory=dict)
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
     encoder: Encoder | None = None
-    pieces: Pieces | None = None
+    checkpoints: EmbeddingCheckpoints | None = None
     redactor: str | None = None
 
 
-def published(base: Generation, told: Import) -> tuple[PublishReport, Generation]:
+def published(base: Generation, import_: Import) -> tuple[PublishReport, Generation]:
     """The generation after an import, and what changed; `base` itself if the import says nothing new and nothing is crowded.
 
     Raises:
         StoreError: the corpus has vectors of another encoder.
     """
-    new, encoder, profile = told.new, told.encoder, base.manifest.encoder_profile
+    new, encoder, profile = import_.new, import_.encoder, base.manifest.encoder_profile
     if encoder is not None and profile not in (None, encoder.profile):
         hint = "index into a new corpus: vectors of two encoders cannot be compared."
         raise StoreError(f"Expected encoder {profile}, got {encoder.profile} - at {base.path}", hint=hint)
-    old = StoredRows.of(base, _concerned(base, told))
-    complete = old.in_sources(told.projects, told.users, told.complete_sources) & ~old.among_paths(told.standing)
-    diff = difference(new, old.evidence, old.placements, complete, told.now)
+    old = StoredRows.of(base, _concerned(base, import_))
+    complete = old.in_sources(import_.projects, import_.users, import_.complete_sources) & ~old.among_paths(
+        import_.standing
+    )
+    diff = difference(new, old.evidence, old.placements, complete, import_.now)
     revision = _revision(old, new, diff, encoder is not None)
     added = diff.placements_added + int(np.count_nonzero(diff.known[new.placements["row"].to_numpy()] < 0))
-    next_ = Next(base, old, revision, encoder, told.redactor, told.commits, told.pieces)
-    after = next_.write(_fresh(new, old, diff, revision), told.now, added)
+    next_ = Next(base, old, revision, encoder, import_.redactor, import_.commits, import_.checkpoints)
+    after = next_.write(_fresh(new, old, diff, revision), import_.now, added)
     other = [*diff.changed["row"].to_numpy(), *diff.known[diff.described_anew]]
     report = PublishReport(
         generation=after.manifest.generation,
@@ -113,7 +115,7 @@ def published(base: Generation, told: Import) -> tuple[PublishReport, Generation
 
 
 def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
-    """The same content in fewer segments and packs: every owner's smaller segments as one, amendments folded in, half-empty
+    """The same content in fewer segments and packs: every owner's smaller segments as one, deltas folded in, half-empty
     packs left, and the smaller packs as one.
     """
     segments = base.manifest.segments
@@ -122,7 +124,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
         live[segment.pack] += segment.size
     sparse = {pack for pack, rows in live.items() if 2 * rows < base.packs[pack].rows}
     small = Counter((s.owner, s.encoded) for s in segments if 4 * s.size < SEGMENT_ROWS)
-    amended = base.amendments.counts
+    amended = base.deltas.counts
     chosen = [
         s
         for s in segments
@@ -136,11 +138,11 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
     return PublishReport(after.manifest.generation, segments_written=_written(base, after)), after
 
 
-def _concerned(base: Generation, told: Import) -> list[Segment]:
+def _concerned(base: Generation, import_: Import) -> list[PackSegment]:
     """The segments whose rows the import may speak of."""
-    owners = set(zip(*(told.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
-    if told.complete_sources:
-        owners.update(product(told.projects, told.users))
+    owners = set(zip(*(import_.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
+    if import_.complete_sources:
+        owners.update(product(import_.projects, import_.users))
     return [segment for segment in base.manifest.segments if (segment.owner_project, segment.owner_user) in owners]
 
 
@@ -150,41 +152,41 @@ def _written(base: Generation, after: Generation) -> int:
     return sum(segment.segment_id not in known for segment in after.manifest.segments)
 
 
-def _revision(old: StoredRows, new: Incoming, diff: Difference, encodes: bool) -> Revision:
+def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: bool) -> Revision:
     """What becomes of the stored rows: what can be amended is, and the rest is written again."""
     anew = diff.known[diff.described_anew]
     descriptions = new.evidence.take(pa.array(diff.described_anew))
     stays = indexed_alike(descriptions, old.evidence, anew) if len(anew) else np.empty(0, dtype=bool)
     if encodes:
         stays &= old.encoded(anew)
-    told = _to_encode(old, diff) if encodes else NO_ROWS
+    newly_encoded = _to_encode(old, diff) if encodes else NO_ROWS
     again = old.crowded(FAN_IN) | _heavy(old, diff.changed["row"].to_numpy(), anew[stays])
-    again.update(old.segments_of(told).tolist())
+    again.update(old.segments_of(newly_encoded).tolist())
     losing = old.segments_of(anew[~stays]).tolist()
     again.update(at for at in losing if old.segments[at].size < TRIMMED_FROM)
     kept = descriptions.filter(pa.array(stays))
     crowded = crowded_packs(old.base.manifest, FAN_IN, SEGMENT_ROWS)
-    return Revision(again, anew[~stays], diff.changed, anew[stays], kept, told, crowded)
+    return Revision(again, anew[~stays], diff.changed, anew[stays], kept, newly_encoded, crowded)
 
 
-def _to_encode(old: StoredRows, diff: Difference) -> NDArray[np.int64]:
+def _to_encode(old: StoredRows, diff: ImportDifference) -> NDArray[np.int64]:
     """The stored rows without a vector that the import brings again as they are."""
     rows = np.setdiff1d(diff.known[diff.known >= 0], diff.known[diff.described_anew])
     return rows[~old.encoded(rows)]
 
 
 def _heavy(old: StoredRows, *amended: NDArray[np.int64]) -> set[int]:
-    """The segments, by position, with too many amendments, these included."""
+    """The segments, by position, with too many deltas, these included."""
     counts = np.bincount(old.segments_of(np.concatenate(amended)), minlength=len(old.segments))
-    before = old.base.amendments.counts
+    before = old.base.deltas.counts
     return {
         at
         for at, segment in enumerate(old.segments)
-        if counts[at] + before[segment.segment_id] > max(AMENDMENTS_KEPT, segment.size // 4)
+        if counts[at] + before[segment.segment_id] > max(DELTAS_KEPT, segment.size // 4)
     }
 
 
-def _fresh(new: Incoming, old: StoredRows, diff: Difference, revision: Revision) -> Incoming:
+def _fresh(new: Incoming, old: StoredRows, diff: ImportDifference, revision: Revision) -> Incoming:
     """The rows to write: new ones as imported, those that are dropped with all the placements of the stored row."""
     stored = np.isin(diff.known, revision.dropped)
     rows = np.flatnonzero((diff.known < 0) | stored)
@@ -206,7 +208,7 @@ _PATH = ("owner_project", "owner_user", "source_id", "path")
 
 
 @dataclass(frozen=True)
-class Difference:
+class ImportDifference:
     """How the stored rows of some owners change.
 
     `known[i]` is the stored row of incoming row `i`, -1 if it is new; `described_anew` are incoming rows. `changed` holds
@@ -222,7 +224,7 @@ class Difference:
 
 def difference(
     new: Incoming, evidence: pa.Table, placements: pa.Table, complete: NDArray[np.bool_], now: datetime
-) -> Difference:
+) -> ImportDifference:
     """Compare an import with the stored rows of the same owners.
 
     Args:
@@ -234,7 +236,7 @@ def difference(
     """
     known = _stored_rows(new.evidence, evidence)
     if not complete.any() and np.all(known < 0):
-        return Difference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
+        return ImportDifference(known, np.empty(0, dtype=np.int64), placements.slice(0, 0), 0, 0)
     at = np.flatnonzero(known >= 0)
     stored_digests = evidence["row_digest"].take(pa.array(known[at]))
     anew = at[pc.not_equal(new.evidence["row_digest"].take(pa.array(at)), stored_digests).to_numpy()]
@@ -261,7 +263,7 @@ def difference(
         modified |= ends[name] != micros(old[name], OPEN_END)
     touched = np.union1d(old["row"].to_numpy()[modified], added["row"].to_numpy())
     after = after.filter(pa.array(np.isin(after["row"].to_numpy(), touched)))
-    return Difference(
+    return ImportDifference(
         known=known,
         described_anew=anew,
         changed=sorted_placements(pa.concat_tables([after, added])),

@@ -3,11 +3,11 @@
     readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
     readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
 
-A reading holds no text: digests, sizes, times and counts of files, whose rows are in the corpus. Digests are of bytes
-that no mask has touched, so they are keyed with a salt that goes when the reading goes: equal files of two corpora, or
+A state holds no text: digests, sizes, times and counts of files, whose rows are in the corpus. Digests are of bytes
+that no mask has touched, so they are keyed with a salt that is removed with the state: equal files of two corpora, or
 from before and after an erasure, cannot be recognized, and no table of digests names one. It is valid only with
 the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
-publication keeps the readings of sources that it does not touch, erasing removes them all, and without them an
+publication keeps the states of sources that it does not touch, erasing removes them all, and without them an
 import reads everything, with the same result.
 """
 
@@ -32,7 +32,7 @@ Source = tuple[str, str]
 """Owner project and source id."""
 
 
-class PathReading(NamedTuple):
+class PathStatus(NamedTuple):
     """One path as it was read: its file where it is one of a work tree, and what it gave."""
 
     mode: int = 0
@@ -42,9 +42,9 @@ class PathReading(NamedTuple):
     changed: int = 0
     """`st_mtime_ns` and `st_ctime_ns`."""
     settled: bool = False
-    """The file was older than its reading by more than a clock tick, so that the same status means the same content."""
+    """The file was older than its import by more than a clock tick, so that the same status means the same content."""
     digest: str = ""
-    """`Reading.digest` of its bytes; empty where a secret was masked in it, so that its status alone can tell."""
+    """`SourceState.digest` of its bytes; empty where a secret was masked in it, so that its status alone can tell."""
     rows: int = 0
     places: int = 0
     masked: int = 0
@@ -53,7 +53,7 @@ class PathReading(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceState:
     """One source as it was read.
 
     `rules` is a digest of all that decides rows but the files; `line` of a history's commits. `root` is the folder that
@@ -66,35 +66,43 @@ class Reading:
     commits: int = 0
     embedded: bool = False
     salt: str = field(default_factory=lambda: secrets.token_hex(16))
-    paths: Mapping[str, PathReading] = field(default_factory=dict)
+    paths: Mapping[str, PathStatus] = field(default_factory=dict)
 
     def digest(self, content: bytes) -> str:
         """What a file's bytes are known by: 64 hex digits of BLAKE2b, keyed with the salt."""
         return hashlib.blake2b(content, key=self.salt.encode(), digest_size=32).hexdigest()
 
     def table(self) -> pa.Table:
-        """READING: `path` and the fields of `PathReading`."""
+        """READING: `path` and the fields of `PathStatus`."""
         columns = list(zip(*self.paths.values(), strict=True)) or [()] * len(_SCHEMA.names[1:])
         arrays = [pa.array(list(self.paths), pa.string())]
         arrays += [pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types[1:], strict=True)]
-        told = {
+        metadata = {
             "rules": self.rules,
             "root": self.root,
             "line": self.line,
             "commits": str(self.commits),
             "salt": self.salt,
         }
-        told["embedded"] = str(int(self.embedded))
-        return pa.Table.from_arrays(arrays, schema=_SCHEMA.with_metadata(told))
+        metadata["embedded"] = str(int(self.embedded))
+        return pa.Table.from_arrays(arrays, schema=_SCHEMA.with_metadata(metadata))
 
     @classmethod
-    def of(cls, table: pa.Table) -> Reading:
-        """The reading that `table` gave."""
-        told = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
+    def of(cls, table: pa.Table) -> SourceState:
+        """The state that `table` holds."""
+        metadata = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
         rows = zip(*(column.to_pylist() for column in table.columns[1:]), strict=True)
-        paths = dict(zip(table["path"].to_pylist(), map(PathReading._make, rows), strict=True))
-        embedded = told["embedded"] == "1"
-        return cls(told["rules"], told["root"], told["line"], int(told["commits"]), embedded, told["salt"], paths)
+        paths = dict(zip(table["path"].to_pylist(), map(PathStatus._make, rows), strict=True))
+        embedded = metadata["embedded"] == "1"
+        return cls(
+            metadata["rules"],
+            metadata["root"],
+            metadata["line"],
+            int(metadata["commits"]),
+            embedded,
+            metadata["salt"],
+            paths,
+        )
 
 
 _SCHEMA = pa.schema(
@@ -109,7 +117,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def reading_of(corpus: Place, generation: str, wanted: Source) -> Reading | None:
+def source_state_of(corpus: Place, generation: str, wanted: Source) -> SourceState | None:
     """The state in which a source was read for this generation; None if unknown."""
     name = _state(corpus, generation).get(wanted)
     if name is None:
@@ -119,35 +127,37 @@ def reading_of(corpus: Place, generation: str, wanted: Source) -> Reading | None
         if _name_of(wanted, data) != name:  # damaged: Arrow would believe it
             return None
         table = pa.ipc.open_file(data).read_all()
-        return Reading.of(table) if table.schema.equals(_SCHEMA) else None
+        return SourceState.of(table) if table.schema.equals(_SCHEMA) else None
     except (pa.ArrowInvalid, OSError, KeyError, ValueError):
         return None
 
 
-def carry_readings(
-    corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, Reading]
+def carry_source_states(
+    corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, SourceState]
 ) -> None:
-    """Bring STATE from one generation to the next: sources that were touched lose their reading, but for those `made`.
+    """Bring STATE from one generation to the next: sources that were touched lose their state, except those in `made`.
 
-    The caller holds the lock, and the generation `after` is current already: where the disk does not take the readings,
+    The caller holds the lock, and the generation `after` is current already: where the disk does not take the states,
     they are forgotten, and nothing else fails. What stays of them then names another generation, or is still true.
     """
     try:
         _carry(corpus, before, after, touched, made)
     except OSError:
         with suppress(OSError):
-            forget_readings(corpus)
+            forget_source_states(corpus)
 
 
-def _carry(corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, Reading]) -> None:
+def _carry(
+    corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, SourceState]
+) -> None:
     folder = corpus / FOLDER
     if not made and not folder.exists():
         return
     known = _state(corpus, before)
     kept = {source: name for source, name in known.items() if source not in set(touched)}
     make_folders(folder, corpus)
-    for source, reading in made.items():
-        kept[source] = _written(folder, source, reading)
+    for source, state in made.items():
+        kept[source] = _written(folder, source, state)
     if kept == known and before == after:
         return
     document = {"generation": after, "sources": [[*source, name] for source, name in sorted(kept.items())]}
@@ -157,8 +167,8 @@ def _carry(corpus: Place, before: str, after: str, touched: Collection[Source], 
             file.unlink()
 
 
-def forget_readings(corpus: Place) -> None:
-    """Remove every reading; the caller holds the lock."""
+def forget_source_states(corpus: Place) -> None:
+    """Remove every state; the caller holds the lock."""
     folder = corpus / FOLDER
     with suppress(FileNotFoundError):
         (folder / _STATE).unlink(missing_ok=True)
@@ -166,8 +176,8 @@ def forget_readings(corpus: Place) -> None:
         remove_tree(folder)
 
 
-def _written(folder: Place, source: Source, reading: Reading) -> str:
-    table, sink = reading.table(), pa.BufferOutputStream()
+def _written(folder: Place, source: Source, state: SourceState) -> str:
+    table, sink = state.table(), pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     data = memoryview(sink.getvalue())
@@ -183,7 +193,7 @@ def _name_of(source: Source, data: bytes | memoryview) -> str:
 
 
 def _state(corpus: Place, generation: str) -> dict[Source, str]:
-    """The files of the readings that are beside this generation; none where STATE is of another one, or damaged."""
+    """The files of the states that are beside this generation; none where STATE is of another one, or damaged."""
     try:
         document = json.loads((corpus / FOLDER / _STATE).read_bytes())
         if document["generation"] != generation:

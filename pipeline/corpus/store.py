@@ -23,7 +23,7 @@ from ..storage.places import Place, fixed_place
 from .blocks import DAMAGED
 from .checking import changed_manifests, damaged_files, problems
 from .commits import commits_after
-from .embedding_checkpoints import Pieces, Told, forget_pieces
+from .embedding_checkpoints import EmbeddingCheckpoints, OnEncoded, forget_checkpoints
 from .erasing import Selection, erased, forget_generations, forget_packs, ids_on_disk, selected_histories, selected_ids
 from .frame import CorpusFrame, KeptFrames, placed_at
 from .generation import Generation
@@ -32,7 +32,7 @@ from .identity import MultisetHash
 from .incoming import incoming
 from .manifest import Manifest, complete_heads, current, generations, manifest_of, remove_ghosts
 from .publishing import Import, PublishReport, merged, published
-from .source_states import Reading, Source, carry_readings, reading_of, sources_of
+from .source_states import Source, SourceState, carry_source_states, source_state_of, sources_of
 from .tombstones import finish_receipts, kept_out, receipts
 from .trust import UNSIGNED, Trust
 from .writing import locked, taken
@@ -161,9 +161,9 @@ class Corpus:
         now: datetime,
         encoder: Encoder | None = None,
         redactor: str | None = None,
-        told: Told | None = None,
+        on_encoded: OnEncoded | None = None,
         standing: Mapping[str, Collection[str]] | None = None,
-        readings: Mapping[Source, Reading] | None = None,
+        source_states: Mapping[Source, SourceState] | None = None,
         basis: str | None = None,
     ) -> PublishReport:
         """Bring the corpus in line with imported rows and make the result the current generation.
@@ -179,9 +179,9 @@ class Corpus:
             now: when rows are captured, and when those end that are gone. With a time zone.
             encoder: encodes rows that have no vector yet.
             redactor: the detector of secrets, with its version, that `rows` went through; recorded.
-            told: called with the number of encoded texts and their total.
+            on_encoded: called with the number of encoded texts and their total.
             standing: source id to paths of a complete source that were not read, because their rows are unchanged.
-            readings: the state in which sources were read, for the next import.
+            source_states: the state in which sources were read, for the next import.
             basis: the generation that `standing` holds for.
 
         Raises:
@@ -202,7 +202,11 @@ class Corpus:
             histories = self._changed_commits(project, commits) if project and commits else {}
             new, erased = kept_out(self.path, incoming(rows, now, self._family(rows)))
             projects = set(new.evidence["owner_project"].unique().to_pylist()) | ({project} if project else set())
-            pieces = None if encoder is None else Pieces(self.path, encoder.profile, *([told] if told else []))
+            checkpoints = (
+                None
+                if encoder is None
+                else EmbeddingCheckpoints(self.path, encoder.profile, *([on_encoded] if on_encoded else []))
+            )
             import_ = Import(
                 new,
                 now,
@@ -212,16 +216,16 @@ class Corpus:
                 standing=standing or {},
                 commits=histories,
                 encoder=encoder,
-                pieces=pieces,
+                checkpoints=checkpoints,
                 redactor=redactor,
             )
             report, base = published(self._base, import_)
             self._move_on(base)
             touched = sources_of(rows) | {(owner, source) for owner in projects for source in complete_sources}
-            carry_readings(self.path, before, self.generation, touched, readings or {})
+            carry_source_states(self.path, before, self.generation, touched, source_states or {})
             if encoder is not None:
                 with suppress(OSError):  # published already; the next writer removes them
-                    forget_pieces(self.path)
+                    forget_checkpoints(self.path)
         return replace(report, erased_rows=erased)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
@@ -281,9 +285,9 @@ class Corpus:
         with self._writing(_HALF_ERASED):
             finish_receipts(self.path, evidence_ids)
 
-    def reading(self, project: str, source: str) -> Reading | None:
+    def source_state(self, project: str, source: str) -> SourceState | None:
         """The state in which a source was read, as far as this generation has its rows; None if unknown."""
-        return reading_of(self.path, self.generation, (project, source))
+        return source_state_of(self.path, self.generation, (project, source))
 
     def encoded(self, projects: Collection[str], users: Collection[str]) -> tuple[int, int]:
         """How many rows `frame` gives for these projects and users, and how many of them have a vector."""

@@ -18,7 +18,7 @@ from .frame import stored_evidence, stored_placements
 from .generation import Generation
 from .identity import MultisetHash, elements
 from .incoming import Incoming
-from .packs import Segment
+from .packs import PackSegment
 from .parts import Part, shifted, with_rows
 from .postings import PostingLists, Postings, trimmed
 
@@ -30,17 +30,17 @@ class StoredRows:
     """Row `i` of `evidence` is a stored row; segment `s` has the rows `starts[s]:starts[s + 1]`."""
 
     base: Generation
-    segments: Sequence[Segment]
+    segments: Sequence[PackSegment]
     starts: NDArray[np.int64]
     evidence: pa.Table
     placements: pa.Table
 
     @classmethod
-    def of(cls, base: Generation, segments: Sequence[Segment]) -> StoredRows:
+    def of(cls, base: Generation, segments: Sequence[PackSegment]) -> StoredRows:
         """The rows of these segments as they are now."""
         starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
-        evidence = stored_evidence(segments, base.packs, base.amendments.descriptions)
-        placements = stored_placements(segments, base.packs, base.amendments.changes)
+        evidence = stored_evidence(segments, base.packs, base.deltas.descriptions)
+        placements = stored_placements(segments, base.packs, base.deltas.changes)
         return cls(base, segments, starts, evidence, placements)
 
     def amended(self, changed: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> StoredRows:
@@ -117,8 +117,10 @@ class StoredRows:
         """Which of these rows have a vector."""
         return np.array([segment.encoded for segment in self.segments], dtype=bool)[self.segments_of(rows)]
 
-    def hash(self, rows: NDArray[np.int64], told: NDArray[np.int64] | None = None, profile: str = "") -> MultisetHash:
-        """The multiset hash of these rows (ascending); those of `told` (ascending) count as encoded with `profile`."""
+    def hash(
+        self, rows: NDArray[np.int64], newly_encoded: NDArray[np.int64] | None = None, profile: str = ""
+    ) -> MultisetHash:
+        """The multiset hash of these rows (ascending); those of `newly_encoded` (ascending) count as encoded with `profile`."""
         hashed = self.evidence.select(["evidence_id", "row_digest"])
         content, placements, at = MultisetHash.of(), self.placements, self.placements["row"].to_numpy()
         profile = profile or self.base.manifest.encoder_profile or ""
@@ -128,7 +130,7 @@ class StoredRows:
             place = np.searchsorted(some, at[first:last])
             mine = some[place] == at[first:last]
             theirs = with_rows(placements.slice(first, last - first), place).filter(pa.array(mine)).combine_chunks()
-            encoded = self.encoded(some) if told is None else self.encoded(some) | np.isin(some, told)
+            encoded = self.encoded(some) if newly_encoded is None else self.encoded(some) | np.isin(some, newly_encoded)
             profiles = np.where(encoded, profile, "").tolist()
             content += MultisetHash.of(elements(hashed.take(pa.array(some)), theirs, profiles))
         return content

@@ -188,7 +188,7 @@ def _loaded(file: Path, kind: str, load: Callable[[bytes], Any]) -> Any:
     try:
         key = load(file.read_bytes())
     except OSError as error:
-        raise InputError(f"Expected a key, got {error.strerror} - at {file}") from error
+        raise InputError(f"{error.strerror}: key {file}") from error
     except (ValueError, TypeError, _crypto("exceptions").UnsupportedAlgorithm) as error:
         raise InputError(
             f"Expected a PEM file with an Ed25519 {kind} key and no passphrase, got another file - at {file}"

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat
 from ..line.encoders.unit_vectors import Encoder, encoded
-from .embedding_checkpoints import PIECE, Pieces
+from .embedding_checkpoints import CHECKPOINT_TEXTS, EmbeddingCheckpoints
 from .outlines import encoded_texts
 from .packs import Pack
 
 
-def vectors_of(evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, pieces: Pieces | None = None) -> pa.Table:
+def vectors_of(
+    evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, checkpoints: EmbeddingCheckpoints | None = None
+) -> pa.Table:
     """`text_digest` and `vector` per row: those of the same text in `stored`, then in `embedding_checkpoints`, else the encoder's.
 
     What the encoder makes goes to `embedding_checkpoints`.
@@ -32,11 +34,11 @@ def vectors_of(evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, pie
     """
     texts, digests = _texts(evidence)
     known = [_stored_vectors(table, digests, pack) for pack in stored if (table := pack.texts_encoded) is not None]
-    known += [_stored_vectors(table, digests) for table in (pieces.tables() if pieces else ())]
+    known += [_stored_vectors(table, digests) for table in (checkpoints.tables() if checkpoints else ())]
     found = [table["text_digest"].combine_chunks() for table in known]
     missing = digests.filter(pc.invert(pc.is_in(digests, value_set=pa.concat_arrays(found)))) if found else digests
     missing = missing.unique()
-    known += _made(missing, texts.take(pc.index_in(missing, value_set=digests)), encoder, pieces)
+    known += _made(missing, texts.take(pc.index_in(missing, value_set=digests)), encoder, checkpoints)
     every = pa.concat_tables(known)
     return _looked_up(digests, digests, every["text_digest"], every)
 
@@ -81,19 +83,21 @@ def _looked_up(digests: pa.Array, wanted: pa.Array, keys: pa.ChunkedArray, among
     return pa.table({"text_digest": digests, "vector": among["vector"].combine_chunks().take(at)})
 
 
-def _made(digests: pa.Array, texts: pa.Array, encoder: Encoder, pieces: Pieces | None) -> Iterator[pa.Table]:
-    """The vectors of these texts, made piece by piece."""
+def _made(
+    digests: pa.Array, texts: pa.Array, encoder: Encoder, checkpoints: EmbeddingCheckpoints | None
+) -> Iterator[pa.Table]:
+    """The vectors of these texts, a table per checkpoint."""
     total = len(texts)
-    if pieces and total:
-        pieces.told(0, total)
-    for start in range(0, total, PIECE):
-        matrix = encoded(encoder, texts.slice(start, PIECE).to_pylist(), (start, total))
+    if checkpoints and total:
+        checkpoints.on_encoded(0, total)
+    for start in range(0, total, CHECKPOINT_TEXTS):
+        matrix = encoded(encoder, texts.slice(start, CHECKPOINT_TEXTS).to_pylist(), (start, total))
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel(), pa.int16()), matrix.shape[1])
-        table = pa.table({"text_digest": digests.slice(start, PIECE), "vector": vectors})
-        if pieces:
-            if total > PIECE:
-                pieces.keep(table)
-            pieces.told(min(start + PIECE, total), total)
+        table = pa.table({"text_digest": digests.slice(start, CHECKPOINT_TEXTS), "vector": vectors})
+        if checkpoints:
+            if total > CHECKPOINT_TEXTS:
+                checkpoints.keep(table)
+            checkpoints.on_encoded(min(start + CHECKPOINT_TEXTS, total), total)
         yield table
 
 

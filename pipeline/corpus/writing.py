@@ -62,4 +62,4 @@ def taken(path: Place, hint: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:
             raise
-        raise StoreError(f"Expected a successful write, got {error.strerror} - at {path}", hint=hint) from error
+        raise StoreError(f"{error.strerror}: {path}", hint=hint) from error

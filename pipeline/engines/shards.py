@@ -183,10 +183,10 @@ def resumable(staged: StagedRun, corpus: Place | None) -> Generator[None]:
     try:
         yield
     except (EngineError, OSError) as error:
-        told = _with_advice(error, staged, corpus)
-        if told is error:
+        advised = _with_advice(error, staged, corpus)
+        if advised is error:
             raise
-        raise told from error
+        raise advised from error
 
 
 def _with_advice(error: EngineError | OSError, staged: StagedRun, corpus: Place | None) -> EngineError | OSError:

@@ -79,7 +79,7 @@ LEAST = 16
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledBlocks:
     """What fits a budget: query_id, doc_id, score, and the tokens of all queries together."""
 
     shown: pd.DataFrame
@@ -97,7 +97,7 @@ class _Chunks:
 
 def chunk_systems(
     collection: Collection, budgets: Sequence[int], *, limit: int | None = None
-) -> dict[str, dict[int, Filled]]:
+) -> dict[str, dict[int, FilledBlocks]]:
     """Per system and budget what it shows of each query.
 
     Raises:
@@ -111,7 +111,7 @@ def chunk_systems(
     return {f"bm25-chunks-{name}": _filled(collection, name, budgets, limit) for name in systems}
 
 
-def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: int | None) -> dict[int, Filled]:
+def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: int | None) -> dict[int, FilledBlocks]:
     bm25s = require_bm25s()
     shown: dict[int, list[tuple[str, str, float]]] = {budget: [] for budget in budgets}
     tokens = dict.fromkeys(budgets, 0)
@@ -130,7 +130,7 @@ def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: in
                 tokens[budget] += used
                 shown[budget] += [(query_id, document, 1.0 / place) for place, document in enumerate(found, start=1)]
     names = pd.Index(["query_id", "doc_id", "score"])
-    return {budget: Filled(pd.DataFrame(rows, columns=names), tokens[budget]) for budget, rows in shown.items()}
+    return {budget: FilledBlocks(pd.DataFrame(rows, columns=names), tokens[budget]) for budget, rows in shown.items()}
 
 
 def _spaced(text: str) -> str:

@@ -39,7 +39,7 @@ from .collections import Collection
 from .measuring import Measured, expect_without_terms, under
 from .metrics import DEFAULT_METRICS, GOLD_PER_1000, gold_per_1000, measure, per_query, write_trec_run
 from .rankings import BLOCK, FULL, gold_table, lane_shares
-from .report import DOCUMENTS, TOKENS, Evaluation, Scores
+from .report import DOCUMENTS, TOKENS, CollectionScores, Evaluation
 
 EVALUATION_PRINCIPAL = "evaluation"
 INDEXED = "indexed.json"
@@ -112,7 +112,7 @@ def _fresh_folder(work: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgedRun:
     """A run of judged queries, over a corpus of their collections."""
 
     corpus: Corpus
@@ -147,7 +147,7 @@ class Asking:
     progress: Callable[[str], None] = lambda _: None
 
 
-def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | None = ()) -> Asked:
+def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | None = ()) -> JudgedRun:
     """Index collections and ask their queries in one run, deep enough for rankings and once per budget of blocks.
 
     Args:
@@ -165,7 +165,7 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     if how.run_id is not None:
         run = RunStore(work / "runs", create=False).open(how.run_id)
         budgets = _budgets_of(run, queries)
-        return Asked(corpus, run, queries, lanes, budgets, round(indexed - started, 2), 0.0)
+        return JudgedRun(corpus, run, queries, lanes, budgets, round(indexed - started, 2), 0.0)
     grants = work / "grants.yaml"
     projects = sorted(project for collection in collections for project in collection.projects())
     granted = {"principals": {EVALUATION_PRINCIPAL: {"projects": projects, "audit": True}}}
@@ -198,7 +198,7 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
     finished = time.perf_counter()
     run = RunStore(work / "runs").open(summary.run_id)
     seconds = round(indexed - started, 2), round(finished - indexed, 2)
-    return Asked(corpus, run, queries, lanes, tuple(asked_under), *seconds)
+    return JudgedRun(corpus, run, queries, lanes, tuple(asked_under), *seconds)
 
 
 def lanes_on(how: Asking) -> tuple[Lane, ...]:
@@ -292,7 +292,7 @@ def evaluate(  # noqa: PLR0913 - options by keyword
             rankings["bm25-all-files"] = file_baseline(collection, source_only=False)
             rankings["bm25-source-files"] = file_baseline(collection, source_only=True)
         rankings |= {f"{name}.run": ranking for name, ranking in collection.rankings().items()}
-        scores = Scores(collection.name, collection.shape, len(queries), evidence.num_rows)
+        scores = CollectionScores(collection.name, collection.shape, len(queries), evidence.num_rows)
         trec = work / "trec" / collection.name
         trec.mkdir(parents=True, exist_ok=True)
         qrels = collection.qrels[collection.qrels["query_id"].isin(queries)]

@@ -68,7 +68,7 @@ def _lines(path: Path, between: str | None = None) -> Iterator[tuple[str, list[s
                 if line.strip():
                     yield f"{path.name}:{number}", [cell.strip() for cell in line.rstrip("\n").split(between)]
     except OSError as error:
-        raise InputError(f"Expected a file, got {error.strerror} - at {path}") from error
+        raise InputError(f"{error.strerror}: {path}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"Expected UTF-8, got another encoding - at {path}") from error
 

@@ -84,7 +84,7 @@ class Uniform:
         return [self.folder / f"{part}.parquet"]
 
 
-class Texts:
+class TextFiles:
     """BEIR's and TREC's files: documents of a title and a text."""
 
     def __init__(self, folder: Path, split: str = SPLIT) -> None:
@@ -149,7 +149,7 @@ def layout_of(folder: Path, split: str = SPLIT) -> Layout:
         raise StoreError(f"Expected a folder with a labelled collection, got none - at {folder}", hint=hint)
     text = any(found for pattern in ("*.jsonl", "*.trec", "*.sgml") for found in folder.glob(pattern))
     whole = (folder / "corpus.parquet").exists() or (not text and any(folder.glob("*.parquet")))
-    layout: Layout = Uniform(folder) if whole else Texts(folder, split)
+    layout: Layout = Uniform(folder) if whole else TextFiles(folder, split)
     missing = [part for part in PARTS if not any(path.exists() for path in _files_of(layout, part))]
     if missing:
         got = f"none of {' and '.join(missing)}"
@@ -158,7 +158,7 @@ def layout_of(folder: Path, split: str = SPLIT) -> Layout:
 
 
 def _files_of(layout: Layout, part: str) -> list[Path]:
-    if isinstance(layout, Texts):
+    if isinstance(layout, TextFiles):
         return layout.named(part)
     return layout.files(part)
 

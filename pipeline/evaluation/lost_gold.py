@@ -153,17 +153,17 @@ class _Case:
         lost = self._lost_requests()
         pairs = self._with_fates(self._pairs(asked[~asked["request_id"].isin(lost)]))
         best = pairs.sort_values(["place", "rank"], ascending=[False, True], kind="stable").drop_duplicates("gold")
-        told = asked.merge(best.drop(columns=["request_id", "audience"]), on="gold", how="left")
-        audit = told["audience"] == "audit"
-        none = told["stage"].isna()
-        told["stage"] = told["stage"].where(~none, np.where(audit, "corpus", "unseen"))
+        traced = asked.merge(best.drop(columns=["request_id", "audience"]), on="gold", how="left")
+        audit = traced["audience"] == "audit"
+        none = traced["stage"].isna()
+        traced["stage"] = traced["stage"].where(~none, np.where(audit, "corpus", "unseen"))
         words = np.where(audit, "no row of it in the projects that you audit", "no row that you may ask about")
-        told["reason"] = told["reason"].where(~none, words)
-        gone = told["request_id"].isin(lost)
-        told["stage"] = told["stage"].mask(gone, "request")
-        told["reason"] = told["reason"].mask(gone, told["request_id"].map(lost))
-        told["rank"] = told["rank"].astype("Int64")
-        return told.assign(behind=pd.Series(self._behind(told), index=told.index, dtype=object))
+        traced["reason"] = traced["reason"].where(~none, words)
+        gone = traced["request_id"].isin(lost)
+        traced["stage"] = traced["stage"].mask(gone, "request")
+        traced["reason"] = traced["reason"].mask(gone, traced["request_id"].map(lost))
+        traced["rank"] = traced["rank"].astype("Int64")
+        return traced.assign(behind=pd.Series(self._behind(traced), index=traced.index, dtype=object))
 
     def _pairs(self, asked: pd.DataFrame) -> pd.DataFrame:
         """The rows of every judged document: gold, request_id, audience, row, evidence_id."""
@@ -211,18 +211,18 @@ class _Case:
         failed = self.run.table("failures")["request_id"].to_pylist()
         return {row["request_id"]: row["denied_reason"] for row in denied} | dict.fromkeys(failed, "request_failed")
 
-    def _behind(self, told: pd.DataFrame) -> list[Mapping[str, float]]:
+    def _behind(self, traced: pd.DataFrame) -> list[Mapping[str, float]]:
         """Of each outranked row, the terms in which it lacks most beside the weakest row of its request that was shown."""
-        outranked = told["stage"].isin(OUTRANKED).to_numpy()
+        outranked = traced["stage"].isin(OUTRANKED).to_numpy()
         if not outranked.any():
-            return [{}] * len(told)
+            return [{}] * len(traced)
         ranked = self.ranked.select(["request_id", "evidence_id", "rank", *SCORE_TERMS]).to_pandas()
         shown = self.decisions.filter(pc.equal(self.decisions["outcome"], "selected")).select(
             ["request_id", "evidence_id"]
         )
         weakest = ranked.merge(shown.to_pandas(), on=["request_id", "evidence_id"]).sort_values("rank", kind="stable")
         weakest = weakest.drop_duplicates("request_id", keep="last").set_index("request_id")
-        own = told[["request_id", "evidence_id"]].merge(ranked, on=["request_id", "evidence_id"], how="left")
+        own = traced[["request_id", "evidence_id"]].merge(ranked, on=["request_id", "evidence_id"], how="left")
         lacking = weakest.reindex(own["request_id"])[list(SCORE_TERMS)].to_numpy() - own[list(SCORE_TERMS)].to_numpy()
         return [_most(row) if was else {} for row, was in zip(lacking, outranked, strict=True)]
 
@@ -264,8 +264,8 @@ def draw_funnel(lost: LostGold, path: Path) -> None:
             axes.barh(place, row["gold"], left=left, color=color, edgecolor="white")
             left += row["gold"]
         # Behind the bar, where words have room: inside it they ran over the next part.
-        told = [row["reason"] if len(of_stage) == 1 else f"{row['reason']} {row['gold']}" for row in of_stage]
-        words = f" {left}" if stage == "shown" else f" {left}  {', '.join(told)}"
+        reasons = [row["reason"] if len(of_stage) == 1 else f"{row['reason']} {row['gold']}" for row in of_stage]
+        words = f" {left}" if stage == "shown" else f" {left}  {', '.join(reasons)}"
         axes.text(left, place, words, ha="left", va="center", fontsize=8)
     axes.set_yticks(range(len(stages)), [_WORDS[stage] for stage in stages])
     axes.invert_yaxis()
@@ -277,7 +277,7 @@ def draw_funnel(lost: LostGold, path: Path) -> None:
         with matplotlib.rc_context({"svg.hashsalt": "funnel"}):
             figure.savefig(path, metadata=metadata, bbox_inches="tight")
     except OSError as error:
-        raise InputError(f"Expected a file to write to, got {error.strerror} - at --picture {path}") from error
+        raise InputError(f"{error.strerror}: --picture {path}") from error
 
 
 def _matplotlib() -> Any:

@@ -23,7 +23,7 @@ POOLED = "all {kind}"
 
 
 @dataclass
-class Scores:
+class CollectionScores:
     """The figures of one collection."""
 
     collection: str
@@ -53,7 +53,7 @@ class Evaluation:
     seconds_index: float
     seconds_run: float
     statuses: dict[str, int]
-    scores: list[Scores] = field(default_factory=list)
+    scores: list[CollectionScores] = field(default_factory=list)
     measures: tuple[str, ...] = DEFAULT_METRICS
     """The measures of rankings, as they were asked for."""
     against: str = FULL
@@ -141,7 +141,7 @@ class Evaluation:
             yield kind, pd.concat(of_kind)
 
 
-def _together(scores: list[Scores], frames: list[pd.DataFrame]) -> pd.DataFrame:
+def _together(scores: list[CollectionScores], frames: list[pd.DataFrame]) -> pd.DataFrame:
     named = []
     for one, frame in zip(scores, frames, strict=True):
         frame = frame.copy()

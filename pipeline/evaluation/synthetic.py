@@ -75,10 +75,10 @@ def commit_questions(repository: str | Path, count: int = 100, **fields: Any) ->
     Raises:
         InputError: there is no Git history here.
     """
-    told = Git(repository).run("log", "--first-parent", "--no-merges", "--name-status", "--no-renames",
+    log = Git(repository).run("log", "--first-parent", "--no-merges", "--name-status", "--no-renames",
                 f"--max-count={count * 4}", "--format=%x1e%H%x1f%P%x1f%s").decode("utf-8", "replace")  # fmt: skip
     requests, relevant = [], []
-    for entry in told.split("\x1e")[1:]:
+    for entry in log.split("\x1e")[1:]:
         head, *files = [line for line in entry.splitlines() if line]
         commit, parents, subject = head.split("\x1f")
         changed = [line.split("\t", 1)[1] for line in files if line.startswith("M")]

@@ -29,7 +29,7 @@ from ...nodes.errors import InputError
 from ...nodes.tables import RERANK_WEIGHTS, SCORE_TERMS
 from ..line.encoders.encoder import NAME
 from .collections import Collection
-from .evaluate import Asked, Asking, ask
+from .evaluate import Asking, JudgedRun, ask
 from .frozen_terms import DIVERSITY, FrozenTerms, parsed
 from .measuring import frozen
 from .significance import SEED, compared, holm
@@ -134,7 +134,7 @@ LEAST_QUERIES = 20
 
 
 @dataclass(frozen=True)
-class Part:
+class CollectionPart:
     """One collection, its candidates and what its queries have in common."""
 
     collection: Collection
@@ -255,7 +255,7 @@ def tune(  # noqa: PLR0913 - options by keyword
     )  # fmt: skip
 
 
-def _parts(asked: Asked, collections: Sequence[Collection], purpose: str | None) -> list[Part]:
+def _parts(asked: JudgedRun, collections: Sequence[Collection], purpose: str | None) -> list[CollectionPart]:
     terms, weights = (frozen(asked.run, table.name) for table in (SCORE_TERMS, RERANK_WEIGHTS))
     parts = []
     for collection in collections:
@@ -267,11 +267,11 @@ def _parts(asked: Asked, collections: Sequence[Collection], purpose: str | None)
         requests = {request["request_id"]: request for request in collection.requests(purpose=purpose)}
         projects = pd.Series([requests[query]["project"] for query in queries])
         groups = pd.factorize(projects)[0] if projects.nunique() > 1 else np.arange(len(queries))
-        parts.append(Part(collection, requests[queries[0]]["purpose"], candidates, groups))
+        parts.append(CollectionPart(collection, requests[queries[0]]["purpose"], candidates, groups))
     return parts
 
 
-def _expect_queries(parts: Sequence[Part], least: int) -> None:
+def _expect_queries(parts: Sequence[CollectionPart], least: int) -> None:
     """Refuse a fit to so few queries that their weights would follow single ones.
 
     Raises:
@@ -287,13 +287,13 @@ def _expect_queries(parts: Sequence[Part], least: int) -> None:
         )
 
 
-def _weights_in_force(parts: Sequence[Part]) -> dict[str, float]:
+def _weights_in_force(parts: Sequence[CollectionPart]) -> dict[str, float]:
     """The weight of each term that is fitted, as the run had it; those of a role and of diversity are left as they are."""
     first = parts[0].terms
     return {term: float(first.weights[term][0]) for term in first.weighed if term != DIVERSITY}
 
 
-def _splits(parts: Sequence[Part], folds: int) -> list[tuple[list[Part], list[Part]]]:
+def _splits(parts: Sequence[CollectionPart], folds: int) -> list[tuple[list[CollectionPart], list[CollectionPart]]]:
     """What is fitted and what is measured, in turn: every query is measured once."""
     if len(parts) > 1:
         return [([other for other in parts if other is not part], [part]) for part in parts]
@@ -305,11 +305,11 @@ def _splits(parts: Sequence[Part], folds: int) -> list[tuple[list[Part], list[Pa
     return [([_some(part, fold != n)], [_some(part, fold == n)]) for n in np.unique(fold)]
 
 
-def _some(part: Part, chosen: np.ndarray) -> Part:
-    return Part(part.collection, part.purpose, part.terms.of_queries(chosen), part.groups[chosen])
+def _some(part: CollectionPart, chosen: np.ndarray) -> CollectionPart:
+    return CollectionPart(part.collection, part.purpose, part.terms.of_queries(chosen), part.groups[chosen])
 
 
-def _values(part: Part, measure: str, fitted: Mapping[str, float]) -> pd.DataFrame:
+def _values(part: CollectionPart, measure: str, fitted: Mapping[str, float]) -> pd.DataFrame:
     """The figures of every query of a part, under the weights in force and under others."""
     return pd.DataFrame(
         {

@@ -131,12 +131,12 @@ def index_into(
     known = _source_states(settings, request, plugins.digest)
     with languages(plugins.readers):
         try:
-            told = _Import(settings, request, now, known, progress, say, readers)
-            published = told.publish()
+            import_ = _Import(settings, request, now, known, progress, say, readers)
+            published = import_.publish()
         except (UnusableError, MovedOnError):
-            told = _Import(settings, request, now, None, progress, say, readers)
-            published = told.publish()
-    report = told.report
+            import_ = _Import(settings, request, now, None, progress, say, readers)
+            published = import_.publish()
+    report = import_.report
     if grant:
         _grant(settings, report)
     report.published, report.generation = asdict(published), published.generation
@@ -185,7 +185,7 @@ class _Import:
                 now=self.now,
                 encoder=encoder,
                 redactor=REDACTOR,
-                told=embedding,
+                on_encoded=embedding,
                 **(self.known.for_publishing() if self.known is not None else {}),
             )
 
@@ -231,7 +231,7 @@ class _Import:
         """Kind of source and its tables, in a fixed order."""
         request = self.request
         common = {"project": self.report.project, "now": self.now, "report": self.report.sources}
-        again = {"name": request.source, "rereadings": self.known}
+        again = {"name": request.source, "incremental": self.known}
         placed = with_schemas(
             file for reader, path in self._named() if reader.placed for file in files_named(path, reader.placed)
         )
@@ -338,7 +338,7 @@ def _grant(settings: Settings, report: IndexReport) -> None:
 
 
 class _Embedding:
-    """Tells how far embedding is, by lines or a bar, and after the first piece of a long one how long it takes."""
+    """Tells how far embedding is, by lines or a bar, and after the first checkpoint of a long one how long it takes."""
 
     def __init__(self, progress: bool, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress, self._say, self._clock = progress, say, clock

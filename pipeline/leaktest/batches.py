@@ -26,21 +26,21 @@ from ...nodes.vocabulary import PURPOSES
 from ..asking.retriever import Retriever
 from ..config.grants import GrantsFile
 from ..config.policies.tables import Policies
-from ..config.settings import Settings, Value
+from ..config.settings import Settings, SettingValue
 from ..contracts.scope import ContractResolver
 from ..corpus import Corpus
 from ..corpus.heads import HEADS
 from ..runs import RunStore, replays_kept
 from ..runs.run import Run
 from .angles import LEAK_TEST, OPEN
-from .canaries import Case, Planting, planting
+from .canaries import CanaryCase, Planting, planting
 from .probes import Probe, foreign, from_angle, naming
 from .report import Leak, LeakReport
 from .surfaces import ECHOES, UNKNOWN_ID, Lister, audit_keys, listed, plain, recorded_logs, refusal, surfaces_of
 from .tenants import ASKER, READER, Tenant
-from .through_servers import door_surfaces
+from .through_servers import server_surfaces
 
-__all__ = ["STATES", "Bench", "Unit", "test_batch"]
+__all__ = ["STATES", "Bench", "TenantCase", "test_batch"]
 
 STATES = ("planted", "changed", "removed")
 LISTED = 5
@@ -107,9 +107,11 @@ class Bench:
     def for_tenant(self, tenant: Tenant, corpus: Path, runs: Path) -> Settings:
         """The settings under which a tenant looks at what was written."""
         mine = {"corpus": corpus, "runs": runs, "grants": self.grants.path, "principal": tenant.principal}
-        return Settings({**self.settings.values, **{name: Value(value, LEAK_TEST) for name, value in mine.items()}})
+        return Settings(
+            {**self.settings.values, **{name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}}
+        )
 
-    def desk(self, tenant: Tenant, corpus: Path) -> ContractResolver:
+    def resolver(self, tenant: Tenant, corpus: Path) -> ContractResolver:
         """The resolver of a tenant's contracts."""
         opened = Corpus.open(corpus)
         fields = {"project": tenant.project}
@@ -128,11 +130,11 @@ class Bench:
 
 
 @dataclass(frozen=True)
-class Unit:
+class TenantCase:
     """A tenant asked from one angle, and what they ask."""
 
     tenant: Tenant
-    case: Case
+    case: CanaryCase
     probes: Sequence[Probe]
     elsewhere: str
     """A project out of the tenant's reach."""
@@ -161,7 +163,7 @@ class _Answers:
     """Cases of which a hook was cited."""
 
 
-def test_batch(bench: Bench, units: Sequence[Unit], report: LeakReport) -> set[Tenant]:
+def test_batch(bench: Bench, units: Sequence[TenantCase], report: LeakReport) -> set[Tenant]:
     """Compare the four states over all units, and add what was found to the report; the tenants who were shown hooks."""
     batch = _Batch(bench, units, planting([unit.case for unit in units], bench.as_of))
     shown, found = batch.test(report)
@@ -176,7 +178,7 @@ def test_batch(bench: Bench, units: Sequence[Unit], report: LeakReport) -> set[T
 class _Batch:
     """Units that share a corpus."""
 
-    def __init__(self, bench: Bench, units: Sequence[Unit], planted: Planting) -> None:
+    def __init__(self, bench: Bench, units: Sequence[TenantCase], planted: Planting) -> None:
         self.bench, self.units, self.planted = bench, units, planted
         self.of_case = {unit.case.name: unit for unit in units}
         self.probes: dict[str, Probe] = {}
@@ -190,7 +192,7 @@ class _Batch:
         self.folder = bench.folder / "batch"
         self.corpus = self.folder / "corpus"
 
-    def test(self, report: LeakReport) -> tuple[list[Unit], list[Unit]]:
+    def test(self, report: LeakReport) -> tuple[list[TenantCase], list[TenantCase]]:
         """The units that were shown hooks, and those with other answers than before."""
         with closing(self._states()) as states:
             _, before = next(states)
@@ -204,7 +206,7 @@ class _Batch:
                 report.count((role, unit.case.angle.gates[reason]) for role, reason in unit.case.pairs())
             asked = [request_id for request_id in self.probes if _case(request_id) in names]
             report.probes += sum(not self.probes[request_id].name.startswith("foreign") for request_id in asked)
-            differing: dict[str, Unit] = {}
+            differing: dict[str, TenantCase] = {}
             self._add(report, "before", before, names)
             for state, after in states:
                 differing |= self._compared(report, state, before, after, names)
@@ -273,8 +275,8 @@ class _Batch:
             request_id, probe = next(iter(unit.asked(self.planted, self.bench.as_of).items()))
             canaries = self.planted.names[unit.case.name]
             settings = self.bench.for_tenant(unit.tenant, self.corpus, found.folder)
-            desk = self.bench.desk(unit.tenant, self.corpus)
-            by = Lister(settings, desk, probe.fields, found.run, snapshots[request_id], found.folder)
+            resolver = self.bench.resolver(unit.tenant, self.corpus)
+            by = Lister(settings, resolver, probe.fields, found.run, snapshots[request_id], found.folder)
             surfaces = listed(by, canaries)
             at = f"{unit.case.name}/lists"
             if surfaces is not None:
@@ -285,13 +287,13 @@ class _Batch:
                 self._look(found, at, surfaces)
             if self.angle == OPEN and number < THROUGH_DOORS:
                 rows = {"canary": canaries[0], "nothing": UNKNOWN_ID}
-                shown = door_surfaces(settings, probe.fields, snapshots[request_id], rows, audits=surfaces is None)
-                for door in ("HTTP", "MCP"):
-                    if shown.get(f"{door} why canary") != shown.get(f"{door} why nothing"):
+                shown = server_surfaces(settings, probe.fields, snapshots[request_id], rows, audits=surfaces is None)
+                for server in ("HTTP", "MCP"):
+                    if shown.get(f"{server} why canary") != shown.get(f"{server} why nothing"):
                         detail = "a canary and a row that does not exist read differently"
-                        found.held.append((at, f"{door} why", "another refusal", detail))
-                told = {name: plain(text, found.folder) for name, text in shown.items()}
-                self._look(found, f"{unit.case.name}/doors", told)
+                        found.held.append((at, f"{server} why", "another refusal", detail))
+                texts = {name: plain(text, found.folder) for name, text in shown.items()}
+                self._look(found, f"{unit.case.name}/servers", texts)
 
     def _look(self, found: _Answers, request_id: str, surfaces: Mapping[str, str]) -> None:
         """Keep digests of the surfaces, and what is on them that must not."""
@@ -314,7 +316,7 @@ class _Batch:
 
     def _compared(
         self, report: LeakReport, state: str, before: _Answers, after: _Answers, names: set[str]
-    ) -> dict[str, Unit]:
+    ) -> dict[str, TenantCase]:
         """Add every surface that is not what it was before; the units that they belong to."""
         report.comparisons += sum(len(found) for id_, found in after.digests.items() if _case(id_) in names)
         other = _differing(before, after, names)

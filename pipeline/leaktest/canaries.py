@@ -24,7 +24,7 @@ from ...nodes.tables import EVIDENCE, IMPORT_ROWS
 from ..corpus.incoming import incoming
 from .angles import LEAK_TEST, LEFT_OUT, Angle
 
-__all__ = ["NOBODY", "ROLES", "Case", "Planting", "folder_of", "import_table", "planting"]
+__all__ = ["NOBODY", "ROLES", "CanaryCase", "Planting", "folder_of", "import_table", "planting"]
 
 Row = dict[str, Any]
 
@@ -66,7 +66,7 @@ _NAMED_BY = ("path", "entity")
 
 
 @dataclass(frozen=True)
-class Case:
+class CanaryCase:
     """One tenant, asked from one angle: around which row, with which words, and which canaries."""
 
     name: str
@@ -77,7 +77,7 @@ class Case:
     chosen: tuple[int, int] = (0, 1)
     """(n, m): every m-th pair of role and reason, from the n-th on."""
 
-    def thinned(self, number: int, wanted: int | None) -> Case:
+    def thinned(self, number: int, wanted: int | None) -> CanaryCase:
         """The same with about `wanted` canaries; the next `number` has others, so that together they have them all."""
         step = 1 if wanted is None else -(-len(self.pairs()) // wanted)
         return replace(self, chosen=(number % step, step))
@@ -120,7 +120,7 @@ class Planting:
         return pa.concat_tables(getattr(self, state)).combine_chunks()
 
 
-def planting(cases: Sequence[Case], as_of: datetime) -> Planting:
+def planting(cases: Sequence[CanaryCase], as_of: datetime) -> Planting:
     """Hooks and canaries of some cases; canaries are recorded, changed and removed before `as_of`."""
     found, together, size = Planting(), [], 0
     for case in cases:
@@ -145,11 +145,11 @@ def import_table(rows: Sequence[Row]) -> pa.Table:
     return table.append_column("redactions", pa.nulls(len(rows), EVIDENCE.columns["redactions"].type))
 
 
-def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
+def _add(found: Planting, cases: Sequence[CanaryCase], as_of: datetime) -> None:
     """Plant some cases, with one look at the identities of all their rows."""
     planted: list[Row] = []
     changed: list[Row] = []
-    origin: list[tuple[Case, str, str, str]] = []
+    origin: list[tuple[CanaryCase, str, str, str]] = []
     for case in cases:
         base = base_of(case, as_of)
         for role, reason in case.pairs():
@@ -189,7 +189,7 @@ def _add(found: Planting, cases: Sequence[Case], as_of: datetime) -> None:
     found.removed.append(import_table([row | gone for row in changed]))
 
 
-def base_of(case: Case, as_of: datetime) -> Row:
+def base_of(case: CanaryCase, as_of: datetime) -> Row:
     """The row shown, without what would shut it out of some request or tie it to another row."""
     return case.seen | dict.fromkeys(_TIMES) | {
         "recorded_time": min(case.seen["recorded_time"], as_of - timedelta(days=2)), "branch": None,
@@ -206,7 +206,7 @@ def _shut(fields: Mapping[str, Any], token: str) -> Row:
     return {**fields, "path": fields["path"].format(token=token)} if fields.get("path") else {**fields}
 
 
-def _commit(case: Case) -> str:
+def _commit(case: CanaryCase) -> str:
     """The commit that the first hook and linked canaries came with."""
     return hashlib.sha256(f"{case.name}/commit".encode()).hexdigest()[:40]
 
@@ -216,7 +216,7 @@ def _record(token: str) -> str:
     return f"ZQ-{int(token[2:], 16) % 10**9}"
 
 
-def _as(role: str, token: str, case: Case) -> Row:
+def _as(role: str, token: str, case: CanaryCase) -> Row:
     """The columns that make a row what it is to a hook; all but a twin say their token wherever they can."""
     words, folder = case.words, folder_of(case.seen)
     own: Row = {
@@ -251,7 +251,7 @@ def _as(role: str, token: str, case: Case) -> Row:
     return own
 
 
-def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
+def _hooks(base: Row, case: CanaryCase, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
     """Rows inside the scope that point to canaries (role, reason, token, row, id); the first is also beside them."""
     words, folder = case.words, folder_of(case.seen)
     plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
@@ -291,7 +291,7 @@ def _hooks(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]
             yield base | plain | where | {"text": text} | points
 
 
-def _parts(base: Row, case: Case, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
+def _parts(base: Row, case: CanaryCase, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
     """Rows inside the scope that name a restricted row of another owner as their parent, by id and by entity."""
     for role, reason, token, _, evidence_id in known:
         if role == CONTAINER:

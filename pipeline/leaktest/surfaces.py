@@ -92,7 +92,7 @@ class Lister:
     """A tenant on one state of the corpus, with a request of theirs and its snapshot in a run."""
 
     settings: Settings
-    desk: ContractResolver
+    resolver: ContractResolver
     asked: Mapping[str, Any]
     run: Run
     snapshot_id: str
@@ -102,8 +102,7 @@ class Lister:
 def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
     """What a tenant may list of corpus and run, count under a contract, and learn by `why` of canaries and of no row.
 
-    `canaries` are what judgements may call them, an evidence id first. None for a tenant who audits: they see more, as
-    they may.
+    `canaries` are what judgements may call them, an evidence id first. None for auditors, who may see more.
     """
     settings, run, snapshot_id = by.settings, by.run, by.snapshot_id
     if audited_projects(settings, run):
@@ -114,7 +113,7 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
         "corpus info": _json(corpus_facts(settings)),
         "snapshots": _json([{k: v for k, v in row.items() if k != "question"} for row in snapshots]),
         "context actions": as_csv(actions_of(run, snapshots, settings.principal)),
-        "contract preview": _json(preview(by.desk.scope(Fields(columns_of(by.asked, "request"))))),
+        "contract preview": _json(preview(by.resolver.scope(Fields(columns_of(by.asked, "request"))))),
         "why": _why(settings, snapshot_id, canaries[0]),
         "why of nothing": _why(settings, snapshot_id, UNKNOWN_ID),
         "why --gold": _why_gold(settings, run, snapshot_id, canaries),

@@ -41,8 +41,8 @@ from ..plugins import installed
 from ..sources.importing import normalise
 from ..storage.durable import copy_tree
 from .angles import ANGLES, LEAK_TEST, OPEN, angle, with_own_presets
-from .batches import Bench, Unit, test_batch
-from .canaries import Case, base_of, folder_of
+from .batches import Bench, TenantCase, test_batch
+from .canaries import CanaryCase, base_of, folder_of
 from .probes import Probe, derived, given
 from .report import Leak, LeakReport
 from .tenants import Tenant, apart, asking_for_all, others_of, tenants_of
@@ -180,7 +180,9 @@ def _shown(tenant: Tenant, frame: Any, cited: Sequence[str]) -> dict[str, Any] |
     return None
 
 
-def _units(bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, canaries: int | None) -> list[list[Unit]]:
+def _units(
+    bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, canaries: int | None
+) -> list[list[TenantCase]]:
     """The tenants asked from one angle, in groups that can share a corpus."""
     of_tenant = {one.tenant: one for one in ready}
     modes = bench.policies.mode_policies
@@ -201,9 +203,9 @@ def _units(bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, can
             words = " ".join(
                 dict.fromkeys(" ".join(str(p.fields.get("question", "")) for p in one.probes).split()[:60])
             )
-            case = Case(f"{number:05d}-{name}", seen, words, from_here).thinned(number, canaries)
+            case = CanaryCase(f"{number:05d}-{name}", seen, words, from_here).thinned(number, canaries)
             probes = one.probes if name == OPEN else one.probes[: (len(one.probes) + 1) // 2]
-            units.append(Unit(tenant, case, probes, others.project))
+            units.append(TenantCase(tenant, case, probes, others.project))
             number += 1
         groups.append(units)
     return groups
@@ -232,7 +234,7 @@ _ACTING = "\x1b]0;zq\x07\x1b[2J\u202e\u200b\x9b31m"
 _LINES = 24
 
 
-def _own_rows(bench: Bench, tenant: Tenant, case: Case, report: LeakReport) -> Iterator[Leak]:
+def _own_rows(bench: Bench, tenant: Tenant, case: CanaryCase, report: LeakReport) -> Iterator[Leak]:
     """What the planted things show that they should not; the report names a check that saw nothing."""
     bench.tell("secrets, control characters and heads")
     at = bench.folder / "own"
@@ -283,7 +285,7 @@ def _accepted(at: Path, before: bytes) -> Iterator[str]:
             file.write_bytes(kept)
 
 
-def _planted(case: Case, bench: Bench, secrets: list[str]) -> pa.Table:
+def _planted(case: CanaryCase, bench: Bench, secrets: list[str]) -> pa.Table:
     """Rows beside the one that was shown, which its tenant may see."""
     base = base_of(case, bench.as_of) | {
         "recorded_time": bench.now - timedelta(hours=1),

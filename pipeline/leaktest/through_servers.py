@@ -1,6 +1,6 @@
 """What a tenant gets through the interfaces: HTTP and MCP (extra `serve`), as programs ask them, in this process.
 
-Reads: the settings of a tenant on one state of the corpus, a request of theirs and its stored snapshot. Gives `door_surfaces`:
+Reads: the settings of a tenant on one state of the corpus, a request of theirs and its stored snapshot. Gives `server_surfaces`:
 what each route and tool shows, as text by name; nothing where the extra is not installed.
 
 Note: tokens of the grants file are digests, so they cannot be presented. The servers read a copy
@@ -20,11 +20,11 @@ from urllib.parse import quote, urlencode
 
 import yaml
 
-from ..config.settings import Settings, Value
+from ..config.settings import Settings, SettingValue
 from ..servers.renderings import FORMATS
 from .angles import LEAK_TEST
 
-__all__ = ["door_surfaces"]
+__all__ = ["server_surfaces"]
 
 _NEEDED = ("fastapi", "prometheus_client", "mcp", "anyio")
 _TRACE = re.compile(r"(?<=\"trace_id\": \")[0-9a-f]{32}|(?<=\"trace_id\":\")[0-9a-f]{32}|(?<=trace id )[0-9a-f]{32}")
@@ -32,7 +32,7 @@ _ANSWER = ("status", "action", "conditions", "citations", "block")
 """Of a fresh answer what a caller reads; the rest names the instant and the snapshot."""
 
 
-def door_surfaces(
+def server_surfaces(
     settings: Settings, fields: Mapping[str, Any], snapshot_id: str, evidence: Mapping[str, str], *, audits: bool
 ) -> dict[str, str]:
     """Every surface by name; `evidence` names rows to ask `why` about, and `fields` is a request of the tenant's.
@@ -43,12 +43,12 @@ def door_surfaces(
         return {}
     import anyio
 
-    grants = settings["runs"] / "grants-of-doors.yaml"
+    grants = settings["runs"] / "grants-of-servers.yaml"
     said = yaml.safe_load(settings.grants_path.read_text(encoding="utf-8")) or {}
     kept = {name: value for name, value in said.items() if name != "tokens"}
     grants.write_text(yaml.safe_dump(kept, allow_unicode=True), encoding="utf-8")
     mine = {"grants": grants, "project": str(fields["project"])}
-    settings = Settings({**settings.values, **{name: Value(value, LEAK_TEST) for name, value in mine.items()}})
+    settings = Settings({**settings.values, **{name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}})
     formats = ("block",) if audits else FORMATS.values
     return anyio.run(_Asked(settings, fields, snapshot_id, {} if audits else evidence, formats).everything)
 
@@ -67,7 +67,7 @@ class _Asked:
         app = application(self.settings)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(app.router.lifespan_context(app))
-            return {**await self.over_http(app), **await self.over_mcp(app.state.desk)}
+            return {**await self.over_http(app), **await self.over_mcp(app.state.retrievers)}
 
     async def over_http(self, app: Any) -> dict[str, str]:
         """Each route that shows evidence."""
@@ -85,7 +85,7 @@ class _Asked:
             found["HTTP expand"] = _answer(await _called(app, "POST", f"{base}/expand", {"label": label}))
         return found
 
-    async def over_mcp(self, desk: Any) -> dict[str, str]:
+    async def over_mcp(self, pool: Any) -> dict[str, str]:
         """Each tool that shows evidence, and the snapshot as a resource."""
         from mcp import Client
         from mcp.shared.exceptions import MCPError
@@ -102,7 +102,7 @@ class _Asked:
         for name, row in self.evidence.items():
             calls[f"MCP why {name}"] = ("why", {"snapshot_id": self.snapshot_id, "evidence": row})
         found = {}
-        async with Client(mcp_server(self.settings, desk)) as client:
+        async with Client(mcp_server(self.settings, pool)) as client:
             for name, (tool, arguments) in calls.items():
                 answer = await client.call_tool(tool, arguments)
                 text = "\n".join(getattr(part, "text", "") for part in answer.content)
@@ -122,10 +122,10 @@ class _Asked:
 async def _called(app: Any, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> str:
     """The body of an answer, the trace id of a refusal apart."""
     sent: list[bytes] = []
-    told = iter(({"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()},))
+    messages = iter(({"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()},))
 
     async def receive() -> Any:
-        return next(told, {"type": "http.disconnect"})
+        return next(messages, {"type": "http.disconnect"})
 
     async def send(message: Any) -> None:
         sent.append(message.get("body", b""))

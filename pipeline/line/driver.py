@@ -28,7 +28,7 @@ from ...nodes.recall.file_recall import FileRecall
 from ...nodes.recall.recall_entries import Weighed
 from ...nodes.tables import CAPTURES, CROSS_ENCODER_SCORES, FAILURES, HITS, LANE_STATES, QUERY_VECTORS, REQUESTS, TABLES
 from .encoders.cross_encoder import CROSS_ENCODER, PairScores, score_table
-from .lanes import Silent, known_and_lost, lane_states
+from .lanes import Silent, answerable_and_lost, lane_states
 from .planned_driver import PlannedDriver, declared_table, driver_of, failed_node, timed
 from .query_vectors import QueryVectors
 
@@ -329,7 +329,7 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
         said.add_note("node: semantic_hits")
         if silent is None and pc.count_distinct(asked["request_id"]).as_py() > 1:
             raise
-        kept, lost = known_and_lost(asked, line.vectors.known)
+        kept, lost = answerable_and_lost(asked, line.vectors.cached)
         return *_query_vectors(kept, vectors, line)[:2], Silent(lost, _reason(said))
     table = QUERY_VECTORS.build(
         {
@@ -358,7 +358,7 @@ def _reason(error: Exception) -> str:
     return f"{text} - in {node}" if node else text
 
 
-def lanes_known(lanes: Iterable[str]) -> tuple[str, ...]:
+def ordered_lanes(lanes: Iterable[str]) -> tuple[str, ...]:
     """The given lanes in the order of the line."""
     wanted = set(lanes)
     return tuple(lane for lane in LANES if lane in wanted)

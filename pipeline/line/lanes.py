@@ -150,8 +150,8 @@ def semantic_reasons(
         off: why no query is encoded, if none is. It is reported only if there are vectors to compare with.
     """
     reason = np.select([~some & lacking, some & (off is not None), lacking], [0, 1, 2], -1)
-    told = np.flatnonzero(reason >= 0)
-    return told, pa.array([NO_VECTORS, off, SOME_VECTORS], pa.string()).take(pa.array(reason[told]))
+    at = np.flatnonzero(reason >= 0)
+    return at, pa.array([NO_VECTORS, off, SOME_VECTORS], pa.string()).take(pa.array(reason[at]))
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Silent:
     message: str
 
 
-def known_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Table, pa.Array]:
+def answerable_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Table, pa.Array]:
     """Of sub-queries that ask an encoder that gives no vectors: those of requests whose texts all have one already, and the
     ids of the other requests. So what a request loses is the same beside others as alone.
     """
@@ -204,12 +204,12 @@ def lane_states(
         encoded = np.array([part is not None for part in vectors], dtype=bool)
         wall = {name: planned[name] for name in ("contracts", "row_groups", "reachable", "admissible")}
         some, lacking = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
-        told, why = semantic_reasons(some, lacking, off.get("semantic"))
+        at, why = semantic_reasons(some, lacking, off.get("semantic"))
         if silent is not None:  # of no consequence to a request without a row that has a vector
             failed = some & np.asarray(pc.is_in(ids, value_set=silent.asked))
             parts.append(_one_state(ids.filter(pa.array(failed)), "semantic", "failed", silent.message))
-            why, told = why.filter(pa.array(~failed[told])), told[~failed[told]]
-        parts.append(_one_state(ids.take(pa.array(told)), "semantic", "off", why))
+            why, at = why.filter(pa.array(~failed[at])), at[~failed[at]]
+        parts.append(_one_state(ids.take(pa.array(at)), "semantic", "off", why))
     states = pa.concat_tables([LANE_STATES.empty(), *parts])
     return states.sort_by([(name, "ascending") for name in LANE_STATES.order]).combine_chunks()
 

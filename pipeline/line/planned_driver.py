@@ -154,8 +154,8 @@ class PlannedDriver(hamilton_driver.Driver):
                 for parameter, annotation in _annotations(function).items():
                     wanted, given = declared_table(annotation), declared_table(variables[parameter].type)
                     if (wanted and wanted.name) != (given and given.name):
-                        told = f"expected {wanted and wanted.name}, got {given and given.name}"
-                        wrong.append(f"{name}.{parameter}: {told}")
+                        mismatch = f"expected {wanted and wanted.name}, got {given and given.name}"
+                        wrong.append(f"{name}.{parameter}: {mismatch}")
         return wrong
 
     def _ordered(self, wanted: Iterable[str], known: frozenset[str]) -> Iterator[Node]:

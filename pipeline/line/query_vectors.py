@@ -32,20 +32,20 @@ class QueryVectors:
     """
 
     encoder: Encoder | None
-    known: dict[str, NDArray[np.int16]] = field(default_factory=dict)
+    cached: dict[str, NDArray[np.int16]] = field(default_factory=dict)
 
     def of(self, texts: list[str]) -> NDArray[np.int16]:
-        """One row per text; afterwards `known` has them all."""
+        """One row per text; afterwards `cached` has them all."""
         assert self.encoder is not None
         wanted = dict.fromkeys(texts)
-        new = [text for text in wanted if text not in self.known]
+        new = [text for text in wanted if text not in self.cached]
         if new:
-            self.known.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
+            self.cached.update(zip(new, encoded(self.encoder, new, queries=True), strict=True))
         for text in wanted:
-            self.known[text] = self.known.pop(text)  # the most recently used are last
-        for text in list(self.known)[: max(0, len(self.known) - max(VECTORS_KEPT, len(wanted)))]:
-            del self.known[text]
-        return np.stack([self.known[text] for text in texts])
+            self.cached[text] = self.cached.pop(text)  # the most recently used are last
+        for text in list(self.cached)[: max(0, len(self.cached) - max(VECTORS_KEPT, len(wanted)))]:
+            del self.cached[text]
+        return np.stack([self.cached[text] for text in texts])
 
     def silent(self) -> Exception | None:
         """What the encoder says if it gives no vector of any text: then its error is about no text of its own."""

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...nodes.blocks.token_counting import BASE, Counter, Counters, EncodedCounter
+from ...nodes.blocks.token_counting import BASE, Counters, EncodedCounter, TokenCounter
 from ...nodes.errors import InputError, ModelError
 
 __all__ = ["load_counter", "load_counters", "registered", "resolved_name"]
@@ -102,7 +102,7 @@ def _another(path: str, pinned: str, sha256: str) -> ModelError:
     )
 
 
-def load_counter(name: str, environment: Mapping[str, str] | None = None) -> Counter:
+def load_counter(name: str, environment: Mapping[str, str] | None = None) -> TokenCounter:
     """One counter by name; see `load_counters`."""
     if name == BASE:
         return Counters().get(BASE)
@@ -116,7 +116,7 @@ def load_counter(name: str, environment: Mapping[str, str] | None = None) -> Cou
     )
 
 
-def _hugging_face(name: str) -> Counter:
+def _hugging_face(name: str) -> TokenCounter:
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
@@ -143,7 +143,7 @@ def _hugging_face(name: str) -> Counter:
     return EncodedCounter(name, encode)
 
 
-def _tiktoken(name: str, environment: Mapping[str, str]) -> Counter:
+def _tiktoken(name: str, environment: Mapping[str, str]) -> TokenCounter:
     encoding = name.removeprefix(TIKTOKEN_PREFIX)
     if encoding not in _TIKTOKEN_FILES:
         raise ModelError(f"Expected one of {', '.join(_TIKTOKEN_FILES)}, got {encoding!r} - at tokenizer")

@@ -28,13 +28,13 @@ from ...nodes.errors import ScopedRetrievalError, StoreError, VerificationError
 from ..config.settings import Settings
 from ..progress import counted
 from ..storage.file_access import opened_below, others_may_write
-from .model_checks import Check, Subject, cross_encoder, semantic_lane
+from .model_checks import HealthCheck, Subject, cross_encoder, semantic_lane
 
 if TYPE_CHECKING:
     from ..corpus import Corpus
     from ..runs.log import RunLog
 
-__all__ = ["Check", "examine"]
+__all__ = ["HealthCheck", "examine"]
 
 PACKAGES = ("scoped-retrieval", "apache-hamilton", "pyarrow", "numpy", "pandas", "rank-bm25")
 EXTRAS = {
@@ -60,28 +60,30 @@ def examine(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _guarded(examiner: Callable[[Subject], Iterator[Check]], subject: Subject) -> Iterator[Check]:
+def _guarded(examiner: Callable[[Subject], Iterator[HealthCheck]], subject: Subject) -> Iterator[HealthCheck]:
     """The checks of one examiner; an error ends it as a failed check, and the others go on."""
     try:
         yield from examiner(subject)
     except ScopedRetrievalError as error:
-        yield Check(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
+        yield HealthCheck(examiner.__name__.removeprefix("_"), "fail", error.message, error.hint)
 
 
-def _packages(_: Subject) -> Iterator[Check]:
-    yield Check("python", "ok", platform.python_version())
+def _packages(_: Subject) -> Iterator[HealthCheck]:
+    yield HealthCheck("python", "ok", platform.python_version())
     for name in PACKAGES:
         try:
-            yield Check(name, "ok", version(name))
+            yield HealthCheck(name, "ok", version(name))
         except PackageNotFoundError:
-            yield Check(name, "fail", "not installed", f"pip install {name}")
+            yield HealthCheck(name, "fail", "not installed", f"pip install {name}")
     for extra, module in EXTRAS.items():
         present = importlib.util.find_spec(module) is not None
         hint = "" if present else f'pip install "scoped-retrieval[{extra}]"'
-        yield Check(f"extra {extra}", "ok" if present else "warn", "installed" if present else "not installed", hint)
+        yield HealthCheck(
+            f"extra {extra}", "ok" if present else "warn", "installed" if present else "not installed", hint
+        )
 
 
-def _stores(subject: Subject) -> Iterator[Check]:
+def _stores(subject: Subject) -> Iterator[HealthCheck]:
     """Whether the object stores of corpus and runs answer, and create an object once, as their locks need."""
     from ..storage.locks import expect_create
     from ..storage.places import ObjectPlace
@@ -93,61 +95,65 @@ def _stores(subject: Subject) -> Iterator[Check]:
             try:
                 expect_create(place)
             except StoreError as error:
-                yield Check(f"{name} store", "warn", error.message, error.hint or "it can be read, and not written to.")
+                yield HealthCheck(
+                    f"{name} store", "warn", error.message, error.hint or "it can be read, and not written to."
+                )
                 continue
-            yield Check(f"{name} store", "ok", f"{place} answers, and creates an object once")
+            yield HealthCheck(f"{name} store", "ok", f"{place} answers, and creates an object once")
 
 
-def _corpus(subject: Subject) -> Iterator[Check]:
+def _corpus(subject: Subject) -> Iterator[HealthCheck]:
     from ..reading.grants import corpus_facts
     from ..redaction.masking import REDACTOR
 
     folder = subject.settings["corpus"]
     if not folder.exists():
-        yield Check("corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one.")
+        yield HealthCheck(
+            "corpus", "warn", f"none at {folder}", "`scoped-retrieval index PATH --project P` builds one."
+        )
         return
     if subject.damaged:
         hint = (
             "restore the pack from a backup, or index the sources again into a new folder; answers from this one may "
             "quote what no source says, and nothing else was asked of it."
         )
-        yield Check("corpus files", "fail", "; ".join(subject.damaged), hint)
+        yield HealthCheck("corpus files", "fail", "; ".join(subject.damaged), hint)
         return
     found = corpus_facts(subject.settings)
     facts = ", ".join(f"{k} {v}" for k, v in found.items() if isinstance(v, (str, int, float)))
-    yield Check("corpus", "ok", facts)
-    yield Check("corpus files", "ok", "every file has the SHA-256 that it was written with")
+    yield HealthCheck("corpus", "ok", facts)
+    yield HealthCheck("corpus files", "ok", "every file has the SHA-256 that it was written with")
     yield from _corpus_content(subject.corpus)
     if outdated := sorted(set(found.get("redactors", ())) - {REDACTOR}):
         hint = "index the sources again: a newer detector may find what an older one let through."
-        yield Check("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
+        yield HealthCheck("secrets", "warn", f"rows went through {', '.join(outdated)}, this is {REDACTOR}", hint)
 
 
-def _corpus_content(corpus: Corpus | None) -> Iterator[Check]:
+def _corpus_content(corpus: Corpus | None) -> Iterator[HealthCheck]:
     """Whether rows match their ids and digests, and how the chain of heads ends."""
     if corpus is None:
         return
     if changed := corpus.verify():
         hint = "the corpus was modified after it was published: restore it from a backup, or index the sources again."
-        yield Check("corpus rows", "fail", changed[0], hint)
+        yield HealthCheck("corpus rows", "fail", changed[0], hint)
         return
-    yield Check("corpus rows", "ok", "every row matches its id and digest")
+    yield HealthCheck("corpus rows", "ok", "every row matches its id and digest")
     if corpus.head and corpus.trust.trusted_key:
-        yield Check("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
+        yield HealthCheck("corpus head", "ok", f"{corpus.head}, signed with {corpus.trust.trusted_key}")
     elif corpus.head:
         hint = (
             "keep the head elsewhere: `corpus verify --anchor HEAD` tells whether the corpus was rewritten since; or set "
             "`signing_key` and `trusted_key`."
         )
-        yield Check("corpus head", "ok", corpus.head, hint)
+        yield HealthCheck("corpus head", "ok", corpus.head, hint)
     else:
         hint = (
             "`scoped-retrieval corpus upgrade`, or the next `index`, adds heads that tell a corpus that was set back."
         )
-        yield Check("corpus head", "warn", "none: the corpus has schema version 1", hint)
+        yield HealthCheck("corpus head", "warn", "none: the corpus has schema version 1", hint)
 
 
-def _times(subject: Subject) -> Iterator[Check]:
+def _times(subject: Subject) -> Iterator[HealthCheck]:
     """Rows that were recorded in the future: no question as of now finds them.
 
     Counted are rows of projects that the principal may ask in, of the project or the principal's own.
@@ -161,10 +167,10 @@ def _times(subject: Subject) -> Iterator[Check]:
     future = pc.sum(pc.greater(first["recorded_time_min"], pa.scalar(datetime.now(UTC)))).as_py() or 0
     if future:
         hint = "correct the clock or the dates of their source and index it again; until then, `--as-of` a later time finds them."
-        yield Check("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
+        yield HealthCheck("times", "warn", f"{counted(future, 'row')} recorded in the future", hint)
 
 
-def _left_out(subject: Subject) -> Iterator[Check]:
+def _left_out(subject: Subject) -> Iterator[HealthCheck]:
     """Files that the last import left out because they are too large; told to who audits the whole corpus."""
     from ..reading.grants import audits_corpus, corpus_facts
 
@@ -172,57 +178,55 @@ def _left_out(subject: Subject) -> Iterator[Check]:
     if corpus is None or subject.damaged or not audits_corpus(settings, corpus.projects()):
         return
     sources = [(p, s) for p in corpus_facts(settings)["projects"] for s in _sources(corpus, p)]
-    readings = filter(None, (corpus.reading(*source) for source in sources))
-    found = [
-        path for reading in readings for path, each in reading.paths.items() if '"over the size limit"' in each.said
-    ]
+    states = filter(None, (corpus.source_state(*source) for source in sources))
+    found = [path for state in states for path, each in state.paths.items() if '"over the size limit"' in each.said]
     if found:
         hint = "split them, or index what matters of them in another form; `docs/sources.md` lists the limits."
         number = counted(len(found), "file")
-        yield Check("files left out", "warn", f"{number} over the size limit, such as {found[0]}", hint)
+        yield HealthCheck("files left out", "warn", f"{number} over the size limit, such as {found[0]}", hint)
 
 
 def _sources(corpus: Corpus, project: str) -> list[str]:
     return corpus.frame([project]).evidence["source_id"].unique().to_pylist()
 
 
-def _grants(subject: Subject) -> Iterator[Check]:
+def _grants(subject: Subject) -> Iterator[HealthCheck]:
     from ..config.grants import load_grants
 
     path = subject.settings.grants_path
     if not path.exists():
-        yield Check("grants", "warn", f"none at {path}", "`index --project P` writes a starter file.")
+        yield HealthCheck("grants", "warn", f"none at {path}", "`index --project P` writes a starter file.")
         return
     table = load_grants(path).table
     held = table.filter(pc.equal(table["principal"], subject.settings.principal))
     mine = sorted(set(held["project"].drop_null().to_pylist()))
     found = f"{counted(held.num_rows, 'grant')}; {subject.settings.principal} may read {', '.join(mine) or 'nothing'}"
-    yield Check(
+    yield HealthCheck(
         "grants", "ok" if mine else "warn", found, "" if mine else f"add {subject.settings.principal} to {path}."
     )
 
 
-def _policies(subject: Subject) -> Iterator[Check]:
+def _policies(subject: Subject) -> Iterator[HealthCheck]:
     from ..config.policies.tables import load_policies
 
     policies = load_policies(subject.settings["policies"], subject.settings["weights"])
-    yield Check(
+    yield HealthCheck(
         "policies", "ok", f"{counted(policies.purpose_policies.num_rows, 'purpose')}, digest {policies.digest[:16]}"
     )
 
 
-def _runs(subject: Subject) -> Iterator[Check]:
+def _runs(subject: Subject) -> Iterator[HealthCheck]:
     from ..reading.access import known_runs
     from ..runs import RunStore
 
     folder = subject.settings["runs"]
     if not folder.exists():
-        yield Check("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
+        yield HealthCheck("runs", "warn", f"none at {folder}", "the first `ask` or `run` makes the folder.")
         return
     store = RunStore(folder)
     known = known_runs(subject.settings, store)
     mine = {run.run_id for run in store.list() if known(run.run_id)}
-    yield Check(
+    yield HealthCheck(
         "runs",
         "ok",
         f"{counted(len(mine), 'run')} that you may read at {folder}",
@@ -233,22 +237,22 @@ def _runs(subject: Subject) -> Iterator[Check]:
         yield from _log_head(subject.settings, store)
 
 
-def _log(log: RunLog, runs: set[str]) -> Iterator[Check]:
+def _log(log: RunLog, runs: set[str]) -> Iterator[HealthCheck]:
     """Whether the chain of LOG holds, and names these runs; asked for who may know of some."""
     try:
         unnamed = runs - {line.run_id for line in log.lines()}
     except (StoreError, VerificationError) as error:
-        yield Check("log", "fail", error.message, error.hint)
+        yield HealthCheck("log", "fail", error.message, error.hint)
         return
     if unnamed:
         hint = (
             "restore LOG from a backup of the runs folder if it lost them; where a crash came before the line, `compact` "
             "or `run --resume` writes it. `verify` says which."
         )
-        yield Check("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
+        yield HealthCheck("log", "warn", f"no line names {len(unnamed)} of these runs", hint)
 
 
-def _log_head(settings: Settings, store: Any) -> Iterator[Check]:
+def _log_head(settings: Settings, store: Any) -> Iterator[HealthCheck]:
     """Whether the trusted key signed the head of LOG, where one is set."""
     from ..reading.verification import log_head_problem
 
@@ -257,12 +261,12 @@ def _log_head(settings: Settings, store: Any) -> Iterator[Check]:
     with suppress(VerificationError):  # the check of the log says it
         if said := log_head_problem(settings, store):
             hint = "restore the runs folder from a backup; `verify` shows which runs are intact."
-            yield Check("log head", "fail", said, hint)
+            yield HealthCheck("log head", "fail", said, hint)
         else:
-            yield Check("log head", "ok", f"signed with {settings['trusted_key']}")
+            yield HealthCheck("log head", "ok", f"signed with {settings['trusted_key']}")
 
 
-def _access(subject: Subject) -> Iterator[Check]:
+def _access(subject: Subject) -> Iterator[HealthCheck]:
     """What others on this machine can read or write: files of corpus and runs, and the grants."""
     for name in ("corpus", "runs"):
         folder = subject.settings[name]
@@ -271,7 +275,7 @@ def _access(subject: Subject) -> Iterator[Check]:
         for verb, found in zip(("read", "write"), opened_below(folder), strict=True):
             if found:
                 hint = f"`chmod -R go-rwx {folder}` closes it; leave it open only if they may have every row in it."
-                yield Check(
+                yield HealthCheck(
                     f"{name} access",
                     "warn",
                     f"others can {verb} {counted(len(found), 'file')}, such as {found[0]}",
@@ -280,10 +284,10 @@ def _access(subject: Subject) -> Iterator[Check]:
     grants = subject.settings.grants_path
     if isinstance(grants, Path) and (where := others_may_write(grants)):
         hint = "`chmod go-w` it, or keep grants elsewhere (setting `grants`): who can write them can grant themselves every row."
-        yield Check("grants access", "warn", f"others can write {where}", hint)
+        yield HealthCheck("grants access", "warn", f"others can write {where}", hint)
 
 
-def _records(subject: Subject) -> Iterator[Check]:
+def _records(subject: Subject) -> Iterator[HealthCheck]:
     """Files of structured records that were not changed for `STALE_DAYS`: an alert for the user of the command (S1.33).
 
     Only files with rows that the principal may see are named.
@@ -295,22 +299,24 @@ def _records(subject: Subject) -> Iterator[Check]:
     settings = subject.settings
     if not settings["corpus"].exists() or not settings.grants_path.exists() or subject.damaged:
         return
-    desk = resolver_of(settings)
-    oldest = desk.asked_at - timedelta(days=STALE_DAYS)
+    resolver = resolver_of(settings)
+    oldest = resolver.asked_at - timedelta(days=STALE_DAYS)
     try:
         newest = {
             f"{project}: {file}": recorded
-            for project in desk.grants.projects(settings.principal)
-            for file, recorded in desk.scope(Fields({"project": project})).last_recorded("structured-sot").items()
+            for project in resolver.grants.projects(settings.principal)
+            for file, recorded in resolver.scope(Fields({"project": project})).last_recorded("structured-sot").items()
         }
     except (ValueError, KeyError, IndexError, OSError) as error:
-        yield Check("records", "fail", f"the rows of the corpus cannot be read ({type(error).__name__})", "see above")
+        yield HealthCheck(
+            "records", "fail", f"the rows of the corpus cannot be read ({type(error).__name__})", "see above"
+        )
         return
     if stale := sorted(file for file, recorded in newest.items() if recorded < oldest):
         hint = "bring the files up to date and index them again: facts that agree with them are `stale_sot`."
-        yield Check("records", "warn", f"not modified for {STALE_DAYS} days: {', '.join(stale)}", hint)
+        yield HealthCheck("records", "warn", f"not modified for {STALE_DAYS} days: {', '.join(stale)}", hint)
     elif newest:
-        yield Check(
+        yield HealthCheck(
             "records", "ok", f"{counted(len(newest), 'file')} of records, each modified within {STALE_DAYS} days"
         )
 

@@ -22,7 +22,7 @@ from ..config.settings import Settings
 from ..corpus import Selection
 from ..progress import counted
 from ..reading.grants import grants_in_force
-from ..runs import Asked, RunsErased, Unheld, erase_evidence
+from ..runs import RequestSelection, RunsErased, Unheld, erase_evidence
 from ..runs.model_inputs import CONTEXTS, erase_from_inputs
 from ..storage.durable import entries
 
@@ -140,11 +140,11 @@ def erase(
     stored = bool(chosen or corpus.selected_histories(selection))
     asked = None
     if questions or (questions is None and (user or project)):
-        asked = Asked(settings.principal, audited, user, project, shown=bool(source or evidence))
+        asked = RequestSelection(settings.principal, audited, user, project, shown=bool(source or evidence))
     unheld = None
     if user is None:  # the owner of a row that is gone is unknown
         unheld = Unheld(
-            Asked(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
+            RequestSelection(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
         )
     elif not stored and asked is None:
         raise _nothing(selection, asked)
@@ -172,7 +172,7 @@ def erase(
     return Erasure(False, len(chosen), generations, runs, unclosed)
 
 
-def _nothing(selection: Selection, asked: Asked | None) -> AccessError:
+def _nothing(selection: Selection, asked: RequestSelection | None) -> AccessError:
     named = ", ".join(f"{name} {value}" for name, value in selection.named.items())
     return AccessError(
         f"Expected evidence{' or requests' if asked else ''} that you may erase, got none - at {named}",

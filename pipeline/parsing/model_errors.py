@@ -14,10 +14,10 @@ from pydantic.alias_generators import to_camel
 
 from .quoting import shown, shown_key
 
-__all__ = ["Document", "checked", "place_of"]
+__all__ = ["ModelDocument", "checked", "place_of"]
 
 
-class Document(BaseModel):
+class ModelDocument(BaseModel):
     """A part of a document: known keys only, in snake_case or camelCase, values of the declared type and no other."""
 
     model_config = ConfigDict(
@@ -41,7 +41,7 @@ D = TypeVar("D", bound=BaseModel)
 def checked(model: type[D], value: Any, file: str) -> tuple[D | None, list[str]]:
     """The document, or None and one line per thing that is wrong with it, in the order of its keys."""
     try:
-        return model.model_validate(_tuples(value) if issubclass(model, Document) else value), []
+        return model.model_validate(_tuples(value) if issubclass(model, ModelDocument) else value), []
     except ValidationError as error:
         return None, [_line(model, dict(one), file) for one in error.errors(include_url=False)]
 
@@ -81,8 +81,8 @@ def _line(model: type[BaseModel], error: Mapping[str, Any], file: str) -> str:
 def _shown(value: Any, at: str) -> str:
     if value is None:
         return "nothing"
-    told = shown(value, at)
-    return repr(told) if isinstance(told, str) else str(told)
+    quoted = shown(value, at)
+    return repr(quoted) if isinstance(quoted, str) else str(quoted)
 
 
 def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

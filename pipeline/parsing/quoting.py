@@ -32,13 +32,13 @@ _QUOTED = re.compile(r"'[^']{4,}'|\"[^\"]{4,}\"")
 class _Instead:
     """Replaces a value in a message: its kind in place of its content."""
 
-    __slots__ = ("said",)
+    __slots__ = ("kind",)
 
-    def __init__(self, said: str) -> None:
-        self.said = said
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
 
     def __str__(self) -> str:
-        return self.said
+        return self.kind
 
 
 def shown(value: Any, at: str = "") -> Any:

@@ -1,4 +1,4 @@
-"""YAML files that people edit, read strictly: one `Item` per value, which knows its place for error messages.
+"""YAML files that people edit, read strictly: one `YamlItem` per value, which knows its place for error messages.
 
 Keys may not repeat and must be text; dates stay text, so that a date without a zone is an error and no guess. Every
 error is a `PolicyError` naming file and key, what was expected and what came.
@@ -80,7 +80,7 @@ def _problem(error: yaml.YAMLError) -> str:
     return shown_problem(getattr(error, "problem", None) or getattr(error, "reason", None) or "text that is not")
 
 
-def parse(data: bytes, file: str) -> Item:
+def parse(data: bytes, file: str) -> YamlItem:
     """The content of a YAML file; `file` names it in errors.
 
     Raises:
@@ -92,7 +92,7 @@ def parse(data: bytes, file: str) -> Item:
             raise PolicyError(f"Expected Unicode text, got a lone surrogate - at {file}")
         if len(text) > _CERTAINLY_SHALLOW:
             _check_depth(text, file)
-        return Item(yaml.load(text, _Loader), file, "")
+        return YamlItem(yaml.load(text, _Loader), file, "")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise PolicyError(f"Expected UTF-8, got byte {error.start} that is not - at {file}:{line}") from error
@@ -116,7 +116,7 @@ VERSION_KEY = "schema_version"
 
 
 @dataclass(frozen=True)
-class Item:
+class YamlItem:
     """A value with its file and key path, e.g. `plan[2].lanes`."""
 
     value: Any
@@ -150,7 +150,7 @@ class Item:
 
     def fields(
         self, known: Iterable[str], required: Iterable[str] = (), aliases: Mapping[str, str] | None = None
-    ) -> dict[str, Item]:
+    ) -> dict[str, YamlItem]:
         """The values of a mapping by key, each of `known` or an alias; those that are not there are missing items."""
         known, aliases = list(known), aliases or {}
         if not isinstance(self.value, dict):
@@ -162,12 +162,12 @@ class Item:
                 got = f"Expected one of the keys {', '.join(known)}, got {shown_key(key)!r}"
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else ""
-                raise PolicyError(f"{got} - at {Item(key, self.file, self._below(key)).at}", hint=hint)
+                raise PolicyError(f"{got} - at {YamlItem(key, self.file, self._below(key)).at}", hint=hint)
             if name in spelled:
-                raise Item(key, self.file, self._below(key)).wrong(f"{name} once, not as {spelled[name]} as well")
+                raise YamlItem(key, self.file, self._below(key)).wrong(f"{name} once, not as {spelled[name]} as well")
             spelled[name] = key
         found = {
-            name: Item(self.value.get(spelled.get(name, name)), self.file, self._below(spelled.get(name, name)))
+            name: YamlItem(self.value.get(spelled.get(name, name)), self.file, self._below(spelled.get(name, name)))
             for name in known
         }
         for key in required:
@@ -175,7 +175,7 @@ class Item:
                 raise found[key].wrong("a value")
         return found
 
-    def of_version(self, version: int) -> Item:
+    def of_version(self, version: int) -> YamlItem:
         """A file of the given schema version without the key that says so; a file that says none has version 1.
 
         Raises:
@@ -185,23 +185,23 @@ class Item:
             return self
         if (stated := self.value[VERSION_KEY]) != version or isinstance(stated, bool):
             hint = "a later version of scoped-retrieval wrote it: install that version, or write the file as `docs/versions.md` says."
-            raise Item(stated, self.file, VERSION_KEY).wrong(f"schema version {version}", hint=hint)
-        return Item({key: value for key, value in self.value.items() if key != VERSION_KEY}, self.file, self.key)
+            raise YamlItem(stated, self.file, VERSION_KEY).wrong(f"schema version {version}", hint=hint)
+        return YamlItem({key: value for key, value in self.value.items() if key != VERSION_KEY}, self.file, self.key)
 
-    def entries(self) -> Iterator[tuple[str, Item]]:
+    def entries(self) -> Iterator[tuple[str, YamlItem]]:
         """The pairs of a mapping whose keys are names; nothing where it is missing."""
         if not self.missing and not isinstance(self.value, dict):
             raise self._of_kind("a mapping")
         for key, value in (self.value or {}).items():
-            yield key, Item(value, self.file, self._below(key))
+            yield key, YamlItem(value, self.file, self._below(key))
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[YamlItem]:
         """The elements of a list; none where it is missing."""
         if not self.missing and not isinstance(self.value, list):
             raise self._of_kind("a list")
-        return [Item(value, self.file, f"{self.key}[{n}]") for n, value in enumerate(self.value or [])]
+        return [YamlItem(value, self.file, f"{self.key}[{n}]") for n, value in enumerate(self.value or [])]
 
-    def optional(self, read: Callable[[Item], T]) -> T | None:
+    def optional(self, read: Callable[[YamlItem], T]) -> T | None:
         """What `read` makes of it, or None where it is missing."""
         return None if self.missing else read(self)
 

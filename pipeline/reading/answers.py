@@ -86,8 +86,8 @@ class AnswerReport:
         lines = [_line(row) for row in rows]
         lines += [_fact_line(fact) for fact in sorted(self.facts, key=lambda f: [*_ON_RECORD].index(f.finding))]
         wrong = sum(row["wrong"] for row in rows)
-        told = Counter(fact.finding for fact in self.facts)
-        records = "".join(f", {told[name]} {name}" for name in _ON_RECORD if told[name])
+        by_finding = Counter(fact.finding for fact in self.facts)
+        records = "".join(f", {by_finding[name]} {name}" for name in _ON_RECORD if by_finding[name])
         if self.status == "erased":
             return "\n".join([*lines, "cannot tell: texts of this snapshot were erased"]) + "\n"
         return "\n".join([*lines, f"{wrong} wrong, {len(rows) - wrong} noted{records}"]) + "\n"

@@ -156,7 +156,7 @@ def _bytes(path: Path, hint: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}", hint=hint) from error
+        raise InputError(f"{error.strerror}: {path}", hint=hint) from error
 
 
 def replayed_turn(settings: Settings, event: Path, model_input: Path | None = None) -> ModelTurn:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..runs import Run
 
 __all__ = [
-    "RunSummary",
+    "StoredRunSummary",
     "as_damage",
     "audiences",
     "audited_projects",
@@ -106,7 +106,7 @@ def readable_under(
         return _rows_for(settings, run, grants, wanted or {}, last)
 
 
-class RunSummary(NamedTuple):
+class StoredRunSummary(NamedTuple):
     """What a list says of a run: when it was made, how many snapshots of each status the principal may read, its format."""
 
     created_at: str | None
@@ -114,7 +114,7 @@ class RunSummary(NamedTuple):
     format: str | None
 
 
-def summaries_for(settings: Settings) -> Callable[[Any], RunSummary]:
+def summaries_for(settings: Settings) -> Callable[[Any], StoredRunSummary]:
     """What a list says of a run, for the principal; grants are looked at once, however many runs are asked about.
 
     Raises:
@@ -125,7 +125,7 @@ def summaries_for(settings: Settings) -> Callable[[Any], RunSummary]:
     return lambda run: _summary(run, viewer or Viewer(settings.principal, run.stored("grants")))
 
 
-def _summary(run: Any, viewer: Viewer) -> RunSummary:
+def _summary(run: Any, viewer: Viewer) -> StoredRunSummary:
     from ..runs.listing import format_of
 
     with as_damage(run.run_id):
@@ -135,8 +135,8 @@ def _summary(run: Any, viewer: Viewer) -> RunSummary:
         statuses = {one["values"]: one["counts"] for one in sorted(counted, key=lambda one: one["values"])}
         if run.live:
             first = table["created_at"][0].as_py().isoformat() if table.num_rows else None
-            return RunSummary(first, statuses, format_of(run, table))
-        return RunSummary(run.manifest.get("created_at"), statuses, run.format)
+            return StoredRunSummary(first, statuses, format_of(run, table))
+        return StoredRunSummary(run.manifest.get("created_at"), statuses, run.format)
 
 
 def _rows_for(
@@ -149,10 +149,10 @@ def _rows_for(
             mask &= np.asarray(pc.fill_null(pc.equal(table[column], value), False))
     kept = mask.nonzero()[0]
     kept = kept if last is None else kept[max(0, len(kept) - last) :]
-    told = table.drop_columns(["principal", "asked_by", "reached"]).take(pa.array(kept)).to_pylist()
+    listed = table.drop_columns(["principal", "asked_by", "reached"]).take(pa.array(kept)).to_pylist()
     return [
         row if audiences[code] == "audit" else {name: value for name, value in row.items() if name not in _AUDIT_ONLY}
-        for row, code in zip(told, of[kept].tolist(), strict=True)
+        for row, code in zip(listed, of[kept].tolist(), strict=True)
     ]
 
 

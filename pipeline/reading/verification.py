@@ -41,7 +41,7 @@ def verified(
         InputError: the anchor is no hash.
         VerificationError: there is an anchor and no run that the principal may know of.
     """
-    from ..runs import Problem, RunStore, verify
+    from ..runs import RunProblem, RunStore, verify
     from ..runs.ids import RUN_ID, run_named
     from ..runs.signed_head import FILE
 
@@ -63,7 +63,7 @@ def verified(
         raise VerificationError("Expected the anchor in a log of runs that you may know of, got no such run - at LOG")
     reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
     if reports and lines is not None and (said := log_head_problem(settings, store)):
-        found = Problem("changed", FILE, said)
+        found = RunProblem("changed", FILE, said)
         reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
     if not named:  # a batch that is being written is no finding about the folder
         pending = {report.run_id for report in reports if report.status == "unfinished"}

@@ -35,7 +35,7 @@ from .rules import (
     RULES_VERSION,
     STATED,
     WRAPPED,
-    Rule,
+    SecretRule,
     is_basic,
     is_chosen,
     is_generated,
@@ -61,7 +61,7 @@ REDACTOR = f"detect-secrets/{version('detect-secrets')}+rules/{RULES_VERSION}"
 MASK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _MASK_BYTES = re.compile(MASK.pattern.encode())
 
-Finding = tuple[int, int, str]
+SecretFinding = tuple[int, int, str]
 """Start and end in characters, and kind."""
 
 
@@ -70,7 +70,7 @@ class _Finder:
     """`find` looks closely at texts that match `prefilter`, an RE2 pattern that no text with a finding escapes."""
 
     prefilter: str
-    find: Callable[[str], Iterator[Finding]]
+    find: Callable[[str], Iterator[SecretFinding]]
 
 
 @lru_cache(maxsize=1024)
@@ -161,7 +161,7 @@ def mask_spans(values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), spans)
 
 
-def hidden_at_cuts(text: str, cuts: Sequence[int]) -> list[Finding]:
+def hidden_at_cuts(text: str, cuts: Sequence[int]) -> list[SecretFinding]:
     """The secrets of a document that none of its pieces could tell: keys as a whole, and tokens that a cut divides.
 
     `cuts` are positions in characters, ascending; at the end of a line, a cut divides nothing but keys. Findings are
@@ -174,7 +174,7 @@ def hidden_at_cuts(text: str, cuts: Sequence[int]) -> list[Finding]:
             window = text[start : cut + _AROUND]
             spans = [(start + a, start + b, kind) for finder in _finders() for a, b, kind in finder.find(window)]
             found += [(a, b, kind) for a, b, kind in spans if a < cut < b]
-    disjoint, position = list[Finding](), 0
+    disjoint, position = list[SecretFinding](), 0
     for start, end, kind in sorted(found, key=lambda f: (f[0], -f[1], f[2])):
         if end > position:
             disjoint.append((max(start, position), end, kind))
@@ -222,9 +222,9 @@ def _redact(texts: pa.Array) -> list[str]:
     return done
 
 
-def _findings(texts: pa.Array) -> dict[int, list[Finding]]:
+def _findings(texts: pa.Array) -> dict[int, list[SecretFinding]]:
     """Per text that has any: its findings, which may overlap."""
-    found: dict[int, list[Finding]] = {}
+    found: dict[int, list[SecretFinding]] = {}
     for finder in _finders():
         rows = np.flatnonzero(_matches(texts, finder.prefilter))
         for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
@@ -233,7 +233,7 @@ def _findings(texts: pa.Array) -> dict[int, list[Finding]]:
     return found
 
 
-def _mask(text: str, findings: Iterable[Finding]) -> str:
+def _mask(text: str, findings: Iterable[SecretFinding]) -> str:
     """The findings replaced by tokens: of two that overlap, the one that begins first; tokens are never touched."""
     tokens = [match.span() for match in MASK.finditer(text)]
     parts: list[str] = []
@@ -290,8 +290,8 @@ _AROUND = 1_000
 """Characters on each side of a cut that are looked at closely; no token with what tells it is longer."""
 
 
-def _finder(rule: Rule, accept: Callable[[re.Match[str]], bool]) -> _Finder:
-    def find(text: str) -> Iterator[Finding]:
+def _finder(rule: SecretRule, accept: Callable[[re.Match[str]], bool]) -> _Finder:
+    def find(text: str) -> Iterator[SecretFinding]:
         for match in rule.pattern.finditer(text):
             if accept(match):
                 named = "s" in rule.pattern.groupindex and match["s"] is not None
@@ -342,13 +342,13 @@ def _is_jwt(match: re.Match[str]) -> bool:
 
 
 @cache
-def _plugin_rules() -> tuple[Rule, ...]:
+def _plugin_rules() -> tuple[SecretRule, ...]:
     """The patterns of the detect-secrets plugins in use; the kind is the plugin's name of the secret."""
-    rules: list[Rule] = []
+    rules: list[SecretRule] = []
     for module, name in PLUGINS:
         plugin = getattr(importlib.import_module(f"detect_secrets.plugins.{module}"), name)()
         kind = re.sub(r"[^a-z0-9]+", "-", plugin.secret_type.lower()).strip("-")
-        rules += [Rule(kind, pattern) for pattern in plugin.denylist]
+        rules += [SecretRule(kind, pattern) for pattern in plugin.denylist]
     return tuple(rules)
 
 

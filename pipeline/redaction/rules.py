@@ -1,6 +1,6 @@
 """What counts as a secret: the plugins used of detect-secrets, and token formats that it lacks.
 
-Gives: `Rule`s, each a kind and a pattern, and `RULES_VERSION`, which goes up with every change here and of the columns
+Gives: `SecretRule`s, each a kind and a pattern, and `RULES_VERSION`, which goes up with every change here and of the columns
 that are masked, because a change means that a corpus has to be indexed again. Formats are those that the providers
 document.
 
@@ -28,7 +28,7 @@ __all__ = [
     "RULES_VERSION",
     "STATED",
     "WRAPPED",
-    "Rule",
+    "SecretRule",
     "is_basic",
     "is_chosen",
     "is_generated",
@@ -65,7 +65,7 @@ PLUGINS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SecretRule:
     """Text that matches `pattern` is a secret of `kind`; a group named `s`, if there is one, is the secret alone."""
 
     kind: str
@@ -73,12 +73,12 @@ class Rule:
 
 
 @cache
-def token_rules() -> tuple[Rule, ...]:
+def token_rules() -> tuple[SecretRule, ...]:
     """Tokens that say by their form what they are. `postgres-gateway-token` and `scalr-token` are PASETO-like forms.
 
     They are many to compile, and most questions need none: see `masking`.
     """
-    return tuple(Rule(kind, re.compile(rf"\b(?:{pattern})", re.ASCII)) for kind, pattern in _TOKENS)
+    return tuple(SecretRule(kind, re.compile(rf"\b(?:{pattern})", re.ASCII)) for kind, pattern in _TOKENS)
 
 
 _TOKENS = (
@@ -220,12 +220,12 @@ BARE_KEY = re.compile(r"(?<![A-Za-z0-9+/])(?:M[CEFGHI]|b3BlbnNzaC1rZXktdjE)[A-Za
 """How key material may begin: base64 of an ASN.1 sequence or of OpenSSH's magic; `private_keys` decodes it."""
 
 PRIVATE_KEYS = (
-    Rule("private-key", re.compile(r"PuTTY-User-Key-File-[0-9][\s\S]{20,12000}?Private-Lines: [0-9]+\s+(?:[A-Za-z0-9+/=]+\s+)+")),
-    Rule("private-key", re.compile(r"<RSAKeyValue>[\s\S]{20,6000}?<D>[^<]{20,}</D>[\s\S]{0,200}?</RSAKeyValue>")),
+    SecretRule("private-key", re.compile(r"PuTTY-User-Key-File-[0-9][\s\S]{20,12000}?Private-Lines: [0-9]+\s+(?:[A-Za-z0-9+/=]+\s+)+")),
+    SecretRule("private-key", re.compile(r"<RSAKeyValue>[\s\S]{20,6000}?<D>[^<]{20,}</D>[\s\S]{0,200}?</RSAKeyValue>")),
 )  # fmt: skip
 """Key material in other files' forms; `masking` leaves out what is encrypted."""
 
-JWK_PRIVATE = Rule("jwk-private-part", re.compile(r'"(?:d|p|q|dp|dq|qi|k)"\s*:\s*"(?P<s>[A-Za-z0-9_-]{20,}=*)"'))
+JWK_PRIVATE = SecretRule("jwk-private-part", re.compile(r'"(?:d|p|q|dp|dq|qi|k)"\s*:\s*"(?P<s>[A-Za-z0-9_-]{20,}=*)"'))
 """Secret members of a JSON Web Key; they count where the text has a `"kty"`."""
 
 WRAPPED = re.compile(r"LS0tLS1CRUdJTi|0tLS0tQkVHSU4g|tLS0tLUJFR0lO|Imt0eSI|JrdHki|ia3R5I")
@@ -237,70 +237,70 @@ _NAME = (
 )
 
 ASSIGNMENTS = (
-    Rule(  # api_key = "…", "password": '…', secret => "…", password("…")
+    SecretRule(  # api_key = "…", "password": '…', secret => "…", password("…")
         "assigned-secret",
         re.compile(rf"(?i){_NAME}[A-Za-z0-9_-]{{0,20}}[\"'\]]{{0,2}}[ \t]*(?:=|:|=>|:=|==|\()[ \t]*[bru]?[\"'`](?P<s>[^\s\"'`]{{8,200}})[\"'`]"),
     ),
-    Rule(  # DB_PASSWORD=…, export API_TOKEN=…
+    SecretRule(  # DB_PASSWORD=…, export API_TOKEN=…
         "assigned-secret",
         re.compile(r"\b[A-Z0-9_]{0,40}(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY)[A-Z0-9_]{0,20}[ \t]*[=:][ \t]*(?P<s>[^\s\"'`#;,()]{8,200})"),
     ),
-    Rule(  # --password …, password: …, "the token is …"
+    SecretRule(  # --password …, password: …, "the token is …"
         "stated-secret",
         re.compile(rf"(?i){_NAME}[A-Za-z0-9_-]{{0,20}}(?:[\"'\]]?[ \t]{{0,3}}[:=>/|-]{{1,3}}[ \t]{{0,3}}|[ \t]+is[: \t]+|[ \t]+)[\"'`]?(?P<s>[^\s\"'`,;<>]{{8,100}})"),
     ),
-    Rule("assigned-secret", re.compile(rf"(?i){_NAME}[\"'\s:=>-]{{1,6}}(?P<s>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")),
-    Rule(  # client_secret=…, api_key=…: in code a name is followed by a comma, a dot or a bracket
+    SecretRule("assigned-secret", re.compile(rf"(?i){_NAME}[\"'\s:=>-]{{1,6}}(?P<s>[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}})")),
+    SecretRule(  # client_secret=…, api_key=…: in code a name is followed by a comma, a dot or a bracket
         "assigned-secret",
         re.compile(rf"(?i){_NAME}[a-z0-9_-]{{0,20}}=(?P<s>[^\s\"'`,;()\[\].:<>&]{{12,200}})(?=[\s&;]|$)"),
     ),
-    Rule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?(?:basic|bearer|token)[ \t]+(?P<s>[A-Za-z0-9+/_.=~-]{16,})")),
-    Rule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{1,80}:(?P<s>[^\s/@\"'<>]{6,100})@[A-Za-z0-9]")),
+    SecretRule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?(?:basic|bearer|token)[ \t]+(?P<s>[A-Za-z0-9+/_.=~-]{16,})")),
+    SecretRule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{1,80}:(?P<s>[^\s/@\"'<>]{6,100})@[A-Za-z0-9]")),
 )  # fmt: skip
 """Values of no known form under a telling name; those that `is_generated` accepts count."""
 
 _PASSWORD = r"(?i)\b[a-z0-9_]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd)"
 
 PASSWORDS = (
-    Rule(
+    SecretRule(
         "password",
         re.compile(
             rf"{_PASSWORD}[\"'\]\\]{{0,4}}[ \t]{{0,3}}(?:=|:|=>|:=)[ \t]{{0,3}}\\{{0,3}}[\"'](?P<s>[^\s\"'`\\]{{8,64}})\\{{0,3}}[\"']"
         ),
     ),
     # Without quotes only where nothing follows: in code a value like this is a name, and a comma or bracket comes after it.
-    Rule("password", re.compile(rf"{_PASSWORD}=(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=\s|$)")),
+    SecretRule("password", re.compile(rf"{_PASSWORD}=(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=\s|$)")),
 )
 """What people choose as a password, where a name says that it is one; those that `is_chosen` accepts count."""
 
 STATED = (
     (  # password = …, pwd: …, with nothing after it: in code a name is there
         "jumbled",
-        Rule("password", re.compile(rf"{_PASSWORD}[ \t]{{0,3}}[=:][ \t]{{1,3}}(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=[ \t]*[\r\n]|[ \t]*$)")),
+        SecretRule("password", re.compile(rf"{_PASSWORD}[ \t]{{0,3}}[=:][ \t]{{1,3}}(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=[ \t]*[\r\n]|[ \t]*$)")),
     ),
     (  # --password …
         "chosen",
-        Rule("password", re.compile(r"(?i)(?:^|[\s\"'`])--?[a-z-]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd)[ =][\"']?(?P<s>[^\s\"'`<>]{8,64})")),
+        SecretRule("password", re.compile(r"(?i)(?:^|[\s\"'`])--?[a-z-]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd)[ =][\"']?(?P<s>[^\s\"'`<>]{8,64})")),
     ),
     (  # | password | … |
         "chosen",
-        Rule("password", re.compile(r"(?i)\|[ \t*_`]{0,6}[a-z0-9 _-]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[ _-]?key)[ \t*_`]{0,6}\|[ \t*_`]{0,6}(?P<s>[^\s|`<>]{8,64})[ \t*_`]{0,6}(?:\||[\r\n]|$)")),
+        SecretRule("password", re.compile(r"(?i)\|[ \t*_`]{0,6}[a-z0-9 _-]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd|secret|token|api[ _-]?key)[ \t*_`]{0,6}\|[ \t*_`]{0,6}(?P<s>[^\s|`<>]{8,64})[ \t*_`]{0,6}(?:\||[\r\n]|$)")),
     ),
     (  # Server=…;Password=…;
         "chosen",
-        Rule("password", re.compile(r"(?i)[;\"'][ \t]?(?:password|pwd)[ \t]?=[ \t]?(?P<s>[^\s;\"'`<>]{8,64})(?=[;\"']|\s|$)")),
+        SecretRule("password", re.compile(r"(?i)[;\"'][ \t]?(?:password|pwd)[ \t]?=[ \t]?(?P<s>[^\s;\"'`<>]{8,64})(?=[;\"']|\s|$)")),
     ),
     (  # Authorization: Basic …
         "basic",
-        Rule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?basic[ \t]+(?P<s>[a-z0-9+/]{8,200}={0,2})")),
+        SecretRule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?basic[ \t]+(?P<s>[a-z0-9+/]{8,200}={0,2})")),
     ),
     (  # scheme://user:…@host
         "chosen",
-        Rule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{0,80}:(?P<s>[^\s/@\"'<>]{6,100})@[a-z0-9]")),
+        SecretRule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{0,80}:(?P<s>[^\s/@\"'<>]{6,100})@[a-z0-9]")),
     ),
     (  # user:…@host.name, user:…@host:5432 and user:…@host/path, without a scheme
         "jumbled",
-        Rule("url-password", re.compile(r"(?i)(?:^|[\s\"'`=(])(?!mailto:|e-?mail:|mail:|from:|to:|cc:|by:|contact:|author:|sip:|xmpp:|acct:|npm:)[a-z][a-z0-9_.-]{1,30}:(?P<s>[^\s/@:\"'`<>=]{8,64})@[a-z][a-z0-9-]{0,62}(?:\.[a-z]|:[0-9]{2,5}\b|/)")),
+        SecretRule("url-password", re.compile(r"(?i)(?:^|[\s\"'`=(])(?!mailto:|e-?mail:|mail:|from:|to:|cc:|by:|contact:|author:|sip:|xmpp:|acct:|npm:)[a-z][a-z0-9_.-]{1,30}:(?P<s>[^\s/@:\"'`<>=]{8,64})@[a-z][a-z0-9-]{0,62}(?:\.[a-z]|:[0-9]{2,5}\b|/)")),
     ),
 )  # fmt: skip
 """Secrets that only their place tells: what has to be true of the value, and the rule."""

@@ -34,7 +34,7 @@ class Commits:
 
     corpus: Corpus | MemoryCorpus
     grants: pa.Table
-    _known: dict[tuple[Any, ...], pa.Table] = field(default_factory=dict)
+    _opened_tables: dict[tuple[Any, ...], pa.Table] = field(default_factory=dict)
 
     def commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
         """When the commit was recorded, if a grant of the request's principal opens its history.
@@ -46,9 +46,9 @@ class Commits:
             request: columns of REQUESTS, `asked_at` among them; its `as_of` is not read.
         """
         key = tuple(request.get(name) for name in _ASKED)
-        if key not in self._known:
-            self._known[key] = self._opened(request)
-        commits = self._known[key]
+        if key not in self._opened_tables:
+            self._opened_tables[key] = self._opened(request)
+        commits = self._opened_tables[key]
         found = commits.filter(pc.starts_with(commits["version"], sha.lower()))
         if len(pc.unique(found["version"])) != 1:
             return None

@@ -98,7 +98,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from None
+        raise InputError(f"{error.strerror}: {path}") from None
 
 
 def _text(path: Path) -> str:

@@ -52,7 +52,7 @@ def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
         inside = file.resolve().parent == root
         value = json.loads(_start_of(file)) if inside else None
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
+        raise InputError(f"{error.strerror}: {file}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"Expected a JSON object, got text that does not parse - at {file}") from error
     if not inside:

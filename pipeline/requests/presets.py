@@ -65,7 +65,7 @@ def fields_in(path: str | Path) -> Fields:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a file of request fields, got {error.strerror} - at {path}") from error
+        raise InputError(f"{error.strerror}: file of request fields {path}") from error
     content = parse(data, path.name).value
     if not isinstance(content, dict):
         raise InputError.of_kind("one object of request fields", content, path.name)

@@ -27,6 +27,7 @@ from ...nodes.errors import InputError, ScopedRetrievalError
 from ...nodes.tables import FAILURES, REQUESTS
 from ..parsing.values import instant
 from ..redaction.masking import redact_texts
+from .allowed_names import AllowedNames
 from .fields import (
     BOUNDS,
     FIELDS,
@@ -40,7 +41,6 @@ from .fields import (
 )
 from .files import FileRow, Row, Unreadable, read_requests
 from .handoff import handoff
-from .known import Known
 from .presets import Preset
 
 __all__ = ["TOKENIZER", "read_requests", "resolve_requests"]
@@ -70,7 +70,7 @@ _COMPARED = tuple(
     and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
 )
 """Ids, names and patterns: masks are alike, so masked ones would be the same to every comparison."""
-ANY = Known()
+ANY = AllowedNames()
 """Lets requests name any mode and role, and no tokenizer file."""
 _DEPTH = 8
 """Levels of a row that a message can name: groups in groups, lists of names."""
@@ -84,7 +84,7 @@ def resolve_requests(
     corpus: object | None = None,
     defaults: Mapping[str, Any] | None = None,
     preset: Preset | None = None,
-    known: Known = ANY,
+    known: AllowedNames = ANY,
     work_trees: Collection[Path] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.

@@ -14,9 +14,9 @@ import pyarrow as pa
 from ..config.grants import GrantsFile
 from ..corpus import Corpus
 from ..corpus.memory import MemoryCorpus
+from .allowed_names import AllowedNames
 from .commits import Commits
 from .files import Row
-from .known import Known
 from .presets import Preset
 from .resolve import resolve_requests
 
@@ -31,7 +31,7 @@ class RequestResolver:
     corpus: Corpus | MemoryCorpus
     grants: GrantsFile
     preset: Preset | None = None
-    known: Known = field(default_factory=Known)
+    known: AllowedNames = field(default_factory=AllowedNames)
     work_trees: Collection[Path] = ()
 
     @cached_property

@@ -18,11 +18,11 @@ runs/<run_id>/stage/              only while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
 
 - the folder: `store`, `log` of `log_lines` with its `signed_head`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
-- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live_runs`, `live`, `live_files`, `took`, `resume`,
+- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live_runs`, `live`, `live_files`, `timings`, `resume`,
   `adopting`, `compacting`
 - read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
 - erased: `erasing` with its `erasure_receipts`, `erasing_unfinished` (of runs that are not finished, or all of one),
-  `erasing_texts` (what shows a row), `asked` (what a request said), `model_inputs` (recorded inputs)
+  `erasing_texts` (what shows a row), `request_selection` (what a request said), `model_inputs` (recorded inputs)
 - for auditors: `out_of_scope`, the best matches outside a scope, kept apart
 """
 
@@ -30,29 +30,29 @@ from __future__ import annotations
 
 from .adopting import heal
 from .answer_log import log_answer, logged_answers
-from .asked import Asked, Unheld
 from .compacting import compact
 from .erasing import RunsErased, erase_evidence, erase_texts
 from .live import LiveRun, RunTakenError
 from .replay import Replay, replay, replays_kept
+from .request_selection import RequestSelection, Unheld
 from .resume import left_open
 from .run import FORMAT, Run, started_by, starter_of
 from .store import RunStore, StagedRun
-from .took import Took
-from .verify import Problem, VerifyReport, verify
+from .timings import LineTimings
+from .verify import RunProblem, VerifyReport, verify
 
 __all__ = [
     "FORMAT",
-    "Asked",
+    "LineTimings",
     "LiveRun",
-    "Problem",
     "Replay",
+    "RequestSelection",
     "Run",
+    "RunProblem",
     "RunStore",
     "RunTakenError",
     "RunsErased",
     "StagedRun",
-    "Took",
     "Unheld",
     "VerifyReport",
     "compact",

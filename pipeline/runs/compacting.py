@@ -21,7 +21,7 @@ from .live_files import live_files, read_live
 from .parts import PER_REQUEST, PER_RUN, TEXTS
 from .run import FORMAT, INTERACTIVE, Run, joined, starter_of
 from .store import RunStore, run_kind
-from .took import in_manifest
+from .timings import in_manifest
 from .writing import write_manifest, write_stored
 
 _OLDER_LIVE = "scoped-retrieval/run/1 to 5"

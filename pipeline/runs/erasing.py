@@ -23,7 +23,6 @@ from ...nodes.errors import BusyError, InputError, ScopedRetrievalError, StoreEr
 from ..progress import counted
 from ..storage.durable import TEMPORARY, remove_tree, stands
 from ..storage.locks import confirm
-from .asked import Asked, Unheld, chosen_among, requests_of, words_of
 from .compacting import compact
 from .erasing_texts import texts_showing
 from .erasing_unfinished import drop_shards
@@ -32,6 +31,7 @@ from .files import files_below, locked, parquet_bytes, read_parquet, write_bytes
 from .listing import forget_listings
 from .live_files import live_files
 from .parts import TEXTS
+from .request_selection import RequestSelection, Unheld, chosen_among, requests_of, words_of
 from .run import BATCH, INTERACTIVE, Run
 from .store import RunStore, run_kind
 from .upgrading import upgrade
@@ -70,7 +70,7 @@ def erase_evidence(
     store: RunStore,
     evidence_ids: Collection[str],
     *,
-    asked: Asked | None = None,
+    asked: RequestSelection | None = None,
     unheld: Unheld | None = None,
     reason: str,
     dry_run: bool = False,
@@ -138,7 +138,7 @@ class _Gone:
     unheld: frozenset[str] = frozenset()
 
 
-def _gone_from(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | None) -> _Gone:
+def _gone_from(run: Run, ids: pa.Array, asked: RequestSelection | None, unheld: Unheld | None) -> _Gone:
     lost = frozenset[str]()
     if unheld is not None:
         also = unheld.of(run, run.settings.get("principal"))
@@ -152,7 +152,7 @@ def _gone_from(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | No
     return _Gone(showing | words, len(requests) if words else 0, shared, lost)
 
 
-def _gone(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | None) -> tuple[Run, _Gone]:
+def _gone(run: Run, ids: pa.Array, asked: RequestSelection | None, unheld: Unheld | None) -> tuple[Run, _Gone]:
     """What goes from a run, and the run that it was found in.
 
     Where it is compacted in the meantime, its files go while they are read: whatever they said is asked of its parts again.
@@ -168,7 +168,7 @@ def _gone(run: Run, ids: pa.Array, asked: Asked | None, unheld: Unheld | None) -
     return _gone(Run(run.folder), ids, asked, unheld)
 
 
-def _asks(store: RunStore, run_id: str, asked: Asked) -> bool:
+def _asks(store: RunStore, run_id: str, asked: RequestSelection) -> bool:
     """Whether an unfinished batch holds a request that is meant; what was shown of evidence, its shards tell."""
     if asked.shown or stands(store.path / run_id / "manifest.json"):
         return False

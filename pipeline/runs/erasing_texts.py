@@ -66,8 +66,10 @@ def texts_showing(run: StoredTables, evidence_ids: pa.Array) -> set[str]:
     gone, stay = (pa.concat_arrays(each) for each in paths)
     found.append(gone.filter(pc.invert(pc.is_in(gone, value_set=stay))))
     said = run.stored("conditions")
-    told = pc.and_(pc.equal(said["condition"], "fact_mismatch"), pc.is_in(said["request_id"], value_set=requests[-1]))
-    found.append(flat(said["message"].filter(told)))
+    mismatches = pc.and_(
+        pc.equal(said["condition"], "fact_mismatch"), pc.is_in(said["request_id"], value_set=requests[-1])
+    )
+    found.append(flat(said["message"].filter(mismatches)))
     found.append(_naming_fields(run, said, evidence_ids))
     blocks = run.stored("blocks")
     asked = pc.is_in(blocks["request_id"], value_set=pa.concat_arrays(requests))
@@ -86,11 +88,11 @@ def _naming_fields(run: StoredTables, conditions: pa.Table, evidence_ids: pa.Arr
     """Messages that name fields of rivals, of the requests that these rows were candidates of: a rival need not be shown."""
     candidates = run.stored("candidates")
     asked = candidates["request_id"].filter(pc.is_in(candidates["evidence_id"], value_set=evidence_ids))
-    told = pc.and_(
+    named = pc.and_(
         pc.equal(conditions["condition"], "conflicting"), pc.is_in(conditions["request_id"], value_set=flat(asked))
     )
     naming = run.texts["sha256"].filter(pc.starts_with(run.texts["text"], DISAGREE))
-    messages = flat(conditions["message"].filter(told))
+    messages = flat(conditions["message"].filter(named))
     return messages.filter(pc.is_in(messages, value_set=flat(naming)))
 
 

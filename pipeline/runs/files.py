@@ -41,7 +41,7 @@ def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
     except ScopedRetrievalError:
         raise
     except OSError as error:
-        raise StoreError(f"Expected to write a file, got {error.strerror or error} - at {path}") from error
+        raise StoreError(f"{error.strerror or error}: {path}") from error
     return hashlib.sha256(data).hexdigest()
 
 
@@ -93,7 +93,7 @@ def read_json(path: Place) -> Any:
     except ScopedRetrievalError:
         raise
     except OSError as error:
-        raise _unread("JSON", path, error) from error
+        raise _unread(path, error) from error
     except (ValueError, RecursionError):
         raise StoreError(f"Expected JSON, got text that is not - at {named(path)}") from None
 
@@ -126,7 +126,7 @@ def _read_parquet(path: Place, columns: Sequence[str] | None) -> pa.Table:
         raise
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # of the system; Arrow's own have no number
-            raise _unread("a part", path, error) from error
+            raise _unread(path, error) from error
         raise StoreError(f"Expected a whole part, got a damaged one - at {named(path)}") from None
 
 
@@ -145,8 +145,8 @@ def named(path: Place) -> str:
     return found[0] if found else f"{path.parent.name}/{path.name}"
 
 
-def _unread(what: str, path: Place, error: OSError) -> StoreError:
-    return StoreError(f"Expected to read {what}, got {error.strerror or error} - at {named(path)}")
+def _unread(path: Place, error: OSError) -> StoreError:
+    return StoreError(f"{error.strerror or error}: {named(path)}")
 
 
 def sha256_of(path: Place) -> str:
@@ -183,7 +183,7 @@ def is_unnamed(name: str, named: Collection[str]) -> bool:
 def _unlisted(error: OSError) -> None:
     """What stops a walk, which would go on without the folder."""
     if not isinstance(error, FileNotFoundError):
-        raise _unread("a folder", Path(error.filename), error) from error
+        raise _unread(Path(error.filename), error) from error
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from .log import LineInDoubtError, files_named
 from .parts import PER_REQUEST, PER_RUN, Vectors, check_conservation, stored_tables, texts_of
 from .resume import Left
 from .store import RunStore
-from .took import Took
+from .timings import LineTimings
 
 COMPACTED_WITHIN = 60.0
 """Seconds that a snapshot waits for a compaction of its run."""
@@ -94,7 +94,7 @@ class LiveRun:
         tables: Mapping[str, pa.Table],
         vectors: Vectors | None = None,
         confirmed: Callable[[], None] = lambda: None,
-        took: Took | None = None,
+        took: LineTimings | None = None,
     ) -> None:
         """Make one snapshot durable. How long its line `took` is beside its tables, and in no digest.
 
@@ -120,7 +120,7 @@ class LiveRun:
                 self._settle()
             self._write(stored | {"texts": texts}, confirmed, took)
 
-    def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None], took: Took | None) -> None:
+    def _write(self, stored: dict[str, pa.Table], confirmed: Callable[[], None], took: LineTimings | None) -> None:
         file = live_file(self.number + 1)
         path = self.folder / "live" / file
         if not self._marked and isinstance(self.folder, Path):

@@ -20,8 +20,8 @@ from ..storage.places import Place
 from .files import named, write_bytes
 from .formats import FORMAT, adapted, check_format, inline_texts
 from .parts import TEXTS, stored_schema
-from .took import Took
-from .took import read_took as took_of
+from .timings import LineTimings
+from .timings import read_took as took_of
 
 SUFFIX = ".arrow.lz4"
 OLDER_SUFFIX = ".arrow"
@@ -70,7 +70,7 @@ def write_live(
     path: Place,
     stored: Mapping[str, pa.Table],
     settings: Mapping[str, Any] | None = None,
-    took: Took | None = None,
+    took: LineTimings | None = None,
 ) -> str:
     """Write tables in stored form as one file, and bring it and its name to disk; returns its SHA-256."""
     fields, arrays = [], []
@@ -106,7 +106,7 @@ def read_settings(path: Place) -> dict[str, Any]:
         raise _damaged(path) from None
 
 
-def read_took(path: Place) -> Took | None:
+def read_took(path: Place) -> LineTimings | None:
     """How long the line took for the snapshot of an interactive file; None where that was not measured.
 
     Raises:

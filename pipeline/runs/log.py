@@ -185,7 +185,7 @@ class Log(RunLog):
             except BaseException as error:
                 self._take_back(size)
                 if isinstance(error, OSError):
-                    raise StoreError(f"Expected to append to the log, got {error.strerror} - at {LOG}") from error
+                    raise StoreError(f"{error.strerror}: {LOG}") from error
                 raise
             if sync and self._signer is not None:
                 sign_written(self.path.parent, self._signer, sequence + 1, digest)
@@ -258,7 +258,7 @@ class ObjectLog(RunLog):
     def __init__(self, folder: ObjectPlace) -> None:
         super().__init__()
         self._lines = folder / LOG
-        self._known = ("", b"")
+        self._newest = ("", b"")
         """The name and bytes of the last line that `append` read or wrote."""
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
@@ -268,10 +268,10 @@ class ObjectLog(RunLog):
         The last known line is looked up each time, as a log may be restored from a copy.
         """
         while True:
-            if not self._known[0] or not (self._lines / self._known[0]).is_file():
+            if not self._newest[0] or not (self._lines / self._newest[0]).is_file():
                 names = self._names()
-                self._known = (names[-1], (self._lines / names[-1]).read_bytes()) if names else ("", b"")
-            last = _parse(self._known[1].rstrip(b"\n"), 0) if self._known[0] else None
+                self._newest = (names[-1], (self._lines / names[-1]).read_bytes()) if names else ("", b"")
+            last = _parse(self._newest[1].rstrip(b"\n"), 0) if self._newest[0] else None
             previous, sequence = (last.hash, last.sequence) if last else (START, 0)
             digest, data = _line(kind, run_id, body, previous, sequence)
             entry = self._lines / f"{sequence + 1:09d}"
@@ -281,10 +281,10 @@ class ObjectLog(RunLog):
                 # The store may have taken this line, and only its answer was lost.
                 if not _stands(entry, data):
                     if isinstance(error, FileExistsError):  # another writer was first
-                        self._known = ("", b"")
+                        self._newest = ("", b"")
                         continue
                     raise
-            self._known = entry.name, data
+            self._newest = entry.name, data
             return digest
 
     def sync(self) -> None:

@@ -23,7 +23,7 @@ from .ids import SNAPSHOT_ID
 from .live_files import live_file, live_files, live_format, read_live, read_settings, read_took
 from .log import log_at
 from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
-from .took import Took, of_manifest, seconds_of_nodes
+from .timings import LineTimings, of_manifest, seconds_of_nodes
 
 JOINED = 128
 """Interactive files of a run that are read before they are joined."""
@@ -148,7 +148,7 @@ class Run:
         return seconds_of_nodes(self.request_seconds.values())
 
     @cached_property
-    def request_seconds(self) -> dict[str, Took]:
+    def request_seconds(self) -> dict[str, LineTimings]:
         """By snapshot, how long the line took for it and those that it answered together.
 
         Of an interactive run, and of a batch whose shards have one request each. Snapshots of earlier versions, which did not
@@ -161,12 +161,12 @@ class Run:
                 paths = {path.rpartition("/")[2]: path for path in self._parts("snapshots")}
                 for shard, _, seconds in shards:
                     if path := paths.get(f"part-{shard:05d}.parquet"):
-                        found[self.part("snapshots", path)["snapshot_id"][0].as_py()] = Took(seconds)
+                        found[self.part("snapshots", path)["snapshot_id"][0].as_py()] = LineTimings(seconds)
             return found
         took = {file: read_took(self.folder / "live" / file) for file in self._files}
         return {self._ids(file)[0].as_py(): spent for file, spent in took.items() if spent is not None}
 
-    def request_seconds_of(self, snapshot_id: str) -> Took | None:
+    def request_seconds_of(self, snapshot_id: str) -> LineTimings | None:
         """How long the line took for one snapshot, where that was measured; no other interactive file is read."""
         if not self.live:
             return self.request_seconds.get(snapshot_id)
@@ -182,9 +182,9 @@ class Run:
     def _repr_html_(self) -> str:
         from ..views.notebook import run_html
 
-        told = ", ".join(f"{count:,} {status}" for status, count in sorted(self.manifest["statuses"].items()))
+        statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(self.manifest["statuses"].items()))
         facts = [(name, self.settings.get(name)) for name in ("principal", "generation", "lanes")]
-        return run_html(self.run_id, [("snapshots", told), *facts], self.lineage, self.rows, self.node_seconds)
+        return run_html(self.run_id, [("snapshots", statuses), *facts], self.lineage, self.rows, self.node_seconds)
 
     def stored(self, name: str) -> pa.Table:
         """A table in stored form, parts in order."""

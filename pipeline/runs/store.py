@@ -49,7 +49,7 @@ class RunStore:
                 make_folders(self.path)
                 keep_out(self.path)
             except OSError as error:
-                raise StoreError(f"Expected a folder for runs, got {error.strerror} - at {self.path}") from error
+                raise StoreError(f"{error.strerror}: folder of runs {self.path}") from error
         elif not self.path.is_dir():
             raise StoreError(f"Expected a folder of runs, got none - at {self.path}")
         self.log = log_at(self.path, signer)
@@ -98,7 +98,7 @@ class RunStore:
         except OSError as error:
             if isinstance(error, StoreError):
                 raise
-            raise StoreError(f"Expected to stage a run, got {error.strerror or error} - at {self.path}") from error
+            raise StoreError(f"{error.strerror or error}: {self.path}") from error
         return StagedRun(self, run_id)
 
     def remove_abandoned(self) -> None:

@@ -41,7 +41,7 @@ Kind = Literal["changed", "missing", "extra", "left"]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RunProblem:
     """One difference: what kind, which part, what was expected."""
 
     kind: Kind
@@ -54,7 +54,7 @@ class VerifyReport:
     """What `verify` found; `problems` has the first difference first, and `head` is the log's last hash."""
 
     run_id: str
-    problems: tuple[Problem, ...]
+    problems: tuple[RunProblem, ...]
     parts: int
     snapshots: int
     erased: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class VerifyReport:
 
 @dataclass
 class _Found:
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[RunProblem] = field(default_factory=list)
     parts: int = 0
 
     @property
@@ -87,7 +87,7 @@ class _Found:
         return all(problem.kind == "left" for problem in self.problems)
 
     def add(self, kind: Kind, part: str, detail: str) -> None:
-        self.problems.append(Problem(kind, part, detail))
+        self.problems.append(RunProblem(kind, part, detail))
 
 
 def verify(
@@ -122,14 +122,14 @@ def _state(store: RunStore, run_id: str) -> VerifyReport | None:
         return None
     found = state_of(store, run_id, logged=logged.__contains__)
     if found.state in (UNFINISHED, CRASHED):
-        return VerifyReport(run_id, (Problem("missing", run_id, found.detail),), 0, 0, state=found.state)
+        return VerifyReport(run_id, (RunProblem("missing", run_id, found.detail),), 0, 0, state=found.state)
     if found.state == UNKNOWN_VERSION and run_id in logged:
         lines = [line for line in store.log.lines() if line.run_id == run_id]
         with suppress(ScopedRetrievalError, OSError):
             if manifest_named(lines) not in (None, sha256_of(folder / "manifest.json")):
                 return None  # rewritten, whatever version it names
     if found.state == UNKNOWN_VERSION:
-        problem = Problem("changed", "manifest.json", found.detail)
+        problem = RunProblem("changed", "manifest.json", found.detail)
         return VerifyReport(run_id, (problem,), 0, 0, state=found.state)
     return None
 
@@ -178,7 +178,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[LogEnt
     return VerifyReport(folder.name, problems, found.parts, snapshots, tuple(sorted(receipts.texts)), head, state)
 
 
-def _left_by_upgrade(folder: Place, lines: list[LogEntry], problem: Problem) -> bool:
+def _left_by_upgrade(folder: Place, lines: list[LogEntry], problem: RunProblem) -> bool:
     """Whether a crash during an upgrade leaves this: new parts beside the old, or a manifest that waits to replace the old."""
     if problem.kind == "extra":
         return (

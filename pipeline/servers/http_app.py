@@ -52,17 +52,17 @@ _EXPECTED = {
 def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
     """The application; what it holds is opened when it starts, and closed when it ends."""
     metrics, grants = Metrics(), WatchedGrants(settings.grants_path)
-    desk = RetrieverPool(settings, preset=preset)
+    pool = RetrieverPool(settings, preset=preset)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        desk.ready()
+        pool.ready()
         app.state.pool = ThreadPoolExecutor(settings["serve_threads"], "serve")
         try:
             yield
         finally:
             app.state.pool.shutdown(wait=True)
-            desk.close()
+            pool.close()
 
     app = FastAPI(
         title="scoped-retrieval",
@@ -73,7 +73,7 @@ def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.desk, app.state.metrics, app.state.settings = desk, metrics, settings
+    app.state.retrievers, app.state.metrics, app.state.settings = pool, metrics, settings
     app.include_router(ROUTER)
     app.add_middleware(Guard, settings=settings, grants=grants, metrics=metrics)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -90,7 +90,7 @@ def serve(settings: Settings, host: str, port: int, *, preset: Path | None = Non
     """
     expect_reachable(settings, host)
     app = application(settings, preset=preset)
-    app.state.desk.ready()  # what fails fails before anything listens
+    app.state.retrievers.ready()  # what fails fails before anything listens
     run_app(app, settings, host, port)
 
 

@@ -144,13 +144,13 @@ class Guard:
 
 def replayed(body: bytes, receive: Receive) -> Receive:
     """Replays a body that was read as one ASGI message, then receives from the client."""
-    told = False
+    replayed_once = False
 
     async def again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal replayed_once
+        if replayed_once:
             return await receive()
-        told = True
+        replayed_once = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
@@ -190,15 +190,15 @@ def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) ->
     return settings.principal
 
 
-def _holder(said: str | None, tokens: Mapping[str, str]) -> str:
-    scheme, _, token = (said or "").partition(" ")
+def _holder(header: str | None, tokens: Mapping[str, str]) -> str:
+    scheme, _, token = (header or "").partition(" ")
     presented = hashlib.sha256(token.strip().encode()).hexdigest()
     found = None
     for known, principal in tokens.items():  # all of them, so that the time does not tell which
         if hmac.compare_digest(known, presented):
             found = principal
     if found is None or scheme.lower() != "bearer":
-        message = "Expected a bearer token that the grants file knows, got another" if said else (
+        message = "Expected a bearer token that the grants file knows, got another" if header else (
             "Expected a bearer token, got none"
         )  # fmt: skip
         hint = None if tokens else "the grants file has no `tokens`: send no token, or grant it; see docs/serve.md"

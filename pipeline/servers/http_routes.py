@@ -35,7 +35,7 @@ from .models import (
 )
 from .problems import RefusedError, problem_of
 from .renderings import FORMATS, Rendering
-from .retriever_pool import MOST_LISTED, Counter, expect_healthy
+from .retriever_pool import MOST_LISTED, PrincipalSession, expect_healthy
 
 __all__ = ["ROUTER"]
 
@@ -94,9 +94,9 @@ async def retrieve(request: Request) -> Response:
     """Answer one request, or a list of them."""
     _expect_parameters(request)
     asked = _body(await request.body())
-    counter = _counter(request)
+    principal_session = _principal_session(request)
     if isinstance(asked, dict):
-        return _json(request, await _done(request, lambda: counter.retrieve(asked)))
+        return _json(request, await _done(request, lambda: principal_session.retrieve(asked)))
     most = request.app.state.settings["serve_max_requests"]
     if not asked or len(asked) > most:
         raise InputError.described(f"1 to {most} requests", str(len(asked)), "requests")
@@ -105,7 +105,7 @@ async def retrieve(request: Request) -> Response:
         try:
             if not isinstance(row, dict):
                 raise InputError.of_kind("an object", row, f"requests[{place}]")
-            return await _done(request, lambda: counter.retrieve(row))
+            return await _done(request, lambda: principal_session.retrieve(row))
         except Exception as error:  # one row that fails in a known way fails alone; the rest are answered
             status, problem = problem_of(error, request.state.trace_id)
             if status >= 500 and problem.code == "internal_error":
@@ -127,8 +127,8 @@ async def recall_xray(
 ) -> Response:
     """Ask, and show why each item surfaced: the x-ray of document 002."""
     _expect_parameters(request)
-    counter = _counter(request)
-    found, _ = await _done(request, lambda: counter.recall_xray(q, session, namespace, budget))
+    principal_session = _principal_session(request)
+    found, _ = await _done(request, lambda: principal_session.recall_xray(q, session, namespace, budget))
     return _json(request, found)
 
 
@@ -143,8 +143,8 @@ async def recall_explain(
     _expect_parameters(request)
     if format not in EXPLAINED:
         raise InputError.one_of(EXPLAINED, format, "format")
-    counter = _counter(request)
-    return await _rendered(request, lambda: counter.explained(session, format))
+    principal_session = _principal_session(request)
+    return await _rendered(request, lambda: principal_session.explained(session, format))
 
 
 @ROUTER.post("/v1/evidence", responses={200: {"model": Appended}}, openapi_extra=_ROWS)
@@ -162,8 +162,8 @@ async def append(request: Request) -> Response:
         raise InputError.described(f"1 to {most} rows", f"{len(rows)}" if isinstance(rows, list) else "none", "rows")
     if "project" in asked and not isinstance(project, str):
         raise InputError.of_kind("text", project, "project")
-    counter = _counter(request)
-    return _json(request, await _done(request, lambda: counter.append(rows, project)))
+    principal_session = _principal_session(request)
+    return _json(request, await _done(request, lambda: principal_session.append(rows, project)))
 
 
 @ROUTER.get("/v1/snapshots", responses={200: {"model": Snapshots}})
@@ -175,8 +175,8 @@ async def snapshots(
 ) -> Response:
     """List the snapshots that you may read, oldest first."""
     _expect_parameters(request)
-    counter = _counter(request)
-    return _json(request, await _done(request, lambda: counter.snapshots(run, status, last)))
+    principal_session = _principal_session(request)
+    return _json(request, await _done(request, lambda: principal_session.snapshots(run, status, last)))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}", responses=_FORMATS)
@@ -187,8 +187,8 @@ async def snapshot(
 ) -> Response:
     """A stored snapshot; by default the x-ray of document 002."""
     _expect_parameters(request)
-    counter = _counter(request)
-    return await _rendered(request, lambda: counter.rendering(snapshot_id, format))
+    principal_session = _principal_session(request)
+    return await _rendered(request, lambda: principal_session.rendering(snapshot_id, format))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/why", responses={200: {"model": Why}})
@@ -201,16 +201,16 @@ async def why(
 ) -> Response:
     """Where a row was lost, which rule decided, and what would admit it."""
     _expect_parameters(request)
-    counter = _counter(request)
-    return _json(request, await _done(request, lambda: counter.why(snapshot_id, evidence)))
+    principal_session = _principal_session(request)
+    return _json(request, await _done(request, lambda: principal_session.why(snapshot_id, evidence)))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/replay", responses={200: {"model": Replayed}})
 async def replay(request: Request, snapshot_id: str) -> Response:
     """What the snapshot showed, from its run alone."""
     _expect_parameters(request)
-    counter = _counter(request)
-    return await _rendered(request, lambda: counter.rendering(snapshot_id, "replay"))
+    principal_session = _principal_session(request)
+    return await _rendered(request, lambda: principal_session.rendering(snapshot_id, "replay"))
 
 
 @ROUTER.post("/v1/snapshots/{snapshot_id}/expand", responses={200: {"model": Expanded}})
@@ -222,16 +222,16 @@ async def expand(
 ) -> Response:
     """Show more of what a citation names: a snapshot of its own, inside the same contract."""
     _expect_parameters(request)
-    counter = _counter(request)
-    return _json(request, await _done(request, lambda: counter.expanded(snapshot_id, label, max_tokens)))
+    principal_session = _principal_session(request)
+    return _json(request, await _done(request, lambda: principal_session.expanded(snapshot_id, label, max_tokens)))
 
 
 @ROUTER.get("/v1/snapshots/{snapshot_id}/export", responses={200: {"content": {"application/json": {}}}})
 async def export(request: Request, snapshot_id: str) -> Response:
     """For auditors: one DSSE envelope that `verify --file` checks alone."""
     _expect_parameters(request)
-    counter = _counter(request)
-    return _json(request, await _done(request, lambda: counter.exported(snapshot_id)))
+    principal_session = _principal_session(request)
+    return _json(request, await _done(request, lambda: principal_session.exported(snapshot_id)))
 
 
 @ROUTER.get("/v1/verify", responses={200: {"model": Verified}})
@@ -240,8 +240,8 @@ async def verify(
 ) -> Response:
     """Check what is stored against its records."""
     _expect_parameters(request)
-    counter = _counter(request)
-    return _json(request, await _done(request, lambda: counter.verified(run)))
+    principal_session = _principal_session(request)
+    return _json(request, await _done(request, lambda: principal_session.verified(run)))
 
 
 @ROUTER.get("/v1/health", responses={200: {"model": Health}})
@@ -257,8 +257,8 @@ async def metrics(request: Request) -> Response:
     return Response(request.app.state.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
 
-def _counter(request: Request) -> Counter:
-    return request.app.state.desk.counter(request.state.principal)
+def _principal_session(request: Request) -> PrincipalSession:
+    return request.app.state.retrievers.session_of(request.state.principal)
 
 
 async def _done(request: Request, work: Callable[[], T]) -> T:

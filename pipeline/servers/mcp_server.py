@@ -30,13 +30,13 @@ from mcp.shared.exceptions import MCPError
 
 from ...nodes.errors import AccessError, InputError, ScopedRetrievalError
 from ..config.grants import WatchedGrants, load_grants
-from ..config.settings import Settings, Value
+from ..config.settings import Settings, SettingValue
 from ..views.printed import to_json, visible
 from .appending import appendable
 from .mcp_tools import APP_META, TOOLS, XRAY_APP, Given, Tool, arguments_of, xray_page
 from .problems import last_frame
 from .renderings import MEDIA_TYPES
-from .retriever_pool import Counter, RetrieverPool
+from .retriever_pool import PrincipalSession, RetrieverPool
 
 __all__ = ["mcp_server", "scope_of", "serve_http", "serve_stdio"]
 
@@ -69,14 +69,14 @@ def scope_of(settings: Settings) -> Mapping[str, str]:
     return {"principal": settings.principal, "project": projects[0]}
 
 
-def mcp_server(settings: Settings, desk: RetrieverPool) -> Server[Any]:
+def mcp_server(settings: Settings, pool: RetrieverPool) -> Server[Any]:
     """The server of one principal in one project; over HTTP, only with the credential of that principal.
 
     Raises:
         InputError: it is not clear which project.
     """
     scope = scope_of(settings)
-    counter = desk.counter(scope["principal"])
+    principal_session = pool.session_of(scope["principal"])
     limiter = anyio.CapacityLimiter(settings["serve_threads"])
 
     async def done(work: Callable[[], T]) -> T:
@@ -87,16 +87,16 @@ def mcp_server(settings: Settings, desk: RetrieverPool) -> Server[Any]:
         except TimeoutError as error:
             raise InputError(f"Expected an answer within {seconds} seconds, got none - at the server") from error
 
-    def mine(context: Context) -> Counter:
+    def mine(context: Context) -> PrincipalSession:
         """The project of the server's principal; other credentials are rejected."""
         request: Any = context.request
         if request is not None and request.scope["state"]["principal"] != scope["principal"]:
             raise AccessError(f"Expected the credential of {scope['principal']}, got another - at authorization")
-        return counter
+        return principal_session
 
     def offered() -> dict[str, Tool]:
         """The tools that are there now: one that no grant allows is absent."""
-        may_append = scope["project"] in appendable(counter.settings)
+        may_append = scope["project"] in appendable(principal_session.settings)
         return {name: tool for name, tool in TOOLS.items() if may_append or not tool.adds}
 
     async def list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -175,7 +175,7 @@ def mcp_server(settings: Settings, desk: RetrieverPool) -> Server[Any]:
 
 def serve_stdio(settings: Settings, *, preset: Path | None = None) -> None:
     """Answer on standard input and output until the input ends."""
-    desk, server = _ready(settings, preset)
+    pool, server = _ready(settings, preset)
 
     async def run() -> None:
         async with stdio_server() as (read, write):
@@ -184,11 +184,11 @@ def serve_stdio(settings: Settings, *, preset: Path | None = None) -> None:
     try:
         anyio.run(run)
     finally:
-        desk.close()
+        pool.close()
 
 
 def serve_http(settings: Settings, host: str, port: int, *, preset: Path | None = None) -> None:
-    """Answer at `/mcp` until it is stopped, behind the guard of the HTTP door.
+    """Answer at `/mcp` until it is stopped, behind the guard of the HTTP server.
 
     Raises:
         InputError: others could reach the address, and no token is granted.
@@ -196,11 +196,11 @@ def serve_http(settings: Settings, host: str, port: int, *, preset: Path | None 
     from .http_app import expect_reachable, run_app
 
     expect_reachable(settings, host)
-    desk, server = _ready(settings, preset)
+    pool, server = _ready(settings, preset)
     try:
         run_app(http_of(server, settings, host), settings, host, port)
     finally:
-        desk.close()
+        pool.close()
 
 
 def http_of(server: Server[Any], settings: Settings, host: str) -> Any:
@@ -220,10 +220,10 @@ def _ready(settings: Settings, preset: Path | None) -> tuple[RetrieverPool, Serv
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s"
     )
     scope = scope_of(settings)
-    pinned = Settings({**settings.values, "project": Value(scope["project"], "the server's scope")})
-    desk = RetrieverPool(pinned, preset=preset)
-    desk.ready()
-    return desk, mcp_server(pinned, desk)
+    pinned = Settings({**settings.values, "project": SettingValue(scope["project"], "the server's scope")})
+    pool = RetrieverPool(pinned, preset=preset)
+    pool.ready()
+    return pool, mcp_server(pinned, pool)
 
 
 def _declared(name: str, tool: Tool) -> types.Tool:

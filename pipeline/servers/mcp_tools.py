@@ -22,7 +22,7 @@ from ..views.printed import json_document, visible
 from .expanding import TOKENS
 from .models import ROW_SCHEMA, Answer, Appended, Envelope, Expanded, Replayed, Why, field_schema
 from .renderings import FORMATS
-from .retriever_pool import Counter
+from .retriever_pool import PrincipalSession
 
 __all__ = ["APP_META", "SCOPE", "TOOLS", "XRAY_APP", "Given", "Tool", "arguments_of", "xray_page"]
 
@@ -77,7 +77,7 @@ class Tool:
     properties: Mapping[str, Schema]
     required: tuple[str, ...]
     gives: type[BaseModel]
-    call: Callable[[Counter, Mapping[str, Any]], Given]
+    call: Callable[[PrincipalSession, Mapping[str, Any]], Given]
     adds: bool = False
     """It adds evidence: it is there only where a grant lets the principal append."""
     app: str | None = None
@@ -144,8 +144,8 @@ def _format(choices: tuple[str, ...], default: str) -> Schema:
     return {"type": "string", "enum": list(choices), "default": default, "description": "form of the text"}
 
 
-def _retrieve(counter: Counter, given: Mapping[str, Any]) -> Given:
-    found = counter.retrieve(given)
+def _retrieve(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    found = principal_session.retrieve(given)
     return Given(found, _block_text(found), found["snapshot_id"])
 
 
@@ -155,38 +155,38 @@ def _block_text(found: Mapping[str, Any]) -> str:
     return found["block"] or visible("\n".join([f"status: {found['status']}", *said]))
 
 
-def _recall_xray(counter: Counter, given: Mapping[str, Any]) -> Given:
-    found, snapshot_id = counter.recall_xray(
+def _recall_xray(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    found, snapshot_id = principal_session.recall_xray(
         given["query"], given.get("sessionKey"), given.get("namespace"), given.get("budget")
     )
     form = given.get("format", "json")
     if form == "json" or snapshot_id is None:
         return Given(found, json_document(found), snapshot_id)
-    return Given(found, counter.rendering(snapshot_id, form).text, snapshot_id)
+    return Given(found, principal_session.rendering(snapshot_id, form).text, snapshot_id)
 
 
-def _replay(counter: Counter, given: Mapping[str, Any]) -> Given:
-    found = counter.rendering(given["snapshot_id"], "replay")
+def _replay(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    found = principal_session.rendering(given["snapshot_id"], "replay")
     form = given.get("format", "block")
-    shown = found if form == "replay" else counter.rendering(found.snapshot_id, form)
+    shown = found if form == "replay" else principal_session.rendering(found.snapshot_id, form)
     return Given(found.value, shown.text, found.snapshot_id)
 
 
-def _why(counter: Counter, given: Mapping[str, Any]) -> Given:
-    found = counter.why(given["snapshot_id"], given["evidence"])
+def _why(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    found = principal_session.why(given["snapshot_id"], given["evidence"])
     return Given(found, json_document(found), None)
 
 
-def _expand(counter: Counter, given: Mapping[str, Any]) -> Given:
-    found = counter.expanded(given["snapshot_id"], given["label"], given.get("max_tokens"))
+def _expand(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    found = principal_session.expanded(given["snapshot_id"], given["label"], given.get("max_tokens"))
     return Given(found, _block_text(found), found["snapshot_id"])
 
 
-def _append(counter: Counter, given: Mapping[str, Any]) -> Given:
-    most = counter.settings["serve_max_requests"]
+def _append(principal_session: PrincipalSession, given: Mapping[str, Any]) -> Given:
+    most = principal_session.settings["serve_max_requests"]
     if not 1 <= len(given["rows"]) <= most:
         raise InputError.described(f"1 to {most} rows", str(len(given["rows"])), "rows")
-    found = counter.append(given["rows"])
+    found = principal_session.append(given["rows"])
     return Given(found, json_document(found), None)
 
 

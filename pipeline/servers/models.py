@@ -33,7 +33,7 @@ _WORDS: dict[str, v.Vocabulary] = {
     "merge_policy": v.MERGE_POLICIES,
     "output_shape": v.OUTPUT_SHAPES,
 }
-"""Closed lists of request fields; a schema names them, and the request door takes their aliases as well."""
+"""Closed lists of request fields; a schema names them; requests may use their aliases as well."""
 
 
 def _python_type(type_: pa.DataType) -> Any:

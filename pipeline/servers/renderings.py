@@ -154,8 +154,8 @@ def _audit(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
 
 def _tables(settings: Settings, snapshot_id: str) -> tuple[Any, str]:
     rows, audit = _rows(settings, snapshot_id)
-    told = {name: rows[name] for name in XRAY_TABLES}
-    return (told if audit else caller_rows(told)), ""
+    tables = {name: rows[name] for name in XRAY_TABLES}
+    return (tables if audit else caller_rows(tables)), ""
 
 
 def _form(name: str) -> Callable[[Settings, str], tuple[Any, str]]:

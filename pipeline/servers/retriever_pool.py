@@ -1,6 +1,6 @@
 """The retriever pool: what the interfaces may ask, for each principal with a retriever of their own that threads share.
 
-Reads: settings. Gives: `RetrieverPool`, and its `Counter` for one principal. An interface turns what came in into one call here, and
+Reads: settings. Gives: `RetrieverPool`, and its `PrincipalSession` for one principal. An interface turns what came in into one call here, and
 what comes back into its own form; nothing is decided in an interface.
 
 Note: a retriever stays at one generation. When the head of the corpus moves on, or
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ...nodes.errors import ErasedError, InputError, ScopedRetrievalError, StoreError
 from ..asking.opening import Models, load_models, open_retriever
 from ..config.opening import head_file, runs_of
-from ..config.settings import Settings, Value
+from ..config.settings import Settings, SettingValue
 from ..reading.access import expect_reader, open_run
 from ..reading.across_runs import read_each
 from ..reading.snapshots import readable_snapshots
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..line.encoders.encoder import AnyEncoder
     from ..runs import Run
 
-__all__ = ["MOST_LISTED", "Counter", "RetrieverPool", "expect_healthy"]
+__all__ = ["MOST_LISTED", "PrincipalSession", "RetrieverPool", "expect_healthy"]
 
 MOST_LISTED = 1_000
 """Snapshots that one list may have."""
@@ -64,10 +64,10 @@ class RetrieverPool:
         self._models: Models | None = None
         self._head = b""
 
-    def counter(self, principal: str) -> Counter:
+    def session_of(self, principal: str) -> PrincipalSession:
         """Where one principal asks."""
-        values = {**self.settings.values, "principal": Value(principal, "credential")}
-        return Counter(replace(self.settings, values=values), self._using, self._encoder)
+        values = {**self.settings.values, "principal": SettingValue(principal, "credential")}
+        return PrincipalSession(replace(self.settings, values=values), self._using, self._encoder)
 
     def ready(self) -> None:
         """Open the corpus and load its models, so that the first question need not wait; make the folder of runs.
@@ -135,7 +135,7 @@ class RetrieverPool:
 
 
 @dataclass(frozen=True)
-class Counter:
+class PrincipalSession:
     """What one principal may ask, and gets."""
 
     settings: Settings

@@ -8,5 +8,5 @@
 - `source_reader`: what a reader is
 - records: `records` (all of them), `mcp_resources`, `sessions`, `memory`, `artifacts`, `structured` (with `record_schema`), `evidence_file`;
   `record_rows`, `jsonl` and `column_types` are what they share
-- reading again: `source_state`, `incremental_import`, `same_source`, `reader_digest`
+- reading again: `incremental_source`, `incremental_import`, `same_source`, `reader_digest`
 """

@@ -48,7 +48,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     now: datetime,
     report: SourceReport,
     options: ReadOptions | None = None,
-    rereadings: IncrementalImport | None = None,
+    incremental: IncrementalImport | None = None,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
@@ -58,7 +58,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
     are not UTF-8. Memory follows the length of the list of changes and one path's text, not the text of the history.
 
-    `say` is given lines about how far it is. With `rereadings`, commits that were read before are not read again: only
+    `say` is given lines about how far it is. With `incremental`, commits that were read before are not read again: only
     paths that later commits changed have rows.
 
     Raises:
@@ -75,9 +75,9 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     rows = RowBuilder(options, source_id=source_id, owner_project=project, branch=branch)
     line = git.commits(head)
     known = None
-    if rereadings is not None:
+    if incremental is not None:
         rules = ("history", branch, asdict(options))
-        known = rereadings.source(
+        known = incremental.source(
             source_id, git.top() or git.path, *rules, same=lambda before: same_beginning(before, line)
         )
     done = known.commits_read(line) if known is not None else 0

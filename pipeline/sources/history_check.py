@@ -75,9 +75,9 @@ def differences(
     return dict(sorted(wrong.items()))
 
 
-def _together(pieces: list[tuple[int, int, bytes]]) -> bytes:
-    whole = bytearray(max(end for _, end, _ in pieces))
-    for start, end, data in pieces:
+def _together(parts: list[tuple[int, int, bytes]]) -> bytes:
+    whole = bytearray(max(end for _, end, _ in parts))
+    for start, end, data in parts:
         before = whole[start:end]
         whole[start:end] = (
             bytes(b if a in (0, b) else 0xFF for a, b in zip(before, data, strict=False)) if any(before) else data

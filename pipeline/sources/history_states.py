@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..corpus.identity import ID_COLUMNS, evidence_ids
-from ..corpus.source_states import PathReading
+from ..corpus.source_states import PathStatus
 from .chunking import Chunk
 
 __all__ = ["STORED", "First", "Key", "Live", "PathState", "states_of"]
@@ -76,12 +76,12 @@ class PathState:
     ids: frozenset[str] = frozenset()
 
 
-def states_of(stored: pa.Table, readings: Mapping[str, PathReading]) -> dict[str, PathState]:
+def states_of(stored: pa.Table, statuses: Mapping[str, PathStatus]) -> dict[str, PathState]:
     """The states of those paths that are stored exactly as they were read.
 
     Args:
         stored: STORED of one source and branch, without rows of work trees.
-        readings: by path what reading it gave.
+        statuses: by path what reading it gave.
     """
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     occurrences = _occurrences(stored)
@@ -89,14 +89,14 @@ def states_of(stored: pa.Table, readings: Mapping[str, PathReading]) -> dict[str
     for number, row in enumerate(stored.to_pylist()):
         row |= {name: values[number] for name, values in times.items()}
         rows[row["path"]].append(row | {"occurrence": int(occurrences[number])})
-    states = {path: _state(rows[path]) for path, reading in readings.items() if _as_read(rows[path], reading)}
+    states = {path: _state(rows[path]) for path, status in statuses.items() if _as_read(rows[path], status)}
     return {path: state for path, state in states.items() if state is not None}
 
 
-def _as_read(rows: list[dict[str, Any]], reading: PathReading) -> bool:
+def _as_read(rows: list[dict[str, Any]], status: PathStatus) -> bool:
     counted = (len({row["evidence_id"] for row in rows}), len(rows))
     whole = all(row["occurrence"] >= 0 and row["event_time"] is not None for row in rows)
-    return counted == (reading.rows, reading.places) and whole and not reading.masked and not any(map(_masked, rows))
+    return counted == (status.rows, status.places) and whole and not status.masked and not any(map(_masked, rows))
 
 
 def _masked(row: dict[str, Any]) -> bool:

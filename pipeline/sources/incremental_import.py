@@ -1,10 +1,10 @@
 """Unchanged parts of a source: files and paths whose rows are in the corpus as they would be read now.
 
-Gives: `IncrementalImport`, one import, which has a `Known` for each source; readers ask it which paths are unchanged, and report
+Gives: `IncrementalImport`, one import, which has a `IncrementalSource` for each source; readers ask it which paths are unchanged, and report
 what they read. An import without it reads everything and gives the same corpus.
 
 Note: a path counts as unchanged only if everything else that decides its rows is unchanged, too (`rules`). An
-import may find out late that it must not rely on earlier readings (`UnusableError`) and then runs again without them.
+import may find out late that it must not rely on earlier states (`UnusableError`) and then runs again without them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from ...nodes.errors import InputError
 from ..corpus import Corpus
-from ..corpus.source_states import Reading
+from ..corpus.source_states import SourceState
+from .incremental_source import IncrementalSource, UnusableError
 from .same_source import same_folder
-from .source_state import Known, UnusableError
 
 __all__ = ["IncrementalImport", "UnusableError"]
 
@@ -52,7 +52,7 @@ class IncrementalImport:
         """
         self.project, self._corpus, self._rules, self._named = project, corpus, rules, named
         self._started = time.time_ns() if started is None else started
-        self._known: dict[str, Known] = {}
+        self._sources: dict[str, IncrementalSource] = {}
         self._shared: set[str] = set()
         self._embedded = False
 
@@ -62,13 +62,13 @@ class IncrementalImport:
         return self._corpus.generation if self.relied and self._corpus is not None else None
 
     @property
-    def relied(self) -> list[Known]:
+    def relied(self) -> list[IncrementalSource]:
         """The sources of which rows of the corpus were taken for what reading would give."""
-        return [known for known in self._known.values() if known.relied]
+        return [known for known in self._sources.values() if known.relied]
 
     def source(
-        self, source_id: str, root: Path, *rules: object, same: Callable[[Reading], bool] = lambda _: False
-    ) -> Known:
+        self, source_id: str, root: Path, *rules: object, same: Callable[[SourceState], bool] = lambda _: False
+    ) -> IncrementalSource:
         """One source, read from the folder `root`; `rules` are what decides its rows beside those of the import.
 
         `same` says whether a folder elsewhere holds what was read.
@@ -78,11 +78,11 @@ class IncrementalImport:
             StoreError: it cannot be determined now whether that folder still exists.
             UnusableError: two sources of this import have that id.
         """
-        if source_id in self._known:
+        if source_id in self._sources:
             raise UnusableError
         root = root.resolve()
         digest = hashlib.sha256(json.dumps([source_id, self.project, *self._rules, *rules]).encode()).hexdigest()
-        before = None if self._corpus is None else self._corpus.reading(self.project, source_id)
+        before = None if self._corpus is None else self._corpus.source_state(self.project, source_id)
         if before is not None and not (self._named or same_folder(before.root, root) or same(before)):
             name = source_id.partition(":")[2]
             raise InputError(
@@ -90,9 +90,11 @@ class IncrementalImport:
                 hint=f"name this one with `--source NAME`; `--source {name}` replaces the other",
             )
         if before is None or before.rules != digest or source_id in self._shared:
-            before = Reading(digest)
+            before = SourceState(digest)
         before = replace(before, root=str(root))
-        known = self._known[source_id] = Known(before, lambda paths: self._stored(source_id, paths), self._started)
+        known = self._sources[source_id] = IncrementalSource(
+            before, lambda paths: self._stored(source_id, paths), self._started
+        )
         return known
 
     def share(self, source_ids: Iterable[str]) -> None:
@@ -102,7 +104,7 @@ class IncrementalImport:
             UnusableError: rows of one of them were already taken as unchanged.
         """
         self._shared.update(source_ids)
-        if any(self._known[source_id].relied for source_id in self._shared & self._known.keys()):
+        if any(self._sources[source_id].relied for source_id in self._shared & self._sources.keys()):
             raise UnusableError
 
     def embed(self) -> None:
@@ -121,26 +123,26 @@ class IncrementalImport:
 
     def count(self, rows: pa.Table, ids: pa.Array) -> None:
         """Count normalised rows and their evidence ids by path; those of a work tree's uncommitted files are never known."""
-        for source_id, known in self._known.items():
+        for source_id, known in self._sources.items():
             mine = pc.and_(pc.equal(rows["source_id"], source_id), pc.is_null(rows["workspace_root"]))
             if pc.any(mine).as_py():
                 known.add(rows.select(_COUNTED).append_column("id", ids).filter(mine))
 
     @property
-    def standing(self) -> dict[str, Known]:
+    def standing(self) -> dict[str, IncrementalSource]:
         """The sources of which something was left unread, by id."""
-        return {source_id: known for source_id, known in self._known.items() if known.standing}
+        return {source_id: known for source_id, known in self._sources.items() if known.standing}
 
     def for_publishing(self) -> dict[str, Any]:
         """The arguments of `Corpus.publish` for this import."""
         standing = {source: of.standing.keys() for source, of in self.standing.items()}
-        return {"standing": standing, "readings": self.readings(), "basis": self.basis}
+        return {"standing": standing, "source_states": self.source_states(), "basis": self.basis}
 
-    def readings(self) -> dict[tuple[str, str], Reading]:
+    def source_states(self) -> dict[tuple[str, str], SourceState]:
         """The states in which the sources were read now, by project and source id."""
-        made = {source_id: known.reading() for source_id, known in self._known.items() if source_id not in self._shared}
+        made = {source_id: known.state() for source_id, known in self._sources.items() if source_id not in self._shared}
         return {
-            (self.project, source_id): replace(reading, embedded=self._embedded)
-            for source_id, reading in made.items()
-            if reading is not None
+            (self.project, source_id): replace(state, embedded=self._embedded)
+            for source_id, state in made.items()
+            if state is not None
         }

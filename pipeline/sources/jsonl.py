@@ -167,7 +167,7 @@ def read_lines(path: Path) -> list[Record]:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
+        raise InputError(f"{error.strerror}: {path}") from error
     return records_of(data, path)
 
 

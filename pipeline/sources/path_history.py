@@ -23,8 +23,8 @@ from .file_kinds import FileKind, file_kind
 from .files import FileFacts, ReadOptions, RowBuilder, document_of, is_generated
 from .git_commands import ABSENT, Change, Commit
 from .history_states import First, Live, PathState
+from .incremental_source import IncrementalSource
 from .report import SourceReport
-from .source_state import Known
 
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
@@ -48,7 +48,7 @@ def read_changes(
     options: ReadOptions,
     report: SourceReport,
     states: Mapping[str, PathState] = MappingProxyType({}),
-    known: Known | None = None,
+    known: IncrementalSource | None = None,
     say: Say = quiet,
 ) -> Iterator[pa.Table]:
     """Tables of `RowBuilder.schema`, by path, then by when the placements ended.

@@ -25,7 +25,7 @@ from pathlib import Path
 from ...nodes.errors import InputError, PolicyError
 from ...nodes.vocabulary import LEVELS, ZONES, Vocabulary
 from ..parsing.quoting import shown_key
-from ..parsing.yaml_files import Item, parse
+from ..parsing.yaml_files import YamlItem, parse
 
 __all__ = ["SCHEMA_SUFFIX", "TYPES", "RecordSchema", "schema_beside"]
 
@@ -123,7 +123,7 @@ def schema_beside(file: Path) -> RecordSchema:
             continue
         given = item.fields(("type", "required"), required=("type",))
         types[name] = given["type"].word(_TYPE)
-        if given["required"].optional(Item.flag):
+        if given["required"].optional(YamlItem.flag):
             required.add(name)
     key = top["key"].text()
     if key not in types:

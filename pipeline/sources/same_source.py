@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...nodes.errors import InputError
-from ..corpus.source_states import PathReading, Reading
+from ..corpus.source_states import PathStatus, SourceState
 from ..storage.durable import stands
 from .git_commands import Commit, Git
 
@@ -24,25 +24,27 @@ def same_folder(before: str, root: Path) -> bool:
     return not stands(Path(before)) or (root.is_dir() and root.samefile(before))
 
 
-def holds_most(root: Path, limit: Callable[[str], int], before: Reading) -> bool:
+def holds_most(root: Path, limit: Callable[[str], int], before: SourceState) -> bool:
     """Whether at least half of the files that were read are unchanged below a folder: a copy of a tree counts as the same tree.
 
     Files with a masked secret do not count: their content is not known. `limit` says of a path how many bytes
     readers look at: of a longer file, one more.
     """
-    told = {path: reading for path, reading in before.paths.items() if reading.digest}
-    return 2 * sum(_holds(root / path, reading, limit(path), before) for path, reading in told.items()) >= len(told)
+    digested = {path: status for path, status in before.paths.items() if status.digest}
+    return 2 * sum(_holds(root / path, status, limit(path), before) for path, status in digested.items()) >= len(
+        digested
+    )
 
 
-def _holds(path: Path, reading: PathReading, limit: int, before: Reading) -> bool:
+def _holds(path: Path, status: PathStatus, limit: int, before: SourceState) -> bool:
     with suppress(OSError):
-        if path.stat().st_size == reading.size:
+        if path.stat().st_size == status.size:
             with path.open("rb") as file:
-                return before.digest(file.read(limit + 1)) == reading.digest
+                return before.digest(file.read(limit + 1)) == status.digest
     return False
 
 
-def same_beginning(before: Reading, line: Sequence[Commit]) -> bool:
+def same_beginning(before: SourceState, line: Sequence[Commit]) -> bool:
     """Whether the history in the folder that was read before begins with the commit that this one begins with."""
     with suppress(InputError, OSError):
         git = Git(before.root)
@@ -51,7 +53,7 @@ def same_beginning(before: Reading, line: Sequence[Commit]) -> bool:
     return False
 
 
-def known_commits(before: Reading, line: Sequence[Commit]) -> tuple[int, str]:
+def known_commits(before: SourceState, line: Sequence[Commit]) -> tuple[int, str]:
     """How many commits of a line, from its first, were read before; 0 where the line is another one; its digest."""
     digests, known = hashlib.sha256(), 0
     for number, commit in enumerate(line, 1):

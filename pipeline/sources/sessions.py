@@ -110,8 +110,8 @@ def _who(speaker: str | None, role: str | None) -> str:
 
 def _derived_id(line: int, happened: datetime, who: str, text: str) -> str:
     """The id of an event without one. Secrets are masked first, so they cannot be guessed from a digest."""
-    told = json.dumps([line, happened.isoformat(), who, redact_text(text)], ensure_ascii=False)
-    return sha256(told.encode()).hexdigest()[:12]
+    identity = json.dumps([line, happened.isoformat(), who, redact_text(text)], ensure_ascii=False)
+    return sha256(identity.encode()).hexdigest()[:12]
 
 
 def _text(record: Record) -> str:

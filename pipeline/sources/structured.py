@@ -270,4 +270,4 @@ def _bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
+        raise InputError(f"{error.strerror}: {file}") from error

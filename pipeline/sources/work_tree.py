@@ -58,11 +58,11 @@ def read_work_tree(
     report: SourceReport,
     options: ReadOptions | None = None,
     leave_out: Collection[Path] = (),
-    rereadings: IncrementalImport | None = None,
+    incremental: IncrementalImport | None = None,
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
 
-    Files of `leave_out` (resolved) belong to another source. With `rereadings`, files of a folder that are as they were
+    Files of `leave_out` (resolved) belong to another source. With `incremental`, files of a folder that are as they were
     read before have no rows.
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
@@ -89,11 +89,11 @@ def read_work_tree(
     source_id = f"workspace:{name or 'root'}"
     rows = RowBuilder(options, source_id=source_id, owner_project=project)
     known = None
-    if rereadings is not None and folder == root:
+    if incremental is not None and folder == root:
         rules = ("work tree", str(root.resolve()), asdict(options))
-        known = rereadings.source(source_id, root, *rules, same=partial(holds_most, root, options.limit_at))
-    elif rereadings is not None:
-        rereadings.share([source_id])
+        known = incremental.source(source_id, root, *rules, same=partial(holds_most, root, options.limit_at))
+    elif incremental is not None:
+        incremental.share([source_id])
     below = os.fsencode(folder) + b"/"
     files = sorted(paths)
     for raw in known.in_question(folder, files, recorded, report) if known is not None else files:

@@ -211,7 +211,7 @@ def _read(path: Place) -> Iterator[None]:
     except OSError as error:
         got = os.strerror(error.errno) if error.errno is not None else type(error).__name__
         hint = "try again; if the error persists, check the file's permissions."
-        raise StoreError(f"Expected to read {path.name}, got {got} - at {path.parent}", hint=hint) from error
+        raise StoreError(f"{got}: {path}", hint=hint) from error
 
 
 def arrow_source(path: Place) -> Any:

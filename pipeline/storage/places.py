@@ -302,7 +302,7 @@ def _refused(error: Exception, at: str) -> StoreError:
         hint = "is the address right (AWS_ENDPOINT_URL, FSSPEC_S3_ENDPOINT_URL), and does the store answer?"
         return StoreError(f"Expected the store to answer, got {type(error).__name__} - at {at}", hint=hint)
     why = (error.strerror if isinstance(error, OSError) else None) or _why(codes) or type(error).__name__
-    return StoreError(f"Expected a successful write, got {why} - at {at}")
+    return StoreError(f"{why}: {at}")
 
 
 _DENIED = {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "403"}

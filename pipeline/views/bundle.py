@@ -78,7 +78,7 @@ _HIGH_TRUST = ("authoritative", "preferred")
 
 
 @runtime_checkable
-class Told(Protocol):
+class HasConditions(Protocol):
     """What `Retriever.retrieve` gives, as far as states are read from it."""
 
     @property
@@ -150,18 +150,18 @@ def bundle(
     }
 
 
-def fallback_decisions(answer: dict[str, Any] | Told | Iterable[Row]) -> list[dict[str, Any]]:
+def fallback_decisions(answer: dict[str, Any] | HasConditions | Iterable[Row]) -> list[dict[str, Any]]:
     """The states of an answer as a set, worst action first (S4.9): a state never hides another.
 
     `answer` is a bundle, an answer of `Retriever.retrieve`, or its conditions; those say more of each state.
     """
     if isinstance(answer, dict):
         made: Any = answer
-        told = [(_STATES[one["code"]], one["message"]) for one in made["warnings"] if one["code"] in _STATES]
-        found = [{"state": s, "action": _ACTIONS.get(s, "warn"), "message": message} for s, message in told]
+        states = [(_STATES[one["code"]], one["message"]) for one in made["warnings"] if one["code"] in _STATES]
+        found = [{"state": s, "action": _ACTIONS.get(s, "warn"), "message": message} for s, message in states]
         found = found or [_HEALTHY]
     else:
-        conditions = list(answer.conditions if isinstance(answer, Told) else answer)
+        conditions = list(answer.conditions if isinstance(answer, HasConditions) else answer)
         found = [
             {"state": c["condition"], "action": c["action"], "message": c["message"]}
             for c in conditions

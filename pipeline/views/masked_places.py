@@ -23,7 +23,7 @@ def masked_places(decisions: Sequence[Row], contracts: Sequence[Row]) -> list[di
     """Rows of DECISIONS of one request with `source_id` and `path` masked as its contract says."""
     mask = next((contract["mask"] for contract in contracts), None)
     classes = class_lists(pa.array([mask] * len(decisions), pa.list_(pa.string())))
-    told = {
+    places = {
         name: masked(pa.array([row[name] for row in decisions], pa.string()), classes).to_pylist() for name in _PLACES
     }
-    return [{**row, **{name: told[name][at] for name in _PLACES}} for at, row in enumerate(decisions)]
+    return [{**row, **{name: places[name][at] for name in _PLACES}} for at, row in enumerate(decisions)]

@@ -51,9 +51,9 @@ def answer_html(
         ("label", "where", "source", "evidence"),
         [(c["label"], c["locator"], c["source_id"], c["evidence_id"]) for c in citations],
     )
-    told = [(c["condition"], c["action"], c["message"]) for c in conditions]
+    rows = [(c["condition"], c["action"], c["message"]) for c in conditions]
     parts = [head, shown, _opened("Citations", cited) if citations else ""]
-    return "".join([*parts, _opened("Conditions", _table(("condition", "action", "message"), told)) if told else ""])
+    return "".join([*parts, _opened("Conditions", _table(("condition", "action", "message"), rows)) if rows else ""])
 
 
 def retriever_html(facts: Iterable[tuple[str, Any]], lineage: Mapping[str, Any]) -> str:

@@ -114,10 +114,10 @@ def render_markdown(snapshot: Mapping[str, Any]) -> str:
     if not snapshot["results"]:
         lines += ["", "none"]
     if explained := snapshot.get("tierExplain"):
-        told = (("tier", "tier"), ("reason", "reason"), ("candidates-considered", "candidatesConsidered"), ("latency-ms", "latencyMs"),
+        labels = (("tier", "tier"), ("reason", "reason"), ("candidates-considered", "candidatesConsidered"), ("latency-ms", "latencyMs"),
                 ("filtered-by", "filteredBy"), ("source-anchors", "sourceAnchors"))  # fmt: skip
         rows = [
-            (name, ", ".join(value) if isinstance(value := explained.get(key), list) else value) for name, key in told
+            (name, ", ".join(value) if isinstance(value := explained.get(key), list) else value) for name, key in labels
         ]
         lines += ["", "### Tier explain", "", *_table(("field", "value"), rows)]
     return "\n".join(lines) + "\n"

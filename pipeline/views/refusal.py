@@ -59,9 +59,9 @@ def refused_pairs(
     Args:
         contracts: CONTRACTS.
         bounds: their rows of CONTRACT_BOUNDS.
-        frame: a `CorpusFrame`, of any projects.
-        requests: a request per pair; pairs are given once.
-        rows: a frame row per pair.
+        frame: a `CorpusFrame`; its projects may be any.
+        requests: the request of each pair; no pair occurs twice.
+        rows: the frame row of each pair.
         plugins: those of the run, whose gates judge as well.
 
     Returns:

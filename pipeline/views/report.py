@@ -25,7 +25,7 @@ from .printed import printed
 from .steps import steps_of
 from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
 
-__all__ = ["TABLES_READ", "Took", "rendered", "run_page", "snapshot_page"]
+__all__ = ["TABLES_READ", "Timings", "rendered", "run_page", "snapshot_page"]
 
 TABLES_READ = ("item_details",)
 """What a report reads beside the tables of an x-ray."""
@@ -35,7 +35,7 @@ _STAGES = (("gate", "let through both walls"), ("merge", "merged"), ("rank", "ra
            ("pack", "packed"), ("trim", "inside the budget"), ("cite", "cited"), ("project", "visible"))  # fmt: skip
 """The stages that lose candidates, in order, and what the rows left after each are."""
 _SCALE = 1.0
-Took = tuple[float, int, Mapping[str, float]]
+Timings = tuple[float, int, Mapping[str, float]]
 """Seconds of a pass, how many requests it answered together, and the seconds of each node."""
 COLORS = 20
 """Colors of score terms in the style sheet."""
@@ -46,7 +46,7 @@ def snapshot_page(
     *,
     audit: bool = True,
     lineage: Mapping[str, Any] | None = None,
-    took: Took | None = None,
+    took: Timings | None = None,
     seconds: Mapping[str, float] | None = None,
 ) -> str:
     """The report of one snapshot.
@@ -101,11 +101,11 @@ def _color(term: str) -> int:
     return (SCORE_TERMS.index(term) if term in SCORE_TERMS else len(SCORE_TERMS)) % COLORS
 
 
-def _took(took: Took | None) -> list[tuple[str, str]]:
+def _took(took: Timings | None) -> list[tuple[str, str]]:
     return [] if took is None else [("answered in", f"{duration(took[0])}{_beside(took)}")]
 
 
-def _beside(took: Took) -> str:
+def _beside(took: Timings) -> str:
     others = took[1] - 1
     return f", with {counted(others, 'other request')}" if others else ""
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..progress import counted
-from .report import Took, run_page
+from .report import Timings, run_page
 
 __all__ = ["LISTED", "TABLES_READ", "run_report"]
 
@@ -39,7 +39,7 @@ def run_report(  # noqa: PLR0913 - options by keyword
     audit: bool,
     settings: Mapping[str, Any],
     seconds: Mapping[str, float] | None = None,
-    took: Mapping[str, Took] | None = None,
+    took: Mapping[str, Timings] | None = None,
     shards: Sequence[tuple[str, int, float]] = (),
     quality: Any = None,
 ) -> str:
@@ -125,7 +125,7 @@ def run_report(  # noqa: PLR0913 - options by keyword
 
 def _slowest(
     snapshots: Sequence[Mapping[str, Any]],
-    took: Mapping[str, Took],
+    took: Mapping[str, Timings],
     shards: Sequence[tuple[str, int, float]],
 ) -> list[dict[str, Any]]:
     """The requests that took longest where each was measured, else the shards whose requests did."""
@@ -156,7 +156,7 @@ def _slowest(
              "counted": "ms per request", "rows": mean}]  # fmt: skip
 
 
-def _milliseconds(took: Took | None) -> str | None:
+def _milliseconds(took: Timings | None) -> str | None:
     return None if took is None else f"{1_000 * took[0]:.1f}"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.corpus import Corpus
-from scoped_retrieval.pipeline.corpus.source_states import forget_readings
+from scoped_retrieval.pipeline.corpus.source_states import forget_source_states
 from scoped_retrieval.pipeline.indexing.importing import IndexReport, IndexRequest, index_into
 
 NOW = datetime.now(UTC) + timedelta(hours=1)
@@ -32,7 +32,7 @@ class World:
         flags = {"corpus": str(self.corpus), "project": "shop", "principal": principal}
         settings = load_settings(flags, cwd=self.folder, environ={}, user=self.folder / "none.toml")
         if self.whole:
-            forget_readings(self.corpus)
+            forget_source_states(self.corpus)
         self.times += 1
         request = IndexRequest(**{"paths": paths or (self.tree,), "git": self.git, "semantic": False} | asked)
         return index_into(settings, request, now=NOW + timedelta(minutes=self.times))

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....nodes.vocabulary import LEVELS, ZONES
 from ...parsing.patterns import GLOBS, path_glob
-from ...parsing.yaml_files import Item
+from ...parsing.yaml_files import YamlItem
 
 __all__ = ["mode_choices"]
 
@@ -41,7 +41,7 @@ _TEMPLATE = re.compile(r"(?:/|\*\*/)(?:[^{}\x00-\x1f]|\{[a-z][a-z0-9_]*\})*")
 _WINDOW = re.compile(r"(?:last_)?(?P<number>\d{1,5}) ?_?(?P<unit>d|days?|w|weeks?)")
 
 
-def mode_choices(fields: dict[str, Item]) -> dict[str, Any]:
+def mode_choices(fields: dict[str, YamlItem]) -> dict[str, Any]:
     """The columns of MODE_POLICIES that one file gives.
 
     Raises:
@@ -52,7 +52,7 @@ def mode_choices(fields: dict[str, Item]) -> dict[str, Any]:
     days, windowed = params["time_window"].optional(_window) or (None, [])
     include = [entry for item in fields["include"].items() for entry in _included(item)]
     exclude = [entry for item in fields["exclude"].items() for entry in _excluded(item)]
-    flags = {name: bool(params[name].optional(Item.flag)) for name in _FLAGS}
+    flags = {name: bool(params[name].optional(YamlItem.flag)) for name in _FLAGS}
     return {
         "search_paths": _templates(fields["search_paths"], needed=True),
         "include_paths": [path for path, _ in include],
@@ -72,7 +72,7 @@ def mode_choices(fields: dict[str, Item]) -> dict[str, Any]:
     }
 
 
-def _strategy(item: Item) -> str:
+def _strategy(item: YamlItem) -> str:
     """The first word of a strategy; the rest says what it is for."""
     word = item.text().split()[0].strip(":,").lower()
     if word not in STRATEGIES:
@@ -80,7 +80,7 @@ def _strategy(item: Item) -> str:
     return word
 
 
-def _window(item: Item) -> tuple[float, list[str]]:
+def _window(item: YamlItem) -> tuple[float, list[str]]:
     """`last_30_days`, for every path, or `{last: 30d, paths: [...]}`."""
     if not isinstance(item.value, dict):
         return _days(item), ["**"]
@@ -88,21 +88,21 @@ def _window(item: Item) -> tuple[float, list[str]]:
     return _days(fields["last"]), [path.removeprefix("/") for path in _templates(fields["paths"], needed=True)]
 
 
-def _days(item: Item) -> float:
+def _days(item: YamlItem) -> float:
     match = _WINDOW.fullmatch(item.value) if isinstance(item.value, str) else None
     if match is None or not int(match["number"]):
         raise item.wrong("a window such as last_30_days, 30d or 4w")
     return float(match["number"]) * (7 if match["unit"].startswith("w") else 1)
 
 
-def _included(item: Item) -> list[tuple[str, str]]:
+def _included(item: YamlItem) -> list[tuple[str, str]]:
     fields = item.fields(INCLUDED, required=("what", "paths"))
     fields["what"].text()
     when = fields["when"].optional(_variable) or ""
     return [(path, when) for path in _templates(fields["paths"], needed=True)]
 
 
-def _excluded(item: Item) -> list[tuple[str, str, str]]:
+def _excluded(item: YamlItem) -> list[tuple[str, str, str]]:
     fields = item.fields(EXCLUDED, required=("what",))
     fields["what"].text()
     unless = fields["unless"].optional(_variable) or ""
@@ -114,13 +114,13 @@ def _excluded(item: Item) -> list[tuple[str, str, str]]:
     return found
 
 
-def _variable(item: Item) -> str:
+def _variable(item: YamlItem) -> str:
     if not _VARIABLE.fullmatch(item.text()):
         raise item.wrong("the name of a variable, such as debugging")
     return item.text()
 
 
-def _templates(item: Item, *, needed: bool = False) -> list[str]:
+def _templates(item: YamlItem, *, needed: bool = False) -> list[str]:
     """Path templates: from the root (`/`) or from anywhere (`**/`)."""
     found = []
     for each in item.items():

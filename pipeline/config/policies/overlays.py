@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from ....nodes.errors import InputError, PolicyError
 from ....nodes.vocabulary import AUTHORITY, CITATION_STYLES, ORIGIN_CLASSES, REQUIRED_EVIDENCE, Vocabulary
-from ...parsing.model_errors import Document, checked
+from ...parsing.model_errors import ModelDocument, checked
 from ...progress import counted
 from ...sources.jsonl import parse_json
 
@@ -69,7 +69,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1, lt=2**31)]
 
 
-class PreferredSource(Document):
+class PreferredSource(ModelDocument):
     """A source that the role would rather read, and why."""
 
     pattern: Selector
@@ -77,7 +77,7 @@ class PreferredSource(Document):
     boost: Boost = DEFAULT_BOOST
 
 
-class RoleVocabulary(Document):
+class RoleVocabulary(ModelDocument):
     """The role's words (S4.15)."""
 
     preferred_terms: tuple[Text, ...]
@@ -86,7 +86,7 @@ class RoleVocabulary(Document):
     suppress_phrases: tuple[Text, ...] = ()
 
 
-class SourcePolicy(Document):
+class SourcePolicy(ModelDocument):
     """What the role reads rather, only, and never (S4.15)."""
 
     preferred_sources: tuple[PreferredSource, ...]
@@ -97,7 +97,7 @@ class SourcePolicy(Document):
     domain_boosts: dict[Text, Boost] = Field(default_factory=dict)
 
 
-class Weights(Document):
+class Weights(ModelDocument):
     """Shares of the final score; together 1."""
 
     lexical: Share
@@ -109,12 +109,12 @@ class Weights(Document):
     def _add_up(self) -> Weights:
         total = self.lexical + self.semantic + self.metadata + self.rerank
         if abs(total - 1) > WEIGHTS_TOLERANCE + 1e-9:
-            told = {"within": f"{WEIGHTS_TOLERANCE:g}", "total": f"{total:g}"}
-            raise PydanticCustomError("expected", "Expected weights that sum to 1 within {within}, got {total}", told)
+            values = {"within": f"{WEIGHTS_TOLERANCE:g}", "total": f"{total:g}"}
+            raise PydanticCustomError("expected", "Expected weights that sum to 1 within {within}, got {total}", values)
         return self
 
 
-class RetrievalPolicy(Document):
+class RetrievalPolicy(ModelDocument):
     """Limits, weights and penalties (S4.16). The weights may also be flat fields, such as `lexical_weight`."""
 
     max_selected_chunks: Count
@@ -137,7 +137,7 @@ class RetrievalPolicy(Document):
         return rest | {"weights": {name: value[key] for name, key in flat.items()}}
 
 
-class SynthesisPolicy(Document):
+class SynthesisPolicy(ModelDocument):
     """What the answer rests on first, and how it cites (S4.17)."""
 
     prioritize: tuple[Text, ...]
@@ -146,14 +146,14 @@ class SynthesisPolicy(Document):
     citation_style: Annotated[str, _word(CITATION_STYLES)] = CITATION_STYLES.values[0]
 
 
-class EvalProfile(Document):
+class EvalProfile(ModelDocument):
     """What the role is measured on, and the roles that must do worse there (S4.17)."""
 
     golden_set_id: Text
     distinctiveness_checks: tuple[Text, ...]
 
 
-class RoleOverlay(Document):
+class RoleOverlay(ModelDocument):
     """One role (S4.8)."""
 
     role_id: Text

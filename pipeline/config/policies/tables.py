@@ -38,7 +38,7 @@ from ....nodes.vocabulary import (
     SCORE_TERMS,
     Vocabulary,
 )
-from ...parsing.yaml_files import Item, parse
+from ...parsing.yaml_files import YamlItem, parse
 from .modes import REQUIRED as MODE_REQUIRED
 from .modes import TOP as MODE_FIELDS
 from .modes import mode_choices
@@ -179,7 +179,7 @@ def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
 
 def _files(
     folder: str | Path | None, names: Vocabulary, known: Sequence[str], required: Sequence[str], digest: Any
-) -> Iterator[tuple[str, str, dict[str, Item]]]:
+) -> Iterator[tuple[str, str, dict[str, YamlItem]]]:
     """Name, version and fields of every policy of one kind, by name; what each is goes into the digest."""
     files = _bundled(names) | (_own(Path(folder), names) if folder is not None else {})
     for word in sorted(files):
@@ -215,7 +215,7 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
     return found
 
 
-def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
+def _choices(fields: Mapping[str, YamlItem]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
     weights = fields["weights"].fields(_WEIGHTS, required=_NEEDED_WEIGHTS)
     return (
@@ -232,7 +232,7 @@ def _choices(fields: Mapping[str, Item]) -> dict[str, Any]:
     )
 
 
-def _kinds(kinds: Item) -> list[dict[str, Any]]:
+def _kinds(kinds: YamlItem) -> list[dict[str, Any]]:
     rows = []
     for kind, item in kinds.fields(EVIDENCE_KINDS.values, required=EVIDENCE_KINDS.values).items():
         fields = item.fields((*_KIND, "document_types"), required=_KIND)
@@ -247,7 +247,7 @@ def _kinds(kinds: Item) -> list[dict[str, Any]]:
     return rows
 
 
-def _rules(plan: Item) -> list[dict[str, Any]]:
+def _rules(plan: YamlItem) -> list[dict[str, Any]]:
     if not (items := plan.items()):
         raise plan.wrong("at least one sub-query")
     rows = []
@@ -273,12 +273,12 @@ def _rules(plan: Item) -> list[dict[str, Any]]:
     return rows
 
 
-def _rank(item: Item) -> int:
+def _rank(item: YamlItem) -> int:
     """A rank of authority, 0 to 3, or its word: `low`, `medium`, `high`, ..."""
     return AUTHORITY.values.index(item.word(AUTHORITY)) if isinstance(item.value, str) else item.count(0, 3)
 
 
-def _days(item: Item) -> float:
+def _days(item: YamlItem) -> float:
     """Days as a number, or a duration such as `30d` or `12h`."""
     match = _DURATION.fullmatch(item.value) if isinstance(item.value, str) else None
     if isinstance(item.value, str) and match is None:
@@ -286,5 +286,5 @@ def _days(item: Item) -> float:
     return float(match[1]) / (24 if match[2] == "h" else 1) if match else item.number(0)
 
 
-def _in_given_order(item: Item, vocabulary: Vocabulary) -> list[str]:
+def _in_given_order(item: YamlItem, vocabulary: Vocabulary) -> list[str]:
     return list(dict.fromkeys(each.word(vocabulary) for each in item.items()))

@@ -59,7 +59,7 @@ def load_weights(path: str | Path) -> WeightFile:
         data = Path(path).read_bytes()
     except OSError as error:
         hint = f"`tune` writes one with --out; named sets: {', '.join(WEIGHT_SETS)}"
-        raise PolicyError(f"Expected a weight file, got {error.strerror} - at {path}", hint=hint) from error
+        raise PolicyError(f"{error.strerror}: weight file {path}", hint=hint) from error
     item = parse(data, str(path)).of_version(SCHEMA_VERSION)
     purposes = item.fields(("weights", "fitted"), required=("weights",))["weights"].fields(PURPOSES.values)
     weights = {

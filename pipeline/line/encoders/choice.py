@@ -57,8 +57,8 @@ class Prompts:
         """What of them is in a profile: nothing where both are left to the model."""
         if self == NO_PROMPTS:
             return ""
-        told = "\0".join("-" if prompt is None else f"={prompt}" for prompt in (self.query, self.passage))
-        return f"+prompts-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+        prompts = "\0".join("-" if prompt is None else f"={prompt}" for prompt in (self.query, self.passage))
+        return f"+prompts-{hashlib.sha256(prompts.encode()).hexdigest()[:8]}"
 
 
 NO_PROMPTS = Prompts()

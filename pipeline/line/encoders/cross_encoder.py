@@ -183,20 +183,20 @@ class PairScores:
     """Scores of pairs, made in the driving process; the last `PAIRS_KEPT` of them stay cached."""
 
     model: PairReader | None
-    known: dict[Pair, float] = field(default_factory=dict)
+    cached: dict[Pair, float] = field(default_factory=dict)
 
     def of(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
         """One score per pair; equal pairs are scored once."""
         assert self.model is not None
         wanted = dict.fromkeys(pairs)
-        new = [pair for pair in wanted if pair not in self.known]
+        new = [pair for pair in wanted if pair not in self.cached]
         if new:
-            self.known.update(zip(new, self.model.scores(new).tolist(), strict=True))
+            self.cached.update(zip(new, self.model.scores(new).tolist(), strict=True))
         for pair in wanted:
-            self.known[pair] = self.known.pop(pair)  # the most recently used are last
-        for pair in list(self.known)[: max(0, len(self.known) - max(PAIRS_KEPT, len(wanted)))]:
-            del self.known[pair]
-        return np.array([self.known[pair] for pair in pairs], dtype=np.float64)
+            self.cached[pair] = self.cached.pop(pair)  # the most recently used are last
+        for pair in list(self.cached)[: max(0, len(self.cached) - max(PAIRS_KEPT, len(wanted)))]:
+            del self.cached[pair]
+        return np.array([self.cached[pair] for pair in pairs], dtype=np.float64)
 
 
 def score_table(pool: pa.Table, requests: pa.Table, evidence: pa.Table, pairs: PairScores) -> pa.Table:

@@ -45,7 +45,7 @@ def digest_of(folder: Path, files: Sequence[Path]) -> str:
     try:
         found = [(file.relative_to(folder).as_posix(), _sha256(file)) for file in files]
     except OSError as error:
-        raise ModelError(f"Expected files that can be read, got {error.strerror} - at {folder}") from error
+        raise ModelError(f"{error.strerror}: {folder}") from error
     if len(found) == 1:
         return found[0][1]
     return hashlib.sha256("".join(f"{name}:{digest}\n" for name, digest in found).encode()).hexdigest()
@@ -77,7 +77,7 @@ def _named(folder: Path, suffixes: tuple[str, ...], *, deep: bool = True) -> lis
         found = [file for file in (folder.rglob("*") if deep else folder.iterdir()) if file.suffix in suffixes]
         return sorted(file for file in found if _is_read(file.relative_to(folder)) and file.is_file())
     except OSError as error:
-        raise ModelError(f"Expected a folder that can be read, got {error.strerror} - at {folder}") from error
+        raise ModelError(f"{error.strerror}: {folder}") from error
 
 
 def _is_read(place: Path) -> bool:

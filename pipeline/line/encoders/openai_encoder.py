@@ -50,7 +50,7 @@ class OpenAIEncoder:
         Raises:
             InputError: the name of the choice has no address or no model.
         """
-        self._choice, self._known = choice, known
+        self._choice, self._expected_profile = choice, known
         self.served = Served.of(choice.name.removeprefix(OPENAI), "encoder")
         url = self.served.url
         self._path = "/embeddings" if url.endswith("/v1") else "/v1/embeddings"
@@ -65,7 +65,7 @@ class OpenAIEncoder:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process asks the server itself, with the key that it has; it is to find the same model."""
-        return OpenAIEncoder, (self._choice, self._state.profile if self._state else self._known)
+        return OpenAIEncoder, (self._choice, self._state.profile if self._state else self._expected_profile)
 
     @property
     def profile(self) -> str:
@@ -123,7 +123,7 @@ class OpenAIEncoder:
         dimensions, sketch = alone.shape[1], sketch_of(alone)
         cut = f"+{self._choice.max_chars}chars" if self._choice.max_chars else ""
         start = f"{self.name}+{dimensions}{cut}{self._choice.prompts.mark}"
-        known, _, other = (self._known or "").rpartition("+")
+        known, _, other = (self._expected_profile or "").rpartition("+")
         same = same_sketch(sketch, other)
         if same and known == f"{start}+{_ALONE}":
             return f"{known}+{other}"

@@ -62,7 +62,7 @@ class RerankEndpoint:
         Raises:
             InputError: it has no address or no model.
         """
-        self._given, self._known = (name, key_variable, timeout_seconds), known
+        self._given, self._expected_profile = (name, key_variable, timeout_seconds), known
         self.served = Served.of(name.removeprefix(RERANK), "cross_encoder", RERANK)
         self._path = "/rerank" if self.served.url.endswith(("/v1", "/v2")) else "/v1/rerank"
         self._endpoint = Endpoint(
@@ -77,7 +77,7 @@ class RerankEndpoint:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process asks the server itself, with the key that it has, and refuses another model."""
-        return RerankEndpoint, (*self._given, self._state.profile if self._state else self._known)
+        return RerankEndpoint, (*self._given, self._state.profile if self._state else self._expected_profile)
 
     @property
     def profile(self) -> str:
@@ -118,7 +118,7 @@ class RerankEndpoint:
             how = ("alone" if dependent else "together", "logits" if logits else "shares")
             sketch = hashlib.sha256(",".join(map(repr, alone.tolist())).encode()).hexdigest()[:16]
             profile = f"{RERANK}{self.served}+{'+'.join(how)}+{sketch}"
-            if self._known not in (None, profile):
+            if self._expected_profile not in (None, profile):
                 raise self._endpoint.error("another model than before")
             self._state = _Probed(profile, dependent, logits)
         return self._state

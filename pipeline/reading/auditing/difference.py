@@ -126,17 +126,17 @@ def item_changes(before: Side, after: Side) -> pd.DataFrame:
 def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
     """Why: of what left the decision after, of what entered that before, of what moved the term that moved most."""
     keys = [_PAIR, "evidence_id"]
-    told = {}
+    outcomes = {}
     for side, name in ((before, "before"), (after, "after")):
         decided = side.tables["decisions"][[*keys, "stage", "reason_code"]]
         found = items[keys].merge(decided, on=keys, how="left")
         said = found["stage"] + ": " + found["reason_code"].fillna("")
-        told[name] = said.fillna("not_recalled").to_numpy()
+        outcomes[name] = said.fillna("not_recalled").to_numpy()
     terms = _moved_most(items[keys], before, after)
     moved = np.where(terms == "", _order_of(items), terms)
     change = items["change"].to_numpy()
     chosen = np.select([change == "entered", change == "left", change == "moved"],
-                       [told["before"], told["after"], moved], "")  # fmt: skip
+                       [outcomes["before"], outcomes["after"], moved], "")  # fmt: skip
     return pd.Series(chosen, index=items.index)
 
 

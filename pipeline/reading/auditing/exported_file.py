@@ -1,6 +1,6 @@
 """Checking an exported snapshot alone: nothing but the file, and a public key or a head that the auditor kept.
 
-Reads: the file of `export`. Gives: `check_file`, a `Checked` with every problem in the order of the file.
+Reads: the file of `export`. Gives: `check_file`, a `CheckedExport` with every problem in the order of the file.
 
 Note: without a trusted key and without an anchor, a sound file says that its parts belong together, not who wrote it. An
 anchor vouches for what the log names: digest, id and block of the snapshot, and the lineage. When it was asked and written is
@@ -40,7 +40,7 @@ from ...runs.live_files import number_of
 from ...runs.parts import references, with_texts
 from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_authentication
 
-__all__ = ["Checked", "check_file", "unpacked_bytes"]
+__all__ = ["CheckedExport", "check_file", "unpacked_bytes"]
 
 MOST_BYTES = 1 << 26
 """Memory that a table of one snapshot may take."""
@@ -50,7 +50,7 @@ _KINDS: dict[type, str] = {str: "text", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedExport:
     """What checking a file found."""
 
     snapshot_id: str
@@ -77,7 +77,7 @@ class Checked:
         }  # fmt: skip
 
 
-def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checked:
+def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> CheckedExport:
     """Check a file of `export`.
 
     Args:
@@ -100,7 +100,7 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
         if not all(isinstance(one, str) for one in (name, head, *lines, *erased, *signatures)):
             raise TypeError("another kind of value")
     except OSError as error:
-        raise InputError(f"Expected an exported snapshot, got {error.strerror} - at {path}") from error
+        raise InputError(f"{error.strerror}: exported snapshot {path}") from error
     except (ValueError, KeyError, TypeError, binascii.Error) as error:
         raise InputError(
             f"Expected an exported snapshot, got another file - at {path}", hint="`export` writes them"
@@ -123,7 +123,7 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
     hashes = [line.partition(" ")[0] for line in lines]
     if anchor is not None and anchor not in hashes:
         problems.append(f"Expected the anchor {anchor} on the way to the head, got another way")
-    return Checked(name, tuple(dict.fromkeys(problems)), signed, head, hashes[-1:] == [head], len(erased))
+    return CheckedExport(name, tuple(dict.fromkeys(problems)), signed, head, hashes[-1:] == [head], len(erased))
 
 
 def _held(document: Any, place: str, kind: type = str, at: str = "predicate") -> Any:

@@ -28,7 +28,7 @@ from ..access import audience_of, expect_reader, open_run, pinned_corpus
 from ..snapshots import readable_snapshots
 from .rerun import Recorded, line_of, policies_now
 
-__all__ = ["Difference", "Reproduction", "first_difference", "reproduced"]
+__all__ = ["Reproduction", "TableDifference", "first_difference", "reproduced"]
 
 SHARD = 512
 """Requests executed at once."""
@@ -47,7 +47,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Difference:
+class TableDifference:
     """The first value that differs: stored and computed, free text as SHA-256."""
 
     table: str
@@ -72,7 +72,7 @@ class Reproduction:
     run_id: str
     snapshots: int
     same: bool
-    first: Difference | None
+    first: TableDifference | None
     changed: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     """Parts that the run rests on and that are others now, with their value then and now."""
     cause: str | None = None
@@ -121,7 +121,7 @@ def reproduced(settings: Settings, name: str) -> Reproduction:
 
 def first_difference(
     stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table], tables: Sequence[Table] = COVERED
-) -> Difference | None:
+) -> TableDifference | None:
     """The first value that differs between two sets of tables in stored form, in the order of the line; None if none does.
 
     Only columns that digests cover are compared, whatever the order of the rows.
@@ -131,7 +131,7 @@ def first_difference(
 
 def _table_difference(
     table: Table, stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table]
-) -> Difference | None:
+) -> TableDifference | None:
     names, keys = _covered(table), list(table.key)
     was, now = (_comparable(table, tables[table.name]) for tables in (stored, computed))
     if was.equals(now):
@@ -141,15 +141,15 @@ def _table_difference(
         ours, theirs = (_key(side, keys, row) for side in (was, now))
         if theirs is None or (ours is not None and _spelled(ours) < _spelled(theirs)):
             assert ours is not None
-            return Difference(table.name, ours, None, "row", None)
-        return Difference(table.name, theirs, None, None, "row")
+            return TableDifference(table.name, ours, None, "row", None)
+        return TableDifference(table.name, theirs, None, None, "row")
     row = min(_first_other(was[name], now[name]) for name in names)
     if row == was.num_rows:
         return None  # equal values whose columns differ in what may be null
     column = next(name for name in names if was[name][row] != now[name][row])
     key = _key(was, keys, row)
     assert key is not None
-    return Difference(table.name, key, column, was[column][row].as_py(), now[column][row].as_py())
+    return TableDifference(table.name, key, column, was[column][row].as_py(), now[column][row].as_py())
 
 
 def differing_requests(
@@ -203,7 +203,7 @@ def _spelled(key: Mapping[str, Any]) -> list[str]:
     return [str(value) for value in key.values()]
 
 
-def _compared(run: Any, snapshot: str | None, recorded: Recorded, line: Line) -> Difference | None:
+def _compared(run: Any, snapshot: str | None, recorded: Recorded, line: Line) -> TableDifference | None:
     """The first difference over shards of the run's requests."""
     stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
     for requests, failures in _shards(recorded):

@@ -22,7 +22,7 @@ from ....nodes.tables import CAPTURES
 from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...engines.shards import with_counters
-from ...line.driver import Line, lanes_known
+from ...line.driver import Line, ordered_lanes
 from ...line.encoders.cross_encoder import PairScores
 from ...line.encoders.encoder import encoder_of
 from ...line.lanes import MODEL_FAULTS, lanes_off
@@ -101,7 +101,7 @@ def line_of(
     corpus = pinned_corpus(settings, run)
     recorded = run.settings
     try:
-        lanes = lanes_known(recorded["lanes"].split(","))
+        lanes = ordered_lanes(recorded["lanes"].split(","))
     except (KeyError, AttributeError) as error:
         raise StoreError(f"Expected the lanes of the run in its settings, got none - at {run.run_id}") from error
     bm25: Bm25 = bm25_of(run)
@@ -140,11 +140,11 @@ def line_of(
 
 def _faults(run: Any) -> dict[str, str]:
     """Lanes of the run whose model failed when it was opened, each with what was recorded: of now, they are off as then."""
-    told = run.table("conditions", texts=True)
-    told = told.filter(pc.equal(told["condition"], "lane_off"))
+    lanes_off = run.table("conditions", texts=True)
+    lanes_off = lanes_off.filter(pc.equal(lanes_off["condition"], "lane_off"))
     return {
         lane: message
-        for lane, message in zip(told["subject"].to_pylist(), told["message"].to_pylist(), strict=True)
+        for lane, message in zip(lanes_off["subject"].to_pylist(), lanes_off["message"].to_pylist(), strict=True)
         if message and message.startswith(MODEL_FAULTS)
     }
 

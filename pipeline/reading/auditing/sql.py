@@ -156,10 +156,10 @@ def _named_once(found: pa.Table) -> pa.Table:
     """The result with a name of its own for each column: the second `a` is `a_1`, as in a table that DuckDB makes."""
     names: list[str] = []
     for name in found.column_names:
-        place, told = 0, name
-        while told in names:
-            place, told = place + 1, f"{name}_{place + 1}"
-        names.append(told)
+        place, unique = 0, name
+        while unique in names:
+            place, unique = place + 1, f"{name}_{place + 1}"
+        names.append(unique)
     return found.rename_columns(names)
 
 

@@ -33,8 +33,8 @@ from ...engines.shards import with_counters
 from ...line.driver import Line, run_frozen, run_line, together
 from ...line.tokenizers import registered
 from ...progress import counted
+from ...requests.allowed_names import AllowedNames
 from ...requests.fields import GROUPS, column_of, columns_of
-from ...requests.known import Known
 from ...runs.ids import is_snapshot
 from ...runs.parts import stored_tables
 from ..access import audience_of, expect_reader, open_run
@@ -157,7 +157,7 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     changes = changed_columns(changes, at)
     run = open_run(settings, name)
     expect_stored(run)
-    known = Known({}, run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"]))
+    known = AllowedNames({}, run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"]))
     changes = known.expect(changes, lambda column: f"{at}.{column}", at)
     snapshot = name if is_snapshot(name) else None
     if snapshot:

@@ -47,9 +47,9 @@ def test_rows_of_a_path_that_nobody_followed_make_a_source_unknown(world: World)
     rows, _ = normalise(table, project="shop", principal="ana", now=NOW)
     known.add(rows.append_column("id", rows["path"]))
     known.saw("a.md", SourceReport(), None)
-    assert known.reading() is None
+    assert known.state() is None
     known.saw("b.md", SourceReport(), None)
-    assert known.reading() is not None
+    assert known.state() is not None
 
 
 def test_a_file_over_the_size_limit_is_told_by_what_readers_look_at(world: World) -> None:
@@ -137,7 +137,7 @@ def test_the_reading_of_another_source_is_no_reading(world: World) -> None:
     (*one, file), (*two, other) = told["sources"]
     state.write_text(json.dumps(told | {"sources": [[*one, other], [*two, file]]}))
     corpus = Corpus.open(world.corpus)
-    assert [corpus.reading(*source) for source in (one, two)] == [None, None]
+    assert [corpus.source_state(*source) for source in (one, two)] == [None, None]
 
 
 def test_readings_are_forgotten_where_the_disk_does_not_take_new_ones(

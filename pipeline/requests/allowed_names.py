@@ -1,6 +1,6 @@
 """What a request may name of what is installed: modes, roles that have an overlay, tokenizers.
 
-Reads: columns of a request, all of them or those that a what-if changes. Gives: `Known`, whose `expect` refuses a name
+Reads: columns of a request, all of them or those that a what-if changes. Gives: `AllowedNames`, whose `expect` refuses a name
 that means nothing here. Requests on arrival and the changes of a what-if go through it, so both are refused alike.
 """
 
@@ -14,11 +14,11 @@ from ...nodes.errors import InputError, ModelError
 from ...nodes.scope.mode_choices import chosen
 from ..line.tokenizers import resolved_name
 
-__all__ = ["Known"]
+__all__ = ["AllowedNames"]
 
 
 @dataclass(frozen=True)
-class Known:
+class AllowedNames:
     """Rows of MODE_POLICIES by mode (empty lets any pass), roles (None lets any pass), and registered tokenizer files."""
 
     modes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

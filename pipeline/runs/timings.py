@@ -1,4 +1,4 @@
-"""How long the line took for a snapshot, stored beside its tables and in no digest: `Took`, and its two stored forms.
+"""How long the line took for a snapshot, stored beside its tables and in no digest: `LineTimings`, and its two stored forms.
 
 An interactive file holds `[seconds, requests, {node: seconds}]`. The manifest of a compacted run names its nodes once and
 holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run. Earlier versions measured
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["Took", "in_manifest", "of_manifest", "read_took", "seconds_of_nodes"]
+__all__ = ["LineTimings", "in_manifest", "of_manifest", "read_took", "seconds_of_nodes"]
 
 TIMED = "timed_nodes"
 SECONDS = "request_seconds"
 """Keys of the manifest."""
 
 
-class Took(NamedTuple):
+class LineTimings(NamedTuple):
     """The seconds of a pass, how many requests it answered together, and the seconds of each node."""
 
     seconds: float
@@ -25,19 +25,19 @@ class Took(NamedTuple):
     nodes: Mapping[str, float] = {}
 
 
-def read_took(said: Any) -> Took | None:
+def read_took(stored: Any) -> LineTimings | None:
     """What an interactive file says.
 
     Raises:
         LookupError, TypeError, ValueError: it is damaged.
     """
-    if said is None:
+    if stored is None:
         return None
-    nodes = dict(said[2]) if len(said) > 2 else {}
-    return Took(float(said[0]), int(said[1]), {str(node): float(spent) for node, spent in nodes.items()})
+    nodes = dict(stored[2]) if len(stored) > 2 else {}
+    return LineTimings(float(stored[0]), int(stored[1]), {str(node): float(spent) for node, spent in nodes.items()})
 
 
-def in_manifest(took: Mapping[str, Took]) -> dict[str, Any]:
+def in_manifest(took: Mapping[str, LineTimings]) -> dict[str, Any]:
     """What a manifest says of its snapshots by their ids; nothing where none was measured."""
     names = sorted({node for one in took.values() for node in one.nodes})
     rows = {
@@ -47,7 +47,7 @@ def in_manifest(took: Mapping[str, Took]) -> dict[str, Any]:
     return ({SECONDS: rows} if rows else {}) | ({TIMED: names} if names else {})
 
 
-def of_manifest(manifest: Mapping[str, Any]) -> dict[str, Took]:
+def of_manifest(manifest: Mapping[str, Any]) -> dict[str, LineTimings]:
     """What a manifest says, by snapshot.
 
     Raises:
@@ -55,7 +55,7 @@ def of_manifest(manifest: Mapping[str, Any]) -> dict[str, Took]:
     """
     names = manifest.get(TIMED, ())
     return {
-        name: Took(
+        name: LineTimings(
             float(said[0]),
             int(said[1]),
             {node: spent / 1e6 for node, spent in zip(names, said[2], strict=True) if spent is not None}
@@ -66,7 +66,7 @@ def of_manifest(manifest: Mapping[str, Any]) -> dict[str, Took]:
     }
 
 
-def seconds_of_nodes(took: Iterable[Took]) -> dict[str, float]:
+def seconds_of_nodes(took: Iterable[LineTimings]) -> dict[str, float]:
     """The seconds of each node over snapshots; a pass that answered several counts once among them."""
     total: dict[str, float] = {}
     for one in took:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..corpus.source_states import PathReading, Reading
+from ..corpus.source_states import PathStatus, SourceState
 from ..redaction.masking import redact_column
 from ..storage.durable import TICK_NS
 from .git_commands import Commit
@@ -28,25 +28,25 @@ from .history_states import PathState, states_of
 from .report import SourceReport
 from .same_source import known_commits
 
-__all__ = ["Known", "UnusableError"]
+__all__ = ["IncrementalSource", "UnusableError"]
 
 _STATUS = 5
-"""The first fields of `PathReading` are a file's status."""
+"""The first fields of `PathStatus` are a file's status."""
 
 
 class UnusableError(Exception):
     """What was known of a source cannot be relied on: read everything."""
 
 
-class Known:
+class IncrementalSource:
     """One source: `standing` are the paths that need not be read, `read` those that were."""
 
-    def __init__(self, before: Reading, stored: Callable[[Sequence[str]], pa.Table], started: int) -> None:
+    def __init__(self, before: SourceState, stored: Callable[[Sequence[str]], pa.Table], started: int) -> None:
         self.before, self._stored = before, stored
-        self.standing: dict[str, PathReading] = {}
+        self.standing: dict[str, PathStatus] = {}
         self._counted: list[pa.Table] = []
         self._seen: set[str] = set()
-        self._read: dict[str, PathReading] = {}
+        self._read: dict[str, PathStatus] = {}
         self._resumed: dict[str, PathState] = {}
         self._since = 0
         self._line, self._commits = "", 0
@@ -80,7 +80,7 @@ class Known:
         for raw in files:
             try:
                 path = raw.decode("utf-8")
-                reading = before[path]
+                state = before[path]
                 found = lstat(below + raw)
             except (KeyError, OSError, ValueError):
                 yield raw
@@ -88,18 +88,18 @@ class Known:
             modified, changed = found.st_mtime_ns, found.st_ctime_ns
             linked = links.get(path.rpartition("/")[0])
             if (
-                reading.settled
-                and (found.st_mode, found.st_ino, found.st_size, modified, changed) == reading[:_STATUS]
+                state.settled
+                and (found.st_mode, found.st_ino, found.st_size, modified, changed) == state[:_STATUS]
                 and max(modified, changed) < latest
                 and not (self._below_link(root, path) if linked is None else linked)
             ):
-                standing[path] = reading
-                if reading.said != "{}":
-                    _repeat(path, reading, report)
+                standing[path] = state
+                if state.said != "{}":
+                    _repeat(path, state, report)
             else:
                 yield raw
 
-    def status(self, file: bytes, recorded: int) -> PathReading | None:
+    def status(self, file: bytes, recorded: int) -> PathStatus | None:
         """The status of a file that may be known again; None if it is no regular file, or younger than the import."""
         try:
             found = os.lstat(file)
@@ -108,12 +108,12 @@ class Known:
         if not stat.S_ISREG(found.st_mode) or found.st_mtime_ns // 1_000 > recorded:
             return None
         settled = max(found.st_mtime_ns, found.st_ctime_ns) < self._started - TICK_NS
-        return PathReading(
+        return PathStatus(
             found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, settled=settled
         )
 
     def stands(
-        self, root: Path, raw: bytes, status: PathReading | None, limit: Callable[[str], int], report: SourceReport
+        self, root: Path, raw: bytes, status: PathStatus | None, limit: Callable[[str], int], report: SourceReport
     ) -> bool:
         """Whether a file is as it was read; if so, its entries of the report are repeated.
 
@@ -142,7 +142,7 @@ class Known:
         _repeat(path, before, report)
         return True
 
-    def saw(self, path: str, report: SourceReport, status: PathReading | None, content: bytes | None = None) -> None:
+    def saw(self, path: str, report: SourceReport, status: PathStatus | None, content: bytes | None = None) -> None:
         """A path was read; `report` is what was said of it alone. Without a status it will be read again."""
         self._seen.add(path)
         if status is None:
@@ -185,10 +185,10 @@ class Known:
         except UnicodeDecodeError as error:
             raise UnusableError from error
         before, changed_paths = self.before.paths, set(touched)
-        for path, reading in before.items():
+        for path, state in before.items():
             if path not in changed_paths:
-                self.standing[path] = reading
-                _repeat(path, reading, report)
+                self.standing[path] = state
+                _repeat(path, state, report)
         old = [path for path in touched if path in before]
         self._resumed = states_of(self._stored(old), {path: before[path] for path in old}) if old else {}
         return self._resumed, [path.encode() for path in old if path not in self._resumed]
@@ -198,7 +198,7 @@ class Known:
         if path in self._resumed:
             before = self.before.paths[path]
             _repeat(path, before, report)
-        self.saw(path, report, PathReading())
+        self.saw(path, report, PathStatus())
 
     # --- afterwards --------------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class Known:
                 total = total.plus(counts[path]).plus(_counted(came[path]), -1)
         return total
 
-    def reading(self) -> Reading | None:
+    def state(self) -> SourceState | None:
         """What the source is known as from now on; None if nothing of it can be known again."""
         counts = self._counts()
         # Of a path that rows have come of, they bring what redaction left of it: the path itself.
@@ -227,11 +227,11 @@ class Known:
         if not self._usable or not counts.keys() <= self._seen or (secret and self._commits):
             return None  # rows of a path that was masked, or that was not followed
         paths = dict(self.standing)
-        for path, reading in self._read.items():
+        for path, state in self._read.items():
             rows, places, masked = counts.get(path, Counts())
             if path not in secret:
-                digest = "" if masked else reading.digest  # a few bytes with a secret can be guessed from it
-                paths[path] = reading._replace(digest=digest, rows=rows, places=places, masked=masked)
+                digest = "" if masked else state.digest  # a few bytes with a secret can be guessed from it
+                paths[path] = state._replace(digest=digest, rows=rows, places=places, masked=masked)
         return replace(self.before, line=self._line, commits=self._commits, paths=dict(sorted(paths.items())))
 
     def _counts(self) -> dict[str, Counts]:
@@ -281,11 +281,11 @@ def _counted(rows: Sequence[_Row]) -> Counts:
     return Counts(len({row.id for row in rows}), len(rows), sum(row.masked for row in rows))
 
 
-def _repeat(path: str, reading: PathReading, report: SourceReport) -> None:
+def _repeat(path: str, state: PathStatus, report: SourceReport) -> None:
     """Say what was said of a path when it was read."""
-    if reading.said == "{}":
+    if state.said == "{}":
         return
-    said = json.loads(reading.said)
+    said = json.loads(state.said)
     for reason, count in said["skipped"].items():
         report.skip(reason, count, at=path)
     for note, places in said["notes"].items():

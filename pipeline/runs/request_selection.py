@@ -1,6 +1,6 @@
 """The words of requests that a run keeps: they go when the questions of a user or project are erased.
 
-    asked = Asked(principal="ana", audited=frozenset({"shop"}), user="bo")
+    asked = RequestSelection(principal="ana", audited=frozenset({"shop"}), user="bo")
 
 Reads: the stored tables of a run. Gives: hashes of texts. Note: a run stores each text once, so a
 text that a request of another user or a row of evidence also has stays; and a request that was refused names no principal, so
@@ -18,14 +18,14 @@ from ...nodes.columns.keys import flat
 from .erasing_texts import StoredTables, requests_showing
 from .parts import PERSISTED, values_of
 
-__all__ = ["Asked", "Unheld", "chosen_among", "requests_of", "words_of"]
+__all__ = ["RequestSelection", "Unheld", "chosen_among", "requests_of", "words_of"]
 
 _WORDS = ("requests", "failures", "anchors", "sub_queries", "conditions", "snapshots")
 """Tables whose free text was said in a request, or made from it: questions, anchors, planned queries, messages."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestSelection:
     """Requests of a user and a project, or with None of any: those by `principal`, and those in projects in `audited`."""
 
     principal: str
@@ -53,7 +53,7 @@ class Unheld:
     Whose they were, no table says any more: they go with the requests of a project, by their source or by their id.
     """
 
-    asked: Asked
+    asked: RequestSelection
     held: pa.Array
     """Ids of the rows that the corpus holds, which alone says who may erase them."""
     source: str | None = None
@@ -73,13 +73,13 @@ class Unheld:
         return shown.filter(pc.invert(pc.is_in(shown, value_set=self.held)))
 
 
-def requests_of(run: StoredTables, asked: Asked, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
+def requests_of(run: StoredTables, asked: RequestSelection, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
     """The ids of the requests of a run that are meant, those that were refused among them."""
     ids = chosen_among(asked, run.stored("requests"), run.stored("failures"), starter)
     return ids.filter(pc.is_in(ids, value_set=requests_showing(run, evidence_ids))) if asked.shown else ids
 
 
-def chosen_among(asked: Asked, requests: pa.Table, failures: pa.Table, starter: str | None) -> pa.Array:
+def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table, starter: str | None) -> pa.Array:
     """The ids of those of REQUESTS and FAILURES that are meant, whatever was shown to them."""
     chosen = asked.of(*(flat(requests[name]) for name in ("principal", "asked_by", "project")))
     started = pa.repeat(pa.scalar(starter, pa.string()), failures.num_rows)
