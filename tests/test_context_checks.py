@@ -415,7 +415,10 @@ def test_a_list_of_names_is_one_check_for_each():
         ["mypy"],
         "passed",
     )
-    assert verified(checks=["pytest", "ruff check"], status="failed") == (["pytest", "ruff check"], "failed")
+    assert verified("pytest", "ruff check .", checks=["pytest", "ruff check"], status="failed")[1] == "failed"
+    assert verified(
+        "mypy", passed=True, checks=[f"check {n}" for n in range(1_500)], files=[f"{n}.py" for n in range(1_500)]
+    )[0] == ["mypy"]
     assert verified("pytest", checks=["pytest", "ruff check"]) == (["pytest"], "unknown")
     assert verified("pytest", checks=["pytest", "ruff check"], path="tests/a.py", passed=True)[0] == ["pytest"]
 
@@ -496,7 +499,8 @@ def test_words_that_name_no_part_narrow_nothing(words: str):
 QUIET = (
     ("npx tsc --noEmit 2>&1 | head -20", "", True), ("npx tsc --noEmit | tail -5", "(no output)", True), ("npx tsc --noEmit 2>&1 | head -20", "a.ts(1,2): error", False),
     ("npx tsc --noEmit 2>/dev/null | head", "", False), ("npx tsc --noEmit 2>&1 | grep TS2", "", False), ("npx tsc --noEmit >& a.log | head", "", False),
-    ("npx tsc --noEmit | head; echo done", "done", False),
+    ("npx tsc --noEmit | head; echo done", "done", False), ("npx tsc --noEmit | tail -n +50", "", False), ("npx tsc --noEmit | head -0", "", False),
+    ("npx tsc --noEmit 2>&1 | tail -n 5", "", True), ("npx tsc --noEmit 2>&1 | cat", "", True),
 )  # fmt: skip
 
 
@@ -513,7 +517,13 @@ def test_a_check_that_prints_only_what_is_wrong_passes_where_nothing_is_printed(
 def test_a_remark_in_parentheses_is_about_the_sentence_before_it():
     for words in ("Passed. (parser only)", "Tests passed. (The parser ones.)"):
         assert verified("pytest", text=words)[0] == ["pytest"], words
-    assert verified("pytest", text="Passed. (5 s)") == ([], "passed")
+    for words in (
+        "Passed. (5 s)",
+        "All tests pass. (took 3 s)",
+        "All tests pass. (see CI)",
+        "Tests passed. (12 files)",
+    ):
+        assert verified("pytest", text=words, passed=True) == ([], "passed"), words
 
 
 @pytest.mark.parametrize("words", ["No more login failures.", "Resolved the login failure.", "All tests pass, including the previous failures"])  # fmt: skip

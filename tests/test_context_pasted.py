@@ -33,6 +33,7 @@ def test_a_pasted_log_is_no_constraint_and_stops_no_turn(limit: int):
         "a.ts:12:5 - error TS1: must not\na.ts:13:5 - error TS2: must not",
         "a.ts(12,5): error TS1: must not\na.ts(13,5): error TS2: must not",
         "a.py:12:must not\na.py:13:never",
+        "    foo_test.go:12: must not be nil\n    foo_test.go:13: never",
     ],
 )
 def test_code_logs_and_traces_read_as_pasted(text: str):

@@ -531,14 +531,25 @@ def test_a_check_may_have_run_by_a_tool_another_agent_or_a_hook(ran: list[tuple[
 
 @pytest.mark.parametrize("event", [
     ("user.message", {"text": "Please don't run the tests, they take an hour."}), ("user.message", {"text": "No checks now."}),
+    ("user.message", {"text": "I'll run the tests myself."}), ("user.message", {"text": "Leave the testing to me."}), ("user.message", {"text": "Skip the tests."}),
     ("permission.denied", {"tool": "Bash", "command": "pnpm test", "text": "no"}),
 ], ids=str)  # fmt: skip
 def test_no_check_is_missing_that_the_user_forbade_or_refused(event: tuple[str, dict[str, Any]]):
     used, done = ("model.message", {"text": "serializer.ts has to change"}), ("model.message", {"text": "Done."})
     edit = ("file.modified", {"path": "src/serializer.ts", "version": "2", "text": "fix"})
     assert afterwards(used, edit, event, done)["layer"] is None
-    said = ("user.message", {"text": "The tests pass, go on."})
-    assert afterwards(used, edit, said, done)["layer"] == "verification_missing"
+    others = (
+        "The tests pass, go on.",
+        "Don't edit the tests.",
+        "There are no tests for b yet.",
+        "Why don't the tests run?",
+    )
+    for said in (
+        ("permission.denied", {"tool": "Bash", "command": "git push"}),
+        *(("user.message", {"text": each}) for each in others),
+    ):
+        assert afterwards(used, edit, said, done)["layer"] == "verification_missing", said
+    assert afterwards(used, edit, done, ("user.goal", {"text": "Skip the tests."}))["layer"] == "verification_missing"
 
 
 def test_no_check_is_missing_behind_a_change_of_a_document():

@@ -38,7 +38,8 @@ PASTED_LINES = 60
 """Lines, list items apart, beyond which a section of a long message counts as pasted."""
 _LOGGED = re.compile(
     r"(?i)\s*(?:[-\[(]?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[?(?:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\b\s*[\]:|(]|at\s+\S+\s*\(|"
-    r"file\s+\"[^\"]+\",\s+line|traceback\b|(?:npm|pnpm|yarn)\s+(?:err|warn)|caused\s+by:|[\w./\\-]+\.\w{1,5}(?::\d+(?::(?:\d|\S|\s\s)|:?\s*$|:?\s(?:-\s)?(?:error|warning|note|info|fatal|in)\b|:\s[A-Z]\w*(?:Error|Exception|Warning)\b)|\(\d+)|"
+    r"file\s+\"[^\"]+\",\s+line|traceback\b|(?:npm|pnpm|yarn)\s+(?:err|warn)|caused\s+by:|[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+(?::|\s-\s|\s*$|\s+(?:error|warning)\b)|:(?:[^\s\d]|\s\s)|:?\s*$|:?\s(?:-\s)?(?:fatal\s)?(?:error|warning|note|info)(?:\s+\w+)?:|"
+    r":\sin\s[\w<>.]+\s*$|:\s[A-Z]\w*(?:Error|Exception|Warning)\b)|\(\d+(?:,\d+)?\)\s?:\s(?:fatal\s)?(?:error|warning|note|info)\b)|(?<=\s)[\w./\\-]+\.\w{1,5}:\d+:|"
     r"[A-Za-z_.]*(?:Error|Exception|Warning):|"
     r"@@\s|diff\s--git|\+\+\+\s|---\s\S|>>>\s|\$\s|E\s{3})"
 )

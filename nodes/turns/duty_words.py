@@ -27,12 +27,13 @@ _FORBIDDEN = (
     r"under\s+no\s+circumstances|skip|at\s+most|max(?:imum)?|minimal|unless|except|stale|private|secrets?|sensitive|confidential)\b"
     r"|\bwithout\s+(?:my|asking|an?\s|any|approval|permission|consent|explicit|the\s+user|user|prior|first|confirm\w*|telling|checking|discussion)"
     r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
-    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|so|said|says?|wants?|means?|meaning|needs?|prefer|expect|just|again|still|also|then|there\s+(?:is|are))\s+)[*_`]{0,3}(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
+    r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]{0,3}(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
+    r"|\b(?:so|said|wants?|means?|meaning|needs?|prefer|expect|also)\s+no\s+(?!errors?|outputs?|results?|responses?|answers?|such|effect|difference|warnings?|way|one\b|more\b|reason|idea|problem|luck|longer)[\w`*]"
     r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]{0,3}(?:stop|halt|pause|hold)\b"
 )
 _APPROVAL = (
     r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
-    r"check\s+with|wait\s+(?:for|until|on|with)|remind\s+(?:me|us)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
+    r"check\s+with|wait\s+(?:for|until|on|with)|remind\s+(?:me|us)\s+(?:to|about|of)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
     r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify|ping)\s+(?:me|us|the\s+\w+)|thumbs[- ]up|green[- ]?light\w*|notify|"
     r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|(?:want|like|need|going|have)\s+to\s+(?:review|approve|sign)\b|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
     r"(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past)\s+(?:me|us)|(?:is|are)\s+(?:my|our)\s+(?:job|call|decision)|leave\b[^.\n]{1,60}\bto\s+(?:me|us)|"
@@ -153,7 +154,7 @@ _FINITE = r"\b(?:works?|worked|pass\w*|fail\w*|crash\w*|is|are|was|were|looks?|s
 _WRONG = r"(?:fail\w*|br[eo]\w*k\w*|goes\s+wrong|red|errors?|crash\w*|stuck|unsure|unclear|unexpected\w*|conflicts?|problems?|you)\b"
 _NO_VERB = (
     r"(?:the|an?|i|we|you|he|she|it|they|this|that|these|those|there|my|our|your|his|her|its|their|of|in|on|at|for|to|with|by|from|and|or|but|if|when|as|not|nothing|"
-    r"is|was|are|were|has|had|have|does|did|all|both|each|every\w*|some\w*|no|what|which|who|how|why|where|also|then|only|one|two|more|most|versions?|\w+(?:ed|ing|ly|s))\b"
+    r"is|was|are|were|has|had|have|does|did|all|both|each|every\w*|some\w*|no|what|which|who|how|why|where|also|then|only|today|tonight|tomorrow|next|last|one|two|more|most|versions?|\w+(?:ed|ing|ly|s))\b"
 )
 """Words with which no request begins."""
 _ASKED = (
@@ -161,7 +162,7 @@ _ASKED = (
     rf"{_START}{_GIVEN}{_REST}{{0,80}}?\s{_YOUR_END}",
     rf"{_BEGINS}(?:(?:then|also)\s+)?(?:{_LATER}|after\s+(?:that|this))[\s,:.-]+{_PLEASE}{_REQUEST}",
     rf"{_BEGINS}{_YOUR_END}[\s,:.-]+{_PLEASE}{_GIVEN}",
-    rf"{_BEGINS}(?:at\s+the\s+(?:very\s+)?end|in\s+the\s+end|later(?:\s+on)?|{_YOUR_END})[\s,:.-]+{_PLEASE}(?:we(?:'ll|\s+will)?\s+(?:also\s+|still\s+)?(?:need|want|have\s+to)\b|(?!{_NO_VERB})[a-z]+\s(?!(?:is|was|are|were|has|had|it|fails?|works?)\b))",
+    rf"{_BEGINS}(?:at\s+the\s+(?:very\s+)?end|in\s+the\s+end|later(?:\s+on)?|{_YOUR_END})[\s,:.-]+{_PLEASE}(?:we(?:'ll|\s+will)?\s+(?:also\s+|still\s+)?(?:need|want|have\s+to)\b|(?!{_NO_VERB})[a-z]+\s(?!(?:is|was|are|were|has|had|it|fails?|works?|hangs|crashes|prints|says|shows|stops|exits|dies|returns|gets|takes)\b))",
     rf"{_BEGINS}(?:(?:when(?:ever)?|once|as\s+soon\s+as|before|after)\s[^.!?,;\n]{{1,80}}|to\s+(?:finish|wrap\s+up|conclude)),[\s.]+{_PLEASE}{_CHECKING}",
     rf"(?:{_BEFORE}\bthen|(?:^|[.!?]\s|\n)(?:[-*+]\s|\d{{1,3}}[.)]\s)?(?:and\s+)?(?:then|finally|lastly|last)),?\s+{_PLEASE}{_CHECKING}",
     rf"{_BEGINS}(?:if|when(?:ever)?|once|as\s+soon\s+as|in\s+case|should)\s(?!(?:i|we)\b)[^.!?,;\n]{{0,60}}?\b{_WRONG}[^.!?,;\n]{{0,40}}(?:,|\sthen\b)\s?(?:then\s+)?{_PLEASE}{_STOP}(?:\s+(?:it|everything|all|at\s+once|immediately|there|here|right\s+\w+|your\s+\w+|working))?"

@@ -24,7 +24,7 @@ from typing import Any
 
 from ..sources.file_kinds import is_file_name
 from .changes import ANY_FILE
-from .check_lines import may_check, may_read
+from .check_lines import checks_of, may_check, may_read
 from .summaries import summary_of
 from .tool_names import capability_of
 
@@ -45,8 +45,13 @@ QUOTED = 12
 """Characters from which on a line of a source is a quotation where the model writes it."""
 _LABEL = re.compile(r"\w#\d")
 _DOCUMENTS = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
+_CHECKS = (
+    r"(?:(?:the|any|all|more|our|my|unit|those|these)\s+)*(?:tests?|testing|checks?|lint\w*|builds?|suites?|[jp]y?test)"
+)
 _FORBIDS_CHECKS = re.compile(
-    r"(?i)(?:\b(?:not|never|no|without|skip)\b|n['\u2019]?t\b|[\u4e0d\u522b\u52ff])[^.!?\n\u3002]{0,40}?(?:\b(?:tests?|testing|checks?|checking|lint\w*|builds?|verif\w+|suites?|pytest)\b|\u6d4b\u8bd5|\u68c0\u67e5)"
+    rf"(?i)(?:\b(?:not|never)\s+|n['\u2019]?t\s+)(?:\w+\s+)?(?:run|re-?run|execute|start|do)\s+{_CHECKS}\b|\b(?:skip|without(?:\s+running)?)\s+{_CHECKS}\b|"
+    rf"\bno\s+(?:tests?|testing|checks?|lint\w*|builds?)\s*(?:[.!,;]|$|now\b|yet\b|please\b|today\b|here\b|needed\b)|\bi(?:'ll|\s+will|\s+can)?\s+(?:run|do|start)\s+{_CHECKS}\b|\bleave\s+{_CHECKS}\s+to\s+me\b|"
+    "[\u4e0d\u522b\u52ff][\u8981\u7528\u9700]{0,2}(?:\u8dd1|\u8fd0\u884c|\u6267\u884c|\u505a)?(?:\u6d4b\u8bd5|\u68c0\u67e5)"
 )
 """Words by which a user forbids checks, or may do so."""
 _GOING_ON = ("file.modified", "tool.intent", "model.request")
@@ -133,7 +138,12 @@ def afterwards(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, 
     ]
     changes = [place for place in modified if task[place]["actor"] in ("model", "tool")]
     goes_on = task[-1] is behind[-1] and task[-1]["kind"] in _GOING_ON
-    if not changes or goes_on or _may_have_checked(task[changes[0] :]) or _no_check_wanted(events):
+    if (
+        not changes
+        or goes_on
+        or _may_have_checked(task[changes[0] :])
+        or _no_check_wanted([*(each for each in events if each["seq"] < as_of), *task])
+    ):
         return None
     return "verification_missing", f"{SAYS['verification_missing']} (after event {task[changes[-1]]['event_id']})"
 
@@ -163,8 +173,9 @@ def _is_document(event: Row) -> bool:
 def _no_check_wanted(events: Sequence[Row]) -> bool:
     """Whether someone who may has said that no check is to run, or refused one."""
     said = (each["text"] or "" for each in events if each["actor"] == "user")
-    refused = (each["command"] for each in events if each["kind"] == "permission.denied")
-    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(may_check, refused))
+    refused = (each["command"] or "" for each in events if each["kind"] == "permission.denied")
+    calls = (line for each in refused for line in (each, each.partition(" ")[2]))  # behind the name of a tool
+    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(checks_of, calls))
 
 
 def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:

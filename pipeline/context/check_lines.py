@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import and_
 from pathlib import PurePosixPath
 
 from ..sources.file_kinds import is_file_name
@@ -29,6 +31,8 @@ _MOVES = frozenset(("cd", "pushd"))
 _FILTERS = frozenset(("tail", "cat", "tee"))
 _QUIET = frozenset(("tsc", "vue-tsc", "eslint", "go vet", "go build"))
 """Checks that print what is wrong, and nothing else."""
+_SHOWS = re.compile(r"cat|(?:head|tail)(?:(?: -n| --lines)?[ =]?-?[1-9]\d*)?")
+"""Filters that print something of what they are given."""
 """Programs that let the end of what they are given through."""
 _IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", *_MOVES))
 """Programs that change no file and print no summary of tests."""
@@ -99,6 +103,9 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
             found.append((number, check, options))
         else:
             known &= _does_not_steer(segment) and not sets_aside(segment)
+    ends = [_may_end(each) for each in segments] if found else []
+    # Whether all programs from each on leave the files as they are.
+    leaves = [*accumulate(map(_leaves_files, reversed(segments)), and_, initial=True)][::-1] if found else []
     ran = []
     for number, check, options in found:
         before, segment, later = segments[:number], segments[number], segments[number + 1 :]
@@ -111,11 +118,11 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
             Ran(
                 check,
                 decides=not hidden and segment.words[0] != "!",
-                alone=not any(map(_may_end, (*before, *later))),
+                alone=sum(ends) == ends[number],
                 shown=all(_says_nothing(each, check) for each in before) and _let_through(segment, later, check),
                 last=min((_last_lines(each) for each in later if _program(each)[0] == "tail"), default=None),
                 quiet=check.program in _QUIET and _passes_on(segment, later),
-                stands=known and all(map(is_log, printed_into(segment))) and all(map(_leaves_files, later)),
+                stands=known and all(map(is_log, printed_into(segment))) and leaves[number + 1],
             )
         )
     return ran
@@ -238,7 +245,7 @@ def _let_through(segment: Segment, later: Sequence[Segment], check: Check) -> bo
 
 def _passes_on(segment: Segment, later: Sequence[Segment]) -> bool:
     """Whether the line prints nothing only where a check printed nothing."""
-    piped = all(each.behind in ("|", "|&") and _program(each)[0] in ("head", "tail", "cat") for each in later)
+    piped = all(each.behind in ("|", "|&") and _SHOWS.fullmatch(" ".join(each.words)) for each in later)
     joined = all(sign == ">&" and to.isdigit() for each in (segment, *later) for sign, to in each.redirects)
     return piped and joined and all(each.exact for each in later)
 

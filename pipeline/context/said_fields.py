@@ -28,6 +28,8 @@ _STATES = {
 """What `status` and `outcome` say; other words of theirs say nothing of a check."""
 _SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
 _CODES = ("exitCode", "exit_code")
+_MOST = 64
+"""Names of a list that count one by one."""
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 _NAMED = (*LABELS, *_SAYING, "results")
 """Fields whose objects may have a field for every name: `checks: {"lint": "failed"}`."""
@@ -124,9 +126,10 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
 
 
 def _names(payload: Record, field: str) -> Iterator[Record]:
-    """The names in a list of several, as objects that say what this one says, and of what."""
+    """The names in a list of several, as objects that passed as this one did, and of what. Which of them failed, a list does not say."""
     value = payload.fields[field]
-    if field in LABELS and isinstance(value, list) and _are_texts(value) and len(value) > 1:
+    passed = _own(payload) == {"passed"} and not code_of(payload)
+    if field in LABELS and isinstance(value, list) and _are_texts(value) and 1 < len(value) <= _MOST and passed:
         said = {name: each for name, each in payload.fields.items() if name in (*_TOLD, *_SAYING, *_CODES)}
         of = {name: payload.fields[name] for name in PLACES if _are_texts(payload.fields.get(name))}
         yield from (_object(payload.at, {"name": name, **said, **of}) for name in value)

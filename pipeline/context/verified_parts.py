@@ -34,7 +34,7 @@ _LIKE_PATH = re.compile(r"[/\\]|::|\.\w+\Z")
 _WHOLE = re.compile(
     r"(?i)\b\d+(?:\.\d+)?\s?(?:ms|s|secs?|seconds?|m|mins?|minutes?)\b|\b(?:all|the|tests?|suites?|total|whole|full|entire|every(?:thing)?|checks?|checked|verif\w+|now|again|is|are|was|were|has|have|been|and|with|of|out|no|none|zero|without|any|"
     r"in|on|for|here|local(?:ly)?|still|finally|after|my|this|fix|changes?|project|repo(?:sitory)?|workspace|codebase|"
-    r"pass\w*|succe\w*|green|ok|done|finished|completed?|good|fine|well|looks?|fail\w*|errors?|re-?ran|re-?run|ran|run|results?|ci|i|we|it|works?|clean|skipped|xfailed|deselected|warnings?)\b|全部|所有|测试|检查|都|均|已|通过|没有|失败|报错|错误|成功|完成|了|[\W_]+|\d+"
+    r"pass\w*|succe\w*|green|ok|done|finished|completed?|good|fine|well|looks?|fail\w*|errors?|re-?ran|re-?run|ran|run|results?|ci|i|we|it|works?|clean|skipped|xfailed|deselected|warnings?|took|see|files?)\b|全部|所有|测试|检查|都|均|已|通过|没有|失败|报错|错误|成功|完成|了|[\W_]+|\d+"
 )
 """Words of a verification that narrow it to no part of what there is."""
 _SENTENCE, _LINES = 200, 8

@@ -71,9 +71,9 @@ class Transcript:
         self.refused.add((tool, action or ""))
 
     def let_through(self, id_: str, tool: str, action: str | None) -> None:
-        """A call was run: one that was denied before has been granted."""
-        if (tool, action or "") in self.refused:
-            self.refused.remove((tool, action or ""))
+        """A call was run: one that was denied before has been granted. A call that names no action may be another one."""
+        if action and (tool, action) in self.refused:
+            self.refused.remove((tool, action))
             self.add("permission.granted", f"{id_}:granted", tool=tool, action=action)
 
     def works_in(self, folder: Any) -> None:
