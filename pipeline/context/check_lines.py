@@ -31,6 +31,8 @@ _MOVES = frozenset(("cd", "pushd"))
 _FILTERS = frozenset(("tail", "cat", "tee"))
 _QUIET = frozenset(("tsc", "vue-tsc", "eslint", "go vet", "go build"))
 """Checks that print what is wrong, and nothing else."""
+_MOST = 32
+"""Checks of a line of whose outputs it is known which end belongs to which."""
 _SHOWS = re.compile(r"cat|(?:head|tail)(?:(?: -n| --lines)?[ =]?-?[1-9]\d*)?")
 """Filters that print something of what they are given."""
 """Programs that let the end of what they are given through."""
@@ -104,6 +106,11 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
         else:
             known &= _does_not_steer(segment) and not sets_aside(segment)
     ends = [_may_end(each) for each in segments] if found else []
+    tails = (
+        [(place, _last_lines(each)) for place, each in enumerate(segments) if _program(each)[0] == "tail"]
+        if found
+        else []
+    )
     # Whether all programs from each on leave the files as they are.
     leaves = [*accumulate(map(_leaves_files, reversed(segments)), and_, initial=True)][::-1] if found else []
     ran = []
@@ -119,9 +126,11 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
                 check,
                 decides=not hidden and segment.words[0] != "!",
                 alone=sum(ends) == ends[number],
-                shown=all(_says_nothing(each, check) for each in before) and _let_through(segment, later, check),
-                last=min((_last_lines(each) for each in later if _program(each)[0] == "tail"), default=None),
-                quiet=check.program in _QUIET and _passes_on(segment, later),
+                shown=len(found) <= _MOST
+                and all(_says_nothing(each, check) for each in before)
+                and _let_through(segment, later, check),
+                last=min((lines for place, lines in tails if place > number), default=None),
+                quiet=check.program in _QUIET and len(found) <= _MOST and _passes_on(segment, later),
                 stands=known and all(map(is_log, printed_into(segment))) and leaves[number + 1],
             )
         )
