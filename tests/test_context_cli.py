@@ -165,15 +165,15 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (("project", "gone.jsonl"), 2, "Expected a readable file"),
+        (("project", "gone.jsonl"), 2, "No such file or directory: gone"),
         (("project", "s.jsonl", "--format", "soup"), 2, "Expected one of text, neutral"),
         (("project", "s.jsonl", "--phase", "dreaming"), 2, "Expected one of diagnosing"),
         (("project", "s.jsonl", "--at", "99"), 2, "Expected a place in the log from 0 to 6"),
-        (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "Expected a readable file"),
+        (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "No such file or directory: gone"),
         (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder"),
         (("replay", "nothing"), 3, "Expected a model input that you may read"),
         (("why", "nothing", "x"), 3, "Expected a model input that you may read"),
-        (("open", "gone", "event:e1"), 2, "Expected a readable file"),
+        (("open", "gone", "event:e1"), 2, "No such file or directory: gone"),
         (("open", "s.jsonl", "event:none"), 2, "Expected a reference of this log"),
         (("log", "gone"), 7, "Expected the folder of a session log"),
     ],

@@ -8,7 +8,7 @@ A log is a folder: the lines (`log_lines`); `artifacts/`, the texts that were to
 every 64th event. Several objects and processes may append to one folder.
 
 Note: checkpoints and parts are copies. The lines say what happened: folding them all gives the same
-state as a checkpoint and the lines behind it, and checkpoints and `head.json` may be removed. `told` has what was found amiss and
+state as a checkpoint and the lines behind it, and checkpoints and `head.json` may be removed. `notes` has what was found amiss and
 mended: an append that a crash interrupted, a damaged checkpoint.
 """
 
@@ -82,7 +82,7 @@ class SessionLog:
 
     def __init__(self, path: Path, session_id: str) -> None:
         self.path, self.session_id = path, session_id
-        self.told: list[str] = []
+        self.notes: list[str] = []
         """What was found amiss and mended, in sentences."""
         self._lines, self._checkpoints = LogLines(path), Checkpoints(path / "checkpoints", session_id)
         self._end: _End | None = None
@@ -150,10 +150,10 @@ class SessionLog:
         return view
 
     def count(self) -> int:
-        """How many events there are; what is amiss at the end is in `told`."""
+        """How many events there are; what is amiss at the end is in `notes`."""
         with self._lines.opened() as lines:
             checked = self._lines.checked(lines, known=self._checkpoints.chains)
-            self.told += unfinished(lines)
+            self.notes += unfinished(lines)
             return checked.events
 
     def open_ref(self, reference: str) -> str:
@@ -194,8 +194,8 @@ class SessionLog:
             tables = replace(tables, before=partial(self._before, mark.seq))
         if until < checked.events:
             tables = replace(tables, later=partial(self._later, until, checked.events))
-        told = [*unfinished(lines), *passed]
-        return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(told))
+        notes = [*unfinished(lines), *passed]
+        return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(notes))
 
     def _before(self, seq: int) -> LogTables:
         """The rows of the events before one."""
@@ -269,7 +269,7 @@ class SessionLog:
             try:
                 write_atomic(file, text.encode())
             except OSError as error:
-                raise StoreError(f"Expected the disk to take a text, got {error.strerror} - at {file}") from error
+                raise StoreError(f"{error.strerror}: {file}") from error
         return reference
 
     def compact(self) -> int:
@@ -296,13 +296,13 @@ class SessionLog:
                 with suppress(OSError):
                     self._lines.record(self._lines.checked(lines, known=self._checkpoints.chains))
         if torn := self._lines.heal():
-            self.told.append(f"{torn} bytes of an append that was interrupted were removed")
+            self.notes.append(f"{torn} bytes of an append that was interrupted were removed")
         with self._lines.opened() as lines:
             if self._end is not None and self._end.stats == lines.stats():
                 return self._end
             checked = self._lines.checked(lines, known=self._checkpoints.chains)
             if not checked.trusted:
-                self.told += self._checkpoints.drop(checked.marks)
+                self.notes += self._checkpoints.drop(checked.marks)
             return self._folded(lines, checked, self._ids(lines, checked))
 
     def _ids(self, lines: Lines, checked: Checked) -> dict[str, str]:
@@ -326,7 +326,7 @@ class SessionLog:
         last = checked.events // EVERY * EVERY
         missing = next((mark for mark in range(EVERY, last + 1, EVERY) if mark not in stated), last + EVERY)
         stack, passed = self._checkpoints.nearest(missing - EVERY, lines, checked.marks)
-        self.told += passed
+        self.notes += passed
         reader, at, offset = self._reader(stack[-1]), stack[-1].seq, _offset(stack[-1], lines)
         end = _End(checked, {}, ids, reader, stack, LOG_EVENTS.empty(), [], [])
         while at < checked.events:
@@ -368,7 +368,7 @@ class SessionLog:
         try:
             self._lines.record(checked)
         except OSError as error:
-            self.told.append(f"head.json could not be written ({error.strerror}); the events are safe")
+            self.notes.append(f"head.json could not be written ({error.strerror}); the events are safe")
         with self._lines.opened() as now:
             self._end = replace(end, stats=now.stats())
 
@@ -376,7 +376,7 @@ class SessionLog:
         try:
             self._checkpoints.write(checkpoint)
         except OSError as error:
-            self.told.append(
+            self.notes.append(
                 f"the checkpoint at event {checkpoint.seq} could not be written ({error.strerror}); the events are safe"
             )
 

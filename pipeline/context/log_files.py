@@ -87,7 +87,7 @@ def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
                     return
                 yield where, text.rstrip(b"\n")
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {path}") from error
+        raise InputError(f"{error.strerror}: {path}") from error
 
 
 def of_transcript(error: InputError, file: Path) -> InputError:
@@ -150,7 +150,7 @@ def take_up(found: dict[str, str], where: str, line: bytes) -> None:
 
 def once_more(where: str) -> StoreError:
     """An event that is in a log twice: no append writes it."""
-    hint = "remove the line and head.json to go on without it"
+    hint = "remove the line and head.json to continue without it"
     return StoreError(f"Expected every event once, got one again - at {where}", hint=hint)
 
 

@@ -91,7 +91,7 @@ class LogLines:
                 yield Lines(parts, base, path, None, 0, 0)
                 return
             except OSError as error:
-                raise StoreError(f"Expected to read the log, got {error.strerror} - at {path}") from error
+                raise StoreError(f"{error.strerror}: {path}") from error
             with file:
                 size, torn = _whole(file)
                 yield Lines(parts, base, path, file, size, torn)
@@ -183,7 +183,7 @@ class LogLines:
                 if begins is not None and begins < base:
                     (self.folder / name).unlink()  # its lines are in a part
         except OSError as error:
-            raise StoreError(f"Expected to write the log, got {error.strerror} - at {path}") from error
+            raise StoreError(f"{error.strerror}: {path}") from error
         return torn
 
     def append(self, data: bytes, at: Checked) -> None:
@@ -211,9 +211,7 @@ class LogLines:
                     os.truncate(path, at.size)
             if isinstance(error, OSError):
                 hint = "no event was added: free disk space and append them again"
-                raise StoreError(
-                    f"Expected the disk to take the events, got {error.strerror} - at {path}", hint=hint
-                ) from error
+                raise StoreError(f"{error.strerror}: {path}", hint=hint) from error
             raise
 
     def record(self, checked: Checked) -> None:

@@ -132,5 +132,5 @@ def damaged(lines: Lines) -> StoreError | None:
         try:
             parse_json(line, where)
         except InputError as error:
-            return StoreError(error.message, hint=f"{RESTORE}, or remove the line and head.json to go on without it")
+            return StoreError(error.message, hint=f"{RESTORE}, or remove the line and head.json to continue without it")
     return None

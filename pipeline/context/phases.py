@@ -36,7 +36,7 @@ def load_phases(file: str | Path | None = None) -> tuple[pa.Table, str]:
     try:
         data = Path(file).read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {file}") from error
+        raise InputError(f"{error.strerror}: {file}") from error
     return _parsed(data, str(file))
 
 

@@ -113,7 +113,7 @@ def _read(inputs: Path | None) -> dict[str, Any]:
     try:
         data = inputs.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror} - at {inputs}") from error
+        raise InputError(f"{error.strerror}: {inputs}") from error
     item = parse(data, str(inputs))
     fields = item.fields(_KEYS)
     return {name: field.value for name, field in fields.items() if not field.missing}

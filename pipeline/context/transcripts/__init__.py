@@ -74,7 +74,7 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
     log = SessionLog.open(out, session_id=session_id)
     new = log.append(events)
     if others := log.count() - len(events):
-        log.told.append(
+        log.notes.append(
             f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "
             "branch that was rewound since; import into another folder to leave them out"
         )
@@ -83,7 +83,7 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
         "events": len(events),
         "new": new,
         "left_out": dict(sorted(left_out.items())),
-        "told": log.told,
+        "told": log.notes,
     }
 
 
@@ -94,7 +94,7 @@ def _records(file: Path) -> tuple[list[dict[str, Any]], bool]:
             packed = opened.read(4) == _ZSTD
         data = _unpacked(file) if packed else file.read_bytes()
     except OSError as error:
-        raise InputError(f"Expected a readable file, got {error.strerror or error} - at {file}") from error
+        raise InputError(f"{error.strerror or error}: {file}") from error
     last = data.rfind(b"\n") + 1
     unfinished = 0 < last < len(data) and not is_json(data[last:])
     return [record.fields for record in records_of(data[:last] if unfinished else data, file)], unfinished
