@@ -415,7 +415,8 @@ def test_a_list_of_names_is_one_check_for_each():
         ["mypy"],
         "passed",
     )
-    assert verified("pytest", "ruff check .", checks=["pytest", "ruff check"], status="failed")[1] == "failed"
+    assert verified(checks=["pytest", "ruff"], status="failed") == (["pytest", "ruff check"], "failed")
+    assert verified("pytest", "ruff check .", checks=["pytest", "ruff"], passed=True) == ([], "passed")
     assert verified(
         "mypy", passed=True, checks=[f"check {n}" for n in range(1_500)], files=[f"{n}.py" for n in range(1_500)]
     )[0] == ["mypy"]
@@ -515,7 +516,7 @@ def test_a_check_that_prints_only_what_is_wrong_passes_where_nothing_is_printed(
 
 
 def test_a_remark_in_parentheses_is_about_the_sentence_before_it():
-    for words in ("Passed. (parser only)", "Tests passed. (The parser ones.)"):
+    for words in ("Passed. (parser only)", "Tests passed. (all but the parser)"):
         assert verified("pytest", text=words)[0] == ["pytest"], words
     for words in (
         "Passed. (5 s)",

@@ -427,6 +427,20 @@ def test_a_folder_beside_the_work_is_one_however_it_is_named(there: dict[str, st
     assert (projected(session).state["failing"] == []) == ("app-fix" in str(there))
 
 
+@pytest.mark.parametrize("elsewhere", ["cd ../lib && git checkout dev", "cd C:/Users/me/lib && git stash", "cd /tmp && git clone x y", "git -C /tmp/y stash", "cd /c/Users/me/lib && git stash"])  # fmt: skip
+def test_git_beside_the_work_moves_no_session_on_windows(elsewhere: str):
+    def failing(command: str) -> list[str]:
+        session = Session()
+        for number, (line, code) in enumerate((("pytest", 1), (command, 0), ("pytest", 0))):
+            session.add(
+                "command.finished", turn=number, command=line, exitCode=code, stdout="", root="C:\\Users\\me\\app"
+            )
+        return projected(session).state["failing"]
+
+    assert failing(elsewhere) == failing("cd /c/Users/me/app && pytest") == []
+    assert failing("cd /c/Users/me/app && git stash") == failing("git -C C:/Users/me/app stash") == ["pytest"]
+
+
 def test_git_in_the_main_work_tree_moves_no_session_in_another_one():
     session, root = Session(), "/w/app/.claude/worktrees/fix"
     for number, (command, code) in enumerate((("pytest", 1), ("cd /w/app && git stash", 0), ("pytest", 0))):

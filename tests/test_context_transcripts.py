@@ -343,6 +343,21 @@ def test_what_claude_code_runs_after_a_denial_was_granted(tmp_path: Path):
     assert state(*run("git push")) == state(*run("git push", "Exit code 1\nno remote", is_error=True)) == []
 
 
+def test_a_call_without_a_command_is_granted_where_the_same_one_runs(tmp_path: Path):
+    def state(tool: str, first: dict[str, Any], again: dict[str, Any]) -> list[str]:
+        rows = claude(
+            {"type": "user", "message": {"content": "Fix it."}},
+            call("m1", "t1", tool, **first), {**result("t1", "no", "User rejected tool use", is_error=True), "toolDenialKind": "user"},
+            call("m2", "t2", tool, **again), result("t2", "done", {}),
+        )  # fmt: skip
+        session_id, events, _ = events_in(rows, tmp_path)
+        return ContextPolicy().project(events=events, session_id=session_id).state["approvals"]
+
+    query = "mcp__postgres__query"
+    assert state(query, {"sql": "DROP"}, {"sql": "DROP"}) == state("ExitPlanMode", {"plan": "a"}, {"plan": "b"}) == []
+    assert state(query, {"sql": "DROP"}, {"sql": "SELECT"}) == [f"t1 ({query})"]
+
+
 def test_a_subagent_of_claude_code_is_a_session_of_its_own(tmp_path: Path):
     rows = [
         {**row, "isSidechain": True, "agentId": "a7"}

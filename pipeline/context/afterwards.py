@@ -24,7 +24,7 @@ from typing import Any
 
 from ..sources.file_kinds import is_file_name
 from .changes import ANY_FILE
-from .check_lines import checks_of, may_check, may_read
+from .check_lines import may_check, may_read
 from .summaries import summary_of
 from .tool_names import capability_of
 
@@ -45,15 +45,19 @@ QUOTED = 12
 """Characters from which on a line of a source is a quotation where the model writes it."""
 _LABEL = re.compile(r"\w#\d")
 _DOCUMENTS = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
-_CHECKS = (
-    r"(?:(?:the|any|all|more|our|my|unit|those|these)\s+)*(?:tests?|testing|checks?|lint\w*|builds?|suites?|[jp]y?test)"
-)
+_CHECKS = r"(?:tests?|testing|checks?|lint\w*|builds?|suites?|[jp]y?test|mypy|tsc|ruff|eslint)"
+_NOT = r"(?:\b(?:not|never|no\s+need|avoid|stop|skip|without)|n['\u2019]?t)\s+(?:(?:need|have|want|bother|worry|about|to|for|you|please|with|any)\s+){0,4}"
 _FORBIDS_CHECKS = re.compile(
-    rf"(?i)(?:\b(?:not|never)\s+|n['\u2019]?t\s+)(?:\w+\s+)?(?:run|re-?run|execute|start|do)\s+{_CHECKS}\b|\b(?:skip|without(?:\s+running)?)\s+{_CHECKS}\b|"
-    rf"\bno\s+(?:tests?|testing|checks?|lint\w*|builds?)\s*(?:[.!,;]|$|now\b|yet\b|please\b|today\b|here\b|needed\b)|\bi(?:'ll|\s+will|\s+can)?\s+(?:run|do|start)\s+{_CHECKS}\b|\bleave\s+{_CHECKS}\s+to\s+me\b|"
-    "[\u4e0d\u522b\u52ff][\u8981\u7528\u9700]{0,2}(?:\u8dd1|\u8fd0\u884c|\u6267\u884c|\u505a)?(?:\u6d4b\u8bd5|\u68c0\u67e5)"
+    rf"(?i)(?:{_NOT}(?:(?:re-?)?run(?:ning)?|execut\w+|start\w*|do(?:ing)?)\s+(?:anything|(?:any\s+)?commands?|(?:[^\s.!?]+\s+){{0,4}}?`?{_CHECKS}\b)|"
+    rf"{_NOT}(?:test|build|check|verify|lint)(?:\s+(?:it|this|that|anything)\b|\s*(?:[.!,;]|$))|\b(?:skip|avoid|stop)\s+(?:(?:the|all|any|unit)\s+)*{_CHECKS}\b|"
+    rf"(?<!are\s)(?<!were\s)(?<!is\s)\bno\s+(?:tests?|testing|checks?|lint\w*|builds?)\s*(?:[.!,;]|$|(?:now|yet|please|today|here|needed|required)\b)|"
+    rf"\bi(?:['\u2019]ll|\s+will)\s+(?:run|do|start|test|verify|check)\b|\bleave\s+(?:the\s+)?{_CHECKS}\s+to\s+me\b)(?![^.!?\n]*\?)|"
+    "[\u4e0d\u522b\u52ff\u65e0][\u8981\u7528\u9700]{0,2}(?:\u518d)?(?:\u8dd1|\u8fd0\u884c|\u6267\u884c|\u505a)?(?:\u5355\u5143|\u4efb\u4f55)?(?:\u6d4b\u8bd5|\u68c0\u67e5)"
 )
 """Words by which a user forbids checks, or may do so."""
+_CHECKING = re.compile(rf"(?i)(?<![a-z]){_CHECKS}(?![a-z])")
+_NOT_WITHOUT = re.compile(r"(?i)(?:\b(?:not|never)|n['\u2019]?t)\b[^.!?\n]{0,60}?\b(?:without|skip)\b")
+"""What asks for a check: `do not commit without running the tests`."""
 _GOING_ON = ("file.modified", "tool.intent", "model.request")
 """Kinds of events with which a log does not end: it was taken while the model worked."""
 _ENDS_OF_COMMANDS = ("command.finished", "tool.error", "permission.denied")
@@ -174,8 +178,8 @@ def _no_check_wanted(events: Sequence[Row]) -> bool:
     """Whether someone who may has said that no check is to run, or refused one."""
     said = (each["text"] or "" for each in events if each["actor"] == "user")
     refused = (each["command"] or "" for each in events if each["kind"] == "permission.denied")
-    calls = (line for each in refused for line in (each, each.partition(" ")[2]))  # behind the name of a tool
-    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(checks_of, calls))
+    said = (_NOT_WITHOUT.sub(" ", each) for each in said)
+    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(_CHECKING.search, refused))
 
 
 def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:

@@ -12,7 +12,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-__all__ = ["EVERYTHING", "IN_HOME", "Check", "path_from", "place_of"]
+__all__ = ["EVERYTHING", "IN_HOME", "Check", "is_absolute", "path_from", "place_of"]
 
 EVERYTHING = "*"
 """The name of a check of all that there is."""
@@ -20,6 +20,9 @@ IN_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?P<path>/[^$`*?\[]*)?")
 """A folder or a file of the user's home."""
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root(?=/|\Z)")
 """Where the home of a user is."""
+_DRIVE = re.compile(r"[A-Za-z]:(?=/|\Z)")
+_GIT_BASH = re.compile(r"/(?P<drive>[A-Za-z])(?=/|\Z)")
+"""A drive of Windows, as its programs and as Git Bash name it."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,19 @@ def place_of(folder: str, root: str, word: str = "") -> str:
     if (of_home := IN_HOME.fullmatch(word)) is not None:
         home = _HOME.match(root)
         folder, word = home[0] if home else "~", (of_home["path"] or "").lstrip("/")
-    path, above = posixpath.normpath(posixpath.join(folder, word)), root.rstrip("/")
+    path, above = posixpath.normpath(word if is_absolute(word) else posixpath.join(folder, word)), root.rstrip("/")
+    if _DRIVE.match(above) and (of_drive := _GIT_BASH.match(path)) is not None:
+        path = f"{of_drive['drive'].upper()}:{path[of_drive.end() :] or '/'}"
     if above and path.startswith(".."):  # one folder has one name, however a line names it
         path = posixpath.normpath(posixpath.join(above, path))
     if above and (path == above or path.startswith(f"{above}/")):
         path = path[len(above) :].lstrip("/")
     return "" if path == "." else path
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path is named from the root of a file system or of a drive."""
+    return path.startswith("/") or _DRIVE.match(path) is not None
 
 
 def path_from(place: str, root: str, word: str) -> str:

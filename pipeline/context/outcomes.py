@@ -49,6 +49,12 @@ _FAILS_ALONE = re.compile(
 )
 """A clause that says of a part, or of a number, that it failed."""
 _UNNAMED = "verification"
+_SHORT = {"ruff": "ruff check", "biome": "biome check"}
+"""Programs that people call by less than the command that checks."""
+_ONLY = re.compile(
+    r"(?i)[(\uff08][^\n]*(?:\b(?:only|just|but|except|without|excluding|not|parts?|partly|some|most)\b|[\u4ec5\u53ea\u9664])"
+)
+"""A remark that narrows the sentence before it."""
 _NOTHING = ("", "(no output)")
 """What an output says where nothing was printed."""
 _BLANK = 3
@@ -106,11 +112,11 @@ def checked(
 
 def _telling(sentences: Sequence[str]) -> list[str]:
     """The sentences that say how something came out; one that names no part speaks of what those before it name ("Ran the parser tests. All passed."),
-    and a remark in parentheses behind it of the same ("Passed. (parser only)").
+    and a remark in parentheses that narrows it belongs to it ("Passed. (parser only)").
     """
     found, subject = list[str](), ""
     for each in sentences:
-        if found and each.startswith(("(", "\uff08")):
+        if found and _ONLY.match(each):
             found[-1] = f"{found[-1]} {each}"
         elif told_outcome(each) is None:
             subject = f"{subject} {each}" if spoken_of(each) else subject
@@ -169,7 +175,8 @@ def _checked(
     """The same of one that lists no parts."""
     verification = kind == "verification.finished"
     part = named(payload, root) if verification else Part()
-    line = command or " ".join(part.labels)
+    labels = " ".join(part.labels)
+    line = command or _SHORT.get(labels, labels)
     checks = checks_of(line, folder, root) if verification or kind == "command.finished" else []
     checks = narrowed(checks, part.beyond(line, labels=payload.text("command") is None), root)
     if not checks and not verification:

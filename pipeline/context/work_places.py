@@ -20,7 +20,7 @@ from typing import Any
 
 from ..sources.file_kinds import is_file_name
 from .check_programs import check_of
-from .checks import IN_HOME, place_of
+from .checks import IN_HOME, is_absolute, place_of
 from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
 from .shell import Segment
 
@@ -95,7 +95,7 @@ class WorkPlace:
         command = event["command"] or ""
         if event["kind"] not in ("command.finished", "verification.finished") or event["actor"] in _CLAIMS:
             return [self], self
-        root = root or (folder if folder.startswith("/") else "")
+        root = root or (folder if is_absolute(folder) else "")
         place, checks = self, dict[WorkPlace, None]()
         inner = outer = place_of(folder, root)
         if not _MOVING.search(command):
@@ -293,7 +293,7 @@ def _beside(folder: str, root: str) -> str:
     """The repository or work tree beside the work that a folder is in; `` for one within `root`, or that holds it, or whose place is not
     known. A further work tree is one of its own, wherever it lies, and for a session in one the main work tree is another.
     """
-    path = posixpath.normpath(posixpath.join(root, folder))
+    path = posixpath.normpath(folder if is_absolute(folder) else posixpath.join(root, folder))
     own, tree = (_WORK_TREE.search(each) for each in (root, path))
     if tree is not None:
         return "" if own is not None and path[: tree.end()] == root[: own.end()] else path[: tree.end()]
@@ -308,5 +308,7 @@ def _beside(folder: str, root: str) -> str:
         return folder[: folder.index(name) + len(name)] if folder.startswith("../") and name else ""
     if f"{root}/".startswith(f"{path}/") or f"{path}/".startswith(f"{root}/"):
         return ""
+    if not is_absolute(root) or root.startswith("/") != path.startswith("/"):
+        return "" if not is_absolute(path) else path
     above = posixpath.commonpath((root, path))
     return posixpath.join(above, posixpath.relpath(path, above).split("/")[0])

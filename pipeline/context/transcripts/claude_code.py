@@ -8,6 +8,7 @@ others, and read if a file has nothing else.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from .background import Background
 from .branches import rewound
 from .speaking import told
 from .typed import Typed
-from .writing import MOST, Transcript, asked, exit_code_of, matches_in, text_of, version_of
+from .writing import MOST, Call, Transcript, asked, exit_code_of, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -49,6 +50,7 @@ _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _NOT_RUN = re.compile(r"\A\s*(?:<tool_use_error>|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b)")
 """What the harness says of a call that it did not start."""
 _SHELLS = ("Bash", "PowerShell")
+_OF_USER = ("ExitPlanMode", "AskUserQuestion")  # one that is asked again is the same
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
 
@@ -242,15 +244,8 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
                 )
                 continue
             path = given.get("file_path") or given.get("path") or given.get("notebook_path")
-            words = (
-                given.get("description")
-                or given.get("command")
-                or given.get("pattern")
-                or given.get("query")
-                or given.get("url")
-                or asked(given)
-                or tool
-            )
+            named = (given.get(name) for name in ("description", "command", "pattern", "query", "url"))
+            words = next(filter(None, named), None) or asked(given) or tool
             made.add(
                 "tool.intent", id_, tool=tool, path=made.path(path) if isinstance(path, str) else None, text=str(words)
             )
@@ -266,13 +261,14 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     path = given.get("file_path") or given.get("notebook_path") or beside.get("filePath")
     path = made.path(path) if isinstance(path, str) else None
     exited = _EXITED.match(text)
-    asked = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
+    action = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
+    called = Call(tool, action, "" if action or tool in _OF_USER else json.dumps(given, sort_keys=True, default=str))
     if _denied(record, tool, text, failed=failed and not exited):
-        made.denied(id_, tool, asked, text, str(block.get("tool_use_id")))
+        made.denied(id_, called, text, str(block.get("tool_use_id")))
         made.user(id_, _feedback(record, tool, text))
         return
-    if not failed or exited:
-        made.let_through(id_, tool, asked)
+    if not failed or exited or text.startswith("Command timed out"):
+        made.let_through(id_, called)
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
 from .speaking import told
-from .writing import Transcript, asked, exit_code_of, matches_in, text_of, version_of
+from .writing import Call, Transcript, asked, exit_code_of, matches_in, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -282,11 +282,12 @@ def _unquoted(literal: str) -> str:
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
     tool, command, given, folder, begun, steered = call
     text, code = _read_output(output)
+    called = Call(tool, command or None, "" if command else given)
     if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
-        made.denied(id_, tool, command or None, text)
+        made.denied(id_, called, text)
         return
     if code is not None or not _NOT_APPLIED.match(text):
-        made.let_through(id_, tool, command or None)
+        made.let_through(id_, called)
     code = next((end for end in (code, *ends) if end), 0 if code == 0 or ends else None)
     if answers := _answers(tool, text):
         made.user(id_, answers)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..changes import may_change
 from .speaking import OTHERS, Told
@@ -21,6 +21,16 @@ _MATCH = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+)[:-](?P<text>.*
 MOST_MATCHES = 200
 MOST = 2**31
 """Numbers from here on are no exit codes and no lines."""
+
+
+class Call(NamedTuple):
+    """What a call of a tool was to do."""
+
+    tool: str
+    action: str | None
+    """The command, file or address that it names."""
+    given: str = ""
+    """All that it was given, where it names none."""
 
 
 @dataclass
@@ -40,8 +50,8 @@ class Transcript:
     spoken: bool = False
     """The user set a goal."""
     ids: Counter[str] = field(default_factory=Counter)
-    refused: set[tuple[str, str]] = field(default_factory=set)
-    """Tools, and what they were to do, that were denied and have not run since."""
+    refused: dict[Call, list[str | None]] = field(default_factory=dict)
+    """Calls that were denied and have not run since, with the ids of their requests."""
 
     def time(self, value: Any) -> None:
         """Take the time of a record; an invalid one is counted, and the previous time stays."""
@@ -65,16 +75,15 @@ class Transcript:
             {"id": numbered, "turnId": str(self.round), "kind": kind, "createdAt": self.at, "payload": given}
         )
 
-    def denied(self, id_: str, tool: str, action: str | None, text: str, request: str | None = None) -> None:
+    def denied(self, id_: str, call: Call, text: str, request: str | None = None) -> None:
         """A call was denied."""
-        self.add("permission.denied", id_, tool=tool, action=action, text=text, requestId=request)
-        self.refused.add((tool, action or ""))
+        self.add("permission.denied", id_, tool=call.tool, action=call.action, text=text, requestId=request)
+        self.refused.setdefault(call, []).append(request)
 
-    def let_through(self, id_: str, tool: str, action: str | None) -> None:
-        """A call was run: one that was denied before has been granted. A call that names no action may be another one."""
-        if action and (tool, action) in self.refused:
-            self.refused.remove((tool, action))
-            self.add("permission.granted", f"{id_}:granted", tool=tool, action=action)
+    def let_through(self, id_: str, call: Call) -> None:
+        """A call was run: where the same one was denied before, it has been granted."""
+        for request in self.refused.pop(call, ()):
+            self.add("permission.granted", f"{id_}:granted", tool=call.tool, action=call.action, requestId=request)
 
     def works_in(self, folder: Any) -> None:
         """The session works in a folder from now on; the first one is its working directory."""
