@@ -331,15 +331,13 @@ def assemble(
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), segments)
     present = np.bincount(owner, minlength=count) > 0
     zeroed = pc.binary_join(lists, pa.scalar("0" * NONCE_LENGTH, pa.large_string()))
-    sealed = [
-        _seal(body) if shown else ("", "") for body, shown in zip(zeroed.to_pylist(), present.tolist(), strict=True)
-    ]
+    bodies = zip(zeroed.to_pylist(), present.tolist(), strict=True)
+    sealed = [_seal(body) if shown else ("", "") for body, shown in bodies]
     refs = pa.array([ref for ref, _ in sealed], pa.large_string())
     bodies = pc.binary_join(lists, pa.array([nonce for _, nonce in sealed], pa.large_string()))
     text = pc.if_else(pa.array(present), _join(HEADER, refs, "\n", bodies, CLOSING), pa.scalar("", pa.large_string()))
-    return RenderedBlocks(
-        text=text, ref=pc.if_else(pa.array(present), refs.cast(pa.string()), pa.scalar(None, pa.string()))
-    )
+    ref = pc.if_else(pa.array(present), refs.cast(pa.string()), pa.scalar(None, pa.string()))
+    return RenderedBlocks(text, ref)
 
 
 def _segments(
@@ -357,8 +355,7 @@ def _segments(
     feet = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(bounds), item.foot), literal(""))
     flat = pa.concat_arrays([opening, body, item.tail, feet])
     # Parts in printing order: opening, body, tail of each item, and the footnotes at the end of every block.
-    index = np.arange(rows)
-    printed = np.stack([index, index + rows, index + 2 * rows], axis=1).ravel()
+    printed = (np.arange(rows)[:, None] + rows * np.arange(3)).ravel()
     ends = bounds[1:] * 3
     printed = np.insert(printed, ends, 3 * rows + np.arange(count))
     starts_at = np.zeros(count + 1, dtype=np.int64)

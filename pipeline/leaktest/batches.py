@@ -107,9 +107,8 @@ class Bench:
     def for_tenant(self, tenant: Tenant, corpus: Path, runs: Path) -> Settings:
         """The settings under which a tenant looks at what was written."""
         mine = {"corpus": corpus, "runs": runs, "grants": self.grants.path, "principal": tenant.principal}
-        return Settings(
-            {**self.settings.values, **{name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}}
-        )
+        values = {name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}
+        return Settings({**self.settings.values, **values})
 
     def resolver(self, tenant: Tenant, corpus: Path) -> ContractResolver:
         """The resolver of a tenant's contracts."""
@@ -380,11 +379,8 @@ def _digest(text: str) -> bytes:
 def _strings(text: str) -> Iterator[str]:
     """Whatever is in a text and could be a word, id or digest of a canary."""
     for run in _RUNS.findall(text):
-        if len(run) in _LENGTHS:
-            yield run
-        else:
-            for length in _LENGTHS:
-                yield from (run[at : at + length] for at in range(len(run) - length + 1))
+        for length in (len(run),) if len(run) in _LENGTHS else _LENGTHS:
+            yield from (run[at : at + length] for at in range(len(run) - length + 1))
 
 
 def _first(one: str, other: str) -> int:
