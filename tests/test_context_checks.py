@@ -417,6 +417,10 @@ def test_a_list_of_names_is_one_check_for_each():
     )
     assert verified(checks=["pytest", "ruff"], status="failed") == (["pytest", "ruff check"], "failed")
     assert verified("pytest", "ruff check .", checks=["pytest", "ruff"], passed=True) == ([], "passed")
+    session = Session()
+    session.add("verification.finished", turn=1, command="make check", checks=["pytest", "ruff"], passed=False)
+    session.add("command.finished", turn=2, command="make check", exitCode=0, stdout="")
+    assert projected(session).state["failing"] == []
     assert verified(
         "mypy", passed=True, checks=[f"check {n}" for n in range(1_500)], files=[f"{n}.py" for n in range(1_500)]
     )[0] == ["mypy"]
@@ -501,7 +505,7 @@ QUIET = (
     ("npx tsc --noEmit 2>&1 | head -20", "", True), ("npx tsc --noEmit | tail -5", "(no output)", True), ("npx tsc --noEmit 2>&1 | head -20", "a.ts(1,2): error", False),
     ("npx tsc --noEmit 2>/dev/null | head", "", False), ("npx tsc --noEmit 2>&1 | grep TS2", "", False), ("npx tsc --noEmit >& a.log | head", "", False),
     ("npx tsc --noEmit | head; echo done", "done", False), ("npx tsc --noEmit | tail -n +50", "", False), ("npx tsc --noEmit | head -0", "", False),
-    ("npx tsc --noEmit 2>&1 | tail -n 5", "", True), ("npx tsc --noEmit 2>&1 | cat", "", True),
+    ("npx tsc --noEmit 2>&1 | tail -n 5", "", True), ("npx tsc --noEmit 2>&1 | cat", "", True), ("npx tsc --noEmit | head -c 2000", "", True),
 )  # fmt: skip
 
 
@@ -516,7 +520,13 @@ def test_a_check_that_prints_only_what_is_wrong_passes_where_nothing_is_printed(
 
 
 def test_a_remark_in_parentheses_is_about_the_sentence_before_it():
-    for words in ("Passed. (parser only)", "Tests passed. (all but the parser)"):
+    for words in (
+        "Passed. (parser only)",
+        "Tests passed. (all but the parser)",
+        "Tests passed. (The parser ones.)",
+        "Passed. (tests/b.py)",
+        "All tests pass. (backend)",
+    ):
         assert verified("pytest", text=words)[0] == ["pytest"], words
     for words in (
         "Passed. (5 s)",

@@ -437,8 +437,19 @@ def test_git_beside_the_work_moves_no_session_on_windows(elsewhere: str):
             )
         return projected(session).state["failing"]
 
-    assert failing(elsewhere) == failing("cd /c/Users/me/app && pytest") == []
-    assert failing("cd /c/Users/me/app && git stash") == failing("git -C C:/Users/me/app stash") == ["pytest"]
+    assert (
+        failing(elsewhere)
+        == failing("cd /c/Users/me/app && pytest")
+        == failing('cd "C:\\Users\\me\\lib" && git checkout dev')
+        == []
+    )
+    for own in (
+        "cd /c/Users/me/app && git stash",
+        "git -C C:/Users/me/app stash",
+        "cd c:/Users/me/app && git stash",
+        'cd "c:\\Users\\me\\app" && git stash',
+    ):
+        assert failing(own) == ["pytest"], own
 
 
 def test_git_in_the_main_work_tree_moves_no_session_in_another_one():

@@ -534,9 +534,12 @@ def test_a_check_may_have_run_by_a_tool_another_agent_or_a_hook(ran: list[tuple[
     ("user.message", {"text": "I'll run the tests myself."}), ("user.message", {"text": "Leave the testing to me."}), ("user.message", {"text": "Skip the tests."}),
     *(("user.message", {"text": each}) for each in (
         "No need to run the tests.", "You don't have to run the tests.", "Don't run the full test suite, it takes an hour.", "Don't run npm test", "Do not run `pytest`.", "Don't bother running the tests.",
-        "skip running the tests", "Don't test it.", "No testing required.", "Don't check it, I will.", "Don't run anything, just edit.", "Avoid running the tests.", "I'll test it.", "\u5148\u522b\u8fd0\u884c\u5355\u5143\u6d4b\u8bd5",
+        "skip running the tests", "Don't test it.", "No testing required.", "Don't check it, I will.", "Don't run anything, just edit.", "Avoid running the tests.", "I'll test it.", "Don't run the tests without asking me first.", "Don't change the API, skip the tests for now.",
+        "I can't run docker here, so skip the tests.", "Can you skip the tests this time?", "Could you fix this without running the tests?", "Can you please not run the tests?", "Don't run the tests, ok?", "\u5148\u522b\u8fd0\u884c\u5355\u5143\u6d4b\u8bd5",
     )),
-    ("permission.denied", {"tool": "Bash", "command": "docker compose run web pytest", "text": "no"}),
+    *(("permission.denied", {"tool": "Bash", "command": each, "text": "no"}) for each in (
+        "docker compose run web pytest", "npx jest", "npx vitest run", "tox", "make", "cargo clippy", "go vet ./...", "pre-commit run --all-files", "npm run ci",
+    )),
     ("permission.denied", {"tool": "Bash", "command": "pnpm test", "text": "no"}),
 ], ids=str)  # fmt: skip
 def test_no_check_is_missing_that_the_user_forbade_or_refused(event: tuple[str, dict[str, Any]]):

@@ -341,6 +341,7 @@ def test_what_claude_code_runs_after_a_denial_was_granted(tmp_path: Path):
         "t1 (Bash git push)"
     ]
     assert state(*run("git push")) == state(*run("git push", "Exit code 1\nno remote", is_error=True)) == []
+    assert state(*run("git push", "fatal: no remote", is_error=True)) == [], "it ran"
 
 
 def test_a_call_without_a_command_is_granted_where_the_same_one_runs(tmp_path: Path):

@@ -172,6 +172,7 @@ NO_NEWS = (
     "From now on use conventional commits.", "Each PR needs a changelog entry.", "Please be careful with the prod database.", "keep it under 100 lines",
     "would you mind not committing?", "Stick with React 17.", "Pin it to 1.2.", "Leave React at 17.", "pnpm not npm please", "Every change needs a test.",
     "Just no new dependencies.", "Then no refactoring please.", "So no more changes to the API, please.", "Still no deploys until Monday.", "I need no more than 80 characters per line.",
+    "Just no refactoring.", "Still no commits.", "Then no pushes.", "Remind me when you push.",
 )  # fmt: skip
 TOLD_OF_NO = (
     "I tried everything but nothing works.", "It has no effect.", "I have no idea.", "At the end the build fails.", "In the end it works.", "Later it works.",

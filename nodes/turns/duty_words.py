@@ -29,12 +29,12 @@ _FORBIDDEN = (
     r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
     r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]{0,3}(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
     r"|\b(?:so|said|wants?|means?|meaning|needs?|prefer|expect|also)\s+no\s+(?!errors?|outputs?|results?|responses?|answers?|such|effect|difference|warnings?|way|one\b|more\s+(?:errors?|failures?|warnings?|problems?|time)\b|reason|idea|problem|luck|longer)[\w`*]"
-    r"|\b(?:just|then|still|again|says?)\s+no\s+(?:new\b|(?:[\w-]+\s+){1,3}(?:please|until)\b)"
+    r"|\b(?:just|then|still|again|says?)\s+no\s+(?:new\b|refactor\w*|renam\w*|reformat\w*|rebas\w*|(?:commit|push|merg|deploy|releas|edit|chang)e?(?:s|es|ing|ments?)?\b|(?:[\w-]+\s+){1,3}(?:please|until)\b)"
     r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]{0,3}(?:stop|halt|pause|hold)\b"
 )
 _APPROVAL = (
     r"\b(?:ask(?:s|ed|ing)?(?!\s+(?:how|what|why)\b)|approv\w+|permission\w*|sign(?:ed)?[- ]?off|consent|confirm\w*|consult\w*|authori[sz]\w+|go[- ]ahead|"
-    r"check\s+with|wait\s+(?:for|until|on|with)|remind\s+(?:me|us)\s+(?:to|about|of)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
+    r"check\s+with|wait\s+(?:for|until|on|with)|remind\s+(?:me|us)\s+(?:to|about|of|when\s+you)|let\s+me\s+(?:review|see|know|check|approve|decide)|(?:run|get)\s+(?:it|that|this|them)?\s*(?:by|past)\s+(?:me|us)|"
     r"(?:get|obtain|need|needs|require)\s+(?:\w+\s+){0,3}(?:ok|okay|approval|review|agreement|buy-in)|(?:tell|show|warn|inform|notify|ping)\s+(?:me|us|the\s+\w+)|thumbs[- ]up|green[- ]?light\w*|notify|"
     r"escalat\w*|human\w*|maintainers?|owners?|explicit\w*|review\w*\s+(?:by|before|first|from|for)|(?:want|like|need|going|have)\s+to\s+(?:review|approve|sign)\b|discuss\w*|propose|request\w*\s+(?:\w+\s+){0,2}(?:review|approval)|"
     r"(?:go(?:es)?|comes?|pass(?:es)?)\s+(?:through|via|past)\s+(?:me|us)|(?:is|are)\s+(?:my|our)\s+(?:job|call|decision)|leave\b[^.\n]{1,60}\bto\s+(?:me|us)|"

@@ -45,19 +45,22 @@ QUOTED = 12
 """Characters from which on a line of a source is a quotation where the model writes it."""
 _LABEL = re.compile(r"\w#\d")
 _DOCUMENTS = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
-_CHECKS = r"(?:tests?|testing|checks?|lint\w*|builds?|suites?|[jp]y?test|mypy|tsc|ruff|eslint)"
+_CHECKS = r"(?:tests?|testing|checks?|lint\w*|builds?|suites?|pytest|vitest|jest|mypy|tsc|ruff|eslint)"
 _NOT = r"(?:\b(?:not|never|no\s+need|avoid|stop|skip|without)|n['\u2019]?t)\s+(?:(?:need|have|want|bother|worry|about|to|for|you|please|with|any)\s+){0,4}"
 _FORBIDS_CHECKS = re.compile(
     rf"(?i)(?:{_NOT}(?:(?:re-?)?run(?:ning)?|execut\w+|start\w*|do(?:ing)?)\s+(?:anything|(?:any\s+)?commands?|(?:[^\s.!?]+\s+){{0,4}}?`?{_CHECKS}\b)|"
     rf"{_NOT}(?:test|build|check|verify|lint)(?:\s+(?:it|this|that|anything)\b|\s*(?:[.!,;]|$))|\b(?:skip|avoid|stop)\s+(?:(?:the|all|any|unit)\s+)*{_CHECKS}\b|"
     rf"(?<!are\s)(?<!were\s)(?<!is\s)\bno\s+(?:tests?|testing|checks?|lint\w*|builds?)\s*(?:[.!,;]|$|(?:now|yet|please|today|here|needed|required)\b)|"
-    rf"\bi(?:['\u2019]ll|\s+will)\s+(?:run|do|start|test|verify|check)\b|\bleave\s+(?:the\s+)?{_CHECKS}\s+to\s+me\b)(?![^.!?\n]*\?)|"
+    rf"\bi(?:['\u2019]ll|\s+will)\s+(?:run|do|start|test|verify|check)\b|\bleave\s+(?:the\s+)?{_CHECKS}\s+to\s+me\b)|"
     "[\u4e0d\u522b\u52ff\u65e0][\u8981\u7528\u9700]{0,2}(?:\u518d)?(?:\u8dd1|\u8fd0\u884c|\u6267\u884c|\u505a)?(?:\u5355\u5143|\u4efb\u4f55)?(?:\u6d4b\u8bd5|\u68c0\u67e5)"
 )
 """Words by which a user forbids checks, or may do so."""
 _CHECKING = re.compile(rf"(?i)(?<![a-z]){_CHECKS}(?![a-z])")
-_NOT_WITHOUT = re.compile(r"(?i)(?:\b(?:not|never)|n['\u2019]?t)\b[^.!?\n]{0,60}?\b(?:without|skip)\b")
-"""What asks for a check: `do not commit without running the tests`."""
+_ASKS_FOR_CHECKS = re.compile(
+    r"(?i)(?:\b(?:not|never)|n['\u2019]?t)\s+(?:(?:commit|push|merge|finish|stop|end|release|deploy|submit|close|report)\b[^,.!?\n]{0,40}?\bwithout|skip)\b|"
+    r"(?:^|[.!?\n]\s*)(?:why|how|when|does|did|do\s+(?:we|you|i|they)|is|are|was|should)\b[^.!?\n]*\?"
+)
+"""What asks for a check (`do not commit without running the tests`), or whether one runs."""
 _GOING_ON = ("file.modified", "tool.intent", "model.request")
 """Kinds of events with which a log does not end: it was taken while the model worked."""
 _ENDS_OF_COMMANDS = ("command.finished", "tool.error", "permission.denied")
@@ -177,9 +180,10 @@ def _is_document(event: Row) -> bool:
 def _no_check_wanted(events: Sequence[Row]) -> bool:
     """Whether someone who may has said that no check is to run, or refused one."""
     said = (each["text"] or "" for each in events if each["actor"] == "user")
-    refused = (each["command"] or "" for each in events if each["kind"] == "permission.denied")
-    said = (_NOT_WITHOUT.sub(" ", each) for each in said)
-    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(_CHECKING.search, refused))
+    refused = [each["command"] or "" for each in events if each["kind"] == "permission.denied"]
+    said = (_ASKS_FOR_CHECKS.sub(" ", each) for each in said)
+    calls = [each.partition(" ")[2] for each in refused]  # behind the name of a tool
+    return any(map(_FORBIDS_CHECKS.search, said)) or any(map(_CHECKING.search, refused)) or any(map(may_check, calls))
 
 
 def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:

@@ -33,7 +33,7 @@ _QUIET = frozenset(("tsc", "vue-tsc", "eslint", "go vet", "go build"))
 """Checks that print what is wrong, and nothing else."""
 _MOST = 32
 """Checks of a line of whose outputs it is known which end belongs to which."""
-_SHOWS = re.compile(r"cat|(?:head|tail)(?:(?: -n| --lines)?[ =]?-?[1-9]\d*)?")
+_SHOWS = re.compile(r"cat|(?:head|tail)(?:(?: -[nc]| --lines| --bytes)?[ =]?-?[1-9]\d*)?")
 """Filters that print something of what they are given."""
 """Programs that let the end of what they are given through."""
 _IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", *_MOVES))

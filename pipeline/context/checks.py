@@ -12,7 +12,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-__all__ = ["EVERYTHING", "IN_HOME", "Check", "is_absolute", "path_from", "place_of"]
+__all__ = ["EVERYTHING", "IN_HOME", "Check", "is_absolute", "of_drive", "path_from", "place_of"]
 
 EVERYTHING = "*"
 """The name of a check of all that there is."""
@@ -20,7 +20,7 @@ IN_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?P<path>/[^$`*?\[]*)?")
 """A folder or a file of the user's home."""
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root(?=/|\Z)")
 """Where the home of a user is."""
-_DRIVE = re.compile(r"[A-Za-z]:(?=/|\Z)")
+_DRIVE = re.compile(r"[A-Za-z]:(?=[/\\]|\Z)")
 _GIT_BASH = re.compile(r"/(?P<drive>[A-Za-z])(?=/|\Z)")
 """A drive of Windows, as its programs and as Git Bash name it."""
 
@@ -103,14 +103,20 @@ def place_of(folder: str, root: str, word: str = "") -> str:
     if (of_home := IN_HOME.fullmatch(word)) is not None:
         home = _HOME.match(root)
         folder, word = home[0] if home else "~", (of_home["path"] or "").lstrip("/")
+    folder, root, word = map(of_drive, (folder, root, word))
     path, above = posixpath.normpath(word if is_absolute(word) else posixpath.join(folder, word)), root.rstrip("/")
-    if _DRIVE.match(above) and (of_drive := _GIT_BASH.match(path)) is not None:
-        path = f"{of_drive['drive'].upper()}:{path[of_drive.end() :] or '/'}"
+    if _DRIVE.match(above) and (by_bash := _GIT_BASH.match(path)) is not None:
+        path = f"{by_bash['drive'].upper()}:{path[by_bash.end() :] or '/'}"
     if above and path.startswith(".."):  # one folder has one name, however a line names it
         path = posixpath.normpath(posixpath.join(above, path))
     if above and (path == above or path.startswith(f"{above}/")):
         path = path[len(above) :].lstrip("/")
     return "" if path == "." else path
+
+
+def of_drive(path: str) -> str:
+    """A path as it is; one of a drive of Windows in one spelling."""
+    return path[0].upper() + path[1:].replace("\\", "/") if _DRIVE.match(path) else path
 
 
 def is_absolute(path: str) -> bool:
@@ -123,7 +129,7 @@ def path_from(place: str, root: str, word: str) -> str:
     if word.startswith("-"):
         return word
     path, sign, test = word.partition("::")
-    if path.startswith("/"):
+    if is_absolute(path):
         path = place_of("", root, path)
         path = path.removeprefix(f"{place}/") if place else path
     return posixpath.normpath(path) + sign + test

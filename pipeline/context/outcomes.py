@@ -54,7 +54,10 @@ _SHORT = {"ruff": "ruff check", "biome": "biome check"}
 _ONLY = re.compile(
     r"(?i)[(\uff08][^\n]*(?:\b(?:only|just|but|except|without|excluding|not|parts?|partly|some|most)\b|[\u4ec5\u53ea\u9664])"
 )
-"""A remark that narrows the sentence before it."""
+_ONE = re.compile(
+    r"(?i)[(\uff08](?:the\s+)?[\w./-]+(?:\s+(?:tests?|ones|suite|checks?|module|package))?\.?[)\uff09]\.?"
+)
+"""Remarks that narrow the sentence before them: with such a word, or the name of a part alone."""
 _NOTHING = ("", "(no output)")
 """What an output says where nothing was printed."""
 _BLANK = 3
@@ -116,7 +119,7 @@ def _telling(sentences: Sequence[str]) -> list[str]:
     """
     found, subject = list[str](), ""
     for each in sentences:
-        if found and _ONLY.match(each):
+        if found and (_ONLY.match(each) or (_ONE.fullmatch(each) and spoken_of(each))):
             found[-1] = f"{found[-1]} {each}"
         elif told_outcome(each) is None:
             subject = f"{subject} {each}" if spoken_of(each) else subject

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..sources.file_kinds import is_file_name
 from .check_programs import check_of
-from .checks import IN_HOME, is_absolute, place_of
+from .checks import IN_HOME, is_absolute, of_drive, place_of
 from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
 from .shell import Segment
 
@@ -95,7 +95,7 @@ class WorkPlace:
         command = event["command"] or ""
         if event["kind"] not in ("command.finished", "verification.finished") or event["actor"] in _CLAIMS:
             return [self], self
-        root = root or (folder if is_absolute(folder) else "")
+        root = of_drive(root or (folder if is_absolute(folder) else ""))
         place, checks = self, dict[WorkPlace, None]()
         inner = outer = place_of(folder, root)
         if not _MOVING.search(command):

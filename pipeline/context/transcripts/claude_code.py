@@ -47,7 +47,9 @@ _FEEDBACK = re.compile(
 _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
 """Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
-_NOT_RUN = re.compile(r"\A\s*(?:<tool_use_error>|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b)")
+_NOT_RUN = re.compile(
+    r"\A\s*(?:<tool_use_error>|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b|\[Request interrupted)"
+)
 """What the harness says of a call that it did not start."""
 _SHELLS = ("Bash", "PowerShell")
 _OF_USER = ("ExitPlanMode", "AskUserQuestion")  # one that is asked again is the same
@@ -267,7 +269,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.denied(id_, called, text, str(block.get("tool_use_id")))
         made.user(id_, _feedback(record, tool, text))
         return
-    if not failed or exited or text.startswith("Command timed out"):
+    if not failed or exited or not (_NOT_RUN.match(text) or record.get("toolDenialKind")):
         made.let_through(id_, called)
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
