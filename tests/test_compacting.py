@@ -69,7 +69,7 @@ def test_a_compaction_that_was_cut_off_is_done_by_the_next(
             compact(store, run.run_id)
     assert states_of(store, run.run_id) == ("crashed", True)
     told = verify(store, run.run_id).problems
-    assert told and all(problem.detail.endswith("`compact` ends it") for problem in told)
+    assert told and all(problem.detail.endswith("run `compact` to recover") for problem in told)
     assert compact(store, run.run_id).snapshots.num_rows == 2
     assert states_of(store, run.run_id) == ("ok", False)
 
@@ -86,7 +86,7 @@ def test_of_a_compaction_that_was_cut_off_at_its_parts_each_is_told_as_left(
     assert states_of(store, run.run_id) == ("crashed", True)
     told = verify(store, run.run_id).problems
     assert {problem.part.partition("/")[0] for problem in told} == {"tables", "texts"}
-    assert all(problem.detail.endswith("`compact` ends it") for problem in told)
+    assert all(problem.detail.endswith("run `compact` to recover") for problem in told)
     compact(store, run.run_id)
     assert states_of(store, run.run_id) == ("ok", False)
 

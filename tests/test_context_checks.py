@@ -418,6 +418,7 @@ def test_a_list_of_names_is_one_check_for_each():
     assert verified(checks=["pytest", "ruff"], status="failed") == (["pytest", "ruff check"], "failed")
     assert verified("pytest", "ruff check .", checks=["pytest", "ruff"], passed=True) == ([], "passed")
     session = Session()
+    assert verified("pytest", checks=["pytest", "ruff"], tool="verify", passed=True) == ([], "passed")
     session.add("verification.finished", turn=1, command="make check", checks=["pytest", "ruff"], passed=False)
     session.add("command.finished", turn=2, command="make check", exitCode=0, stdout="")
     assert projected(session).state["failing"] == []
@@ -525,7 +526,6 @@ def test_a_remark_in_parentheses_is_about_the_sentence_before_it():
         "Tests passed. (all but the parser)",
         "Tests passed. (The parser ones.)",
         "Passed. (tests/b.py)",
-        "All tests pass. (backend)",
     ):
         assert verified("pytest", text=words)[0] == ["pytest"], words
     for words in (

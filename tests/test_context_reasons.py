@@ -540,7 +540,7 @@ def test_a_check_may_have_run_by_a_tool_another_agent_or_a_hook(ran: list[tuple[
     *(("permission.denied", {"tool": "Bash", "command": each, "text": "no"}) for each in (
         "docker compose run web pytest", "npx jest", "npx vitest run", "tox", "make", "cargo clippy", "go vet ./...", "pre-commit run --all-files", "npm run ci",
     )),
-    ("permission.denied", {"tool": "Bash", "command": "pnpm test", "text": "no"}),
+    ("permission.denied", {"tool": "Bash", "command": "pnpm test", "text": "no"}), ("permission.denied", {"command": "tox", "text": "no"}), ("permission.denied", {"action": "make", "text": "no"}),
 ], ids=str)  # fmt: skip
 def test_no_check_is_missing_that_the_user_forbade_or_refused(event: tuple[str, dict[str, Any]]):
     used, done = ("model.message", {"text": "serializer.ts has to change"}), ("model.message", {"text": "Done."})

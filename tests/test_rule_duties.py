@@ -178,6 +178,7 @@ TOLD_OF_NO = (
     "I tried everything but nothing works.", "It has no effect.", "I have no idea.", "At the end the build fails.", "In the end it works.", "Later it works.",
     "Later versions fix it.", "At the end users see a blank page.", "When you're done I take over.", "Later on the page shows x.",
     "Still no output.", "It says no such file.", "So no error anymore, great.", "Remind me how the cache works?", "Later today we have the demo.", "At the end pytest hangs.",
+    "I ran it again, still no changes in the UI.", "git status says no changes.", "The linter says no changes needed.", "Still no deployment after 5 minutes.",
 )  # fmt: skip
 
 

@@ -64,4 +64,4 @@ def test_a_part_of_a_line_of_a_file_is_no_line():
 
 def test_a_value_of_a_yaml_file_that_is_one_costs_no_look_at_its_keys(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(yaml_files, "shown_key", lambda key: pytest.fail(f"looked at {key}"))
-    assert yaml_files.Item(3, "f", "budget.max_items").count() == 3
+    assert yaml_files.YamlItem(3, "f", "budget.max_items").count() == 3

@@ -97,7 +97,7 @@ def test_a_larger_pool_than_was_scored_runs_the_lanes(tmp_path):
         small = retriever.retrieve(ASKED | {"budget": {"pool_k": 2}}).snapshot_id
     found = what_if(settings_of(tmp_path), small, {"pool_k": 200})
     (reason,) = found.recalled
-    assert reason.endswith("rows of the larger pool have no stored scores")
+    assert reason.endswith("rows of the larger pool without stored scores")
     with world.story.open() as retriever:
         assert list(found.blocks.values()) == [retriever.retrieve(ASKED).block]
 

@@ -29,7 +29,8 @@ _FORBIDDEN = (
     r"|\b(?:only|solely|exclusively)\b|[,;(\u2013\u2014]\s*(?:and\s+|but\s+)?not\s+(?!sure|yet|that|certain|really|only)[\w`*]"
     r"|(?:^|[.!?;:,|(\u2013\u2014*_>\n]\s*|\s-\s+|^\s*[-*+]\s+|\b(?:and|but|with|pls|plz|please|are|be|gets?|takes?|allows?|permits?|makes?|adds?|absolutely|there\s+(?:is|are))\s+)[*_`]{0,3}(?:no|zero)(?:\s+(?!problem|worries|idea|rush|hurry|question|luck)[\w`*]|n-)"
     r"|\b(?:so|said|wants?|means?|meaning|needs?|prefer|expect|also)\s+no\s+(?!errors?|outputs?|results?|responses?|answers?|such|effect|difference|warnings?|way|one\b|more\s+(?:errors?|failures?|warnings?|problems?|time)\b|reason|idea|problem|luck|longer)[\w`*]"
-    r"|\b(?:just|then|still|again|says?)\s+no\s+(?:new\b|refactor\w*|renam\w*|reformat\w*|rebas\w*|(?:commit|push|merg|deploy|releas|edit|chang)e?(?:s|es|ing|ments?)?\b|(?:[\w-]+\s+){1,3}(?:please|until)\b)"
+    r"|\b(?:just|then|still|again|says?)\s+no\s+(?:new\b|(?:[\w-]+\s+){1,3}(?:please|until)\b)"
+    r"|(?:^|[.!?\n]\s?)(?:just|then|still|again)\s+no\s+(?:refactoring|renaming|reformatting|rebas(?:e|es|ing)|commits?|push(?:es)?|merges?|deploys?)(?=[.!]|$)"
     r"|(?:^|[.!?;:|\n*_-]\s*)[*_`]{0,3}(?:stop|halt|pause|hold)\b"
 )
 _APPROVAL = (

@@ -182,7 +182,7 @@ def _no_check_wanted(events: Sequence[Row]) -> bool:
     said = (each["text"] or "" for each in events if each["actor"] == "user")
     refused = [each["command"] or "" for each in events if each["kind"] == "permission.denied"]
     said = (_ASKS_FOR_CHECKS.sub(" ", each) for each in said)
-    calls = [each.partition(" ")[2] for each in refused]  # behind the name of a tool
+    calls = [each.partition(" ")[2] or each for each in refused]  # behind the name of a tool
     return any(map(_FORBIDS_CHECKS.search, said)) or any(map(_CHECKING.search, refused)) or any(map(may_check, calls))
 
 

@@ -54,9 +54,7 @@ _SHORT = {"ruff": "ruff check", "biome": "biome check"}
 _ONLY = re.compile(
     r"(?i)[(\uff08][^\n]*(?:\b(?:only|just|but|except|without|excluding|not|parts?|partly|some|most)\b|[\u4ec5\u53ea\u9664])"
 )
-_ONE = re.compile(
-    r"(?i)[(\uff08](?:the\s+)?[\w./-]+(?:\s+(?:tests?|ones|suite|checks?|module|package))?\.?[)\uff09]\.?"
-)
+_ONE = re.compile(r"(?i)[(\uff08](?:[\w-]*[/.][\w./-]*|the\s+[\w-]+\s+(?:tests?|ones|suite|checks?))\.?[)\uff09]\.?")
 """Remarks that narrow the sentence before them: with such a word, or the name of a part alone."""
 _NOTHING = ("", "(no output)")
 """What an output says where nothing was printed."""

@@ -127,7 +127,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
 
 def _names(payload: Record, field: str) -> Iterator[Record]:
     """The names in a list of several, as objects that say what this one says, and of what; of a command they are what it runs."""
-    value, command = payload.fields[field], payload.text("command", "tool", "toolName")
+    value, command = payload.fields[field], payload.text("command")
     if field in LABELS and isinstance(value, list) and _are_texts(value) and 1 < len(value) <= _MOST and not command:
         said = {name: each for name, each in payload.fields.items() if name in (*_TOLD, *_SAYING, *_CODES)}
         of = {name: payload.fields[name] for name in PLACES if _are_texts(payload.fields.get(name))}

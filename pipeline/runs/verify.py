@@ -280,7 +280,7 @@ def _unread(error: OSError) -> str:
 def _unnamed(path: str, why: str, below: tuple[str, ...]) -> tuple[Kind, str, str]:
     """A file that should not be there: extra, or what a compaction leaves that is broken off."""
     if path.startswith(below) or Path(path).name.startswith(TEMPORARY):
-        return "left", path, f"{why}; a compaction that was broken off leaves such, and `compact` ends it"
+        return "left", path, f"{why}; left by an interrupted compaction: run `compact` to recover"
     return "extra", path, why
 
 

@@ -58,7 +58,7 @@ def erase(folder: Path) -> int:
 
     flags = {"corpus": str(folder / "corpus"), "runs": str(folder / "runs"), "principal": "ana"}
     settings = load_settings(flags, cwd=folder, environ={}, user=folder / "none.toml")
-    return erased(settings, source="workspace:work_tree", now=WHEN).rows
+    return erased(settings, source="workspace:work_tree").rows
 
 
 def main(what: str, folder: Path, at: int) -> int:

@@ -48,7 +48,7 @@ _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "
 """Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _NOT_RUN = re.compile(
-    r"\A\s*(?:<tool_use_error>|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b|\[Request interrupted)"
+    r"\A\s*(?:Error: )?(?:<tool_use_error>|Hook PreToolUse:\S+ denied|Execution stopped by|Tool permission|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b|\[Request interrupted)"
 )
 """What the harness says of a call that it did not start."""
 _SHELLS = ("Bash", "PowerShell")
@@ -269,7 +269,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.denied(id_, called, text, str(block.get("tool_use_id")))
         made.user(id_, _feedback(record, tool, text))
         return
-    if not failed or exited or not (_NOT_RUN.match(text) or record.get("toolDenialKind")):
+    if not failed or exited or text.startswith("Command timed out"):  # of another error it is not known that it ran
         made.let_through(id_, called)
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
