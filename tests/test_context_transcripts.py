@@ -346,10 +346,7 @@ def test_what_claude_code_runs_after_a_denial_was_granted(tmp_path: Path):
         "Pushing to main is not allowed",
         "The user doesn't want to proceed with this tool use.",
     ):
-        assert (
-            state(*run("git push", text, is_error=True))[0] == "t1 (Bash git push)"
-            or "t2" in state(*run("git push", text, is_error=True))[0]
-        ), text
+        assert "t1 (Bash git push)" in state(*run("git push", text, is_error=True)), text
 
 
 def test_a_call_without_a_command_is_granted_where_the_same_one_runs(tmp_path: Path):

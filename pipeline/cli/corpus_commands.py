@@ -51,7 +51,7 @@ def _with_record_flags(command: Callable[..., int]) -> Callable[..., int]:
         parameters += flags if parameter.name == "records" else [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
     with_flags.__name__, with_flags.__doc__ = command.__name__, command.__doc__
     with_flags.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] - typeshed does not name it
     return with_flags
 
 

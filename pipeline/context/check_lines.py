@@ -105,14 +105,12 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
             found.append((number, check, options))
         else:
             known &= _does_not_steer(segment) and not sets_aside(segment)
-    ends = [_may_end(each) for each in segments] if found else []
-    tails = (
-        [(place, _last_lines(each)) for place, each in enumerate(segments) if _program(each)[0] == "tail"]
-        if found
-        else []
-    )
+    if not found:
+        return []
+    ends = [_may_end(each) for each in segments]
+    tails = [(place, _last_lines(each)) for place, each in enumerate(segments) if _program(each)[0] == "tail"]
     # Whether all programs from each on leave the files as they are.
-    leaves = [*accumulate(map(_leaves_files, reversed(segments)), and_, initial=True)][::-1] if found else []
+    leaves = [*accumulate(map(_leaves_files, reversed(segments)), and_, initial=True)][::-1]
     ran = []
     for number, check, options in found:
         before, segment, later = segments[:number], segments[number], segments[number + 1 :]
