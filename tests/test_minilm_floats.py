@@ -88,8 +88,14 @@ def test_products_in_tf32_are_refused(model: FloatMiniLM):
         torch.set_float32_matmul_precision(before)
 
 
-def test_the_profile_names_type_shapes_and_class_of_device(weights: Path):
+def test_the_profile_names_type_shapes_and_class_of_device(weights: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(FloatMiniLM, "_neighbors_do_not_matter", lambda _: True)  # in batches of 2 they do on some CPUs
     assert encoder_module._on_cuda(weights, "cpu", 2)[1] == "float32+2x32-64-128-192-256+cpu"
+
+
+def test_loading_prints_nothing(weights: Path, capfd: pytest.CaptureFixture[str]):
+    FloatMiniLM(weights, "cpu", 3)
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device is present")

