@@ -87,7 +87,12 @@ def test_tokens_are_those_of_sentence_transformers(encoder: MiniLmEncoder) -> No
     weights = encoder_module._weights()
     assert weights is not None
     plain = SentenceTransformer(str(weights.parent), device="cpu").tokenizer
-    texts = [*TEXTS, "word " * 400, "Café naïve\u0000\u200b ΑΒΓ 日本語 🙂 foo_bar(x)", *(f"text {n}" for n in range(99))]
+    texts = [
+        *TEXTS,
+        "word " * 400,
+        "Café naïve\u0000\u200b ΑΒΓ 日本語 🙂 foo_bar(x)",
+        *(f"text {n}" for n in range(99)),
+    ]
     wanted = [plain(text, truncation=True, max_length=LONGEST)["input_ids"] for text in texts]
     assert encoder._tokens(texts) == wanted
     assert max(map(len, wanted)) == LONGEST
