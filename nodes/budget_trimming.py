@@ -27,6 +27,7 @@ from .blocks.passages import RequestTerms
 from .blocks.token_counting import Counters
 from .columns.digests import text_sha256
 from .columns.keys import (
+    FEW_ROWS,
     codes_of,
     constants,
     flags_at,
@@ -91,16 +92,16 @@ def fits(
     heading = pc.if_else(pa.array(brief), group_lines(kinds), literal("")) if brief.any() else None
     shown = fenced(work.shape)
     # Any member may be the first shown, and then names the section: each is measured, and the longest is reserved.
-    # Most requests print the same rows the same way: each way is measured once.
-    items = work.worst_case()
-    asked = codes_of([contracts["output_shape"], contracts["citation_style"], contracts["tokenizer"], masks])
-    member = texts.item
-    _, one, way = np.unique(
-        codes_of([pa.array(asked[owner[member]]), *items.ways()]), return_index=True, return_inverse=True
-    )
+    items, member = work.worst_case(), texts.item
+    one = way = np.arange(len(member))
+    if len(member) > FEW_ROWS:  # most requests print the same rows the same way: each way is measured once
+        asked = codes_of([contracts["output_shape"], contracts["citation_style"], contracts["tokenizer"], masks])
+        ways = codes_of([pa.array(asked[owner[member]]), *items.ways()])
+        _, one, way = np.unique(ways, return_index=True, return_inverse=True)
+        items = items.take(one)
     at = pa.array(member[one])
     costs = Costs.of(
-        printed(items.take(one), evidence),
+        printed(items, evidence),
         heading.take(at) if heading is not None else None,
         kinds.take(at),
         counters,

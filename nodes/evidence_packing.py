@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from .blocks.item_texts import resolvable
 from .blocks.kind_places import BESIDE_TEXT, TOKENS_PER_TERM, Places, kind_classes, required_kinds
 from .blocks.neighbors import AskedWords, reaches
-from .blocks.passages import RequestTerms
 from .columns.keys import (
     among,
     chosen_positions,
@@ -105,7 +104,7 @@ def packs(
     )
     limit = _limits(contracts, "max_chunk_tokens", owner) * MERGED_BYTES_PER_TOKEN
     source = numbers_of(owner, pc.coalesce(rows["path"], rows["source_id"]), rows["source_id"])
-    asked = AskedWords(owner, row, evidence["text"], RequestTerms.of(match_terms, contracts["request_id"]))
+    asked = AskedWords(owner, row, evidence["text"], match_terms, contracts["request_id"])
     packing.merge(_runs(packing, source, rows, placed, standing, disputed, limit, asked))
     packing.drop_unverified(owner, unverified, conflict, disputed, _limits(contracts, "max_unverified_items", owner))
     document = _documents(owner, rows, flat(ranked["evidence_id"]))

@@ -209,8 +209,8 @@ def locators(path: pa.Array, title: pa.Array, source: pa.Array, line: pa.Array, 
 
 def authority_words(rank: pa.Array) -> pa.Array:
     """high for 3 and 2, medium for 1, low for 0 and none (vocabulary C3)."""
-    known = pc.fill_null(rank, 0) if rank.null_count else rank
-    return pc.if_else(pc.greater_equal(known, 2), "high", pc.if_else(pc.equal(known, 1), "medium", "low"))
+    known = np.asarray(pc.fill_null(rank, 0) if rank.null_count else rank)
+    return constants(("low", "medium", "high")).take(pa.array(np.clip(known, 0, 2)))
 
 
 def shows_text(shape: Any) -> Any:

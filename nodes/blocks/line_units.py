@@ -29,7 +29,7 @@ from .token_counting import BASE, Counters
 LONG_LINE = 512
 _STRIDE = 256
 _NEWLINE, _RETURN, _SPACE = 10, 13, 32
-_SENTENCE_ENDS = b".!?;"
+_ENDS_SENTENCE = np.isin(np.arange(256), [*b".!?;"])
 _IDEOGRAPHIC_STOPS = (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f", b"\xef\xbc\x9b")
 
 ERROR_LINE = r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗"
@@ -159,14 +159,14 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
     if not long.any():
         return bounds
     cut = (data[1:] == _SPACE) & (data[:-1] > _SPACE) & long.repeat(length)[1:]
-    spaces = np.append(-1, cut.nonzero()[0] + 1)
+    at = cut.nonzero()[0] + 1
+    marked[at[_ENDS_SENTENCE[data[at - 1]]]] = True
+    spaces = np.append(-1, at)
     strides = np.where(long, -(-length // _STRIDE), 0)
     low = bounds[:-1].repeat(strides) + _STRIDE * expand_ranges(np.zeros_like(strides), strides)
     high = np.minimum(low + _STRIDE, bounds[1:].repeat(strides))
     last = spaces[spaces.searchsorted(high) - 1]
     marked[last[last >= low]] = True
-    for stop in _SENTENCE_ENDS:
-        marked[1:-1] |= cut & (data[:-1] == stop)
     for stop in _IDEOGRAPHIC_STOPS if data.max() > 127 else ():
         head, middle, tail = (data[i : len(data) - 2 + i] for i in range(3))
         at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..columns.keys import gathered
-from .passages import RequestTerms, adds_terms, matched_terms
+from .passages import NO_TERMS, RequestTerms, adds_terms, matched_terms
 
 __all__ = ["AskedWords", "reaches"]
 
@@ -28,15 +28,18 @@ class AskedWords:
     owner: Int
     row: Int
     texts: pa.ChunkedArray
-    terms: RequestTerms
+    match_terms: pa.Table
+    requests: pa.ChunkedArray
+    """The id of each request, by number."""
 
     def adds(self, rows: Int, best: Int) -> Bool:
         """Whether each row says a word of the question that the best row beside it does not say."""
-        if not len(rows) or not len(self.terms.keys):
+        terms = RequestTerms.of(self.match_terms, self.requests) if len(rows) else NO_TERMS
+        if not len(terms.keys):
             return np.zeros(len(rows), dtype=bool)
         both, at = np.unique(np.concatenate([rows, best]), return_inverse=True)
         texts = gathered(self.texts, self.row[both]).cast(pa.large_string())
-        text, term = matched_terms(texts, self.owner[both], self.terms)
+        text, term = matched_terms(texts, self.owner[both], terms)
         return adds_terms(text, term, at[: len(rows)], at[len(rows) :])
 
 

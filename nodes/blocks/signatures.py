@@ -61,8 +61,8 @@ def from_signatures(
     lines = units.every.take(pa.array(at))
     indent = np.zeros(len(units.start), dtype=np.int64)
     indent[at] = np.asarray(pc.binary_length(lines)) - np.asarray(pc.binary_length(pc.utf8_ltrim_whitespace(lines)))
-    defining = _matching(lines, DEFINITION) & ~_matching(lines, STATEMENT)
-    definition = at[defining]
+    defining = _matching(lines, DEFINITION).nonzero()[0]
+    definition = at[defining[~_matching(lines.take(pa.array(defining)), STATEMENT)]]
     first = np.minimum(units.solid.searchsorted(units.solid[start], "right") - 1, np.maximum(end - 1, start))
     low, high = definition.searchsorted(opening), definition.searchsorted(closing)
     item, found = np.arange(len(start)).repeat(high - low), definition[expand_ranges(low, high - low)]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from scoped_retrieval.nodes import boundary_gates
-from scoped_retrieval.nodes.blocks import byte_runs, greedy_fit
+from scoped_retrieval.nodes import boundary_gates, budget_trimming
+from scoped_retrieval.nodes.blocks import byte_runs, greedy_fit, passages
 from scoped_retrieval.nodes.columns import digests, keys, orders, ragged
 from scoped_retrieval.nodes.kernels import compiled
 from scoped_retrieval.nodes.recall import (
@@ -33,9 +33,9 @@ BOUNDS: dict[str, tuple[int, tuple[ModuleType, ...]]] = {
     "A_HANDFUL": (0, (keys,)),
     "ALONE": (1, (compiled, vector_recall)),
     "AT_ONCE": (8, (ragged,)),
-    "BYTES_AT_ONCE": (64, (byte_runs, same_texts)),
+    "BYTES_AT_ONCE": (64, (byte_runs, passages, same_texts)),
     "CELLS": (64, (recall_scope, lane_recall, posting_recall, vector_recall)),
-    "FEW_ROWS": (0, (keys, digests, orders)),
+    "FEW_ROWS": (0, (keys, digests, orders, budget_trimming)),
     "FEW_STRINGS": (1, (ragged, text_analysis)),
     "FLAGS": (64, (vector_recall,)),
     "LEAST": (0, (scope_postings,)),
