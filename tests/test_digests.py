@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoped_retrieval.nodes.columns import digests
+from scoped_retrieval.nodes.columns import digests, row_layouts
 from scoped_retrieval.nodes.columns.digests import (
-    LONG,
     digests_by_request,
     named_digest,
     part_digest,
@@ -20,8 +19,9 @@ from scoped_retrieval.nodes.columns.digests import (
     table_digest,
     text_sha256,
 )
+from scoped_retrieval.nodes.columns.row_layouts import LONG
 from scoped_retrieval.nodes.errors import SchemaError
-from scoped_retrieval.nodes.schema import SPAN, Table, float64, int32, spans, string, strings, table, text
+from scoped_retrieval.nodes.schema import SPAN, Column, Table, float64, int32, spans, string, strings, table, text
 
 TABLE = table(
     "things",
@@ -39,6 +39,27 @@ TABLE = table(
     row=int32("envelope", digest=False),
 )
 
+LISTS = table(
+    "lists",
+    key=("request_id",),
+    order=("request_id",),
+    persist=True,
+    doc="Columns that are read together where they have few rows.",
+    request_id=string("whose"),
+    first=strings("words", nullable=True),
+    second=strings("words"),
+    nested=Column(pa.list_(pa.list_(pa.string())), "words of words"),
+    path=string("short or long"),
+    reason=string("short or long", nullable=True),
+)
+
+LISTED = [
+    {"request_id": "a", "first": ["p", "q"], "second": [], "nested": [["r"], [], ["s" * 2 * LONG]], "path": "x" * 3 * LONG, "reason": None},
+    {"request_id": "a", "first": None, "second": ["p"], "nested": [], "path": "short", "reason": "y" * LONG},
+    {"request_id": "b", "first": [], "second": ["q", "q"], "nested": [[], ["t", "u"]], "path": "x" * 3 * LONG, "reason": "y" * (LONG + 1)},
+    {"request_id": "c", "first": ["q"], "second": ["z" * 2 * LONG, "w"], "nested": [["r"]], "path": "", "reason": "y"},
+]  # fmt: skip
+
 ROWS = [
     {"request_id": "a", "label": "x", "rank": 1, "score": 0.5, "tags": ["p", ""], "cuts": [{"start": 0, "end": 3}], "words": "hey", "row": 7},
     {"request_id": "a", "label": None, "rank": None, "score": -0.0, "tags": None, "cuts": None, "words": None, "row": 8},
@@ -51,6 +72,7 @@ def few(request: pytest.FixtureRequest) -> Iterator[None]:
     """What is done for many rows and what is done for few give the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(digests, "FEW_ROWS", request.param)
+        patch.setattr(row_layouts, "FEW_ROWS", request.param)
         yield
 
 
@@ -108,8 +130,9 @@ def test_a_long_value_counts_to_its_last_byte(type_: pa.DataType):
 
 def test_nulls_where_none_may_be_have_no_digest():
     table = rows_table().set_column(3, pa.field("score", pa.float64()), pa.array([0.5, None, 0.0]))
-    with pytest.raises(SchemaError, match=r"Expected a value in every row, got nulls - at things\.score"):
-        table_digest(table, TABLE)
+    for form in (table, pa.Table.from_arrays(table.columns, schema=TABLE.schema)):
+        with pytest.raises(SchemaError, match=r"Expected a value in every row, got nulls - at things\.score"):
+            table_digest(form, TABLE)
 
 
 def test_the_digest_of_a_part_follows_from_those_of_its_requests_and_binds_their_ids():
@@ -157,6 +180,17 @@ def test_the_digest_of_a_request_is_that_of_a_table_of_its_rows():
     together = digests_by_request(rows_table(), TABLE, pa.array(["b", "a", "nobody"]))
     parts = [rows_table().slice(2, 1), rows_table().slice(0, 2), TABLE.empty()]
     assert [digest.hex() for digest in together] == [table_digest(part, TABLE) for part in parts]
+
+
+def test_columns_that_are_read_together_keep_apart():
+    rows = LISTS.from_rows(LISTED)
+    assert table_digest(rows, LISTS) == GOLDEN_LISTS
+    together = digests_by_request(rows.slice(1), LISTS, pa.array(["c", "b", "a"]))
+    assert [digest.hex() for digest in together] == [
+        table_digest(rows.slice(*some), LISTS) for some in [(3, 1), (2, 1), (1, 1)]
+    ]
+    exchanged = [row | {"first": row["second"], "second": row["first"] or []} for row in LISTED]
+    assert table_digest(LISTS.from_rows(exchanged), LISTS) != GOLDEN_LISTS
 
 
 def test_requests_whose_rows_lie_apart_are_gathered_in_order():
@@ -233,6 +267,7 @@ GOLDEN_REQUESTS = [
     "41a1b3b1ab51c1bfaa2b06e9aa0cf36c629e364d37353150f00e9bf6b7a90cd7",
     "def2637d981ee111e55c1d4d0d1051c395f2cabdcd2419700caa4a92b4551247",
 ]
+GOLDEN_LISTS = "c43a4991acc3e2b2c2b29564da3d3774d14e1f57feac7a6620d93b349ebfe38a"
 GOLDEN_NAMED = "57e685bbc7a1d0bd7aa57a4ab9eb8c57a7f8c4c64f2c2817bcd1c7eb1b08d6c8"
 
 

@@ -7,7 +7,6 @@ bytes of many texts at once starts from `offsets_and_bytes`, which are read-only
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -27,7 +26,7 @@ _NOTHING = np.empty(0, np.uint8)
 _NUMBERS = {
     type_.id: np.dtype(form)
     for form, types in {
-        "u1": [pa.uint8()], "<u2": [pa.uint16()], "<u4": [pa.uint32()], "<u8": [pa.uint64()],
+        "u1": [pa.uint8(), pa.bool_()], "<u2": [pa.uint16()], "<u4": [pa.uint32()], "<u8": [pa.uint64()],
         "i1": [pa.int8()], "<i2": [pa.int16()], "<i4": [pa.int32()],
         "<i8": [pa.int64(), pa.timestamp("us"), pa.duration("us"), pa.date64()],
         "<f2": [pa.float16()], "<f4": [pa.float32()], "<f8": [pa.float64()],
@@ -44,7 +43,8 @@ _OFFSETS = {
 }
 """The offsets of strings and binary values, by the id of their type."""
 
-_LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, pa.list_(pa.null(), 1).id}
+_FIXED_SIZE = pa.list_(pa.null(), 1).id
+_LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, _FIXED_SIZE}
 _DICTIONARY, _STRUCT, _BOOLEAN, _NULL = (
     type_.id for type_ in (pa.dictionary(pa.int8(), pa.null()), pa.struct([]), pa.bool_(), pa.null())
 )
@@ -57,6 +57,11 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array without a dictionary."""
     array = flat(array)
     return array.cast(array.type.value_type) if array.type.id == _DICTIONARY else array
+
+
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """The type that `plain` gives arrays of a type."""
+    return type_.value_type if type_.id == _DICTIONARY else type_
 
 
 def columns_of(table: pa.Table) -> list[pa.Array]:
@@ -90,18 +95,12 @@ def layout_of(type_: pa.DataType) -> Layout:
     return _LAYOUTS.get(type_.id, "fixed")
 
 
-@lru_cache(maxsize=256)
-def number_forms(type_: pa.DataType) -> tuple[np.dtype[np.generic], ...]:
-    """The forms of the numbers that represent a value of a type, except structs: a length, a count or the value."""
-    layout = layout_of(type_)
-    if layout == "fixed":
-        return (np.dtype(np.uint8) if type_.id == _BOOLEAN else _form_of(type_),)
-    if layout == "list":
-        return (np.dtype("<u4"),)
-    return (np.dtype(np.uint8),) if layout == "variable" else ()
+def number_form(type_: pa.DataType) -> np.dtype[np.generic]:
+    """The form of values of a fixed width.
 
-
-def _form_of(type_: pa.DataType) -> np.dtype[np.generic]:
+    Raises:
+        SchemaError: the type has none.
+    """
     form = _NUMBERS.get(type_.id)
     if form is None:
         raise SchemaError(f"Expected a type with a canonical form, got {type_} - at digest")
@@ -119,18 +118,24 @@ def as_bytes(values: NDArray[np.generic]) -> Bytes:
 
 
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
-    """How many items each list has, 0 for null, and all items in one array."""
-    counts, found = listed(array)
+    """Where the items of each list begin and end, nowhere for null, and all items in one array."""
+    if array.null_count or array.type.id == _FIXED_SIZE:
+        counts, found = listed(array)
+        ends = np.append(0, counts.cumsum())
+    else:
+        ends = array.offsets.to_numpy().astype(np.int64)
+        found = array.values.slice(ends[0], ends[-1] - ends[0])
+        ends -= ends[0]
     if len(found) >= 1 << 32:
         raise SchemaError("Expected less than 2**32 items in the lists of a column, got more - at digest")
-    return counts, plain(found)
+    return ends, plain(found)
 
 
 def fixed(array: pa.Array) -> NDArray[np.generic]:
     """Values of a fixed-width column with zeros under nulls: numbers by bit pattern, times as integers."""
     if array.type.id == _BOOLEAN:
         return np.asarray(filled(array, False)).astype(np.uint8)
-    form = _form_of(array.type)
+    form = number_form(array.type)
     rows, missing = len(array), array.null_count
     if missing == rows:
         return np.zeros(rows, form)
@@ -140,18 +145,26 @@ def fixed(array: pa.Array) -> NDArray[np.generic]:
 
 def offsets_and_bytes(array: pa.Array) -> tuple[Int, Bytes]:
     """Offsets and bytes of a string or binary column, read from its buffers; nothing hides under nulls."""
-    rows, missing = len(array), array.null_count
-    if missing == rows:
+    rows = len(array)
+    if array.null_count == rows:
         return np.zeros(rows + 1, np.int64), _NOTHING
-    width = _OFFSETS[array.type.id]
-    if missing:
-        array = filled(array, "")
-    _, offset_buffer, data = array.buffers()
-    offsets = np.frombuffer(offset_buffer, width, rows + 1, array.offset * width.itemsize).astype(np.int64)
+    raw, data = raw_offsets(array)
+    offsets = raw.astype(np.int64)
     start, end = int(offsets[0]), int(offsets[-1])
     if start:
         offsets -= start
     return offsets, np.frombuffer(data, np.uint8, end - start, start) if end > start else _NOTHING
+
+
+def raw_offsets(array: pa.Array) -> tuple[NDArray[np.integer], memoryview]:
+    """Offsets of a string or binary column, and the bytes that they are of, of which those of a slice are a part; nothing
+    hides under nulls.
+    """
+    width = _OFFSETS[array.type.id]
+    if array.null_count:
+        array = filled(array, "")
+    _, offsets, data = array.buffers()
+    return np.frombuffer(offsets, width, len(array) + 1, array.offset * width.itemsize), memoryview(data or b"")
 
 
 def filled(array: pa.Array, value: object) -> pa.Array:

@@ -13,47 +13,26 @@ text enters as its SHA-256, so that a record can be checked after a text was era
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import SchemaError
-from ..schema import Table
-from .array_bytes import (
-    Bytes,
-    Int,
-    as_bytes,
-    columns_of,
-    filled,
-    fixed,
-    is_list,
-    items,
-    layout_of,
-    number_forms,
-    offsets_and_bytes,
-    plain,
-    type_name,
-    valid,
-)
+from ..schema import Column, Table
+from .array_bytes import Int, as_bytes, columns_of, is_list, items, plain, type_name
 from .kept import OfTable
 from .keys import FEW_ROWS, distinct, positions
+from .row_layouts import Part, RowLayout, parts_of, row_layout
 
 FORM = "scoped-retrieval/logical-form/3"
 """Version of the canonical form; every digest starts with it."""
 
-LONG = 64
-"""Bytes of the longest value that enters as it is; a longer one has length `LONG` + 1 and enters by its SHA-256. Reasons
-and lists of gates are longer and repeat: each distinct one is hashed once."""
+_STRING, _STRINGS = pa.string(), pa.list_(pa.string())
 
 EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
-
-_BYTE, _COUNT = np.dtype(np.uint8), np.dtype("<u4")
-_Column = tuple[pa.Array, bool]
-"""An array, and whether it may hold nulls."""
 
 
 def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -78,12 +57,11 @@ def hashed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """A free-text column in stored form: SHA-256 of each text, or of each item of each list; null stays null."""
     array = plain(column)
     if array.null_count == len(array):
-        return pa.nulls(len(array), pa.list_(pa.string()) if is_list(array.type) else pa.string())
+        return pa.nulls(len(array), _STRINGS if is_list(array.type) else _STRING)
     if not is_list(array.type):
         return text_sha256(array)
-    counts, texts = items(array)
-    ends = pa.array(np.append(0, np.cumsum(counts)), pa.int32())
-    return pa.ListArray.from_arrays(ends, text_sha256(texts), mask=pc.is_null(array))
+    ends, texts = items(array)
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), text_sha256(texts), mask=pc.is_null(array))
 
 
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
@@ -97,18 +75,19 @@ def stored_form(table: pa.Table, declared: Table) -> pa.Table:
     """
     if not free_texts(declared) or table.schema.equals(declared.stored_schema):
         return table
-    return _storing(declared)(declared.check(table))
+    return _storing(declared)(table)[0]
 
 
 @lru_cache(maxsize=256)
-def _storing(declared: Table) -> OfTable[pa.Table]:
+def _storing(declared: Table) -> OfTable[tuple[pa.Table, list[pa.Array]]]:
+    """The stored form of a table, and its columns."""
     places = free_texts(declared)
 
-    def stored(table: pa.Table) -> pa.Table:
-        columns = table.columns
+    def stored(table: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
+        columns = columns_of(declared.check(table))
         for place in places:
             columns[place] = hashed(columns[place])
-        return pa.Table.from_arrays(columns, schema=declared.stored_schema)
+        return pa.Table.from_arrays(columns, schema=declared.stored_schema), columns
 
     return OfTable(stored)
 
@@ -127,10 +106,10 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     Raises:
         SchemaError: a column is missing, has nulls that it may not have, or a type without a form.
     """
-    heading, columns = _digest_columns(table, declared)
+    heading, columns, layout = _form(table, declared)
     hasher = hashlib.sha256(heading)
-    for _, data in _parts(columns, np.array([0, table.num_rows])):
-        hasher.update(data.data)
+    for (start, end), data in _parts(columns, layout, np.array([0, table.num_rows])):
+        hasher.update(data[start:end])
     return hasher.hexdigest()
 
 
@@ -139,7 +118,7 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
     A request without rows has the digest of an empty table. Rows of other requests are ignored.
     """
-    heading, columns = _digest_columns(table, declared)
+    heading, columns, layout = _form(table, declared)
     hasher = hashlib.sha256(heading)
     if not table.num_rows:
         hasher.update(bytes(8))
@@ -149,9 +128,9 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
         order = np.argsort(position, kind="stable")
         order = order[position[order] >= 0]
         rows, position = pa.array(order), position[order]
-        columns = [(array.take(rows), nullable) for array, nullable in columns]
+        columns = [array.take(rows) for array in columns]
     bounds = position.searchsorted(np.arange(len(request_ids) + 1))
-    parts = [(ends.tolist(), data.data) for ends, data in _parts(columns, bounds) if data.size]
+    parts = _parts(columns, layout, bounds)
     digests = []
     for number in range(len(request_ids)):
         own = hasher.copy()
@@ -204,128 +183,74 @@ def named_digest(values: dict[str, str]) -> str:
     return table_digest(pa.table({"name": sorted(values), "value": [values[name] for name in sorted(values)]}))
 
 
-def _digest_columns(table: pa.Table, declared: Table | None) -> tuple[bytes, list[_Column]]:
-    """The heading, and the columns that count, in stored form."""
-    as_declared = declared is not None and table.schema.equals(declared.schema)
-    arrays = columns_of(stored_form(table, declared) if declared is not None and as_declared else table)
-    if not as_declared:
-        arrays = [plain(array) for array in arrays]
-        if len(set(table.column_names)) < table.num_columns:
-            raise SchemaError(f"Expected names of their own, got {', '.join(table.column_names)} - at columns")
-    if declared is None:
-        forms = [(name, array.type, True) for name, array in zip(table.column_names, arrays, strict=True)]
-        return _heading("", forms), [(array, True) for array in arrays]
-    covered = _covered(declared)
-    places = range(len(arrays)) if as_declared else _places(table, declared)
-    columns = []
-    for place, name, nullable, free_text in covered:
-        array = arrays[places[place]]
-        if free_text and not is_stored(array.type):
-            array = hashed(array)
-        if not nullable and array.null_count:
-            raise SchemaError(f"Expected a value in every row, got nulls - at {declared.name}.{name}")
-        columns.append((array, nullable))
-    if as_declared:
-        return _declared_heading(declared), columns
-    further = declared.widened(pa.schema([]), table.column_names) if declared.extra is not None else ()
-    if further:
-        covered = (*covered, *((-1, field.name, field.nullable, False) for field in further))
-        columns += [(plain(table[field.name]), field.nullable) for field in further]
-    forms = [(name, array.type, nullable) for (_, name, nullable, _), (array, _) in zip(covered, columns, strict=True)]
-    return _heading(declared.name, forms), columns
+def _form(table: pa.Table, declared: Table | None) -> tuple[bytes, list[pa.Array], RowLayout]:
+    """The heading, the columns that count, in stored form, and their layout; of a declared table without rows, no columns."""
+    if declared is not None and table.schema.equals(declared.schema):
+        places, heading, layout = _declared_form(declared)
+        if not table.num_rows:
+            return heading, [], layout
+        given = _storing(declared)(table)[1] if free_texts(declared) else columns_of(table)
+        arrays = [given[place] for place in places]
+    else:
+        named = _columns_by_name(table, declared)
+        arrays = [array for _, array, _ in named]
+        types = [(name, array.type, nullable) for name, array, nullable in named]
+        heading, layout = _form_of("" if declared is None else declared.name, types)
+    for place, name in () if declared is None else _required(declared):
+        if arrays[place].null_count:
+            raise SchemaError(f"Expected a value in every row, got nulls - at {name}")
+    return heading, arrays, layout
 
 
-@lru_cache(maxsize=256)
-def _covered(declared: Table) -> tuple[tuple[int, str, bool, bool], ...]:
-    """The columns that count: place, name, whether there may be nulls, whether it is free text."""
-    columns = enumerate(declared.columns.items())
-    return tuple((place, name, c.nullable, c.free_text) for place, (name, c) in columns if c.digest)
-
-
-def _places(table: pa.Table, declared: Table) -> dict[int, int]:
-    """Where a table of other columns, or in another order, has each one that counts."""
+def _columns_by_name(table: pa.Table, declared: Table | None) -> list[tuple[str, pa.Array, bool]]:
+    """The columns that count of a table of other columns, or in another order: name, values, whether there may be nulls."""
     names = table.column_names
-    for _, name, *_ in _covered(declared):
+    if len(set(names)) < len(names):
+        raise SchemaError(f"Expected names of their own, got {', '.join(names)} - at columns")
+    if declared is None:
+        return [(name, plain(table[name]), True) for name in names]
+    columns = []
+    for _, name, column in _covered(declared):
         if name not in names:
             raise SchemaError(f"Expected column {name}, got none - at {declared.name}")
-    return {place: names.index(name) for place, name, *_ in _covered(declared)}
+        array = plain(table[name])
+        columns.append(
+            (name, hashed(array) if column.free_text and not is_stored(array.type) else array, column.nullable)
+        )
+    further = declared.widened(pa.schema([]), names)
+    return columns + [(field.name, plain(table[field.name]), field.nullable) for field in further]
+
+
+def _covered(declared: Table) -> list[tuple[int, str, Column]]:
+    """The columns that count: place, name and declaration."""
+    columns = enumerate(declared.columns.items())
+    return [(place, name, column) for place, (name, column) in columns if column.digest]
 
 
 @lru_cache(maxsize=256)
-def _declared_heading(declared: Table) -> bytes:
-    return _heading(
-        declared.name, [(n, declared.columns[n].type, nullable) for _, n, nullable, _ in _covered(declared)]
-    )
+def _required(declared: Table) -> tuple[tuple[int, str], ...]:
+    """The columns that count and have no nulls: place among those that count, and name."""
+    covered = enumerate(_covered(declared))
+    return tuple((place, f"{declared.name}.{name}") for place, (_, name, column) in covered if not column.nullable)
 
 
-def _heading(name: str, columns: Sequence[tuple[str, pa.DataType, bool]]) -> bytes:
+@lru_cache(maxsize=256)
+def _declared_form(declared: Table) -> tuple[tuple[int, ...], bytes, RowLayout]:
+    """The places of the columns that count, the heading and the layout."""
+    covered, stored = _covered(declared), declared.stored_schema
+    columns = [(name, stored.field(place).type, column.nullable) for place, name, column in covered]
+    return tuple(place for place, *_ in covered), *_form_of(declared.name, columns)
+
+
+def _form_of(name: str, columns: Sequence[tuple[str, pa.DataType, bool]]) -> tuple[bytes, RowLayout]:
+    """The heading of a table, and the layout of its rows."""
     lines = [f"{column}:{type_name(type_)}{'?' * nullable}" for column, type_, nullable in columns]
     text = "\n".join([FORM, name, str(len(lines)), *lines])
-    return len(text).to_bytes(4, "little") + text.encode()
+    heading = len(text).to_bytes(4, "little") + text.encode()
+    return heading, row_layout((type_, nullable) for _, type_, nullable in columns)
 
 
-def _parts(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
-    """The form below the heading, part by part: bytes, and where those of each range of rows begin and end."""
-    yield np.arange(len(bounds)) * 8, as_bytes(bounds[1:] - bounds[:-1])
-    yield from _rows(columns, bounds)
-
-
-def _rows(columns: Iterable[_Column], bounds: Int) -> Iterator[tuple[Int, Bytes]]:
-    """The form of some columns of equal length: one part of fixed width, then the variable values."""
-    numbers: list[tuple[np.dtype[Any], Any]] = []
-    """The form of each number, and its values: one per row, the one that all rows have, or None where that is zero."""
-    variable: list[tuple[Int, Bytes]] = []
-    lists: list[tuple[pa.Array, Int]] = []
-    pending = list(columns)[::-1]
-    while pending:
-        array, nullable = pending.pop()
-        layout, missing = layout_of(array.type), array.null_count
-        absent = missing == len(array)
-        if nullable:
-            numbers.append((_BYTE, None if absent else valid(array) if missing else 1))
-        if layout == "struct":
-            pending.extend((child, True) for child in array.flatten()[::-1])
-        elif absent:
-            numbers.extend((form, None) for form in number_forms(array.type))
-        elif layout == "list":
-            counts, child = items(array)
-            numbers.append((_COUNT, counts))
-            lists.append((child, np.append(0, np.cumsum(counts))[bounds]))
-        elif layout == "variable":
-            length, offsets, data = _values(array)
-            numbers.append((_BYTE, length))
-            variable.append((offsets[bounds], data))
-        else:
-            values = fixed(array)
-            numbers.append((values.dtype, values))
-    record, names = _record(tuple([form for form, _ in numbers]))
-    matrix = np.zeros(bounds[-1], record)
-    for name, (_, values) in zip(names, numbers, strict=True):
-        if values is not None:
-            matrix[name] = values
-    yield record.itemsize * bounds, as_bytes(matrix) if record.itemsize else np.empty(0, np.uint8)
-    yield from variable
-    for child, ends in lists:
-        if len(child):
-            yield from _rows([(child, True)], ends)
-
-
-@lru_cache(maxsize=1024)
-def _record(forms: tuple[np.dtype[np.generic], ...]) -> tuple[np.dtype[np.void], tuple[str, ...]]:
-    """Numbers side by side, without gaps, and what they are called."""
-    record = np.dtype([(f"c{place}", form) for place, form in enumerate(forms)])
-    return record, record.names or ()
-
-
-def _values(array: pa.Array) -> tuple[Int, Int, Bytes]:
-    """Lengths of strings or binary values, and offsets and bytes of their forms: long ones are replaced by their SHA-256."""
-    offsets, data = offsets_and_bytes(array)
-    length = offsets[1:] - offsets[:-1]
-    if data.size > LONG and length.max() > LONG:
-        long = length > LONG
-        values = filled(array, "").cast(pa.large_binary())
-        encoded = values.filter(pa.array(long)).dictionary_encode()
-        hashed = pa.array([hashlib.sha256(v).digest() for v in encoded.dictionary.to_pylist()], pa.large_binary())
-        offsets, data = offsets_and_bytes(pc.replace_with_mask(values, pa.array(long), hashed.take(encoded.indices)))
-        length = np.minimum(length, LONG + 1)
-    return length, offsets, data
+def _parts(columns: Sequence[pa.Array], layout: RowLayout, bounds: Int) -> list[Part]:
+    """The form below the heading, part by part, for the ranges of rows between some bounds."""
+    parts = parts_of(columns, layout, [bounds])[0] if bounds[-1] else []
+    return [((np.arange(len(bounds)) * 8).tolist(), as_bytes(bounds[1:] - bounds[:-1]).data), *parts]

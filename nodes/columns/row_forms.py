@@ -59,10 +59,10 @@ def _values(array: pa.Array, rows: int) -> tuple[list[np.ndarray], tuple[Int, By
         offsets, data = row_forms(array.flatten(), rows)
         return [np.diff(offsets)], (offsets, data)
     if is_list(type_):
-        counts, child = items(array)
+        ends, child = items(array)
         starts, data = row_forms([child], len(child))
-        offsets = starts[np.append(0, np.cumsum(counts))]
-        return [counts, np.diff(offsets)], (offsets, data)
+        offsets = starts[ends]
+        return [np.diff(ends), np.diff(offsets)], (offsets, data)
     if layout_of(type_) == "variable":
         offsets, data = offsets_and_bytes(array)
         return [np.diff(offsets)], (offsets, data)
