@@ -1,10 +1,10 @@
-"""What a turn of the context policy costs: 10,000 turns in one run, and turn 10,000 against turn 100 on their own.
+"""What a turn of the context policy costs: 10,000 turns in one run, and turn 10,000 on its own against turn 100.
 
     python tests/bench/context_turns.py [--turns 10000] [--record]
 
 The session is generated: four to seven events a turn, a growing log, 200 files edited again and again, memories revoked, a
-snapshot retrieved for each turn, constraints that begin and end; it is appended 64 events at a time. A caller gives the snapshots
-of the last `KEPT` turns before its own and that of its own. Times are processor time of one thread, so that other work on the machine does not count; medians of
+snapshot retrieved for each turn, constraints that begin and end; it is appended 64 events at a time. Turn 100 is the last of a
+log that ends there, as its user would see it; read from the log of 10,000 turns it costs more. A caller gives the snapshots of the last `KEPT` turns before its own and that of its own. Times are processor time of one thread, so that other work on the machine does not count; medians of
 `ROUNDS`. `compacted_…` are the same turns once the lines are Parquet; bytes are those of the folder.
 """
 
@@ -98,37 +98,39 @@ def measured(turns: int) -> dict[str, Any]:
     decisions = found.tables["context_decisions"].num_rows
     early = min(100, turns - 1)
 
-    def alone(log: SessionLog) -> dict[int, float]:
-        """Milliseconds of an early turn and of the last one, each read from the log on its own."""
-        found: dict[int, list[float]] = {early: [], turns - 1: []}
+    def alone(logs: dict[int, SessionLog]) -> dict[int, float]:
+        """Milliseconds of a turn on its own, by its number, each the last of its log."""
+        found: dict[int, list[float]] = {turn: [] for turn in logs}
         shown = {turn: snapshots(turn) for turn in found}
         for _ in range(ROUNDS):
             for turn, times in found.items():
                 begun = time.process_time()
-                view = log.view(places[turn])
+                view = logs[turn].view(places[turn])
                 made.project_turns(turns=[rows[turn]], events=view, snapshots=shown[turn], **given)
                 times.append(time.process_time() - begun)
         return {turn: statistics.median(times) * 1000 for turn, times in found.items()}
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "s"
-        written, begun = SessionLog.open(path, session_id="session"), time.process_time()
-        for first in range(0, len(events), 64):
-            written.append(events[first : first + 64])
-        appending = time.process_time() - begun
-        medians = alone(written)
+        logs = {turn: SessionLog.open(Path(folder) / str(turn), session_id="session") for turn in (early, turns - 1)}
+        for turn, written in logs.items():
+            begun = time.process_time()
+            for first in range(0, places[turn], 64):
+                written.append(events[first : min(first + 64, places[turn])])
+            appending, appended = time.process_time() - begun, places[turn]
+        medians, path = alone(logs), Path(folder) / str(turns - 1)
         lines, checkpoints = size(path, "events*.jsonl"), size(path, "checkpoints/*")
-        written.compact()
-        compacted, parts = alone(written), size(path, "parts/*")
+        for written in logs.values():
+            written.compact()
+        compacted, parts = alone(logs), size(path, "parts/*")
     return {
         "turns": turns, "events": len(events), "ledger_rows": decisions, "batch_seconds": round(whole, 2),
         "batch_ms_per_turn": round(whole / turns * 1000, 3), "early_turn": early, "early_ms": round(medians[early], 2),
         "last_ms": round(medians[turns - 1], 2), "last_over_early": round(medians[turns - 1] / medians[early], 3),
         "compacted_early_ms": round(compacted[early], 2), "compacted_last_ms": round(compacted[turns - 1], 2),
         "compacted_last_over_early": round(compacted[turns - 1] / compacted[early], 3),
-        "append_ms_per_event": round(appending / len(events) * 1000, 3),
+        "append_ms_per_event": round(appending / appended * 1000, 3),
         "log_bytes": lines, "checkpoint_bytes": checkpoints, "parts_bytes": parts,
-        "disk_bytes_per_event": round((lines + checkpoints) / len(events), 1),
+        "disk_bytes_per_event": round((lines + checkpoints) / appended, 1),
         "over_budget": found.tables["model_inputs"]["status"].to_pylist().count("over_budget"),
     }  # fmt: skip
 
