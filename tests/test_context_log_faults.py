@@ -16,6 +16,7 @@ from typing import Any
 
 import killed_log
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from context_session import Session, memory, policy
 from golden_file import expect_golden
@@ -101,7 +102,10 @@ def test_a_damaged_line_is_an_error_that_names_file_line_and_remedy_wherever_one
     lines[place] = damage
     file.write_text("\n".join(lines))
     log = SessionLog.open(folder)
-    for asked in (log.view, log.read, log.count, log.compact, lambda: log.append([EVENTS[0]]), lambda: log.view(300)):
+    opened = (lambda: log.open_ref("event:e3"), lambda: log.open_ref("log:3-4"))
+    for asked in (
+        log.view, log.read, log.count, log.compact, lambda: log.append([EVENTS[0]]), lambda: log.view(300), *opened,
+    ):  # fmt: skip
         with pytest.raises(StoreError, match=rf"events\.jsonl:{place + 1}\b") as caught:
             asked()
         assert "restore the file from a backup" in caught.value.hint
@@ -118,13 +122,55 @@ def test_an_event_that_was_rewritten_is_noticed(folder: Path, place: int):
         SessionLog.open(folder).view()
     low, high = (int(word) for word in caught.value.message.split(" from event ")[1].split(" - at")[0].split(" to "))
     assert low <= place <= high < low + EVERY
-    assert f"events.jsonl:{low + 1}" in caught.value.message and "remove head.json" in caught.value.hint
+    lines_named = f"events.jsonl:{low + 1}" + (f" to {high + 1}" if high > low else "")
+    assert caught.value.message.endswith(lines_named) and "remove head.json" in caught.value.hint
+    assert high == low or place < len(EVENTS) - 1, "the chain before the last event is known: that one is named alone"
     (folder / "head.json").unlink()
     view = SessionLog.open(folder).view()
     assert (text(view, len(EVENTS)), len(ids(SessionLog.open(folder)))) == (
         text(SessionLog.open(folder).read(), len(EVENTS)),
         len(EVENTS),
     ), "the log as it now is; no checkpoint of other lines was used"
+
+
+def test_a_reference_to_an_event_that_was_rewritten_is_not_opened(folder: Path):
+    log = SessionLog.open(folder)
+    assert "src/m7.ts" in log.open_ref("event:e7")
+    file = folder / "events.jsonl"
+    file.write_bytes(file.read_bytes().replace(b'"path":"src/m7.ts"', b'"path":"src/m8.ts"', 1))
+    for reference in ("event:e7", "event:e6", "log:0-20"):
+        with pytest.raises(StoreError, match=r"got others from event 0 to 63 - at .*/events\.jsonl:1 to 64"):
+            log.open_ref(reference)
+    file.write_bytes(file.read_bytes().replace(b'"path":"src/m8.ts"', b'"path":"src/m7.ts"', 1))
+    assert "src/m7.ts" in log.open_ref("event:e7")
+
+
+@pytest.mark.parametrize(("first", "again"), [(70, 5), (64, 5), (8, 5), (8, 1)])
+def test_an_event_that_was_rewritten_behind_a_part_is_looked_for_in_its_own_file(
+    tmp_path: Path, first: int, again: int
+):
+    log = SessionLog.open(tmp_path / "log", session_id="session")
+    log.append(EVENTS[:first])
+    log.compact()
+    log.append(EVENTS[first : first + again])
+    file = tmp_path / "log" / f"events-{first}.jsonl"
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b'"createdAt":"2026', b'"createdAt":"2025', 1))
+    last = max(first, first + again - 2)  # the last event alone is not it: the chain before it is another as well
+    lines = f"{first}.jsonl:1 to {again - 1}" if again > 1 else f"{first}.jsonl:1"
+    with pytest.raises(StoreError, match="got others from event") as caught:
+        SessionLog.open(tmp_path / "log").open_ref("event:e0")
+    assert f"from event {first} to {last} - at " in caught.value.message
+    assert caught.value.message.endswith(f"events-{lines}")
+    file.write_bytes(data)
+    (part,) = parts_in(tmp_path / "log")
+    table = pq.read_table(part)
+    rows = table["line"].to_pylist()
+    rows[2] = rows[2].replace(b'"createdAt":"2026', b'"createdAt":"2025')
+    pq.write_table(pa.table({"line": pa.array(rows, pa.large_binary())}), part)
+    last = min(first, EVERY)
+    with pytest.raises(StoreError, match=f"from event 0 to {last - 1} - at .*{part.name}: row 1 to {last}\n"):
+        SessionLog.open(tmp_path / "log").view()
 
 
 def test_a_torn_line_that_was_removed_is_no_lost_event_where_the_append_stopped_behind_it(

@@ -35,15 +35,7 @@ from ..storage.locks import held
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
 from .events import LogReader, LogTables
-from .log_files import (
-    DAMAGED,
-    LogView,
-    event_line,
-    once_more,
-    take_up,
-    text_behind,
-    values_of,
-)
+from .log_files import DAMAGED, LogView, event_line, once_more, take_up, text_behind, values_of
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 from .masking import masked_reference
 
@@ -162,7 +154,7 @@ class SessionLog:
 
         Raises:
             InputError: the log has nothing under that name.
-            StoreError: the text is damaged.
+            StoreError: the text, or the log, is not what was written.
         """
         kind, _, name = reference.partition(":")
         if kind == "artifact" and name.isalnum():
@@ -176,7 +168,11 @@ class SessionLog:
                     )
                 return masked_reference(reference, text)
         with self._lines.opened() as lines:
-            return masked_reference(reference, text_behind(reference, lines.read, str(self.path)))
+            checked = self._lines.checked(lines, known=self._checkpoints.chains)
+            text = masked_reference(reference, text_behind(reference, lines.read, str(self.path)))
+        if not checked.trusted:
+            self._mend()
+        return text
 
     def _view(
         self,
@@ -363,7 +359,8 @@ class SessionLog:
         for line in lines:
             starts.append(size)
             before, chain, size = chain, chained(chain, line), size + len(line) + 1
-        checked = Checked(end.checked.events + len(lines), chain, end.checked.base, size, trusted=True, before=before)
+        count = end.checked.events + len(lines)
+        checked = replace(end.checked, events=count, chain=chain, size=size, marks={}, trusted=True, before=before)
         end = self._fold(replace(end, checked=checked, reader=reader), events, lines, starts)
         try:
             self._lines.record(checked)

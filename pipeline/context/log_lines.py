@@ -61,6 +61,8 @@ class Checked:
     trusted: bool = False
     before: bytes = START
     """The chain without the last event."""
+    ends: Mapping[int, bytes] = field(default_factory=dict)
+    """The digests at the ends of parts, as far as they are known: they tell which file has a changed line."""
 
 
 class LogLines:
@@ -129,14 +131,16 @@ class LogLines:
         head = self._head()
         if head is not None and not whole and not lines.torn and head["files"] == lines.stats() and self._later(lines):
             chain, before = bytes.fromhex(head["chain"]), bytes.fromhex(head["before"])
-            return Checked(head["events"], chain, lines.base, lines.size, trusted=True, before=before)
+            return Checked(head["events"], chain, lines.base, lines.size, trusted=True, before=before, ends=_ends(head))
         wanted = head["events"] if head is not None else 0
-        chain, before, count, marks = START, START, 0, dict[int, bytes]()
+        chain, before, count, marks, ends = START, START, 0, dict[int, bytes](), dict.fromkeys(lines.ends(), START)
         at_head = chain if wanted == 0 else None
         for _, line in lines.read():
             before, chain, count = chain, chained(chain, line), count + 1
             if count % EVERY == 0:
                 marks[count] = chain
+            if count in ends:
+                ends[count] = chain
             if count == wanted:
                 at_head = chain
         cut = head is not None and count == wanted - 1 and chain.hex() == head["before"] and bool(lines.torn)
@@ -144,8 +148,9 @@ class LogLines:
             if error := damaged(lines):
                 raise error
         elif head is not None and (at_head is None or at_head.hex() != head["chain"]):
-            raise _changed(lines, wanted, count, marks, known())
-        return Checked(count, chain, lines.base, lines.size, marks, before=before)
+            named = {**known(), **_ends(head), wanted - 1: bytes.fromhex(head["before"])}
+            raise _changed(lines, wanted, count, {**marks, **ends, count - 1: before}, named)
+        return Checked(count, chain, lines.base, lines.size, marks, before=before, ends=ends)
 
     def _head(self) -> dict[str, Any] | None:
         """What `head.json` says; None where there is none, or one that is damaged: it is a copy."""
@@ -221,8 +226,10 @@ class LogLines:
             OSError: the disk does not take it; the log is sound without it.
         """
         with self.opened() as lines:
+            known = {**checked.ends, checked.events: checked.chain}
             head = {
                 "events": checked.events, "chain": checked.chain.hex(), "before": checked.before.hex(), "files": lines.stats(),
+                "ends": {str(end): known[end].hex() for end in lines.ends() if end in known},
             }  # fmt: skip
         write_atomic(self.head, json.dumps(head).encode(), sync=False)
 
@@ -278,6 +285,14 @@ def _begins(name: str) -> int | None:
     return int(number) if name == f"events-{number}.jsonl" and number.isdigit() else None
 
 
+def _ends(head: Mapping[str, Any]) -> dict[int, bytes]:
+    """The digests at the ends of parts that `head.json` names; it is a copy, and earlier versions named none."""
+    try:
+        return {int(end): bytes.fromhex(chain) for end, chain in head.get("ends", {}).items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
 def _changed(
     lines: Lines, wanted: int, count: int, marks: Mapping[int, bytes], known: Mapping[int, bytes]
 ) -> StoreError:
@@ -289,7 +304,5 @@ def _changed(
         return StoreError(f"Expected {expected} - at {lines.path}", hint=f"{RESTORE}, {_ACCEPT}")
     sound = max((mark for mark, chain in known.items() if marks.get(mark) == chain), default=0)
     end = min((mark for mark in known if mark > sound), default=wanted)
-    return StoreError(
-        f"Expected the events that were written, got others from event {sound} to {end - 1} - at {lines.where(sound)}",
-        hint=f"{RESTORE}, {_ACCEPT}",
-    )
+    found = f"others from event {sound} to {end - 1} - at {lines.span(sound, end - 1)}"
+    return StoreError(f"Expected the events that were written, got {found}", hint=f"{RESTORE}, {_ACCEPT}")

@@ -51,10 +51,22 @@ class Lines:
             found[self.path.name] = os.fstat(self.file.fileno())
         return {name: [s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns] for name, s in found.items()}
 
+    def ends(self) -> list[int]:
+        """The events at which parts end."""
+        return [part.end for part in self.parts]
+
     def where(self, event: int) -> str:
         """The file and line of an event, for messages."""
         part = next((part for part in self.parts if event < part.end), None)
         return f"{self.path}:{event - self.base + 1}" if part is None else f"{part.path}: row {event - part.first + 1}"
+
+    def span(self, first: int, last: int) -> str:
+        """The files and lines of a range of events, for messages."""
+        low, high = self.where(first), self.where(last)
+        if first == last:
+            return low
+        file, _, line = high.rpartition(":")
+        return f"{low} to {line.removeprefix(' row ')}" if low.rpartition(":")[0] == file else f"{low} to {high}"
 
     def read(
         self, first: int = 0, until: int | None = None, *, offset: int | None = None
