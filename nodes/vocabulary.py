@@ -1,6 +1,6 @@
 """The closed lists of values, each written once: canonical value, in order, and the aliases documents use.
 
-Every parser of such a value goes through `canonical`, so an error lists the values and their aliases alike; words that a
+Every parser of such a value goes through `canonical`, so an error lists the values and their aliases alike (of many aliases the nearest); words that a
 node chooses go through `column`.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,10 @@ __all__ = [
     "EVIDENCE_KINDS",
     "Vocabulary",
 ]
+
+
+LISTED = 12
+"""Aliases up to which the error of an unknown word lists them all."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,16 @@ class Vocabulary:
                 return value
             if value in self.aliases:
                 return self.aliases[value]
-        hint = f"aliases: {', '.join(f'{a} = {c}' for a, c in self.aliases.items())}" if self.aliases else ""
-        raise InputError.one_of(self.values, value, at, hint=hint)
+        raise InputError.one_of(self.values, value, at, hint=self._hint(value))
+
+    def _hint(self, value: object) -> str:
+        """The aliases; where there are more than `LISTED`, the values and aliases like the value, the nearest first."""
+        aliases = {alias: f"{alias} = {word}" for alias, word in self.aliases.items()}
+        if len(aliases) <= LISTED:
+            return f"aliases: {', '.join(aliases.values())}" if aliases else ""
+        named = {**{word: word for word in self.values}, **aliases}
+        like = get_close_matches(value, named, cutoff=0.5) if isinstance(value, str) else []
+        return f"nearest: {', '.join(named[each] for each in like)}" if like else ""
 
     def column(self, words: Any) -> pa.Array:
         """Words that a node chose, as a column of strings.

@@ -133,6 +133,27 @@ def test_a_transcript_in_the_place_of_a_log_is_told_as_one(line: str, kind: str,
     assert "context import" not in run("context", "project", str(tmp_path / "t.jsonl"), "--no-record", capsys=capsys)[2]
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[\n {"id": "e1"}\n]\n', "this is a list in JSON: a log has one event per line"),
+        ('[{"id": "e1"}]\n', "this is a list in JSON: a log has one event per line"),
+        ('{\n "events": []\n}\n', "this is one object in JSON: a log has one event per line"),
+        ('{"id": "e1"} soup\n', None),
+        ("soup\n", None),
+    ],
+)
+def test_json_of_another_kind_in_the_place_of_a_log_has_a_hint(
+    text: str, hint: str | None, tmp_path: Path, capsys: Any
+):
+    file, log = tmp_path / "t.json", tmp_path / "log"
+    file.write_text(text)
+    for asked in (("project", str(file), "--no-record"), ("log", str(log), "--session", "s", "--append", str(file))):
+        code, _, err = run("context", *asked, capsys=capsys)
+        assert (code, "t.json:1" in err) == (2, True)
+        assert (hint in err) if hint else ("in JSON" not in err)
+
+
 def test_a_secret_that_lies_in_two_fields_is_masked():
     key = ["-----BEGIN RSA PRIVATE KEY-----", *["MIIEowIBAAKCAQEAx" + "Qz7" * 12] * 6, "-----END RSA PRIVATE KEY-----"]
     session = Session()

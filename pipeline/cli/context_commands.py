@@ -231,13 +231,17 @@ def log(
     as_json: JsonFlag = False,
 ) -> int:
     """Append to a session log, compact it, or count its events."""
+    from ...nodes.errors import InputError
     from ..context.log import SessionLog
-    from ..context.log_files import file_lines, values_of
+    from ..context.log_files import file_lines, of_other_file, values_of
 
     opened = SessionLog.open(session, session_id=session_id)
     notes, places, added = list[str](), list[str](), 0
     if append:
-        given = list(values_of(file_lines(append, notes), places))
+        try:
+            given = list(values_of(file_lines(append, notes), places))
+        except InputError as error:
+            raise of_other_file(error, append) from error
         added = opened.append(given, lambda number: places[number])
     compacted = opened.compact() if compact else 0
     events = opened.count()

@@ -1,7 +1,7 @@
 """Events as lines of JSON: those of a file that is only read, those appended to a log, and the targets of references.
 
 Gives `file_lines`, the lines of a file with their places, `event_line`, an event as the line that a log stores, `values_of`,
-lines as objects, `text_behind`, the target of a reference, and `of_transcript`, the error of a file that is a transcript.
+lines as objects, `text_behind`, the target of a reference, and `of_other_file`, the error of a file that is a transcript, or JSON of another kind.
 
 Note: a file of lines may be growing. Of a last line without a newline that begins an object and is no JSON, all that
 is known is that it is unfinished: it is left out and told. Any other such line is an error.
@@ -33,7 +33,7 @@ __all__ = [
     "event_line",
     "file_lines",
     "is_json",
-    "of_transcript",
+    "of_other_file",
     "once_more",
     "take_up",
     "text_behind",
@@ -90,15 +90,18 @@ def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
         raise InputError(f"{error.strerror}: {path}") from error
 
 
-def of_transcript(error: InputError, file: Path) -> InputError:
-    """The error of a file that is no log, with what to do where it is the transcript of an agent."""
-    head = (line for line, _ in zip(file_lines(file, []), range(50), strict=False))
+def of_other_file(error: InputError, file: Path) -> InputError:
+    """The error of a file that is no log, with what to do where it is the transcript of an agent, or one JSON value over many lines."""
+    head = [line for line, _ in zip(file_lines(file, []), range(50), strict=False)]
     found = kind_of([value for _, line in head if is_json(line) and isinstance(value := json.loads(line), dict)])
+    hint = f"this is a transcript of {found}: `context import {file.name} --out LOG` makes a log of it"
     if found is None:
-        return error
-    return InputError(
-        error.message, hint=f"this is a transcript of {found}: `context import {file.name} --out LOG` makes a log of it"
-    )
+        first = head[0][1].strip() if head else b""
+        if not first.startswith(b"[") and (first != b"{"):
+            return error
+        what = "a list" if first.startswith(b"[") else "one object"
+        hint = f"this is {what} in JSON: a log has one event per line, an object each (JSON lines)"
+    return InputError(error.message, hint=hint)
 
 
 def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:

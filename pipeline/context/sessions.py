@@ -13,7 +13,7 @@ from ...nodes.errors import InputError
 from .artifacts import artifact
 from .events import LogReader
 from .log import SessionLog
-from .log_files import LogView, file_lines, of_transcript, text_behind, values_of
+from .log_files import LogView, file_lines, of_other_file, text_behind, values_of
 from .masking import masked_reference
 
 __all__ = ["open_reference", "read_session"]
@@ -36,7 +36,7 @@ def read_session(
     try:
         tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
     except InputError as error:
-        raise of_transcript(error, place) from error
+        raise of_other_file(error, place) from error
     return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards, tuple(told))
 
 
