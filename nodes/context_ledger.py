@@ -184,7 +184,7 @@ def turn_warnings(
         "disclosure_capped": any_of(among(reason, ("disclosure_cap",))),
         "clock_backwards": _clock_backwards(context_turns, log_events),
     }
-    names = [name for name in TURN_CONDITIONS.values if found[name].any()]
+    names = [name for name in TURN_CONDITIONS.values if name in found and found[name].any()]
     at = [np.flatnonzero(found[name]) for name in names]
     rows = np.concatenate(at) if at else np.empty(0, dtype=np.int64)
     which = np.repeat(np.arange(len(names)), [len(each) for each in at])

@@ -108,6 +108,20 @@ def test_what_is_amiss_in_a_log_is_told_with_its_place(place: Path, capsys: Any)
     assert code == 0 and "log: line 7 is unfinished (10 bytes) and was left out" in err
 
 
+def test_rules_that_are_asked_for_and_not_there_are_a_condition_of_every_input(place: Path, capsys: Any):
+    (place / "tree").mkdir()
+    asked = ("context", "project", "s.jsonl", "--rules", "tree", "--all")
+    code, out, err = run(*asked, "--json", capsys=capsys)
+    inputs = json.loads(out)
+    conditions = [[each["condition"] for each in one["warnings"]] for one in inputs]
+    assert (code, len(inputs), [each[-1] for each in conditions]) == (0, 2, ["rules_not_found"] * 2)
+    assert err.count("warning: rules_not_found: no rule file was found in tree, looked for AGENTS.md, CLAUDE.md") == 2
+    assert value_of("context", "replay", "s/2", capsys=capsys)["warnings"] == inputs[0]["warnings"], "it is recorded"
+    (place / "tree" / "AGENTS.md").write_text("Never push.\n")
+    found = value_of(*asked, capsys=capsys)
+    assert [[each["condition"] for each in one["warnings"]] for one in found] == [each[:-1] for each in conditions]
+
+
 def test_an_input_is_named_by_its_place_in_the_log_alone_and_among_all(place: Path, capsys: Any):
     alone = value_of("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--at", "4", capsys=capsys)
     _, among = value_of("context", "project", "s.jsonl", "--inputs", "inputs.yaml", "--all", capsys=capsys)
@@ -170,7 +184,8 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
         (("project", "s.jsonl", "--phase", "dreaming"), 2, "Expected one of diagnosing"),
         (("project", "s.jsonl", "--at", "99"), 2, "Expected a place in the log from 0 to 6"),
         (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "No such file or directory: gone"),
-        (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder"),
+        (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder, got nothing"),
+        (("project", "s.jsonl", "--rules", "s.jsonl"), 2, "Expected a folder, got a file"),
         (("replay", "nothing"), 3, "Expected a model input that you may read"),
         (("why", "nothing", "x"), 3, "Expected a model input that you may read"),
         (("open", "gone", "event:e1"), 2, "No such file or directory: gone"),

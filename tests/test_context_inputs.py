@@ -14,6 +14,7 @@ from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.events import LogReader, read_events
 from scoped_retrieval.pipeline.context.inputs import read_rules, read_tools, rule_files
 from scoped_retrieval.pipeline.context.phases import load_phases
+from scoped_retrieval.pipeline.context.rules import about_rules
 
 
 def event(**fields: Any) -> dict[str, Any]:
@@ -58,10 +59,20 @@ def test_an_event_that_is_not_one_is_refused_by_name(fields: dict[str, Any], mes
     assert message in caught.value.message
 
 
-def test_the_error_of_an_unknown_kind_lists_aliases():
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        ("test_log_s", "nearest: test_logs = command.finished, "),
+        ("fileRead", "nearest: file.read, "),
+        ("tool.exploded", "nearest: tool.error, "),
+        ("zzz", ""),
+    ],
+)
+def test_the_error_of_an_unknown_kind_names_the_nearest_ones_and_is_short(kind: str, hint: str):
     with pytest.raises(InputError) as caught:
-        read_events([event(kind="tool.exploded")])
-    assert "test_logs = command.finished" in caught.value.hint
+        read_events([event(kind=kind)])
+    assert caught.value.hint.startswith(hint) and bool(caught.value.hint) == bool(hint)
+    assert "constraint.ended, got" in caught.value.message and len(str(caught.value)) < 700, "every kind, few aliases"
 
 
 def test_an_event_that_comes_twice_is_one_and_with_other_words_an_error():
@@ -205,6 +216,58 @@ def test_rule_files_are_those_of_the_project_alone(tmp_path: Path):
     assert [each["path"] for each in rule_files(tree)] == ["AGENTS.md", "src/AGENTS.md"]
     subprocess.run(["git", "init", "-q", str(tree)], check=True)
     assert [each["path"] for each in rule_files(tree)] == ["AGENTS.md", "src/AGENTS.md"]
+
+
+def _tree(folder: Path, case: str) -> None:
+    """A work tree whose rule file is not read, or none."""
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    file = folder / "AGENTS.md"
+    if case == "ignored":
+        (folder / ".gitignore").write_text("AGENTS.md\n")
+    if case in ("ignored", "blank"):
+        file.write_text("Never push.\n" if case == "ignored" else "\n")
+    if case == "linked":
+        (folder / "rules.txt").write_text("Never push.\n")
+        file.symlink_to("rules.txt")
+    if case == "vendored":
+        (folder / "vendor" / "a").mkdir(parents=True)
+        (folder / "vendor" / "a" / "AGENTS.md").write_text("Never push.\n")
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("empty", None),
+        ("ignored", "AGENTS.md is ignored by Git"),
+        ("linked", "AGENTS.md is a symbolic link, or behind one"),
+        ("blank", "AGENTS.md is empty"),
+        ("vendored", "vendor/a/AGENTS.md is in a folder of dependencies"),
+    ],
+)
+def test_rule_files_that_are_not_read_are_named_with_the_reason(tmp_path: Path, case: str, why: str | None):
+    _tree(tmp_path, case)
+    left_out: dict[str, str] = {}
+    found = rule_files(tmp_path, left_out=left_out)
+    assert found == []
+    condition, message = about_rules(tmp_path, found, left_out) or ("", "")
+    assert condition == "rules_not_found" and "looked for AGENTS.md, CLAUDE.md, GEMINI.md, " in message
+    assert message.endswith(f"; {why}" if why else "CONVENTIONS.md")
+    (tmp_path / "CLAUDE.md").write_text("Never push.\n")
+    left_out.clear()
+    found = rule_files(tmp_path, left_out=left_out)
+    more = None if case in ("empty", "vendored") else ("rules_left_out", f"rule files that are not read: {why}")
+    assert (len(found), about_rules(tmp_path, found, left_out)) == (1, more)
+
+
+def test_a_rule_file_in_the_place_of_its_folder_is_an_error_with_a_hint(tmp_path: Path):
+    (tmp_path / "AGENTS.md").write_text("Never push.\n")
+    with pytest.raises(
+        InputError, match=r"Expected a folder, got a file - at .*AGENTS\.md\n\nHint: .*--rules "
+    ) as caught:
+        rule_files(tmp_path / "AGENTS.md")
+    assert caught.value.hint.endswith(f"`--rules {tmp_path}`")
+    with pytest.raises(InputError, match="Expected a folder, got nothing"):
+        rule_files(tmp_path / "gone")
 
 
 def test_an_empty_list_is_no_default():

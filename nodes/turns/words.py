@@ -253,7 +253,8 @@ REASONS: Mapping[str, str] = {
 TURN_CONDITIONS = Vocabulary(
     "condition",
     ("logs_crowd_out_rules", "over_budget", "no_user_goal", "empty_session", "snapshot_missing", "tool_schema_too_large",
-     "conflicting_rules", "instructions_in_output", "disclosure_capped", "secrets_masked", "constraints_crowd", "clock_backwards"),
+     "conflicting_rules", "instructions_in_output", "disclosure_capped", "secrets_masked", "constraints_crowd", "clock_backwards",
+     "rules_not_found", "rules_left_out"),
 )  # fmt: skip
 FAILURE_LAYERS = Vocabulary(
     "failure_layer",

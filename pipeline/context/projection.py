@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...nodes.columns.keys import positions
+from ...nodes.context_tables import TURN_WARNINGS
+from ...nodes.turns.words import TURN_CONDITIONS
 from . import shapes
 from .artifacts import Artifacts
 from .beyond import Beyond, Decisions
@@ -215,6 +219,19 @@ class Projections:
             self.said,
             partial(_of_input, self.tables, turn["input_id"]),
         )
+
+    def under(self, condition: str, message: str) -> Projections:
+        """These inputs, each under one more condition."""
+        inputs, told = self.turns["input_id"], self.tables["turn_warnings"]
+        more = {
+            "input_id": inputs,
+            "condition": pa.repeat(condition, len(self)),
+            "message": pa.repeat(message, len(self)),
+        }
+        table = pa.concat_tables([told, TURN_WARNINGS.build(more)]).combine_chunks()
+        which = np.asarray(pc.index_in(table["condition"], value_set=pa.array(TURN_CONDITIONS.values, pa.string())))
+        order = np.lexsort((which, positions(table["input_id"], inputs)))
+        return replace(self, tables={**self.tables, "turn_warnings": table.take(pa.array(order)).combine_chunks()})
 
     def named(self, input_id: str) -> Projection:
         """The projection of a model input.

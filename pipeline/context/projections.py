@@ -6,7 +6,7 @@ Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `de
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -23,12 +23,12 @@ from ..parsing.yaml_files import parse
 from ..runs.ids import is_snapshot
 from .artifacts import Artifacts
 from .events import LogTables
-from .inputs import rule_files
 from .log import SessionLog
 from .log_files import LogView
 from .masking import listed
 from .policy import ContextPolicy
 from .projection import Projection, Projections
+from .rules import about_rules, rule_files
 from .sessions import read_session
 
 __all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "read_input", "snapshots_of"]
@@ -79,18 +79,22 @@ def project_log(
             for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
         ]
     snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view.tables, turns)]
-    found = policy_of(given, rules).project_turns(
+    left_out = dict[str, str]()
+    files = rule_files(rules, left_out=left_out) if rules else []
+    found = policy_of(given, files).project_turns(
         turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip
+    if rules and (missing := about_rules(rules, files, left_out)):
+        found = found.under(*missing)
     # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` replaces them.
     return replace(found, beyond=None) if every else found
 
 
-def policy_of(given: Mapping[str, Any], rules: Path | None = None) -> ContextPolicy:
+def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPolicy:
     """The policy that an input file describes; rule files of a work tree come on top."""
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
-    found = [*_given(given, "rules"), *(rule_files(rules) if rules else [])]
+    found = [*_given(given, "rules"), *files]
     return ContextPolicy(rules=found, tools=_given(given, "tools"), phases=given.get("phases"), defaults=defaults)
 
 

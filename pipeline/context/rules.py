@@ -1,6 +1,6 @@
 """Rules as they come: texts of the system, and rule files of repositories, whose sections become rules of their own.
 
-Gives: `read_rules`, `rule_files`, `INSTRUCTION_FILES`.
+Gives: `read_rules`, `rule_files`, `about_rules`, what to tell of those that were left out, `INSTRUCTION_FILES`.
 
 Note: a heading is part of what its section says. Under `Never`, `force push` forbids; alone it asks for
 one. So the text of a section begins with the headings above it.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..sources.work_tree import list_files, through_link
 from .event_rows import sight_of
 from .masking import listed, masked_values, one_path
 
-__all__ = ["INSTRUCTION_FILES", "read_rules", "rule_files"]
+__all__ = ["INSTRUCTION_FILES", "about_rules", "read_rules", "rule_files"]
 
 INSTRUCTION_FILES = (
     "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "GEMINI.md", "**/GEMINI.md", ".github/copilot-instructions.md", ".cursorrules",
@@ -39,6 +39,8 @@ VENDORED = frozenset((
     "node_modules", "bower_components", "vendor", "vendored", "third_party", "third-party", "site-packages", ".venv", "venv",
 ))  # fmt: skip
 """Folders of what others wrote, kept in the work tree: rules in there are theirs."""
+MOST_TOLD = 5
+"""Files that were left out that a message names."""
 _HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
 
 
@@ -87,28 +89,36 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
     return RULE_TEXTS.from_rows(rows)
 
 
-def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> list[dict[str, Any]]:
+def rule_files(
+    root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES, left_out: MutableMapping[str, str] | None = None
+) -> list[dict[str, Any]]:
     """The rule files of a work tree, as values for `read_rules`; those above come first.
 
     They are the project's own: no file that Git ignores, none of a submodule, of a folder of dependencies (`VENDORED`), behind a
-    symbolic link or outside of `root`.
+    symbolic link or outside of `root`. `left_out` gets the others that Git lists or that lie at the top of the tree, each with the reason.
 
     Raises:
         InputError: there is no such folder, or a file is not UTF-8.
     """
     top = Path(root)
     if not top.is_dir():
-        raise InputError.expected("a folder", None, str(root))
-    paths = [os.fsdecode(raw) for raw in list_files(top, SourceReport())]
-    paths = [
-        path for path in paths if not VENDORED & set(PurePosixPath(path).parts[:-1]) and not through_link(top, path)
-    ]
-    named = matching_paths(pa.array(paths, pa.string()), globs) if paths else []
-    inside = top.resolve()
-    found = {path: top / path for path, rule in zip(paths, named, strict=True) if rule}
-    found = {path: file for path, file in found.items() if file.is_file() and file.resolve().is_relative_to(inside)}
-    values = []
+        got, hint = "nothing", ""
+        if top.exists():
+            got, hint = "a file", f"name the folder that it applies to: `--rules {top.parent}`"
+        raise InputError.described("a folder", got, str(root), hint=hint)
+    listed = [os.fsdecode(raw) for raw in list_files(top, SourceReport())]
+    named = matching_paths(pa.array(listed, pa.string()), globs) if listed else []
+    found = {path: top / path for path, rule in zip(listed, named, strict=True) if rule}
+    inside, values, others = top.resolve(), list[dict[str, Any]](), dict[str, str]()
     for name in sorted(found, key=lambda each: (each.count("/"), each)):
+        if VENDORED & set(PurePosixPath(name).parts[:-1]):
+            others[name] = "is in a folder of dependencies"
+            continue
+        if through_link(top, name):
+            others[name] = "is a symbolic link, or behind one"
+            continue
+        if not found[name].is_file() or not found[name].resolve().is_relative_to(inside):
+            continue
         try:
             text = found[name].read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
@@ -117,7 +127,31 @@ def rule_files(root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES) -> li
             ) from error
         if text.strip():
             values.append({"path": name, "text": text})
+        else:
+            others[name] = "is empty"
+    if left_out is not None:
+        left_out.update(
+            others | {name: _unlisted(top, name) for name in globs if name not in found and (top / name).is_file()}
+        )
     return values
+
+
+def _unlisted(top: Path, name: str) -> str:
+    """Why a file that exists is not among those of its work tree."""
+    return "is a symbolic link, or behind one" if through_link(top, name) else "is ignored by Git"
+
+
+def about_rules(root: Path, found: Collection[Any], left_out: Mapping[str, str]) -> tuple[str, str] | None:
+    """The condition of inputs whose rule files are not all of those that there are, with its message: none was found, or some were left
+    out; None where nothing is missing. Rules of dependencies are missed only where there are no others.
+    """
+    told = [f"{name} {why}" for name, why in left_out.items() if not found or not why.endswith("of dependencies")]
+    more = [f"and {len(told) - MOST_TOLD} more"] * (len(told) > MOST_TOLD)
+    listed = "; ".join([*told[:MOST_TOLD], *more])
+    if found:
+        return ("rules_left_out", f"rule files that are not read: {listed}") if told else None
+    names = ", ".join(dict.fromkeys(each.removeprefix("**/") for each in INSTRUCTION_FILES))
+    return "rules_not_found", f"no rule file was found in {root}, looked for {names}" + (f"; {listed}" if told else "")
 
 
 def _in_tree(path: str | None) -> str | None:
