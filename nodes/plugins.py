@@ -29,7 +29,7 @@ from .walls.gate_order import GateOrder
 from .walls.gate_predicates import CONTRACT_COLUMNS
 from .walls.gates.gate import PLUGIN_REASON, Gate
 
-__all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "check_names", "values_of"]
+__all__ = ["ASKED", "NO_PLUGINS", "LaneScope", "Plugins", "Scored", "check_names", "is_plugin_name", "values_of"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]*\.[a-z][a-z0-9_]*")
 ASKED = ("principal", "project", "purpose", "mode", "role", "as_of")
@@ -95,6 +95,11 @@ class Plugins:
         """The plugins, each once: the part before the dot of the names of its objects."""
         return tuple(sorted({one.name.partition(".")[0] for one in (*self.gates, *self.lanes, *self.score_terms)}))
 
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """The score terms, by name."""
+        return tuple(term.name for term in self.score_terms)
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Cached properties are computed again in another process."""
         return Plugins, (self.gates, self.lanes, self.score_terms, self.digest)
@@ -110,11 +115,16 @@ def check_names(names: Collection[str], kind: str) -> None:
         InputError: such a name.
     """
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not is_plugin_name(name):
             hint = "a name of a plugin is `plugin.name`, lower case"
             raise InputError.expected("a name with a dot in it", name, kind, hint=hint)
     if len(set(names)) < len(names):
         raise InputError.described("names of their own", f"one twice among {', '.join(sorted(names))}", kind)
+
+
+def is_plugin_name(name: str) -> bool:
+    """Whether a name is one that an object of a plugin may have: `plugin.name`."""
+    return _NAME.fullmatch(name) is not None
 
 
 def _check_columns(names: Iterable[str], known: Collection[str], at: str) -> None:

@@ -79,7 +79,13 @@ class Table:
         """What a caller may see: the columns of that audience, of rows that are not for auditors alone."""
         if "audience" in self.columns:
             table = table.filter(pc.equal(table["audience"], "caller"))
-        return table.select(self.names(audience="caller"))
+        further = [name for name in table.column_names if self._is_extra(name) and self.shows(name)]
+        return table.select([*self.names(audience="caller"), *further])
+
+    def shows(self, name: str) -> bool:
+        """Whether a caller may see a column, declared or of a plugin."""
+        column = self.extra if self._is_extra(name) else self.columns.get(name)
+        return column is not None and column.audience == "caller"
 
     def empty(self) -> pa.Table:
         """A table of no rows."""
@@ -112,7 +118,8 @@ class Table:
         try:
             built = pa.Table.from_arrays(arrays, schema=self.schema)
             for name in further:
-                built = built.append_column(self.extra_field(name), pa.array(columns[name]))
+                field = self.extra_field(name)
+                built = built.append_column(field, _as_array(columns[name], field.type, self.name, name))
             return built
         except _NOT_CONVERTED:
             for array, (name, column) in zip(arrays, self.columns.items(), strict=True):
@@ -120,8 +127,12 @@ class Table:
             raise
 
     def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-        """A table from dictionaries: for tests, small policies and literal examples."""
-        return self.build({name: [row.get(name) for row in rows] for name in self.columns}, rows=len(rows))
+        """A table from dictionaries: for tests, small policies and literal examples. Columns of plugins go by name."""
+        further = (
+            sorted({name for row in rows for name in row if self._is_extra(name)}) if self.extra is not None else ()
+        )
+        names = (*self.columns, *further)
+        return self.build({name: [row.get(name) for row in rows] for name in names}, rows=len(rows))
 
     def check(self, table: pa.Table) -> pa.Table:
         """The table itself, if its columns and types are the declared ones and no required value is null."""

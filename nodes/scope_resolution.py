@@ -36,6 +36,7 @@ from .scope.active_grants import (
     leaves_some,
     lifecycle_pairs,
 )
+from .score_terms import terms_of_plugins
 from .tables import (
     CONTRACT_BOUNDS,
     CONTRACT_LAYERS,
@@ -163,7 +164,7 @@ def contracts(
         "citation_style": role["citation_style"].fill_null(CITATION_STYLES.values[0]),
     }
     columns |= {name: preset[name] for name in _PRESET}
-    columns |= {name: requests[name] for name in (*_COPIED, *_WEIGHTS)}
+    columns |= {name: requests[name] for name in (*_COPIED, *_weights_of(requests))}
     columns |= counts | {name: pc.coalesce(requests[name], policy[name]) for name in _CHOICES}
     table = CONTRACTS.build(columns)
     ids = flat(table["request_id"])
@@ -193,7 +194,7 @@ def contract_layers(
     role = _role_of(requests, role_policies)
     given = {name: present(requests[name]) for name in (*_NARROWING, *_COUNTS, *_CHOICES)}
     given["allow_stale_memory"] = truth(requests["allow_stale_memory"])
-    given["weights"] = np.any([present(requests[name]) for name in _WEIGHTS], axis=0)
+    given["weights"] = np.any([present(requests[name]) for name in _weights_of(requests)], axis=0)
     by_role = {"role_sources": present(role["allowed_sources"])}
     by_role |= {name: present(role[cap]) for name, cap in _ROLE_CAPS.items()}
     count = requests.num_rows
@@ -300,6 +301,11 @@ def _include_states(
     request, state = np.nonzero(shown)
     offsets = np.searchsorted(request, np.arange(requests.num_rows + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), constants(names).take(pa.array(state)))
+
+
+def _weights_of(requests: pa.Table) -> tuple[str, ...]:
+    """The columns of the requests' own weights, those of terms of plugins last."""
+    return (*_WEIGHTS, *terms_of_plugins(requests.column_names))
 
 
 def _window_start(requests: pa.Table) -> pa.Array:

@@ -280,8 +280,8 @@ def rerank_weights(
 ) -> RerankWeights:
     """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
 
-    A role has no weight for a cross-encoder, a file or a turn: the purpose's hold under it. A term of a plugin has its own, where
-    its purpose gives it none.
+    A role has no weight for a cross-encoder, a file, a turn or a term of a plugin: the purpose's hold under it. A term of a plugin
+    has its own weight where neither request nor purpose gives it one.
     """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
@@ -293,12 +293,14 @@ def rerank_weights(
         if known and name not in PURPOSE_TERMS:
             share, of = _SHARES[name]
             weights[name] = np.where(role >= 0, share * _at(role_policies[f"weight_{of}"], role), weights[name])
-        if name in WEIGHED_TERMS and (said := flat(contracts[f"weight_{name}"])).null_count < len(said):
-            weights[name] = np.where(said.is_valid(), floats(said.fill_null(0.0)), weights[name])
+        if name in WEIGHED_TERMS:
+            weights[name] = _own_or(weights[name], contracts[f"weight_{name}"])
     for term in plugins.score_terms:
         weights[term.name] = np.full(len(role), term.weight)
         if (stated := f"weight_{term.name}") in purpose_policies.column_names:
             weights[term.name] = floats(take_or(purpose_policies[stated], policy, term.weight))
+        if stated in contracts.column_names:
+            weights[term.name] = _own_or(weights[term.name], contracts[stated])
     return RERANK_WEIGHTS.build({"request_id": contracts["request_id"], **weights})
 
 
@@ -360,6 +362,12 @@ def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
     any_type = int(positions(constants(("",)), values[-1])[0])
     narrow, wide = among[tuple(places)], among[places[0], places[1], any_type]
     return np.where(narrow >= 0, narrow, wide)
+
+
+def _own_or(weights: Float, own: pa.ChunkedArray) -> Float:
+    """The requests' own weights of a term, those of their purpose or role where they have none."""
+    said = flat(own)
+    return np.where(said.is_valid(), floats(said.fill_null(0.0)), weights) if said.null_count < len(said) else weights
 
 
 def _at(column: pa.ChunkedArray, index: Int) -> Float:

@@ -250,7 +250,7 @@ def test_a_weight_file_weighs_the_term_of_a_plugin_and_the_run_is_reproduced(sto
     weights = run.table("rerank_weights").to_pandas()["acme.length"]
     assert sorted(weights) == [0.3, 0.5]  # the plugin's own where the file says nothing
     assert reproduced(settings_of(story, weights=story.folder / "weights.yaml"), run.run_id).same
-    with pytest.raises(PolicyError, match=r"Expected a score term, got 'acme\.length' - at weights"):
+    with pytest.raises(PolicyError, match=r"Expected one of semantic, .*, got 'acme\.length' - at weights"):
         story.open(policies=policies)
 
 

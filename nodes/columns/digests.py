@@ -73,7 +73,7 @@ def stored_form(table: pa.Table, declared: Table) -> pa.Table:
     Raises:
         SchemaError: it is neither the declared table nor its stored form.
     """
-    if not free_texts(declared) or table.schema.equals(declared.stored_schema):
+    if not free_texts(declared) or table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
         return table
     return _storing(declared)(table)[0]
 
@@ -87,7 +87,8 @@ def _storing(declared: Table) -> OfTable[tuple[pa.Table, list[pa.Array]]]:
         columns = columns_of(declared.check(table))
         for place in places:
             columns[place] = hashed(columns[place])
-        return pa.Table.from_arrays(columns, schema=declared.stored_schema), columns
+        stored_schema = declared.widened(declared.stored_schema, table.column_names)
+        return pa.Table.from_arrays(columns, schema=stored_schema), columns
 
     return OfTable(stored)
 

@@ -10,6 +10,7 @@ _OWN_WEIGHTS = {
     f"weight_{name}": caller(float64(f"the request's own weight of the {name} term", nullable=True))
     for name in WEIGHED_TERMS
 }
+_OWN_PLUGIN_WEIGHT = caller(float64("the request's own weight of a term of a plugin", nullable=True))
 
 REQUESTS = table(
     "requests",
@@ -17,6 +18,7 @@ REQUESTS = table(
     order=("request_id",),
     persist=True,
     doc="The resolved requests: aliases and defaults settled, both clocks stamped on arrival.",
+    extra=_OWN_PLUGIN_WEIGHT,
     request_id=caller(string("unique in the run; default: digest of the request", digest=False)),
     intent_id=caller(string("id of the intent", nullable=True, digest=False)),
     intent_source=caller(string("model, policy or runtime; all take the same path")),

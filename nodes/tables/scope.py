@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..schema import boolean, caller, float64, int32, string, strings, table, timestamp
-from .inputs import _OWN_WEIGHTS
+from .inputs import _OWN_PLUGIN_WEIGHT, _OWN_WEIGHTS
 
 MODE_PRESETS = table(
     "mode_presets",
@@ -37,6 +37,7 @@ CONTRACTS = table(
     order=("request_id",),
     persist=True,
     doc="The resolved retrieval contract of each request: what it may see, and how it chooses inside that.",
+    extra=_OWN_PLUGIN_WEIGHT,
     request_id=caller(string("the request", digest=False)),
     contract_id=caller(string("first 16 hex digits of the contract digest: the scope id of S0.14")),
     denied=caller(boolean("nothing can be asked under this contract")),

@@ -177,7 +177,8 @@ class Retriever(Questions):
         viewed, clock = opened.view(), clock or _now
         watched = WatchedGrants(grants if grants is not None else (opened.path or Path()) / "grants.yaml")
         roles = None if policies.any_role else policies.roles.names
-        known = AllowedNames(policies_by_mode(policies.mode_policies), roles, registered(tokenizers))
+        modes, terms = policies_by_mode(policies.mode_policies), options.plugins.term_names
+        known = AllowedNames(modes, roles, registered(tokenizers), terms)
         trees = frozenset(Path(tree).resolve() for tree in work_trees)
         if capture_withheld:
             expect_auditor(watched.file.table, principal, clock())

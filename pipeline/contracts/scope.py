@@ -23,6 +23,7 @@ from ...nodes.columns.keys import flat, gathered
 from ...nodes.errors import InputError
 from ...nodes.plugins import NO_PLUGINS, Plugins
 from ...nodes.scope.mode_choices import policies_by_mode
+from ...nodes.score_terms import terms_of_plugins
 from ...nodes.tables import CONTRACTS, REQUESTS
 from ...nodes.walls.clocks import clocks
 from ...nodes.walls.gates import GATES, Gate
@@ -115,8 +116,8 @@ class ContractResolver:
         """
         given = {name: value for name, value in plain_fields(fields).items() if value is not None}
         row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
-        policies = self.policies
-        known = AllowedNames(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers)
+        policies, terms = self.policies, self.plugins.term_names
+        known = AllowedNames(policies_by_mode(policies.mode_policies), policies.roles.names, self.tokenizers, terms)
         resolver = RequestResolver(self.principal, self.corpus, self.grants, None, known, self.work_trees)
         requests, failures = resolver.resolve([row], self.asked_at, self.defaults)
         if failures.num_rows:
@@ -180,7 +181,7 @@ def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
         raise InputError(f"Expected a snapshot of a request, got one of a row that was refused - at {snapshot_id}")
     asked: dict[str, Any] = rows[0]
     kept = [name for name in FIELDS if name not in _ENVELOPE and not REQUESTS.columns[name].free_text]
-    return Fields({name: asked[name] for name in kept if asked[name] is not None})
+    return Fields({name: asked[name] for name in (*kept, *terms_of_plugins(asked)) if asked[name] is not None})
 
 
 _APART = ("request_id", "contract_id")
@@ -190,11 +191,12 @@ IDS_SHOWN = 20
 
 def difference(one: ContractScope, other: ContractScope, *, ids: bool = False) -> dict[str, Any]:
     """Fields whose values differ, and rows in one, in the other and in both; with `ids`, the first ids of each side."""
-    names = [name for name in CONTRACTS.names(audience="caller") if name not in _APART]
+    known = dict.fromkeys(terms_of_plugins((*one.contract, *other.contract)))
+    names = [name for name in (*CONTRACTS.names(audience="caller"), *known) if name not in _APART]
     fields = [
-        {"field": name, "a": one.contract[name], "b": other.contract[name]}
+        {"field": name, "a": one.contract.get(name), "b": other.contract.get(name)}
         for name in names
-        if one.contract[name] != other.contract[name]
+        if one.contract.get(name) != other.contract.get(name)
     ]
     only_a, only_b = _without(one.ids, other.ids), _without(other.ids, one.ids)
     found: dict[str, Any] = {

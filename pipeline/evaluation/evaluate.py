@@ -32,6 +32,7 @@ from ..line.encoders.choice import EncoderChoice
 from ..line.encoders.encoder import NAME, load_encoder
 from ..plugins import installed
 from ..progress import counted
+from ..reading.auditing.frozen_plugins import recorded_terms
 from ..runs import Run, RunStore
 from ..sources.importing import normalise
 from .baselines import chunk_systems, file_baseline, require_bm25s
@@ -207,6 +208,13 @@ def lanes_on(how: Asking) -> tuple[Lane, ...]:
     return tuple(lane for lane in LANES if not off.get(lane.name)) + installed(how.plugins).line.lanes
 
 
+def _terms_of_plugins(work: Path, run_id: str | None, plugins: Sequence[str]) -> tuple[str, ...]:
+    """The score terms of plugins that a run recorded, installed or not; of a run to come, those of the plugins that are on."""
+    if run_id is None:
+        return installed(plugins).line.term_names
+    return recorded_terms(RunStore(work / "runs", create=False).open(run_id))
+
+
 def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:
     """The systems under whose budgets a run asked these queries.
 
@@ -267,7 +275,8 @@ def evaluate(  # noqa: PLR0913 - options by keyword
     """
     if baselines:
         require_bm25s()
-    expect_without_terms(without, [term.name for term in installed(plugins).line.score_terms])
+    if without:
+        expect_without_terms(without, _terms_of_plugins(work, run_id, plugins))
     names = [collection.name for collection in collections]
     if len(set(names)) < len(names):
         raise InputError.expected("collections of different names", ", ".join(names), "COLLECTION")

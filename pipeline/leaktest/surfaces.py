@@ -133,7 +133,7 @@ def audit_keys(surface: str, text: str) -> list[str]:
     if surface not in ("xray", "tables"):
         return []
     shown = {(name, column) for name, rows in json.loads(text).items() for row in rows[:1] for column in row}
-    return sorted(f"{name}.{column}" for name, column in shown if column not in TABLES[name].names(audience="caller"))
+    return sorted(f"{name}.{column}" for name, column in shown if not TABLES[name].shows(column))
 
 
 @contextmanager

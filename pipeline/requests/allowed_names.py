@@ -1,4 +1,4 @@
-"""What a request may name of what is installed: modes, roles that have an overlay, tokenizers.
+"""What a request may name of what is installed: modes, roles that have an overlay, tokenizers, score terms of plugins.
 
 Reads: columns of a request, all of them or those that a what-if changes. Gives: `AllowedNames`, whose `expect` refuses a name
 that means nothing here. Requests on arrival and the changes of a what-if go through it, so both are refused alike.
@@ -12,6 +12,8 @@ from typing import Any
 
 from ...nodes.errors import InputError, ModelError
 from ...nodes.scope.mode_choices import chosen
+from ...nodes.score_terms import terms_of_plugins
+from ..config.policies.weight_files import expect_weighed
 from ..line.tokenizers import resolved_name
 
 __all__ = ["AllowedNames"]
@@ -19,11 +21,13 @@ __all__ = ["AllowedNames"]
 
 @dataclass(frozen=True)
 class AllowedNames:
-    """Rows of MODE_POLICIES by mode (empty lets any pass), roles (None lets any pass), and registered tokenizer files."""
+    """Rows of MODE_POLICIES by mode (empty lets any pass), roles (None lets any pass), registered tokenizer files, and the score
+    terms of the plugins that are on."""
 
     modes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     roles: Collection[str] | None = None
     tokenizers: Collection[str] = ()
+    score_terms: Collection[str] = ()
 
     def expect(self, columns: Mapping[str, Any], place_of: Callable[[str], str], at: str) -> dict[str, Any]:
         """The columns, a tokenizer file by the name that pins it.
@@ -33,9 +37,11 @@ class AllowedNames:
             at: where all of them were.
 
         Raises:
-            InputError: a mode, role or tokenizer is unknown here, or the mode needs a variable.
+            InputError: a mode, role, tokenizer or score term is unknown here, or the mode needs a variable.
         """
         found = dict(columns)
+        for column in terms_of_plugins(found):
+            expect_weighed(column.removeprefix("weight_"), self.score_terms, place_of(column))
         if self.roles is not None and found.get("role") not in (None, *self.roles):
             hint = "roles are the overlays in the policy folder; `overlay list` shows them"
             raise InputError.one_of(self.roles, found["role"], place_of("role"), hint=hint)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ...nodes import vocabulary as v
 from ...nodes.errors import InputError
+from ...nodes.plugins import is_plugin_name
 from ...nodes.tables import REQUESTS
 from ..config.weight_sets import WEIGHT_SETS
 from ..parsing.values import flag, instant
@@ -155,6 +156,7 @@ GROUPS: dict[str, frozenset[str]] = {
 """Objects that group fields; every field may also be given flat."""
 
 GROUP_ALIASES = {"time_boundary": "time"}
+_WEIGHTS_OF_PLUGINS = re.compile(r"(?:(?P<groups>.+)\.)?(?:weights\.|weight_)(?P<term>[^.]+\.[^.]+)")
 
 
 @lru_cache(maxsize=4096)
@@ -163,11 +165,30 @@ def column_of(path: str) -> str | None:
     *groups, leaf = (_snake(part) for part in path.split("."))
     column = f"weight_{leaf}" if groups and groups[-1] == "weights" else ALIASES.get(leaf, leaf)
     if column not in FIELDS:
-        return None
+        return _plugin_weight(path)
     for group in groups:
         if column not in GROUPS.get(GROUP_ALIASES.get(group, group), frozenset()):
             return None
     return column
+
+
+def _plugin_weight(path: str) -> str | None:
+    """The column of the weight of a plugin's term, whose name has a dot: `weights.acme.length`."""
+    found = _WEIGHTS_OF_PLUGINS.fullmatch(path)
+    if found is None or not is_plugin_name(found["term"]):
+        return None
+    groups = (found["groups"] or "weights").split(".")
+    return f"weight_{found['term']}" if {_snake(group) for group in groups} <= {"weights", "scope"} else None
+
+
+def is_plugin_weight(column: str | None) -> bool:
+    """Whether a column of a request is the weight of a plugin's term; which terms there are is known where plugins are on."""
+    return column is not None and column.startswith("weight_") and column not in FIELDS
+
+
+def converter_of(column: str) -> Converter:
+    """What makes a value that of a column."""
+    return weight if is_plugin_weight(column) else FIELDS[column]
 
 
 @lru_cache(maxsize=4096)
@@ -221,7 +242,7 @@ def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
             raise column
         if column in found:
             raise InputError(f"Expected {column} once, got it twice - at {where}")
-        found[column] = FIELDS[column](value, where)
+        found[column] = converter_of(column)(value, where)
     return found
 
 
@@ -231,7 +252,7 @@ def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
     for column, value, where in _columns(row, "", "", KIND if row.get("kind") == KIND else ""):
         if isinstance(column, str) and column not in found:
             try:
-                found[column] = FIELDS[column](value, where)
+                found[column] = converter_of(column)(value, where)
             except InputError:
                 found[column] = None
     return found

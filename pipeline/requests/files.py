@@ -25,7 +25,7 @@ from ...nodes.errors import InputError, kind_of
 from ..parsing.quoting import shown_keys
 from ..parsing.strict_json import RepeatedKeyError, strict_json
 from ..progress import counted
-from .fields import LISTS, NUMBERS, TEXTS, column_of
+from .fields import LISTS, NUMBERS, TEXTS, column_of, is_plugin_weight
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
 LIST_SEPARATOR = ";"
@@ -270,7 +270,7 @@ def cell(path: str, text: str) -> Any:
         return text
     if column in LISTS:
         return _json_or(text) if text.lstrip().startswith("[") else [c.strip() for c in text.split(LIST_SEPARATOR)]
-    if column in NUMBERS:
+    if column in NUMBERS or is_plugin_weight(column):
         return _json_or(text.strip().lower())
     return text
 

@@ -93,8 +93,8 @@ def resolve_requests(
     order of the rows. An id that is written twice fails the second row.
 
     `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
-    (project, purpose, ...), and `preset` bounds every row. `known` says which modes, roles and tokenizer files a request may
-    name. A request that names a work tree and no mode takes it from the `SHO.json` there, if it is one of `work_trees` (resolved
+    (project, purpose, ...), and `preset` bounds every row. `known` says which modes, roles, tokenizer files and terms of plugins a request
+    may name. A request that names a work tree and no mode takes it from the `SHO.json` there, if it is one of `work_trees` (resolved
     folders) and unless the preset settles that it has none.
 
     Raises:
@@ -145,12 +145,12 @@ def resolve_requests(
     for failure in nameless:
         failed[_free_id(failure.row.place, resolved, failed)] = failure
     ordered = [resolved[key] for key in sorted(resolved)]
+    # Columns of plugins do not follow from the other rows: a request is stored the same alone and in a batch.
+    names = [
+        name for name, column in REQUESTS.columns.items() if not column.nullable or any(name in r for r in ordered)
+    ]
     requests = REQUESTS.build(
-        {
-            name: [request.get(name) for request in ordered]
-            for name, column in REQUESTS.columns.items()
-            if not column.nullable or any(name in request for request in ordered)
-        },
+        {name: [r.get(name) for r in ordered] for name in (*names, *(f"weight_{term}" for term in known.score_terms))},
         rows=len(ordered),
     )
     return requests, _failures(failed, common, masked, resolve) if failed else FAILURES.empty()

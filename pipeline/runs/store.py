@@ -7,7 +7,7 @@ does exactly the rest: a shard whose receipt is missing, or whose parts do not m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
@@ -36,7 +36,6 @@ from .staging import remove_abandoned, run_folder
 from .writing import PROVENANCE_PART, write_manifest, write_shard
 
 _SHARD = pa.field("shard", pa.int32(), False)
-_STAGED_REQUESTS = REQUESTS.schema.append(_SHARD)
 
 
 class RunStore:
@@ -243,6 +242,11 @@ def _is_batch(folder: Place) -> bool:
     return False
 
 
+def _staged_schema(columns: Sequence[str]) -> pa.Schema:
+    """The schema of the requests of a run that is being written: with those of their columns that plugins may add."""
+    return REQUESTS.widened(REQUESTS.schema, columns).append(_SHARD)
+
+
 class StagedRun:
     """A run being written. One process at a time holds it."""
 
@@ -259,7 +263,7 @@ class StagedRun:
         if self.plan.get("format") != FORMAT:
             raise StoreError(f"Expected format {FORMAT}, got {self.plan.get('format')} - at {run_id}")
         if not finished:
-            self._requests = read_parquet(stage / "requests.parquet", _STAGED_REQUESTS)
+            self._requests = read_parquet(stage / "requests.parquet", _staged_schema)
             self.failures = read_parquet(stage / "failures.parquet", FAILURES.schema)
 
     @contextmanager

@@ -17,6 +17,7 @@ from ...nodes.tables import REQUESTS
 from ..config.settings import Settings
 from ..reading.across_runs import snapshot_named
 from ..reading.replaying import replayed
+from ..requests.fields import is_plugin_weight
 
 __all__ = ["TOKENS", "expansion_of"]
 
@@ -45,7 +46,9 @@ def expansion_of(settings: Settings, name: str, label: str, max_tokens: int | No
     asked = {
         column: value
         for column, value in parent.request.items()
-        if value is not None and column in REQUESTS.columns and column not in _OWN | _LIMITS
+        if value is not None
+        and (column in REQUESTS.columns or is_plugin_weight(column))
+        and column not in _OWN | _LIMITS
     }
     narrowed: dict[str, Any] = {"allowed_sources": [_literal(row["source_id"])]}
     if row["path"] is not None:

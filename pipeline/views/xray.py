@@ -62,7 +62,7 @@ def caller_rows(rows: Rows) -> dict[str, list[dict[str, Any]]]:
     """The rows reduced to what their caller may see: declared caller columns, no access gates, no withheld rows."""
     shown: dict[str, list[dict[str, Any]]] = {}
     for name, table_rows in rows.items():
-        columns = set(TABLES[name].names(audience="caller"))
+        columns = {k for k in (table_rows[0] if table_rows else ()) if TABLES[name].shows(k)}
         table_rows = [row for row in table_rows if row.get("audience") != "audit"]
         shown[name] = [{k: v for k, v in row.items() if k in columns} for row in table_rows]
     shown["filter_ladder"] = [row for row in shown.get("filter_ladder", []) if row.get("gate_class") != "access"]

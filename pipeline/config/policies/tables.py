@@ -43,7 +43,7 @@ from .modes import REQUIRED as MODE_REQUIRED
 from .modes import TOP as MODE_FIELDS
 from .modes import mode_choices
 from .roles import Roles, load_roles
-from .weight_files import load_weights, reweighed
+from .weight_files import expect_weighed, load_weights, plugin_terms_in, reweighed
 
 __all__ = ["Policies", "load_policies"]
 
@@ -109,15 +109,13 @@ class Policies:
     """Whether requests may name a role that has no overlay; else that is an error on arrival."""
 
     def expect_weighted_terms(self, of_plugins: Collection[str]) -> None:
-        """Refuse the weight of a plugin's term that is not there: it would count for nothing.
+        """Refuse the weight of a plugin's term that is not there.
 
         Raises:
-            PolicyError: a weight file names such a term.
+            PolicyError: a policy or a weight file names such a term.
         """
         for column in terms_of_plugins(self.purpose_policies.column_names):
-            if (name := column.removeprefix("weight_")) not in of_plugins:
-                hint = "the setting `plugins` names the plugins that are on"
-                raise PolicyError(f"Expected a score term, got {name!r} - at weights", hint=hint)
+            expect_weighed(column.removeprefix("weight_"), of_plugins, "weights", PolicyError)
 
     def inputs(self) -> dict[str, pa.Table]:
         """The tables by the names that nodes know them by."""
@@ -217,7 +215,8 @@ def _own(folder: Path, names: Vocabulary) -> dict[str, tuple[str, bytes]]:
 
 def _choices(fields: Mapping[str, YamlItem]) -> dict[str, Any]:
     budget = fields["budget"].fields(_BUDGET, required=_BUDGET)
-    weights = fields["weights"].fields(_WEIGHTS, required=_NEEDED_WEIGHTS)
+    stated = fields["weights"]
+    weights = stated.fields((*_WEIGHTS, *plugin_terms_in(stated.value)), required=_NEEDED_WEIGHTS)
     return (
         {
             "merge_policy": fields["merge_policy"].word(MERGE_POLICIES),
@@ -228,7 +227,11 @@ def _choices(fields: Mapping[str, YamlItem]) -> dict[str, Any]:
             "mask": fields["mask"].words(MASKS) or None,
         }
         | {name: item.count(0 if name in _MAY_BE_ZERO else 1) for name, item in budget.items()}
-        | {f"weight_{name}": item.optional(lambda one: one.number(0, 100)) or 0.0 for name, item in weights.items()}
+        | {
+            f"weight_{name}": item.optional(lambda one: one.number(0, 100)) or 0.0
+            for name, item in weights.items()
+            if not (item.missing and terms_of_plugins((name,)))
+        }
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,22 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from ....nodes.errors import PolicyError
+from ....nodes.errors import InputError, PolicyError
 from ....nodes.score_terms import terms_of_plugins
 from ....nodes.tables import PURPOSE_POLICIES
 from ....nodes.vocabulary import PURPOSES, WEIGHED_TERMS
 from ...parsing.yaml_files import parse
 from ..weight_sets import WEIGHT_SETS
 
-__all__ = ["SCHEMA_VERSION", "WeightFile", "load_weights", "reweighed", "weight_file_text"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "WeightFile",
+    "expect_weighed",
+    "load_weights",
+    "plugin_terms_in",
+    "reweighed",
+    "weight_file_text",
+]
 
 SCHEMA_VERSION = 1
 """Of weight files; see `docs/versions.md`."""
@@ -65,7 +73,7 @@ def load_weights(path: str | Path) -> WeightFile:
     weights = {
         purpose: {
             term: weight.number(0, MOST)
-            for term, weight in stated.fields((*WEIGHED_TERMS, *_of_plugins(stated.value))).items()
+            for term, weight in stated.fields((*WEIGHED_TERMS, *plugin_terms_in(stated.value))).items()
             if not weight.missing
         }
         for purpose, stated in purposes.items()
@@ -74,7 +82,19 @@ def load_weights(path: str | Path) -> WeightFile:
     return WeightFile(weights, hashlib.sha256(data).hexdigest())
 
 
-def _of_plugins(stated: object) -> Sequence[str]:
+def expect_weighed(term: str, of_plugins: Collection[str], at: str, error: type[InputError] = InputError) -> None:
+    """Refuse a weight of a term that neither the package nor one of the plugins that are on has: it would count for nothing.
+
+    Raises:
+        InputError: it is such a term; the message lists those that there are.
+    """
+    if term not in (known := (*WEIGHED_TERMS, *of_plugins)):
+        hint = "a name with a dot is a term of a plugin: of one that `plugins` names, or that a run recorded"
+        raise error.one_of(known, term, at, hint=hint)
+
+
+def plugin_terms_in(stated: object) -> Sequence[str]:
+    """The terms of plugins that weights of a file name."""
     return terms_of_plugins(map(str, stated)) if isinstance(stated, Mapping) else ()
 
 
@@ -85,8 +105,7 @@ def reweighed(purpose_policies: pa.Table, file: WeightFile) -> pa.Table:
         if stated := file.weights.get(row["purpose"]):
             row |= {f"weight_{term}": weight for term, weight in stated.items()}
             row["version"] = hashlib.sha256(f"{row['version']}:{file.digest}".encode()).hexdigest()[:16]
-    further = terms_of_plugins(sorted({f"weight_{term}" for stated in file.weights.values() for term in stated}))
-    return pa.Table.from_pylist(rows, schema=PURPOSE_POLICIES.widened(purpose_policies.schema, further))
+    return PURPOSE_POLICIES.from_rows(rows)
 
 
 def weight_file_text(weights: Mapping[str, Mapping[str, float]], fitted: Mapping[str, Any]) -> str:

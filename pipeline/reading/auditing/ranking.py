@@ -23,10 +23,13 @@ from ....nodes.columns.keys import flat
 from ....nodes.errors import AccessError, InputError
 from ...config.settings import Settings
 from ...line.driver import run_ranked
+from ...requests.allowed_names import AllowedNames
+from ...requests.fields import place_of
 from ...runs.ids import is_snapshot
 from ..access import audience_of, expect_reader, open_run
 from ..snapshots import audits_whole
 from .difference import frame_of, records
+from .frozen_plugins import frozen_plugins, recorded_terms
 from .reproduce import SHARD, expect_stored
 from .rerun import Recorded, line_of
 from .what_if import changed_columns
@@ -91,7 +94,7 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
         InputError: a change is no weight.
         StoreError: the generation that the run pinned is gone.
     """
-    changes = changed_columns(changes, "changes")
+    said, changes = changes, changed_columns(changes, "changes")
     if other := sorted(column for column in changes if not column.startswith("weight")):
         raise InputError.expected("weights alone", other[0], "changes", hint="other columns change more than the order")
     run = open_run(settings, name)
@@ -104,8 +107,10 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
             f"Permission denied: only an auditor of every request may rank it again - at {name}",
             hint="`what-if` without --ranking asks for what is yours",
         )
+    known = AllowedNames(score_terms=recorded_terms(run))
+    known.expect(changes, lambda column: place_of(said, column, "changes"), "changes")
     recorded = Recorded.of(run, snapshot).changed(changes)
-    line = line_of(settings, run, models=False)
+    line = line_of(settings, run, models=False, plugins=frozen_plugins(run, judging=False))
     scored = run.table("score_terms", texts=True, snapshot_id=snapshot)
     parts = []
     for low in range(0, recorded.requests.num_rows, SHARD):

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ....nodes.errors import ErasedError, StoreError
+from ....nodes.plugins import Plugins
 from ....nodes.recall.bm25 import Bm25
-from ....nodes.tables import CAPTURES
+from ....nodes.tables import CAPTURES, REQUESTS
 from ...config.policies.tables import load_policies
 from ...config.settings import Settings
 from ...engines.shards import with_counters
@@ -78,6 +79,8 @@ class Recorded:
         """The same requests with other values in some columns, one value for all of them."""
         requests = self.requests
         for name, value in columns.items():
+            if name not in requests.column_names:  # the weight of a plugin's term: no request had one of its own then
+                requests = requests.append_column(REQUESTS.extra_field(name), pa.nulls(requests.num_rows, pa.float64()))
             at = requests.schema.get_field_index(name)
             field = requests.schema.field(at)
             requests = requests.set_column(at, field, pa.array([value] * requests.num_rows, field.type))
@@ -85,7 +88,13 @@ class Recorded:
 
 
 def line_of(
-    settings: Settings, run: Any, *, grants: pa.Table | None = None, policies: Any = None, models: bool = True
+    settings: Settings,
+    run: Any,
+    *,
+    grants: pa.Table | None = None,
+    policies: Any = None,
+    models: bool = True,
+    plugins: Plugins | None = None,
 ) -> Line:
     """The line of a run over the generation that it pinned, with the code, models and tokenizers of now.
 
@@ -93,8 +102,10 @@ def line_of(
         grants: in place of those that the run stores.
         policies: in place of those that the run stores (`load_policies`).
         models: load the encoder and cross-encoder; without them the line is for frozen tables, where no model is asked.
+        plugins: in place of those that the run used, as they are installed now (`frozen_plugins`).
 
     Raises:
+        InputError: a plugin of the run is not installed.
         StoreError: the generation is gone, or the run does not say its settings.
         ModelError: a model or tokenizer cannot be loaded.
     """
@@ -114,7 +125,7 @@ def line_of(
     used = "semantic" in lanes and "semantic" not in off
     off |= _faults(run)
     known = {name: recorded[name] for name in ("lanes", "bm25", "plugins") if name in recorded}
-    plugins = plugins_of(run)
+    plugins = plugins_of(run) if plugins is None else plugins
     line = Line(
         corpus=corpus,
         policies=policies.inputs() if policies else {name: run.stored(name) for name in POLICIES},

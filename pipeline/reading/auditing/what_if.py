@@ -34,20 +34,22 @@ from ...line.driver import Line, run_frozen, run_line, together
 from ...line.tokenizers import registered
 from ...progress import counted
 from ...requests.allowed_names import AllowedNames
-from ...requests.fields import GROUPS, column_of, columns_of
+from ...requests.fields import GROUPS, column_of, columns_of, is_plugin_weight, place_of
 from ...runs.ids import is_snapshot
 from ...runs.parts import stored_tables
 from ..access import audience_of, expect_reader, open_run
 from ..grants import grants_now
 from ..snapshots import readable_snapshots
 from .difference import COMPARED, Side, item_changes, records, summarized
+from .frozen_plugins import frozen_plugins, recorded_terms
 from .reproduce import SHARD, differing_requests, expect_stored, first_difference
 from .rerun import Recorded, line_of
 
 __all__ = ["CHANGEABLE", "WhatIf", "changes_of", "what_if"]
 
 CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "detail", "merge_policy", "output_shape", "role"}))
-"""Columns of a request that may be changed: none of them opens a row that the request could not see."""
+"""Columns of a request that may be changed, beside the weights of the terms of plugins that a run recorded: none of them opens a
+row that the request could not see."""
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAN = (SUB_QUERIES, ANCHORS, SESSION_EVENTS, ADMISSIBLE)
 """What recall depends on; where a value of these differs, the lanes run again."""
@@ -126,9 +128,10 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
         InputError: a name cannot be changed, or its value is not what was expected.
     """
     for name in given:
-        if column_of(name) not in CHANGEABLE and name != "weights":
+        column = column_of(name)
+        if column not in CHANGEABLE and not is_plugin_weight(column) and name != "weights":
             raise InputError.one_of(
-                [column.replace("weight_", "weights.") for column in CHANGEABLE], name, at,
+                [column.replace("weight_", "weights.") for column in (*CHANGEABLE, "weight_PLUGIN.TERM")], name, at,
                 hint="principal, purpose, project and time are fixed; make a new request for another scope",
             )  # fmt: skip
     found = columns_of(given, at)
@@ -154,11 +157,12 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
             no request was answered.
         StoreError: the corpus, or the generation that the run pinned, is gone.
     """
-    changes = changed_columns(changes, at)
+    said, changes = changes, changed_columns(changes, at)
     run = open_run(settings, name)
     expect_stored(run)
-    known = AllowedNames({}, run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"]))
-    changes = known.expect(changes, lambda column: f"{at}.{column}", at)
+    roles, tokenizers = run.stored("role_policies")["role"].to_pylist(), registered(settings["tokenizers"])
+    known = AllowedNames({}, roles, tokenizers, recorded_terms(run))
+    changes = known.expect(changes, lambda column: place_of(said, column, at), at)
     snapshot = name if is_snapshot(name) else None
     if snapshot:
         audit = audience_of(settings, run, snapshot) == "audit"
@@ -178,7 +182,8 @@ def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str =
     asked = recorded.changed(given)
     stored = {table.name: run.table(table.name, snapshot_id=snapshot) for table in COVERED}
     scored = run.table("score_terms", texts=True, snapshot_id=snapshot)
-    frozen = with_counters(line_of(settings, run, grants=grants, models=False), asked.requests)
+    line = line_of(settings, run, grants=grants, models=False, plugins=frozen_plugins(run))
+    frozen = with_counters(line, asked.requests)
     parts, reasons = _frozen_parts(asked, stored, scored, frozen, set(changes))
     if reasons:
         again = asked.only(sorted(reasons))

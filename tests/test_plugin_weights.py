@@ -1,0 +1,378 @@
+"""The weight of a plugin's score term: a request, a preset, a policy, `what-if` and `eval` name it as any other."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import replace
+from importlib import resources
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from judged_folders import documents_folder
+from plugin_package import ENTRIES, SOURCE, install, settings_of
+from scoped_retrieval.nodes.errors import InputError, PolicyError
+from scoped_retrieval.pipeline.cli import main
+from scoped_retrieval.pipeline.config.grants import write_starter_grants
+from scoped_retrieval.pipeline.config.policies.tables import load_policies
+from scoped_retrieval.pipeline.contracts.scope import difference, fields_of_snapshot, resolver_of
+from scoped_retrieval.pipeline.evaluation.collections import open_collection
+from scoped_retrieval.pipeline.evaluation.evaluate import evaluate
+from scoped_retrieval.pipeline.plugins import Plugins, installed
+from scoped_retrieval.pipeline.reading.auditing.frozen_plugins import frozen_plugins
+from scoped_retrieval.pipeline.reading.auditing.ranking import reranked
+from scoped_retrieval.pipeline.reading.auditing.reproduce import reproduced
+from scoped_retrieval.pipeline.reading.auditing.what_if import changes_of, what_if
+from scoped_retrieval.pipeline.reading.replaying import replayed
+from scoped_retrieval.pipeline.requests.fields import column_of
+from scoped_retrieval.pipeline.requests.files import read_requests
+from scoped_retrieval.pipeline.requests.presets import load_preset
+from scoped_retrieval.pipeline.runs.verify import verify
+from small_corpus import Story, row
+
+SENTENCE = "The retry limit of billing is three. "
+ROWS = (
+    row("doc", "short.md", SENTENCE),
+    row("doc", "middle.md", SENTENCE + "It stands in the handbook of the team. " * 4),
+    row("doc", "long.md", SENTENCE + "It stands in the handbook of the team, which is read. " * 12),
+)
+ASKED = {"project": "shop", "purpose": "answer-question", "question": "What is the retry limit of billing?"}
+TERM_ALONE = "[scoped_retrieval.score_terms]\nacme.length = acme_rules:LENGTH\n"
+REASONED = SOURCE.replace("weight=0.3", 'weight=3.0, reason="it is long"')
+COMPARED = ("ranked", "packs", "trimmed", "trims", "decisions")
+
+
+def told(folder: Any, patch: pytest.MonkeyPatch, entries: str = TERM_ALONE, source: str = SOURCE) -> Story:
+    """The rows above, ana who audits them, and the plugin `acme`, installed."""
+    install(folder, patch, source, entries)
+    story = Story(folder, *ROWS)
+    (folder / "grants.yaml").unlink()
+    write_starter_grants(folder / "grants.yaml", "ana", "shop", audit=True)
+    return story
+
+
+@pytest.fixture(name="story", scope="module")
+def story_fixture(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        yield told(tmp_path_factory.mktemp("weights"), patch)
+
+
+@pytest.fixture(name="recorded", scope="module")
+def recorded_fixture(story):
+    """A run of three requests, of which one weighs the term by itself; and the snapshot of a fourth."""
+    with opened(story, runs=story.folder / "runs") as retriever:
+        own = ({}, {"weights": {"acme.length": 2.0}}, {"weights": {"lexical": 0.9}})
+        run = retriever.run([ASKED | more | {"request_id": f"r{n}"} for n, more in enumerate(own)]).run_id
+        return run, retriever.retrieve(ASKED).snapshot_id
+
+
+@pytest.fixture(name="gone")
+def gone_fixture(story, monkeypatch):
+    """The plugin is not installed any more."""
+    remove(story, monkeypatch)
+
+
+def remove(story: Story, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sys, "path", [place for place in sys.path if not place.endswith("/site")])
+    patch.delitem(sys.modules, "acme_rules", raising=False)
+    with pytest.raises(InputError, match="no acme"):
+        installed(("acme",))
+
+
+def opened(story: Story, **how: Any) -> Any:
+    return story.open(**{"plugins": ("acme",)} | how)
+
+
+def answered(story: Story, how: Any = None, **fields: Any) -> Any:
+    with opened(story, **(how or {})) as retriever:
+        return retriever.retrieve(ASKED | fields)
+
+
+def weight_of(found: Any) -> float:
+    return found.tables["rerank_weights"]["acme.length"][0].as_py()
+
+
+def order(found: Any) -> list[str]:
+    paths = {each["evidence_id"]: each["path"] for each in found.tables["decisions"].to_pylist()}
+    return [paths[each["evidence_id"]] for each in found.tables["ranked"].to_pylist()]
+
+
+# --- requests -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        ({}, ["long.md", "short.md", "middle.md"]),  # the plugin's own, 0.3
+        ({"acme.length": 0.0}, ["short.md", "middle.md", "long.md"]),
+        ({"acme.length": 100.0}, ["long.md", "middle.md", "short.md"]),
+    ],
+    ids=str,
+)
+def test_a_request_weighs_the_term_of_a_plugin(story, weights, expected):
+    only = dict.fromkeys(("semantic", "authority", "recency", "actionability", "diversity"), 0.0)
+    found = answered(story, weights={**only, "lexical": 0.4, **weights})
+    assert weight_of(found) == weights.get("acme.length", 0.3)
+    assert order(found) == expected
+    for each in found.tables["ranked"].to_pylist():
+        value = next(
+            one["acme.length"]
+            for one in found.tables["score_terms"].to_pylist()
+            if one["evidence_id"] == each["evidence_id"]
+        )
+        assert each["acme.length"] == round(weight_of(found) * value * 2**30) / 2**30
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"weights": {"acme.length": 0.9}},
+        {"weights.acme.length": 0.9},
+        {"weight_acme.length": 0.9},
+        {"scope": {"weights": {"acme.length": 0.9}}},
+    ],
+    ids=str,
+)
+def test_every_spelling_of_a_weight_is_read(story, said):
+    found = answered(story, **said)
+    assert weight_of(found) == 0.9
+    assert found.tables["contracts"]["weight_acme.length"].to_pylist() == [0.9]
+
+
+def test_a_cell_of_csv_is_a_weight(tmp_path):
+    (tmp_path / "asked.csv").write_text("question,weights.acme.length\nwhy?,0.9\n")
+    (given_row,) = read_requests(tmp_path / "asked.csv")
+    assert given_row["weights.acme.length"] == 0.9
+
+
+@pytest.mark.parametrize(
+    "path", ["weights.Acme.length", "weights.acme.a.b", "budget.weights.acme.length", "acme.length"]
+)
+def test_other_names_with_dots_are_no_weights(path):
+    assert column_of(path) is None
+
+
+def test_a_preset_weighs_the_term_unless_the_request_does(story, tmp_path):
+    (tmp_path / "preset.json").write_text('{"weights": {"acme.length": 0.7}}')
+    how = {"preset": load_preset(tmp_path / "preset.json")}
+    assert weight_of(answered(story, how)) == 0.7
+    assert weight_of(answered(story, how, weights={"acme.length": 0.1})) == 0.1
+
+
+def test_a_policy_weighs_the_term_unless_the_request_does(story, tmp_path):
+    bundled = resources.files("scoped_retrieval.data") / "policies/purposes/answer-question.yaml"
+    policy = yaml.safe_load(bundled.read_text())
+    policy["weights"]["acme.length"] = 0.6
+    (tmp_path / "purposes").mkdir()
+    (tmp_path / "purposes/answer-question.yaml").write_text(yaml.safe_dump(policy))
+    policies = load_policies(tmp_path)
+    assert weight_of(answered(story, {"policies": policies})) == 0.6
+    assert (
+        weight_of(answered(story, {"policies": policies}, purpose="fix-test")) == 0.3
+    )  # says nothing: the plugin's own
+    assert weight_of(answered(story, {"policies": policies}, weights={"acme.length": 0.1})) == 0.1
+    with pytest.raises(PolicyError, match=r"Expected one of semantic, .*, got 'acme\.length' - at weights"):
+        story.open(policies=policies)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "said", "message"),
+    [
+        (("acme",), "acme.width", r"Expected one of semantic, .*, acme\.length, got 'acme\.width' - at .*weights\.acme\.width"),
+        ((), "acme.length", r"Expected one of semantic, .*_feedback, got 'acme\.length' - at .*weights\.acme\.length"),
+    ],
+)  # fmt: skip
+def test_a_term_that_is_not_on_is_refused_with_those_that_are(story, plugins, said, message):
+    with pytest.raises(InputError, match=message):
+        answered(story, {"plugins": plugins}, weights={said: 0.5})
+
+
+@pytest.mark.parametrize("value", [-1, 101, "much", True])
+def test_a_weight_of_a_plugin_s_term_is_one_that_any_term_may_have(story, value):
+    with pytest.raises(InputError, match=r"at request.*weights\.acme\.length"):
+        answered(story, weights={"acme.length": value})
+
+
+def test_the_contracts_of_two_weights_differ_in_the_weight_alone(story, recorded):
+    resolver = resolver_of(settings_of(story, plugins="acme"))
+    own = fields_of_snapshot(settings_of(story), recorded[1])
+    other = replace(own, given={**own.given, "weight_acme.length": 0.8})
+    found = difference(resolver.scope(own), resolver.scope(other))
+    assert found["fields"] == [{"field": "weight_acme.length", "a": None, "b": 0.8}]
+
+
+def test_a_snapshot_shows_its_caller_the_weight_that_was_asked_for(story, tmp_path):
+    with opened(story, runs=tmp_path / "runs") as retriever:
+        snapshot = retriever.retrieve(ASKED | {"weights": {"acme.length": 0.8}}).snapshot_id
+        assert replayed(settings_of(story, runs=tmp_path / "runs"), snapshot).request["weight_acme.length"] == 0.8
+        retriever.close(compacted=True)
+        (run,) = retriever.runs.list()
+        assert (
+            fields_of_snapshot(settings_of(story, runs=tmp_path / "runs"), snapshot).given["weight_acme.length"] == 0.8
+        )
+        assert verify(retriever.runs, run.run_id).status == "ok"
+
+
+# --- one answer everywhere ------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.none() | st.floats(0, 100), min_size=2, max_size=5), st.integers(1, 3))
+def test_alone_and_in_a_batch_a_request_has_one_snapshot(story, weights, shard):
+    asked = [
+        ASKED | {"request_id": f"r{n}"} | ({} if weight is None else {"weights": {"acme.length": weight}})
+        for n, weight in enumerate(weights)
+    ]
+    runs = story.folder / "batches"
+    shutil.rmtree(runs, ignore_errors=True)
+    with opened(story, runs=runs, shard_requests=shard) as retriever:
+        stored = retriever.runs.open(retriever.run(asked).run_id).table("snapshots")
+        batch = dict(zip(*(stored[name].to_pylist() for name in ("request_id", "snapshot_digest")), strict=True))
+    for request in asked:
+        alone = answered(story, **request).tables["snapshots"].to_pylist()[0]
+        assert batch[request["request_id"]] == alone["snapshot_digest"]
+
+
+def test_a_run_with_weights_of_its_own_is_reproduced(story, recorded):
+    found = reproduced(settings_of(story), recorded[0])
+    assert (found.same, found.changed) == (True, {})
+
+
+def test_without_terms_of_plugins_a_request_is_stored_as_ever(story):
+    tables = answered(story, {"plugins": ()}).tables
+    assert not [name for table in tables.values() for name in table.column_names if "." in name]
+
+
+# --- what-if --------------------------------------------------------------------------------------------------------
+
+
+def expect_fresh(story: Story, snapshot: str, weights: dict[str, float], fresh: Any) -> None:
+    found = what_if(settings_of(story), snapshot, {"weights": weights})
+    assert found.frozen, found.recalled
+    assert list(found.blocks.values()) == [fresh.block]
+    for name in COMPARED:
+        ours, theirs = (table.drop_columns(["request_id"]) for table in (found.tables[name], fresh.tables[name]))
+        assert ours.to_pylist() == theirs.to_pylist(), name
+    order_alone = reranked(settings_of(story), snapshot, {"weights": weights}).after
+    assert order_alone.drop_columns(["request_id"]).equals(fresh.tables["ranked"].drop_columns(["request_id"]))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(own=st.floats(0, 100), lexical=st.none() | st.floats(0, 2))
+def test_what_if_gives_what_a_fresh_run_gives_with_and_without_the_plugin(story, recorded, monkeypatch, own, lexical):
+    weights = {"acme.length": own} | ({} if lexical is None else {"lexical": lexical})
+    fresh = answered(story, weights=weights)
+    expect_fresh(story, recorded[1], weights, fresh)
+    with monkeypatch.context() as patch:
+        remove(story, patch)
+        expect_fresh(story, recorded[1], weights, fresh)
+
+
+def test_a_plugin_that_is_gone_keeps_the_weight_and_the_reason_that_the_run_shows(tmp_path, monkeypatch):
+    story = told(tmp_path, monkeypatch, source=REASONED)
+    with opened(story, runs=tmp_path / "runs") as retriever:
+        snapshot = retriever.retrieve(ASKED).snapshot_id
+    (run,) = retriever.runs.list()
+    fresh = answered(story, weights={"lexical": 0.5})
+    assert "it is long" in fresh.tables["ranked"]["selected_reason"].to_pylist()
+    remove(story, monkeypatch)
+    expect_fresh(story, snapshot, {"lexical": 0.5}, fresh)
+    (term,) = frozen_plugins(run).score_terms
+    assert (term.weight, term.reason) == (3.0, "it is long")
+
+
+def open_run_of(story: Story, run: str) -> Any:
+    with story.open(runs=story.folder / "runs") as retriever:
+        return retriever.runs.open(run)
+
+
+@pytest.mark.usefixtures("gone")
+def test_the_own_weights_of_a_run_s_requests_hold_where_they_are_not_changed(story, recorded):
+    found = reranked(settings_of(story), recorded[0], {"weights": {"recency": 0.0}})
+    stored = open_run_of(story, recorded[0]).table("ranked")
+    for request in ("r0", "r1", "r2"):
+        ours, theirs = (
+            sorted(each["acme.length"] for each in table.to_pylist() if each["request_id"] == request)
+            for table in (found.after, stored)
+        )
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("ask", [what_if, reranked], ids=["what_if", "reranked"])
+@pytest.mark.parametrize("removed", [False, True], ids=["installed", "gone"])
+def test_a_term_that_the_run_did_not_record_is_refused_with_those_that_it_did(
+    story, recorded, monkeypatch, ask, removed
+):
+    if removed:
+        remove(story, monkeypatch)
+    with pytest.raises(
+        InputError, match=r"Expected one of semantic, .*, acme\.length, got 'acme\.width' - at changes\.w"
+    ):
+        ask(settings_of(story), recorded[0], {"weights": {"acme.width": 1.0}})
+
+
+def test_a_weight_on_the_command_line(story, recorded, capsys, monkeypatch):
+    monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
+    assert changes_of(["weights.acme.length=5"]) == {"weight_acme.length": 5}
+    flags = [f"--{name}={story.folder / place}" for name, place in
+             (("corpus", "corpus"), ("runs", "runs"), ("grants", "grants.yaml"))]  # fmt: skip
+    command = ["what-if", recorded[1], *flags]
+    assert main([*command, "--set", "weights.acme.length=0"]) == 0
+    assert "changes: weight_acme.length=0" in capsys.readouterr().out
+    assert main([*command, "--set", "weights.acme.width=0"]) == 2
+    assert "acme.length, got 'acme.width'" in capsys.readouterr().err
+    assert main([*command, "--set", "weights.width=0"]) == 2
+    assert "weights.PLUGIN.TERM, got 'weights.width'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("gone")
+def test_lanes_that_run_again_need_the_plugin(story, recorded):
+    with pytest.raises(InputError, match="Expected plugins that are installed, got no acme"):
+        what_if(settings_of(story), recorded[1], {"pool_k": 1})
+
+
+def test_gates_of_a_plugin_that_is_gone_are_not_passed_over(tmp_path, monkeypatch):
+    """Candidates are judged again: without the gate a row under embargo would be shown."""
+    story = told(tmp_path, monkeypatch, ENTRIES)
+    story.tell(row("doc", "embargo.md", SENTENCE * 9, tags=["embargo"]))
+    with opened(story, runs=tmp_path / "runs") as retriever:
+        snapshot = retriever.retrieve(ASKED).snapshot_id
+    weights = {"weights": {"acme.length": 9.0}}
+    assert "embargo" not in next(iter(what_if(settings_of(story), snapshot, weights).blocks.values()))
+    order_alone = reranked(settings_of(story), snapshot, weights).after
+    remove(story, monkeypatch)
+    (run,) = retriever.runs.list()
+    for ask in (lambda: what_if(settings_of(story), snapshot, weights), lambda: frozen_plugins(run)):
+        with pytest.raises(InputError, match="Expected plugins that are installed, got no acme"):
+            ask()
+    assert frozen_plugins(run, judging=False).term_names == ("acme.length",)
+    assert reranked(settings_of(story), snapshot, weights).after.equals(order_alone)  # no row is judged, none shown
+
+
+def test_a_term_of_a_plugin_that_was_given_as_an_object_is_weighed_again(story, tmp_path):
+    (term,) = installed(("acme",)).line.score_terms
+    with opened(story, plugins=Plugins(score_terms=(replace(term, name="own.length"),)), runs=tmp_path / "runs") as one:
+        snapshot = one.retrieve(ASKED).snapshot_id
+        found = one.what_if(snapshot, {"weights": {"own.length": 0.0}})
+        assert found.tables["rerank_weights"]["own.length"].to_pylist() == [0.0]
+
+
+# --- eval --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_measured_without_the_term_of_a_plugin_that_is_gone(story, tmp_path, monkeypatch):
+    collection, how = open_collection(documents_folder(tmp_path)), {"work": tmp_path / "work", "semantic": False}
+    first = evaluate([collection], plugins=("acme",), without=["acme.length"], **how)
+    remove(story, monkeypatch)
+    again = evaluate([collection], run_id=first.run_id, without=["acme.length"], **how)
+    assert "without acme.length" in first.scores[0].metrics
+    assert again.scores[0].metrics == first.scores[0].metrics
+    with pytest.raises(
+        InputError, match=r"Expected one of semantic, .*, acme\.length, each, got 'acme\.width' - at --w"
+    ):
+        evaluate([collection], run_id=first.run_id, without=["acme.width"], **how)
+    with pytest.raises(InputError, match=r"_feedback, each, got 'acme\.length' - at --without"):
+        evaluate([collection], without=["acme.length"], **how)
