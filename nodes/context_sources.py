@@ -185,8 +185,9 @@ def _state(states: pa.Table) -> list[pa.Table]:
     denied = _listed(states["approvals"], integers(states["approval_count"]))
     count = integers(states["failure_count"])
     several = pc.if_else(pa.array(count > 1), _listed(states["failing"], count), None)
+    derived, phase = pc.fill_null(flat(states["phase_derived"]), False), flat(states["phase"])
     known = [
-        _line("phase: ", states["phase"]),
+        _line("phase: ", pc.if_else(derived, None, phase)),
         _line("modified_files: ", files),
         _line("latest command: ", states["latest_command"]),
     ]
@@ -197,7 +198,11 @@ def _state(states: pa.Table) -> list[pa.Table]:
         _line("denied, no approval yet: ", denied),
         _line("artifacts: ", artifacts),
     ]
-    said = [_line("plan: ", states["plan"]), _line("interpretation of the goal: ", states["interpretation"])]
+    said = [
+        _line("phase, derived from what was done: ", pc.if_else(derived, phase, None)),
+        _line("plan: ", states["plan"]),
+        _line("interpretation of the goal: ", states["interpretation"]),
+    ]
     made = []
     for name, lines, standing in (
         ("state", known, "evidence"),

@@ -31,6 +31,7 @@ from .turns.asof import FOREVER, Sessions, before, holding, last_per
 from .turns.asserting import ABOUT, ACTION, assertions
 from .turns.joining import joined
 from .turns.scopes import paths_named, permitted
+from .turns.words import DERIVED
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -164,7 +165,8 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
     approvals, approval_count = several("approval", "value", LISTED)
     failing, failure_count = several("failure", "fact", LISTED)
     what_fails = take_or(state_facts["value"], failure)
-    phase = pc.coalesce(flat(context_turns["phase"]), take_or(state_facts["value"], single("phase")).cast(pa.string()))
+    stated, held = flat(context_turns["phase"]), single("phase")
+    derived = pc.equal(take_or(state_facts["origin"], held).cast(pa.string()), DERIVED).fill_null(False)
     first, behind = _events_so_far(sessions, log_events)
     return TURN_STATES.build(
         {
@@ -172,7 +174,8 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "user_goal": take_or(state_facts["value"], goal),
             "goal_event": take_or(state_facts["event_id"], goal),
             "interpretation": take_or(state_facts["value"], single("interpretation")),
-            "phase": phase.fill_null("diagnosing"),
+            "phase": pc.coalesce(stated, take_or(state_facts["value"], held).cast(pa.string()), "diagnosing"),
+            "phase_derived": pc.and_(derived, stated.is_null()),
             "plan": take_or(state_facts["value"], single("plan")),
             "latest_command": take_or(state_facts["value"], single("command")),
             "failure": what_fails,

@@ -5,7 +5,7 @@ Note: facts of the state hold over half-open ranges of events.
 
 from __future__ import annotations
 
-from ..schema import int32, int64, string, strings, table, text
+from ..schema import boolean, int32, int64, string, strings, table, text
 
 STATE_FACTS = table(
     "state_facts",
@@ -37,6 +37,7 @@ TURN_STATES = table(
     goal_event=string("the event that set it", nullable=True),
     interpretation=text("how the model reads it", nullable=True),
     phase=string("the phase"),
+    phase_derived=boolean("no one stated it: an importer derived it from what was done", nullable=True),
     plan=text("the current plan", nullable=True),
     latest_command=text("the last command", nullable=True),
     failure=text("what failed last, and has not passed since", nullable=True),

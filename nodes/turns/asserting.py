@@ -206,7 +206,8 @@ def _told(of: _Events) -> Iterator[pa.Table]:
     """The phase, memories that were revoked, and in the model's own words its plan and its summary of earlier rounds."""
     planned = of.kind("plan.updated") & of.shown
     revoked = of.kind("memory.revoked") & (of.by_harness | of.by("memory"))
-    yield of.facts("phase", of.kind("phase.changed") & of.by_harness, of.one, of.column("subject"))
+    by = pc.coalesce(of.column("origin"), of.column("actor"))
+    yield of.facts("phase", of.kind("phase.changed") & of.by_harness, of.one, of.column("subject"), by)
     yield of.facts("revoked", revoked, of.named, of.named)
     yield of.facts("plan", planned, of.one, of.column("text"))
     yield of.facts("interpretation", planned & of.has("excerpt"), of.one, of.column("excerpt"))

@@ -150,6 +150,8 @@ PARTS = Vocabulary(
 """The eight parts of a budget (S3.34)."""
 REQUIRED_PARTS = ("rules", "user_goal", "state")
 """Parts that are always there, or the turn fails with `over_budget`."""
+DERIVED = "derived"
+"""Origin of a phase that an importer derived from what was done, which no one stated."""
 PHASES = Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
 TRIM_ORDERS: Mapping[str, tuple[str, ...]] = {
     "default": ("references", "memory", "retrieval", "recent_tail", "latest_observation", "tools"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
-from ...nodes.turns.words import EVENT_ACTORS, PHASES
+from ...nodes.turns.words import DERIVED, EVENT_ACTORS, PHASES
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
 from ..parsing.quoting import canonical
 from ..redaction.masking import redact_text
@@ -158,7 +158,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "path": one_path(payload.text("path", "file", "filePath", "file_path")),
         "version": payload.identifier("version", "hash", "sha256"),
         "subject": subject,
-        "origin": origin if kind in _NAMED_ORIGIN else None,
+        "origin": origin if kind in _NAMED_ORIGIN else _derived(kind, payload),
         "evidence_ids": payload.strings("evidenceIds", "evidence_ids", "shown"),
         "snapshot_ids": payload.strings(
             "retrievalSnapshotIds",
@@ -336,6 +336,11 @@ def given_memory(record: Record) -> dict[str, Any]:
 def _governed(memory: dict[str, Any], speaker: str) -> dict[str, Any]:
     """A memory by who gives it. What a tool, the model or the web calls a memory, no governance let through."""
     return memory if speaker in ("memory", "system", "user") else {**memory, "lifecycle": "candidate"}
+
+
+def _derived(kind: str, payload: Record) -> str | None:
+    """The origin of a phase that no one stated: an importer derived it from what was done."""
+    return DERIVED if kind == "phase.changed" and payload.value("derived") is True else None
 
 
 def _speaker(origin: str) -> str:

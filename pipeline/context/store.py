@@ -56,7 +56,7 @@ _RECORDED = (
 )
 
 
-_ADDED = ("failing", "failure_count")
+_ADDED = ("failing", "failure_count", "phase_derived")
 """Columns of a state that records of the first development versions lack."""
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 

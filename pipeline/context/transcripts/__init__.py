@@ -8,6 +8,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `branches`: conversations that were rewound, in transcripts of Claude Code
 - `typed`: slash commands of Claude Code
 - `speaking`: who speaks under the role of the user
+- `phases`: the phases of a session, derived from what was done
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 
 Note: neither format is documented by its vendor, and both change. Unknown records are counted and
@@ -28,6 +29,7 @@ from ..log import SessionLog
 from ..log_files import is_json
 from ..transcript_kinds import kind_of
 from . import claude_code, codex
+from .phases import with_phases
 
 __all__ = ["KINDS", "import_transcript", "read_transcript"]
 
@@ -61,7 +63,7 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
         raise InputError.described(
             f"messages or tools of {kind}", listed, str(file), hint="it may be the log of another agent"
         )
-    return found.session_id, found.events, found.left_out
+    return found.session_id, with_phases(found.events), found.left_out
 
 
 def import_transcript(path: str | Path, out: str | Path, kind: str | None = None) -> dict[str, Any]:

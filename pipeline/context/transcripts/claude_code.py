@@ -132,6 +132,7 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Ca
             path=made.path(path),
             text=given["snippet"],
             version=version_of(f"{id_}{given['snippet']}"),
+            noted=True,
         )
     elif kind == "file" and isinstance(content, Mapping) and isinstance(content.get("file"), Mapping):
         words = content["file"].get("content")
