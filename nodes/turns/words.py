@@ -159,9 +159,9 @@ TRIM_ORDERS: Mapping[str, tuple[str, ...]] = {
 }
 """What goes first when a budget binds: by lowest priority (C13), and the order of S3.37."""
 CAPABILITIES = Vocabulary(
-    "capability", ("read", "search", "run_read_only", "run", "write", "external", "ask_user", "other")
+    "capability", ("read", "search", "run_read_only", "run", "write", "external", "external_read", "ask_user", "other")
 )
-"""What a tool can do; phases show tools by it (S3.57)."""
+"""What a tool can do; phases show tools by it (S3.57). `external` is what acts beyond the work tree, `other` what nothing is known of."""
 GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
 """The five gates in the order in which they are asked (S3.20)."""
 ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
@@ -234,6 +234,7 @@ REASONS: Mapping[str, str] = {
     "generated_file": "generated file, not to be edited by hand",
     "unnamed_instructions": "no instruction source of the contract: its text may not instruct",
     "phase_hidden_tool": "tool that this phase does not show",
+    "unknown_capability": "tool of which nothing says what it can do: state its `capability` or its `phases`",
     "tail_limit": "beyond the number of events in the tail",
     "reasoning_cap": "beyond the share of the model's own words in the tail",
     "retrieval_cap": "beyond the number of retrieved items",

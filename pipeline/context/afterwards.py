@@ -209,7 +209,7 @@ def _unknown_calls(events: Sequence[Row]) -> Iterator[Row]:
     running = [call for call in calls if capability_of(_tool(call)) == "run"]
     ended = sum(event["kind"] in _ENDS_OF_COMMANDS for event in events)
     yield from running if len(running) > ended else ()
-    yield from (call for call in calls if capability_of(_tool(call)) in ("external", "other"))
+    yield from (call for call in calls if capability_of(_tool(call)) in ("external", "external_read", "other"))
 
 
 def _may_have_read(acts: Sequence[Row]) -> bool:

@@ -34,7 +34,7 @@ _OMITTED = {
     "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions", "rules_of_log"),
     "staleness": ("stale_version", "superseded", "expired", "unverified_recently", "revoked"),
     "low relevance": ("out_of_task_scope", "outside_package", "not_key_event", "generated_file", "wrong_scope", "phase_hidden_tool", "on_demand",
-                      "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "before_horizon",
+                      "unknown_capability", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "before_horizon",
                       "other_turn"),
     "doubtful source": ("pasted_text", "ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
