@@ -13,7 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from .columns.keys import among, constants, flat, integers, objects, pair_positions, positions, take_or, truth
+from .columns.keys import (
+    among,
+    constants,
+    flat,
+    integers,
+    objects,
+    pair_positions,
+    positions,
+    rank_within,
+    take_or,
+    truth,
+)
 from .context_tables import (
     CONTEXT_DECISIONS,
     TURN_WARNINGS,
@@ -188,14 +199,35 @@ def turn_warnings(
     at = [np.flatnonzero(found[name]) for name in names]
     rows = np.concatenate(at) if at else np.empty(0, dtype=np.int64)
     which = np.repeat(np.arange(len(names)), [len(each) for each in at])
+    about = flat(pc.replace_substring_regex(context_sources["source_id"], pattern=r"^(snapshot|tool):", replacement=""))
+    named = pa.repeat("", len(rows))
+    for name, mask in (
+        ("snapshot_missing", among(reason, ("snapshot_missing",))),
+        ("tool_schema_too_large", too_large),
+    ):
+        if name in names:
+            told = joined(": ", _listed(turn[mask], about.filter(pa.array(mask)), count))
+            named = pc.if_else(pa.array(which == names.index(name)), told.take(pa.array(rows)), named)
     table = TURN_WARNINGS.build(
         {
             "input_id": flat(context_turns["input_id"]).take(pa.array(rows)),
             "condition": pa.array(names, pa.string()).take(pa.array(which)),
-            "message": _messages(names, which, rows, model_inputs, context_turns),
+            "message": joined(_messages(names, which, rows, model_inputs, context_turns), named),
         }
     )
     return table.take(pa.array(np.lexsort((which, rows)))).combine_chunks()
+
+
+def _listed(turn: Int, name: pa.Array, count: int) -> pa.Array:
+    """The first names of each turn in one text, and how many more there are."""
+    order = np.argsort(turn, kind="stable")
+    place = rank_within(turn[order])
+    some = order[place < NAMED]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(turn[some], minlength=count))])
+    text = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), name.take(pa.array(some))), ", ")
+    more = np.maximum(np.bincount(turn, minlength=count) - NAMED, 0)
+    rest = joined(" and ", pc.cast(pa.array(more), pa.string()), " more")
+    return joined(text, pc.if_else(pa.array(more > 0), rest, ""))
 
 
 def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table, turns: pa.Table) -> pa.Array:
@@ -222,6 +254,8 @@ def _bound(decisions: pa.Table, turn: Int, count: int) -> Int:
     return np.bincount(turn, weights=np.where(held, integers(decisions["tokens"]), 0), minlength=count).astype(np.int64)
 
 
+NAMED = 3
+"""Most snapshots or tools that a condition names."""
 MESSAGES = {
     "logs_crowd_out_rules": "more than four fifths of the input are logs and observations",
     "over_budget": "nothing is shown, because rules, goal, state and constraints alone do not fit",

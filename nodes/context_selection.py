@@ -82,7 +82,7 @@ def selection(
     work.judge_events(log_events, log_matches)
     work.judge_memories(memory_records, log_events)
     work.judge_tools(tool_schemas)
-    work.judge_worth(log_events)
+    work.judge_worth(log_events, retrieved_items)
     return SELECTION.build(
         {
             "input_id": context_sources["input_id"],
@@ -352,6 +352,8 @@ class _Work(Worth):
         named = in_pairs((self.row[mine], phase), (own.rows, own.vocabulary.take(pa.array(own.codes))))
         given = np.asarray(flat(tools["phases"]).is_valid()).astype(bool)[self.row[mine]]
         visible = np.where(given, named, visible)
+        unknown = among(capability, ("other",)) & ~given
+        self.refuse_some("relevance", mine, ~visible & unknown, "unknown_capability")
         self.refuse_some("relevance", mine, ~visible, "phase_hidden_tool")
         self.ranked(mine)
 

@@ -272,7 +272,9 @@ def test_a_tool_schema_larger_than_the_budget_is_left_out_and_told():
     assert seen.model_input["tools"] == ["read_file"]
     row = seen.decision("tool:huge")
     assert (row["action"], row["reason_code"], row["decided_by"]) == ("exclude", "budget_tokens", "budget")
-    assert "tool_schema_too_large" in seen.conditions
+    assert [row["message"] for row in seen.warnings] == [
+        "a tool of this phase is not shown: its schema has no room: huge"
+    ]
 
 
 def test_logs_that_crowd_out_the_rules_are_told():

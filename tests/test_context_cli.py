@@ -173,7 +173,7 @@ def test_a_turn_without_room_fails_with_an_honest_ledger(place: Path, capsys: An
 def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: str, place: Path, capsys: Any):
     Path("named.json").write_text(json.dumps({"turn": {"snapshotIds": [name]}}))
     code, _, err = run("context", "project", "s.jsonl", "--inputs", "named.json", "--no-record", capsys=capsys)
-    assert code == 0 and "warning: snapshot_missing: " in err
+    assert code == 0 and "warning: snapshot_missing: " in err and err.rstrip().endswith(f": {name}")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_snapshot_that_is_not_there_is_told_whatever_its_id_looks_like(name: s
         (("project", "gone.jsonl"), 2, "No such file or directory: gone"),
         (("project", "s.jsonl", "--format", "soup"), 2, "Expected one of text, neutral"),
         (("project", "s.jsonl", "--phase", "dreaming"), 2, "Expected one of diagnosing"),
-        (("project", "s.jsonl", "--at", "99"), 2, "Expected a place in the log from 0 to 6"),
+        (("project", "s.jsonl", "--at", "99"), 2, "Expected a place in the log from 0 to 6, got 99 - at --at"),
         (("project", "s.jsonl", "--inputs", "gone.yaml"), 2, "No such file or directory: gone"),
         (("project", "s.jsonl", "--rules", "gone"), 2, "Expected a folder, got nothing"),
         (("project", "s.jsonl", "--rules", "s.jsonl"), 2, "Expected a folder, got a file"),

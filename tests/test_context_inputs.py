@@ -75,6 +75,26 @@ def test_the_error_of_an_unknown_kind_names_the_nearest_ones_and_is_short(kind: 
     assert "constraint.ended, got" in caught.value.message and len(str(caught.value)) < 700, "every kind, few aliases"
 
 
+def test_a_recorded_snapshot_in_the_place_of_an_object_gets_a_hint():
+    with pytest.raises(InputError) as caught:
+        projected(snapshots=["retr-snap-x"])
+    assert "turn: {snapshotIds: [ID]}" in caught.value.hint
+
+
+def test_a_condition_names_the_snapshots_that_are_missing_three_of_them_at_most():
+    turns = [{"inputId": str(n), "snapshotIds": [f"s{n}{k}" for k in range(n)]} for n in range(6)]
+    seen = policy().project_turns(turns=turns, events=Session().events)
+    told = [[row["message"].split("not found: ")[1] for row in one.warnings] for one in seen]
+    assert told == [
+        [],
+        ["s10"],
+        ["s20, s21"],
+        ["s30, s31, s32"],
+        ["s40, s41, s42 and 1 more"],
+        ["s50, s51, s52 and 2 more"],
+    ]
+
+
 def test_an_event_that_comes_twice_is_one_and_with_other_words_an_error():
     reader = LogReader("session")
     tables = reader.read([event(), event()])
@@ -135,6 +155,9 @@ def test_what_the_user_says_is_never_cut():
         ({"budget": {"maxTokens": -1}}, "Expected a whole number from 0 to 2147483647, got -1 - at budget.maxTokens"),
         ({"budget": {"maxTokens": True}}, "Expected a whole number from 0"),
         ({"budget": {"tokens": 3}}, "Expected one of disclosure, fences, maxTokens"),
+        ({"budget": {"tailLimit": 3}}, "Expected a number of events from 6 to 10, got 3 - at budget.tailLimit"),
+        ({"budget": {"tail_limit": 12}}, "Expected a number of events from 6 to 10, got 12 - at budget.tail_limit"),
+        ({"snapshots": ["retr-snap-x"]}, "Expected an object, got text - at snapshots[0]"),
         ({"budget": {"reserved": {"soup": 3}}}, "Expected one of rules, user_goal"),
         ({"budget": {"trimOrder": "sideways"}}, "Expected one of default, s003, got 'sideways' - at budget.trimOrder"),
         ({"budget": {"trimOrder": ["soup"]}}, "Expected one of references, memory"),

@@ -69,6 +69,54 @@ def test_turns_are_counted_from_the_end_as_well():
         turns[-3]
 
 
+CLASSES = {
+    "fact": (
+        "user.goal", "user.message", "user.confirmation", "user.constraint", "permission.denied", "permission.granted", "phase.changed",
+        "retrieval.snapshot.created", "model.request",
+    ),
+    "guess": ("plan.updated", "tool.intent", "model.message"),
+    "untrusted_text": (
+        "file.read", "file.modified", "search.result", "command.finished", "tool.error", "external.result", "verification.finished",
+    ),
+}  # fmt: skip
+"""Who spoke decides: the user and the harness state facts, the model guesses, and the text of tools is untrusted (S3.4)."""
+KINDS = [(kind, content) for content, kinds in CLASSES.items() for kind in kinds]
+
+
+@pytest.mark.parametrize(("kind", "content"), KINDS)
+def test_each_kind_of_event_has_its_class_of_content(kind: str, content: str):
+    session = Session()
+    payload = {
+        "text": "words",
+        "path": "src/a.ts",
+        "phase": "editing",
+        "snapshotId": "s",
+        "evidenceIds": [],
+        "tool": "grep",
+    }
+    id_ = session.add(kind, turn=1, **payload)
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="x")
+    assert projected(session).decision(f"event:{id_}")["content_class"] == content
+
+
+@pytest.mark.parametrize(
+    ("visibility", "content"), [("model-visible", "guess"), ("user-only", "ui_only"), ("runtime-only", "audit_only")]
+)
+def test_an_event_that_the_model_may_not_see_is_of_the_class_of_its_readers(visibility: str, content: str):
+    session = Session()
+    id_ = session.add("model.message", turn=1, text="words", top={"visibility": visibility})
+    assert projected(session).decision(f"event:{id_}")["content_class"] == content
+
+
+def test_each_other_source_has_its_class_of_content():
+    classes = {row["source_id"]: row["content_class"] for row in seen().decisions}
+    expected = {
+        "event:e6": "stale", "memory:m1": "fact", "memory:m2": "fact", "item:snap-1:code#1": "fact", "snapshot:gone": "fact",
+    }  # fmt: skip
+    assert {id_: classes[id_] for id_ in expected} == expected
+    assert {row["content_class"] for row in seen().decisions if row["source_kind"] == "system_rules"} == {"rule"}
+
+
 def test_five_classes_of_content_are_told_apart():
     classes = {row["content_class"] for row in seen().decisions}
     assert classes == set(CONTENT_CLASSES.values)

@@ -220,8 +220,10 @@ def _ring(of: _Events) -> pa.Array:
 
 
 def _disclosed(of: _Events) -> Iterator[pa.Table]:
-    """What earlier inputs of the session showed: evidence ids, and memories as `memory:<id>`; and the snapshots that events name, also
-    those that no turn may see: a snapshot that was retrieved for an earlier turn is not one of this turn.
+    """What earlier inputs of the session showed: evidence ids, and memories as `memory:<id>`; the snapshots of inputs that
+    do not say which items they showed; and the snapshots that events name, also those that no turn may see: a snapshot that was retrieved for an earlier turn is not one of this turn.
     """
-    yield of.each("disclosed", "evidence_ids", of.kind("model.request"))
+    asked = of.kind("model.request")
+    yield of.each("disclosed", "evidence_ids", asked)
+    yield of.each("listed", "snapshot_ids", asked & of.has("snapshot_ids") & ~of.has("evidence_ids"))
     yield of.each("retrieved", "snapshot_ids", of.has("snapshot_ids"))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, codes_of, flat, integers, positions, rank_within, take_or
+from ..columns.keys import among, codes_of, distinct_rows, flat, integers, positions, rank_within, take_or
 from ..columns.ragged import Ragged, spread
 from .asof import FOREVER
 from .joining import joined
@@ -36,13 +36,13 @@ MESSAGES = ("user.message", "user.goal", "user.constraint", "user.confirmation")
 class Worth(Judgment):
     """Sources of which some are worth their tokens."""
 
-    def judge_worth(self, events: pa.Table) -> None:
+    def judge_worth(self, events: pa.Table, items: pa.Table) -> None:
         """What is left, by its rank within its part: as much as the phase takes."""
         self._tail(events)
         self._evidence(events)
         memory = np.flatnonzero(self.of("memory_candidate") & self.passed())
         self.refuse_some("worth", memory, self.rank[memory] >= self.allowed("memory_items")[memory], "memory_cap")
-        self._disclosure()
+        self._disclosure(items)
 
     def _tail(self, events: pa.Table) -> None:
         """The newest messages of the user and decisions about permissions, the newest other events beside them, up to the limit.
@@ -160,8 +160,10 @@ class Worth(Judgment):
         whole[item] = carrier
         self.carrier = take_or(self.sources["source_id"], whole)
 
-    def _disclosure(self) -> None:
-        """What the session may still disclose of a part, beyond what it did; the same evidence again is no new disclosure."""
+    def _disclosure(self, items: pa.Table) -> None:
+        """What the session may still disclose of a part, beyond what it did; the same evidence again is no new disclosure. A request that
+        names snapshots alone may have shown all their items: they count, and are shown again only while all of them are within the cap.
+        """
         caps = Ragged.of(self.turns["disclosure"])
         for part, kind, column in (
             ("retrieval", "retrieval_result", "evidence_id"),
@@ -175,8 +177,13 @@ class Worth(Judgment):
             owner, shown, _ = self.held("disclosed")
             of_part = np.asarray(pc.starts_with(shown, pattern="memory:")).astype(bool) == (part == "memory")
             owner, shown = owner[of_part], shown.filter(pa.array(of_part))
-            known = in_pairs((self.turn[mine], flat(self.sources[column]).take(pa.array(mine))), (owner, shown))
+            asked = (self.turn[mine], flat(self.sources[column]).take(pa.array(mine)))
+            known = in_pairs(asked, (owner, shown))
             count = np.bincount(owner, minlength=self.turns.num_rows)
+            if part == "retrieval":
+                listed = self._listed(items)
+                count = count + np.bincount(listed[0][~in_pairs(listed, (owner, shown))], minlength=len(count))
+                known |= in_pairs(asked, listed) & (count <= limit)[self.turn[mine]]
             new = mine[~known]
             self.refuse_some(
                 "worth",
@@ -184,6 +191,26 @@ class Worth(Judgment):
                 count[self.turn[new]] + rank_within(self.turn[new]) >= limit[self.turn[new]],
                 "disclosure_cap",
             )
+
+    def _listed(self, items: pa.Table) -> tuple[Int, pa.Array]:
+        """(turn, evidence) of all items of the snapshots that requests name without saying what of them they showed, each once; of a
+        snapshot that is not there, its name: it counts as one.
+        """
+        owner, name, _ = self.held("listed")
+        names = pc.unique(flat(items["snapshot_id"]))
+        code, of_item = positions(name, names), positions(items["snapshot_id"], names)
+        by = np.argsort(of_item, kind="stable")
+        low = of_item[by].searchsorted(code, side="left")
+        count = np.where(code >= 0, of_item[by].searchsorted(code, side="right") - low, 0)
+        which, place = spread(low, count)
+        at = pa.array(by[place])
+        held = np.asarray(flat(items["label"]).take(at).is_valid()).astype(bool)
+        gone = np.flatnonzero(code < 0)
+        evidence = flat(items["evidence_id"]).take(at).cast(pa.string()).filter(pa.array(held))
+        missing = joined("snapshot:", name.take(pa.array(gone))).cast(pa.string())
+        turn, ids = np.concatenate([owner[which[held]], owner[gone]]), pa.concat_arrays([evidence, missing])
+        first = distinct_rows(codes_of([pa.array(turn), ids]))[0]
+        return turn[first], ids.take(pa.array(first))
 
 
 def _limit(caps: Ragged, prefix: str, turns: int) -> Int:

@@ -52,6 +52,8 @@ __all__ = [
 
 MOST_MEMORIES = 256
 DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_TAIL = 16_000, 1_024, 8
+LEAST_TAIL, MOST_TAIL = 6, 10
+"""Key events in the tail (S3.51)."""
 
 
 def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
@@ -97,11 +99,18 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
     return TOOL_SCHEMAS.from_rows(rows)
 
 
+_RECORDED = (
+    "name recorded snapshots as `turn: {snapshotIds: [ID]}`; `snapshots` are objects with `snapshot_id` and `items`."
+)
+
+
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
     """Rows of RETRIEVED_ITEMS from snapshots as JSON: `snapshot_id`, `block_ref`, `items` with label, path, text and so on."""
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     for number, value in enumerate(masked_values(listed(values, "snapshots", at), lambda n: f"{at}[{n}]")):
+        if isinstance(value, str):
+            raise InputError.of_kind("an object", value, f"{at}[{number}]", hint=_RECORDED)
         record = Record.of(value, f"{at}[{number}]")
         first = len(rows)
         name, ref = record.required("snapshot_id", "snapshotId", "id"), record.text("block_ref", "blockRef")
@@ -201,14 +210,14 @@ def budget_fields(value: Any, at: str = "budget") -> dict[str, Any]:
     style = record.text("fences") or STYLES[0]
     if style not in STYLES:
         raise InputError.one_of(STYLES, style, record.place("fences"))
-    tail = _count(record, DEFAULT_TAIL, "tailLimit", "tail_limit")
+    tail = record.whole("tailLimit", "tail_limit", least=LEAST_TAIL, most=MOST_TAIL, what="a number of events")
     return {
         "max_tokens": _count(record, DEFAULT_WINDOW, "maxTokens", "max_tokens"),
         "reserved_output_tokens": _count(record, DEFAULT_RESERVED, "reservedOutputTokens", "reserved_output_tokens"),
         "tokenizer": record.text("tokenizer") or BASE,
         "limits": _numbers(record, "reserved", "parts"),
         "trim_order": _trim_order(order, record.place("trimOrder", "trim_order")),
-        "tail_limit": tail,
+        "tail_limit": DEFAULT_TAIL if tail is None else tail,
         "disclosure": _numbers(record, "disclosure"),
         "fences": style,
     }

@@ -6,7 +6,7 @@ Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `de
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -59,6 +59,8 @@ def project_log(
     turn = _object(given, "turn") | ({"asOfSeq": at} if at is not None else {})
     place = turn.get("asOfSeq", turn.get("as_of_seq"))
     session_id, view = _session(log, place if type(place) is int else None, every)
+    if at is not None:
+        _expect_place(view.tables, at)
     if told is not None:
         told += view.notes
     if phase is not None:
@@ -78,7 +80,9 @@ def project_log(
             turn | {"asOfSeq": seq, "turnId": name or str(seq), "inputId": f"{session_id}/{seq}"}
             for seq, name in zip(asked["seq"].to_pylist(), asked["turn_id"].to_pylist(), strict=True)
         ]
-    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view.tables, turns)]
+    capped = [each.get("disclosure") for each in (budget, _object(turn, "budget"))]
+    disclosed = _disclosed(view) if any(capped) else ()
+    snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view.tables, turns, disclosed)]
     left_out = dict[str, str]()
     files = rule_files(rules, left_out=left_out) if rules else []
     found = policy_of(given, files).project_turns(
@@ -96,6 +100,14 @@ def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPol
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
     found = [*_given(given, "rules"), *files]
     return ContextPolicy(rules=found, tools=_given(given, "tools"), phases=given.get("phases"), defaults=defaults)
+
+
+def _expect_place(tables: LogTables, at: int) -> None:
+    """Stop at a flag that names no place of a log."""
+    seqs = tables.events["seq"].to_pylist()
+    first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
+    if not first <= at <= end:
+        raise InputError.expected(f"a place in the log from {first} to {end}", at, "--at")
 
 
 def _object(given: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -131,13 +143,25 @@ def _session(log: Path, at: int | None, every: bool) -> tuple[str, LogView]:
     return read_session(log)
 
 
-def _own_snapshots(settings: Settings, tables: LogTables, turns: list[dict[str, Any]]) -> list[Any]:
-    """The snapshots of this project's runs that turns or events of their horizons name, as far as the principal may read them."""
+def _disclosed(view: LogView) -> set[str]:
+    """The snapshots that requests of the session name, in the log or before it, without saying which of their items they showed."""
+    asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
+    lists = asked.filter(pc.is_null(asked["evidence_ids"]))["snapshot_ids"].to_pylist()
+    facts = [] if view.facts is None else view.facts.filter(pc.equal(view.facts["slot"], "listed"))["fact"].to_pylist()
+    return {*facts, *(name for names in lists for name in names or ())}
+
+
+def _own_snapshots(
+    settings: Settings, tables: LogTables, turns: list[dict[str, Any]], disclosed: Iterable[str] = ()
+) -> list[Any]:
+    """The snapshots of this project's runs that turns or events of their horizons name, or that count as disclosed, as far as the principal
+    may read them.
+    """
     from ..reading.replaying import replayed
 
-    named: set[str] = set()
+    named = set(disclosed)
     for turn in turns:
-        named.update(turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
+        named.update(turn.get("retrievalSnapshotIds") or turn.get("snapshotIds") or turn.get("snapshot_ids") or [])
     end = tables.events["seq"].to_pylist()[-1] + 1 if tables.events.num_rows else 0
     asked = (turn.get("asOfSeq", turn.get("as_of_seq", end)) for turn in turns)
     ends = sorted(seq for seq in asked if type(seq) is int)
