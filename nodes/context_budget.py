@@ -31,7 +31,9 @@ from .context_tables import (
 from .turns.filling import (
     BODY,
     FALLBACK,
+    FORMS_SHOWN,
     NOTHING,
+    QUOTED,
     Candidates,
     Filled,
     Frames,
@@ -49,7 +51,6 @@ from .turns.words import PARTS, REQUIRED_PARTS
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-_SHOWN = ("none", "body", "fallback")
 _BOUNDS = ("budget_part", "budget_tokens", "carrier_dropped", "over_budget", None)
 _PART, _TOKENS, _CARRIER, _FAILED, _FREE = range(len(_BOUNDS))
 
@@ -75,24 +76,25 @@ def fitted(
     sources = context_sources.take(at)
     schemas = _schemas(sources, turn, context_turns, counters)
     some = _candidates(isolated, sources, schemas, turn, context_turns, counters)
-    carrier = _carriers(isolated)
+    match = among(sources["source_kind"], ("search_match",))
+    carrier = _carriers(isolated, match)
     limit = input_limits(context_turns)
     hard = np.stack([part_limits(context_turns, part) for part in PARTS.values], axis=1)
     shares = _shares(phase_policies, policy)
     frames = Frames.of(context_turns, counters)
     carried, found = carrier >= 0, None
+    quoted = carried & match
     for _ in range(2):  # what its carrier leaves without a text is asked once more with its own
-        found = _filled(some, order, carried, frames, limit, hard, shares)
+        found = _filled(_in_place(some, carried, quoted, carrier), order, frames, limit, hard, shares)
         lost = carried & (found.shown[carrier] != BODY)
         if not lost.any():
             break
-        carried = carried & ~lost
+        carried, quoted = carried & ~lost, quoted & ~lost
     assert found is not None
-    whole = _Whole(isolated, ordering.take(at), context_turns, counters, schemas, carried, carrier)
+    whole = _Whole(isolated, ordering.take(at), context_turns, counters, schemas, carried, quoted, carrier)
     shown, lost, failed = _counted_whole(found.shown, some, whole, limit, found.failed)
-    tokens = np.where(
-        shown == BODY, np.where(carried, some.fallback, some.body), np.where(shown == FALLBACK, some.fallback, 0)
-    )
+    spent = _in_place(some, carried, quoted, carrier).body
+    tokens = np.where(shown == BODY, spent, np.where(shown == FALLBACK, some.fallback, 0))
     full = shown == BODY
     bound = np.full(len(shown), _FREE)
     total_left = some.body > limit[turn] - found.used[turn]
@@ -105,7 +107,7 @@ def fitted(
             "input_id": isolated["input_id"],
             "source_id": isolated["source_id"],
             "position": isolated["position"],
-            "shown": constants(_SHOWN).take(pa.array(shown)),
+            "shown": constants(FORMS_SHOWN).take(pa.array(shown)),
             "tokens": tokens,
             "part_limit": _part_limit(found, hard, limit, turn, some),
             "bound_by": constants(_BOUNDS).take(pa.array(bound)),
@@ -133,11 +135,11 @@ def _candidates(
     return Candidates(turn, integers(isolated["section"]), part, required(sources), body, fallback)
 
 
-def _carriers(isolated: pa.Table) -> Int:
-    """The row of each source's carrier among these, -1 where it has none that is here."""
+def _carriers(isolated: pa.Table, match: Bool) -> Int:
+    """The row of each source's carrier among these, -1 where it has none that is here, or no line that says so; a match needs none."""
     asked = (isolated["input_id"], pc.fill_null(isolated["carrier"], "\0"))
     found = pair_positions(asked, (isolated["input_id"], isolated["source_id"]))
-    return np.where(np.asarray(flat(isolated["fallback"]).is_valid()), found, -1)
+    return np.where(match | np.asarray(flat(isolated["fallback"]).is_valid()), found, -1)
 
 
 def _shares(phases: pa.Table, policy: Int) -> NDArray[np.float64]:
@@ -148,20 +150,20 @@ def _shares(phases: pa.Table, policy: Int) -> NDArray[np.float64]:
     return np.stack(columns, axis=1)[policy]
 
 
-def _filled(
-    some: Candidates, order: Int, carried: Bool, frames: Frames, limit: Int, hard: Int, shares: NDArray[np.float64]
-) -> Filled:
-    """`fill` in the order of keeping, with references for what other sources carry; the result in the order of the sources."""
-    body = np.where(carried, some.fallback, some.body)
-    group = np.where(carried, PLACE["references"], some.group)
-    sorted_ = Candidates(
-        some.turn[order],
-        group[order],
-        some.part[order],
-        some.required[order],
-        body[order],
-        np.where(carried, -1, some.fallback)[order],
+def _in_place(some: Candidates, carried: Bool, quoted: Bool, carrier: Int) -> Candidates:
+    """Sources with a reference in place of what others carry, and with nothing in place of a match that one of them quotes."""
+    return replace(
+        some,
+        group=np.where(quoted, some.group[carrier], np.where(carried, PLACE["references"], some.group)),
+        body=np.where(quoted, 0, np.where(carried, some.fallback, some.body)),
+        fallback=np.where(carried, -1, some.fallback),
     )
+
+
+def _filled(some: Candidates, order: Int, frames: Frames, limit: Int, hard: Int, shares: NDArray[np.float64]) -> Filled:
+    """`fill` in the order of keeping; the result in the order of the sources."""
+    columns = (some.turn, some.group, some.part, some.required, some.body, some.fallback)
+    sorted_ = Candidates(*(each[order] for each in columns))
     found = fill(sorted_, frames, limit, hard, shares)
     shown = np.empty(len(order), dtype=np.int64)
     shown[order] = found.shown
@@ -184,11 +186,12 @@ class _Whole:
     counters: Counters
     schemas: Int
     carried: Bool
+    quoted: Bool
     carrier: Int
 
     def as_read(self, shown: Int) -> Int:
-        """What is shown, with what a carrier shows already as its fallback."""
-        return np.where(self.carried & (shown == BODY), FALLBACK, shown)
+        """What is shown, with what a carrier shows already as its fallback, and a match that one quotes without a line."""
+        return np.where(self.carried & (shown == BODY), np.where(self.quoted, QUOTED, FALLBACK), shown)
 
     def tokens(self, shown: Int, some: Candidates) -> Int:
         """Tokens of both messages, as `context_messages` seals them, and of the schemas of each turn."""
@@ -218,7 +221,7 @@ def _counted_whole(shown: Int, some: Candidates, whole: _Whole, limit: Int, fail
         shown[alone], lost = NOTHING, lost | alone
         if over.any():
             over &= whole.tokens(np.where(over[some.turn], shown, NOTHING), some) > limit
-        droppable = (shown != NOTHING) & ~some.required & over[some.turn]
+        droppable = (shown != NOTHING) & ~some.required & ~whole.quoted & over[some.turn]
         if not droppable.any():
             shown[over[some.turn]] = NOTHING
             return shown, lost, failed | over

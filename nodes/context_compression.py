@@ -29,13 +29,12 @@ from .context_tables import (
 )
 from .turns.duties import LONG_MESSAGE, LONG_SECTION, is_duty, lost
 from .turns.filling import input_limits, part_limits, tokens_of
+from .turns.found_lines import RESULT_CHARACTERS
 from .turns.joining import joined
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
-TAIL_CHARACTERS = 240
-"""Longest text of a tool or of the model that the tail shows in full."""
 USER_CHARACTERS = LONG_MESSAGE
 """Longest message of a user that the tail of any input shows in full; the last one is always shown in full."""
 USER_SHARE = 0.25
@@ -103,9 +102,9 @@ def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int
     np.minimum.at(first, turn, rank)
     last = said & (rank == first[turn])
     allowed = np.full(len(size), np.iinfo(np.int64).max)
-    allowed[tail] = np.where(last, allowed, np.where(said, np.maximum(USER_CHARACTERS, roomy[turn]), TAIL_CHARACTERS))[
-        tail
-    ]
+    allowed[tail] = np.where(
+        last, allowed, np.where(said, np.maximum(USER_CHARACTERS, roomy[turn]), RESULT_CHARACTERS)
+    )[tail]
     spoken = among(sources["standing"], ("hint",))
     allowed[tail & ~said & ~spoken & (lines > 1)] = -1  # the tail has no room for the output of tools
     observed = among(kind, ("latest_observation",))

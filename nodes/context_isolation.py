@@ -26,6 +26,7 @@ from .context_tables import (
 )
 from .frames import micros
 from .rendering import STANDING_WORDS
+from .turns.found_lines import SHOWN_LINES
 from .turns.frame import PLACE, STYLES, bullet, bullets, closing, one_line, opening_of_source, quote
 from .turns.joining import joined
 from .turns.words import REASONS
@@ -59,7 +60,7 @@ def isolated(
     turn = positions(sources["input_id"], context_turns["input_id"])
     kind, form = flat(sources["source_kind"]), flat(compressed["form"])
     refused = np.asarray(flat(chosen["decided_by"]).is_valid()).astype(bool)
-    chosen = _with_whole_carriers(chosen, compressed)
+    chosen = _with_whole_carriers(chosen, compressed, among(kind, ("search_match",)))
     reference = among(form, ("reference",))
     group = np.array([PLACE[name] for name in _GROUP_OF.values()])[
         np.asarray(pc.index_in(kind, value_set=constants(tuple(_GROUP_OF))))
@@ -109,11 +110,14 @@ def isolated(
     )
 
 
-def _with_whole_carriers(chosen: pa.Table, compressed: pa.Table) -> pa.Table:
-    """What the gates said, with those carriers alone whose text is shown in full: a summary carries no evidence."""
+def _with_whole_carriers(chosen: pa.Table, compressed: pa.Table, match: Bool) -> pa.Table:
+    """What the gates said, with those carriers alone whose text is shown in full: a summary carries no evidence. The line of a match may
+    be in an excerpt as well.
+    """
     asked = (chosen["input_id"], pc.fill_null(chosen["carrier"], "\0"))
     found = pair_positions(asked, (compressed["input_id"], compressed["source_id"]))
-    whole = pc.equal(take_or(compressed["form"], found, "none"), "full")
+    form = take_or(compressed["form"], found, "none")
+    whole = pc.if_else(pa.array(match), pa.array(among(form, SHOWN_LINES)), pc.equal(form, "full"))
     place = chosen.schema.get_field_index("carrier")
     return chosen.set_column(place, chosen.schema.field(place), pc.if_else(whole, flat(chosen["carrier"]), None))
 
@@ -267,8 +271,9 @@ class _Lines:
         return bullet(joined(one_line(self.sources["path"]), ": ", words))
 
     def fallbacks(self) -> pa.Array:
-        """The reference in place of a text that has no room, or that an event of this input has already."""
+        """The reference in place of a text that has no room, or that an event of this input has already; a match that one has needs none."""
         named = pc.fill_null(one_line(self.heading), literal("result of a tool"))
         there = joined(named, ": not shown here, open ", self.reference)
         carried = joined(named, ": its text stands in an event above; if not, open ", self.reference)
-        return bullet(pc.fill_null(pc.if_else(pc.is_valid(self.carrier), carried, there), literal("-")))
+        again = pc.and_(pc.is_valid(self.carrier), pc.not_equal(self.kind, "search_match"))
+        return bullet(pc.fill_null(pc.if_else(again, carried, there), literal("-")))

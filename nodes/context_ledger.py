@@ -43,6 +43,7 @@ from .context_tables import (
 from .turns.asof import HORIZON, Sessions, before
 from .turns.conflicts import FORBIDS, straight
 from .turns.duties import TOPIC_WORDS, sentences
+from .turns.found_lines import SHOWN_LINES
 from .turns.joining import joined
 from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
 
@@ -69,20 +70,23 @@ def context_decisions(
     bound = objects(take_or(fitted["bound_by"], fit, "")).astype(str)
     refused = np.asarray(flat(selection["decided_by"]).is_valid()).astype(bool)
     kind = flat(context_sources["source_kind"])
-    carried = (shown == "fallback") & (bound == "")
+    beyond = refused & _quoted(context_sources, selection, form, shown)
+    refused, shown = refused & ~beyond, np.where(beyond, "quoted", shown)
+    carried = (shown == "quoted") | ((shown == "fallback") & (bound == ""))
     there = ~refused & (shown != "none")
-    mode = np.where(there, np.where(shown == "fallback", "reference", form), "none")
+    mode = np.where(there, np.where(np.isin(shown, ("fallback", "quoted")), "reference", form), "none")
     action = np.select(
         [mode == "none", mode == "reference", mode == "summary"], ["exclude", "reference", "summarize"], "include"
     )
     reason = _reasons(selection, kind, form, shown, bound, refused, carried)
     by_budget = constants(("budget", None)).take(pa.array(np.where((bound != "") & (fit >= 0), 0, 1)))
-    decided = pc.coalesce(flat(selection["decided_by"]), by_budget)
+    decided = pc.coalesce(pc.if_else(pa.array(beyond), None, flat(selection["decided_by"])), by_budget)
     standing = flat(context_sources["standing"])
     stale = np.isin(reason, STALE)
     cut = pc.if_else(
         pa.array(mode == "reference"), flat(context_sources["reference"]), take_or(compressed["original_ref"], fit)
     )
+    cut = pc.if_else(pa.array(carried), flat(selection["carrier"]), cut)
     return CONTEXT_DECISIONS.build(
         {
             **{name: context_sources[name] for name in ("input_id", "source_id", "position", "source_kind", "part", "standing", "path",
@@ -95,7 +99,7 @@ def context_decisions(
             "reason_code": pa.array(reason, pa.string()),
             "reason": constants(tuple(REASONS.values())).take(pc.index_in(pa.array(reason, pa.string()), value_set=constants(tuple(REASONS)))),
             "level": np.where(mode == "reference", 9, integers(ordering["level"])).astype(np.int32),
-            "place": np.where(shown != "none", integers(ordering["place"]), -1).astype(np.int32),
+            "place": np.where(np.isin(shown, ("body", "fallback")), integers(ordering["place"]), -1).astype(np.int32),
             "tokens": take_or(fitted["tokens"], fit, 0),
             "token_budget": take_or(fitted["part_limit"], fit, 0),
             "summary_id": pc.if_else(pa.array(there & (shown == "body")), take_or(compressed["summary_id"], fit), None),
@@ -106,6 +110,19 @@ def context_decisions(
             "masked": _masked(context_sources),
         }
     )  # fmt: skip
+
+
+def _quoted(sources: pa.Table, selection: pa.Table, form: NDArray[np.str_], shown: NDArray[np.str_]) -> Bool:
+    """Matches beyond the number of references whose line an event of the input shows: nothing is left out of them."""
+    found = np.zeros(sources.num_rows, dtype=bool)
+    some = np.flatnonzero(
+        among(selection["reason_code"], ("retrieval_cap",)) & np.asarray(flat(selection["carrier"]).is_valid())
+    )
+    at = pa.array(some)
+    asked = flat(sources["input_id"]).take(at), flat(selection["carrier"]).take(at)
+    carrier = pair_positions(asked, (sources["input_id"], sources["source_id"]))
+    found[some] = (shown[carrier] == "body") & np.isin(form[carrier], SHOWN_LINES)
+    return found
 
 
 def _reasons(

@@ -27,7 +27,7 @@ from .context_tables import (
     Ordering,
     RetrievedItems,
 )
-from .turns.filling import BODY, input_limits, required, tokens_of
+from .turns.filling import BODY, FORMS_SHOWN, input_limits, required, tokens_of
 from .turns.frame import neutral, sealed
 from .turns.joining import joined
 from .turns.texts import texts_of
@@ -52,9 +52,7 @@ def model_inputs(
         )
     )
     sources, order = context_sources.take(at), ordering.take(at)
-    shown = np.asarray(pc.index_in(flat(fitted["shown"]), value_set=constants(("none", "body", "fallback")))).astype(
-        np.int64
-    )
+    shown = np.asarray(pc.index_in(flat(fitted["shown"]), value_set=constants(FORMS_SHOWN))).astype(np.int64)
     section = integers(isolated["section"])
     system, user = sealed(*texts_of(shown, turn, section, isolated, order, context_turns))
     failed = np.zeros(turns, dtype=bool)

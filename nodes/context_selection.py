@@ -82,7 +82,7 @@ def selection(
     work.judge_events(log_events, log_matches)
     work.judge_memories(memory_records, log_events)
     work.judge_tools(tool_schemas)
-    work.judge_worth(log_events, retrieved_items)
+    work.judge_worth(log_events, log_matches, retrieved_items)
     return SELECTION.build(
         {
             "input_id": context_sources["input_id"],

@@ -50,7 +50,7 @@ FITTED = table(
     input_id=string("the model input"),
     source_id=string("the source"),
     position=int32("as in context_sources"),
-    shown=string("body, fallback or none"),
+    shown=string("body, fallback, none, or quoted: another source of the input has its line"),
     tokens=int64("tokens that it takes, without fences and headings"),
     part_limit=int64("tokens that its part may have"),
     bound_by=string("budget_part, budget_tokens, carrier_dropped or over_budget; null = nothing", nullable=True),

@@ -34,7 +34,7 @@ CONTEXT_DECISIONS = table(
     evidence_id=string("row of evidence", nullable=True),
     reference=string("where the whole of it can be opened", nullable=True),
     summary_id=string("the summary that replaces it", nullable=True),
-    original_ref=string("where the original is", nullable=True),
+    original_ref=string("where the original is; of what is `shown_in_tail` the event that shows it", nullable=True),
     lost_sentences=int32("of rules and words of the user: sentences of the original that the form lacks"),
 )
 

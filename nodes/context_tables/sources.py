@@ -51,7 +51,7 @@ SELECTION = table(
         "how near it is to the failure: 1 the failing stack, 2 modified, 3 beside the failing case, 4 public interface, 5 other"
     ),
     rank=int32("order within its part, 0 first"),
-    carrier=string("source of this turn whose text carries the same evidence", nullable=True),
+    carrier=string("source of this turn whose text carries the same evidence, or the line of the match", nullable=True),
 )
 
 ORDERING = table(

@@ -11,5 +11,6 @@
 - `session_sources`: sources of the session log; `user_sources`: what the user says
 - `judging` and `worth`: what gates decide with, and the fifth gate
 - `filling`: which sources fit, all turns at once
+- `found_lines`: the lines of searches that an event of the input shows
 - `texts`: both messages of many turns
 """

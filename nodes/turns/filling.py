@@ -26,7 +26,9 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 UNLIMITED = np.iinfo(np.int64).max // 4
-NOTHING, BODY, FALLBACK = 0, 1, 2
+NOTHING, BODY, FALLBACK, QUOTED = 0, 1, 2, 3
+FORMS_SHOWN = ("none", "body", "fallback", "quoted")
+"""Their words: no line, its own, a reference in its place, or no line because another source has it."""
 _FENCE_OF = np.array([FENCES.index(g.fence) if g.fence else -1 for g in GROUPS])
 
 

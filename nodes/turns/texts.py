@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import flat, integers
-from .filling import FALLBACK, NOTHING
+from .filling import BODY, FALLBACK
 from .frame import GROUPS, INSTRUCTING, PLACE, assemble
 
 Int = NDArray[np.int64]
@@ -23,7 +23,7 @@ def texts_of(
     place = integers(ordering["place"])
     made = []
     for first, end in ((0, INSTRUCTING), (INSTRUCTING, len(GROUPS))):
-        mine = np.flatnonzero((shown != NOTHING) & (group >= first) & (group < end))
+        mine = np.flatnonzero(((shown == BODY) | (shown == FALLBACK)) & (group >= first) & (group < end))
         mine = mine[np.lexsort((place[mine], group[mine], turn[mine]))]
         texts = assemble(turn[mine], group[mine], body.take(pa.array(mine)), flat(turns["fences"]), turns.num_rows)
         made.append(texts)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..columns.keys import among, codes_of, distinct_rows, flat, integers, positions, rank_within, take_or
 from ..columns.ragged import Ragged, spread
 from .asof import FOREVER
+from .found_lines import quoting_events
 from .joining import joined
 from .judging import Judgment, known
 from .scopes import TIERS, in_pairs, value_at
@@ -36,10 +37,10 @@ MESSAGES = ("user.message", "user.goal", "user.constraint", "user.confirmation")
 class Worth(Judgment):
     """Sources of which some are worth their tokens."""
 
-    def judge_worth(self, events: pa.Table, items: pa.Table) -> None:
+    def judge_worth(self, events: pa.Table, matches: pa.Table, items: pa.Table) -> None:
         """What is left, by its rank within its part: as much as the phase takes."""
         self._tail(events)
-        self._evidence(events)
+        self._evidence(events, matches)
         memory = np.flatnonzero(self.of("memory_candidate") & self.passed())
         self.refuse_some("worth", memory, self.rank[memory] >= self.allowed("memory_items")[memory], "memory_cap")
         self._disclosure(items)
@@ -101,19 +102,22 @@ class Worth(Judgment):
         late = np.where(first, place >= room, place >= limit - room)
         self.ranked(tail[np.lexsort((-self.seq[tail], ~first, late, self.turn[tail]))])
 
-    def _evidence(self, events: pa.Table) -> None:
+    def _evidence(self, events: pa.Table, matches: pa.Table) -> None:
+        quoting = quoting_events(self.sources, self.turn, self.passed(), self.allowed("full_characters"), matches)
+        self.carrier = take_or(self.sources["source_id"], quoting)
         mine = np.flatnonzero(self.of("file_content", "search_match", "retrieval_result"))
         far = self.of("search_match")[mine] & (self.tier[mine] == TIERS)
+        quoted = quoting[mine] >= 0  # what an event of the input shows is behind all that nothing does
         kind = np.where(self.of("file_content")[mine], 0, np.where(self.of("retrieval_result")[mine], 1, 2))
         merit = (np.arange(len(mine)), np.where(kind == 0, -self.seq[mine], 0))
-        own = np.lexsort((*merit, kind, self.tier[mine], far, ~self.passed()[mine], self.turn[mine]))
+        own = np.lexsort((*merit, kind, self.tier[mine], far, quoted, ~self.passed()[mine], self.turn[mine]))
         place = np.empty(len(mine), dtype=np.int64)
         group = codes_of(
-            [pa.array(each[own]) for each in (self.turn[mine], self.passed()[mine], far, self.tier[mine], kind)]
+            [pa.array(each[own]) for each in (self.turn[mine], self.passed()[mine], quoted, far, self.tier[mine], kind)]
         )
         place[own] = rank_within(group)
         # Files that were read, items of snapshots and matches take turns: no kind takes all places.
-        order = np.lexsort((*merit, kind, place, self.tier[mine], far, self.turn[mine]))
+        order = np.lexsort((*merit, kind, place, self.tier[mine], far, quoted, self.turn[mine]))
         ordered, far = mine[order], far[order]
         twice = self.passed()[ordered] & np.asarray(
             flat(self.sources["evidence_id"]).take(pa.array(ordered)).is_valid()
@@ -158,7 +162,7 @@ class Worth(Judgment):
         carrier = value_at(asked, (self.turn[event][which], ids), event[which])
         whole = np.full(len(self.gate), -1, dtype=np.int64)
         whole[item] = carrier
-        self.carrier = take_or(self.sources["source_id"], whole)
+        self.carrier = pc.coalesce(self.carrier, take_or(self.sources["source_id"], whole))
 
     def _disclosure(self, items: pa.Table) -> None:
         """What the session may still disclose of a part, beyond what it did; the same evidence again is no new disclosure. A request that

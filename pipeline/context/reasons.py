@@ -22,7 +22,7 @@ from .afterwards import SAYS as BEHIND
 from .afterwards import Traces, afterwards, names_of, names_of_file
 from .events import LogTables
 from .projection import Projection
-from .sought import Log, finding, is_named, is_of_file, meant, spellings
+from .sought import Log, are_of_path, finding, is_named, is_of_file, meant, spellings
 
 __all__ = ["difference", "why"]
 
@@ -43,6 +43,8 @@ _NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
 """Paths and ids: the ledger has them, whatever became of their texts."""
 _BEHIND = re.compile(r" Prefer verifying it first\.\Z| \((?:its beginning; )?full text: [^)]*\)\Z")
 """What the lines of a hint or of an event say behind its words."""
+_CONTENT = 'source="file_content"'
+"""How the fence of a file that was read names its class."""
 _WORDED = (
     "system_rules",
     "repository_instructions",
@@ -134,7 +136,14 @@ def why(
             return answer | {"answer": said}
         return found
     if not mentions:
-        return _of_rows(answer, seen, rows, log, words=expected if worded else None)
+        notes = [] if worded or not are_of_path(names, rows) else _notes(seen, rows)
+        content = [row for row in rows if row not in notes]
+        if not content or any(row["action"] != "exclude" for row in content):
+            return _of_rows(answer, seen, rows, log, words=expected if worded else None)
+        told = [row["source_id"] for row in notes if row["action"] != "exclude"]
+        found = _of_rows(answer, seen, content, log)
+        more = f"; {', '.join(told)} in the input is about the file, without its content" if told else ""
+        return found | {"answer": f"{found['answer']}{more}"}
     found = _in_snapshots(answer, names, snapshots or {})
     if found["answer"] != SAYS["retrieval_not_recalled"]:
         return found | {"sources": []}
@@ -188,8 +197,12 @@ def _of_rows(
         if row["reason_code"] == "before_horizon":
             answer["answer"] += f": open {row['reference']}"
             answer["answer"] += f" (the record has one row for events {_unlisted(seen)}, `older`)" * (row in log.early)
+        elif row["source_kind"] == "search_match" and f"\n| {row['reference']}:" in seen.text():
+            answer["answer"] += "; its line is in the observation that found it"
         return answer
     answer["answer"] = f"it is in the input ({row['mode']}): {row['reason']}"
+    if row["reason_code"] == "shown_in_tail":
+        answer["answer"] += f", {row['original_ref']}"
     if row["source_id"] not in shown:
         answer["answer"] += f"; these words are not in what is shown of it: open {row['reference']}"
     of_row = Traces(names_of(row), row["path"], _told(seen, row["source_id"], log))
@@ -200,6 +213,16 @@ def _of_rows(
         lost is not None and lost[0] == "model_did_not_use" and any(each["source_kind"] in _BINDING for each in rows)
     )
     return answer if lost is None or obeyed else _at(answer, *lost)
+
+
+def _notes(seen: Projection, rows: Iterable[Row]) -> list[Row]:
+    """The rows of events that are about a file and do not have its content: edits, calls, failures."""
+    return [
+        row
+        for row in rows
+        if row["source_kind"] == "recent_tail"
+        or (row["source_kind"] == "latest_observation" and _CONTENT not in seen.lines.get(row["source_id"], _CONTENT))
+    ]
 
 
 def _shows(seen: Projection, row: Row, words: str) -> bool:

@@ -23,13 +23,15 @@ from .events import LogTables
 from .masking import from_folder, one_path
 from .projection import Projection
 
-__all__ = ["Log", "finding", "is_named", "is_of_file", "meant", "spellings"]
+__all__ = ["Log", "are_of_path", "finding", "is_named", "is_of_file", "meant", "spellings"]
 
 Row = Mapping[str, Any]
 
 _PATH = re.compile(r"\S*(?:/\S+|\.\w{1,5})")
 _LINES = re.compile(r"(?::\d+(?:[-:]\d+)*|#L\d+(?:-L?\d+)?)\Z")
 """Lines behind a path, as citations and errors name them."""
+_FOUND = re.compile(r":\d+:\S")
+"""Between a path and the text of a line that a search found."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +148,18 @@ def _has_path(row: Row, expected: str, same: Callable[[str], str]) -> bool:
     return same(f"/{row.get('path') or ''}").endswith(f"/{expected}")
 
 
+def are_of_path(names: Sequence[str], rows: Iterable[Row]) -> bool:
+    """Whether rows were found by a path, and not by an id of their own."""
+    said = [name.casefold() for name in names]
+    return all(
+        row["source_id"].casefold() not in said and any(_has_path(row, name, str.casefold) for name in said)
+        for row in rows
+    )
+
+
 def is_of_file(names: Sequence[str], rows: Iterable[Row], snapshots: Mapping[str, Sequence[Row]]) -> bool:
     """Whether a name is that of a file: by its form, by convention, or because the log or a snapshot knows a file of that name."""
     known = [*rows, *(row for decisions in snapshots.values() for row in decisions)]
     told = any(_has_path(row, name.casefold(), str.casefold) for row in known for name in names)
-    return told or bool(_PATH.fullmatch(names[-1])) or named_by_convention(names[-1])
+    path = _PATH.fullmatch(names[-1]) and not _FOUND.search(names[-1])
+    return told or bool(path) or named_by_convention(names[-1])

@@ -29,6 +29,7 @@ from ...nodes.columns.digests import named_digest, stored_form, table_digest, te
 from ...nodes.columns.keys import constants, flat, integers, positions
 from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
+from ...nodes.turns.filling import FORMS_SHOWN
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import texts_of
 from ..config.settings import Settings
@@ -249,7 +250,7 @@ class ContextStore:
 
 def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
     """The lines that are in an input; omitted ones are in no record."""
-    return isolated.filter(pc.not_equal(fitted["shown"], "none"))
+    return isolated.filter(pc.is_in(fitted["shown"], value_set=constants(("body", "fallback"))))
 
 
 def _shown_lines(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
@@ -264,12 +265,11 @@ def _shown_lines(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
 def _put_together(tables: Mapping[str, pa.Table], model_input: Mapping[str, Any]) -> dict[str, str]:
     """Both messages from the lines of the sources, compared with the digest."""
     isolated, turns = tables["isolated"], tables["context_turns"]
-    fitted = tables["fitted"].filter(pc.not_equal(tables["fitted"]["shown"], "none"))
+    fitted = tables["fitted"]
+    fitted = fitted.filter(pc.is_in(fitted["shown"], value_set=constants(("body", "fallback"))))
     order = tables["ordering"]
     order = order.take(pa.array(positions(isolated["source_id"], order["source_id"])))
-    shown = np.asarray(pc.index_in(flat(fitted["shown"]), value_set=constants(("none", "body", "fallback")))).astype(
-        np.int64
-    )
+    shown = np.asarray(pc.index_in(flat(fitted["shown"]), value_set=constants(FORMS_SHOWN))).astype(np.int64)
     nothing = np.zeros(isolated.num_rows, dtype=np.int64)
     system, user = sealed(*texts_of(shown, nothing, integers(isolated["section"]), isolated, order, turns))
     tools = ",".join(model_input["tool_schemas"].splitlines())

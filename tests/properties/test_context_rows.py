@@ -88,6 +88,70 @@ def test_every_source_ends_in_exactly_one_row(
     assert len(ledger["included"]) + len(ledger["excluded"]) == len(rows) == len(seen.as_dict()["decisions"])
 
 
+LINES = ("{path}:{line}:{text}", "./{path}:{line}:  {text}", "/r/{path}:{line}-{text}", "{path}", "{line}:{text}")
+SEARCHES = st.lists(
+    st.tuples(
+        st.sampled_from(["search.result", "command.finished", "user.message", "file.modified"]),
+        st.integers(0, 3),
+        st.integers(1, 40),
+        st.sampled_from(LINES),
+        st.integers(0, 40),
+        st.sampled_from([0, 40, 600]),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(
+    SEARCHES,
+    st.integers(1, 3),
+    st.sampled_from([60, 300, 500, 900, 1_500, 30_000]),
+    st.sampled_from(["diagnosing", "editing"]),
+)
+def test_a_line_of_a_match_is_never_both_in_an_input_and_listed_as_not_shown(
+    searches: list[tuple[str, int, int, str, int, int]], per_round: int, limit: int, phase: str
+):
+    session = Session("Fix src/f1.ts.")
+    places = set()
+    for number, (kind, first, count, line, printed, noise) in enumerate(searches):
+        some = [{"path": f"src/f{n}.ts", "line": n, "text": f"needle {n}"} for n in range(first, first + count)]
+        words = "\n".join([*(line.format(**each) for each in some[:printed]), *["-" * 10] * noise])
+        fields: dict[str, Any] = {"text": words or "none"}
+        if kind == "search.result":
+            fields |= {"query": "q", "matches": some}
+            places |= {
+                (f"match:e{number + 1}:{place + 1}", each["path"], each["line"], each["text"])
+                for place, each in enumerate(some)
+            }
+        elif kind == "command.finished":
+            fields = {"command": "rg q", "exitCode": 0, "stdout": words or "none"}
+        elif kind == "file.modified":
+            fields["path"] = f"src/f{number}.ts"
+        session.add(kind, turn=number // per_round, **fields)
+    seen = policy().project(
+        events=session.events, turn={"phase": phase}, budget={"maxTokens": limit, "reservedOutputTokens": 0}
+    )  # fmt: skip
+    assert seen.status == "over_budget" or seen.estimated_tokens <= limit
+    shown = set(seen.text().splitlines())
+    rows = {row["source_id"]: row for row in seen.decisions}
+    for id_, path, number, text in places:
+        forms = {
+            f"| {before}{path}:{number}{between}{text}" for before in ("", "./", "/r/") for between in (":", ":  ", "-")
+        }
+        there = bool(forms & shown)
+        row = rows[id_]
+        assert not there or row["reason_code"] in ("shown_in_tail", "stale_version", "over_budget"), (
+            id_,
+            row["reason_code"],
+        )
+        if there and row["reason_code"] != "stale_version":
+            assert f"- {path}:{number}: open {path}:{number}" not in shown
+            assert f"- {path}:{number} (untrusted text)" not in shown
+        tail = any(form[2:] in seen.text() for form in forms)
+        assert row["reason_code"] != "shown_in_tail" or tail, "what is said to be shown is shown"
+
+
 MARK = "zqx"
 PLACES = ("text", "content", "message", "output", "diff", "stdout", "stderr", "summary", "keyExcerpt", "visibleExcerpt", "command", "tool", "query", "url",
           "path", "arguments", "interpretation", "requestId", "ref", "version", "stdoutRef")  # fmt: skip

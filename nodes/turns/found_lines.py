@@ -1,0 +1,109 @@
+"""Lines of searches that an input quotes already: of each match, the event of its turn whose shown text has the line of the match.
+
+Gives `quoting_events`, `RESULT_CHARACTERS` and `SHOWN_LINES`, the forms that quote lines.
+
+Note: a match has a row of its own, and so does the event that found it. Where the event is shown with that line, the match says
+nothing more: it takes no place and no line. A line counts if the whole of it is quoted, with its path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..columns.keys import among, flat, integers
+from ..columns.ragged import spread, starts_of
+from .joining import joined
+
+Int = NDArray[np.int64]
+Bool = NDArray[np.bool_]
+
+RESULT_CHARACTERS = 240
+"""Longest text of a tool or of the model that the tail shows in full, on one line."""
+SHOWN_LINES = ("full", "excerpt")
+"""Forms that quote lines of a text."""
+_TEXT = pa.large_string()
+_FOLDERS = 24
+"""Most folders above the working directory that the paths of a tool may name."""
+
+
+def quoting_events(sources: pa.Table, turn: Int, passed: Bool, most: Int, matches: pa.Table) -> Int:
+    """For every source the row of the event whose shown text has its line, -1 where there is none, as for all that are no matches.
+
+    `most` are the characters up to which the phase of each source shows a result in full.
+    """
+    found = np.full(sources.num_rows, -1, dtype=np.int64)
+    match = np.flatnonzero(among(sources["source_kind"], ("search_match",)) & passed)
+    event = among(sources["source_kind"], ("latest_observation", "recent_tail")) & passed
+    event &= among(sources["standing"], ("untrusted",)) & np.isin(turn, turn[match])
+    event = np.flatnonzero(event)
+    if not len(match) or not len(event):
+        return found
+    row, which = np.unique(integers(sources["row"])[match], return_inverse=True)
+    wanted = _lines_of(matches.take(pa.array(row))).dictionary_encode()
+    quoted = _quoted(sources.take(pa.array(event)), most[event]).dictionary_encode()
+    text, line = _lines_in(quoted.dictionary, wanted.dictionary)
+    if not len(line):
+        return found
+    starts = starts_of(np.bincount(text, minlength=len(quoted.dictionary)))
+    of_event = np.flatnonzero(np.asarray(quoted.indices.is_valid()))
+    at = integers(quoted.indices.drop_null())
+    owner, place = spread(starts[at], np.diff(starts)[at])
+    width = len(wanted.dictionary)
+    quoter = event[of_event[owner]]
+    key = turn[quoter] * width + line[place]
+    order = np.lexsort((quoter, key))
+    asked = turn[match] * width + integers(wanted.indices)[which]
+    last = key[order].searchsorted(asked, side="right") - 1
+    there = (last >= 0) & (key[order][last] == asked)
+    found[match[there]] = quoter[order[last[there]]]
+    return found
+
+
+def _quoted(events: pa.Table, most: Int) -> pa.Array:
+    """What an input quotes of results of tools, as `context_compression` decides; null where it shows a summary, or the content of a file."""
+    text, excerpt = flat(events["text"]).cast(_TEXT), flat(events["excerpt"]).cast(_TEXT)
+    size = integers(pc.fill_null(pc.utf8_length(text), 0))
+    latest = among(events["source_kind"], ("latest_observation",))
+    several = integers(pc.fill_null(pc.count_substring(text, "\n"), 0)) > 1
+    full = np.where(latest, size <= most, (size <= RESULT_CHARACTERS) & ~several)
+    shown = pc.if_else(pa.array(full), text, pc.if_else(pa.array(latest), excerpt, None))
+    return pc.if_else(pa.array(among(events["observation_class"], ("file_content",))), None, shown)
+
+
+def _lines_of(matches: pa.Table) -> pa.Array:
+    """The line of each match as searches print it: `path:line:text`, or what it has of these."""
+    line, text = pc.cast(flat(matches["line"]), pa.string()).cast(_TEXT), flat(matches["text"]).cast(_TEXT)
+    text = pc.if_else(line.is_valid(), pc.fill_null(text, ""), text)
+    parts = joined(flat(matches["path"]).cast(_TEXT), line, pc.utf8_trim_whitespace(text), between=":", skip_nulls=True)
+    return pc.fill_null(parts, "")
+
+
+def _lines_in(texts: pa.Array, wanted: pa.Array) -> tuple[Int, Int]:
+    """The pairs (text, wanted line) such that the text has that line, sorted. A path from the root of the machine counts as the longest
+    wanted one that ends it.
+    """
+    lists = pc.split_pattern(texts, "\n")
+    owner = integers(pc.list_parent_indices(lists))
+    lines = pc.utf8_trim_whitespace(pc.list_flatten(lists))
+    lines = pc.replace_substring_regex(lines, pattern=r"^(?:\./)+", replacement="")
+    lines = pc.replace_substring_regex(lines, pattern=r"^([^:]+):(\d+)[:-]\s*", replacement=r"\1:\2:")
+    # Of a match without a text, its place in front of any text is the line.
+    places = pc.replace_substring_regex(lines, pattern=r"^([^:]+:\d+:).*", replacement=r"\1")
+    lines, owner = pa.concat_arrays([lines, places]), np.concatenate([owner, owner])
+    code = integers(pc.fill_null(pc.index_in(lines, value_set=wanted.cast(lines.type)), -1))
+    rooted = np.flatnonzero(np.asarray(pc.starts_with(lines, "/")) & (code < 0))
+    rest = lines.take(pa.array(rooted))
+    for _ in range(_FOLDERS):
+        rest = pc.replace_substring_regex(rest, pattern=r"^/*[^/:]*/+", replacement="")
+        at = integers(pc.fill_null(pc.index_in(rest, value_set=wanted.cast(lines.type)), -1))
+        code[rooted[at >= 0]] = at[at >= 0]
+        on = at < 0
+        if not on.any():
+            break
+        rooted, rest = rooted[on], rest.filter(pa.array(on))
+    some = code >= 0
+    pairs = np.unique(np.stack([owner[some], code[some]], axis=1), axis=0)
+    return pairs[:, 0], pairs[:, 1]

@@ -1,0 +1,117 @@
+"""Matches of searches whose lines an event of the input shows: they are in the input once, and `why` says where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from context_session import Session, modes, projected, reasons
+from scoped_retrieval.pipeline.context.reasons import why
+
+FOUND = tuple({"path": f"src/m{n}.ts", "line": n + 1, "text": f"needle({n})"} for n in range(30))
+
+
+def printed(template: str, matches: Sequence[Mapping[str, Any]] = FOUND) -> str:
+    return "\n".join(template.format(**match) for match in matches)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (printed("{path}:{line}:{text}"), 30),
+        (printed("./{path}:{line}:    {text}  "), 30),
+        (printed("{path}:{line}-{text}"), 30),
+        (printed("/home/ann/shop/{path}:{line}:{text}"), 30),
+        (printed("{path}:{line}:{text}", FOUND[:4]), 4),
+        (printed("{path}:{line}:{text} // more"), 0),
+        (printed("{path}:9{line}:{text}"), 0),
+        (printed("other/{path}:{line}:{text}"), 0),
+        ("30 matches", 0),
+        (None, 0),
+    ],
+)
+def test_a_match_whose_line_the_observation_shows_is_neither_repeated_nor_called_not_shown(
+    text: str | None, shown: int
+):
+    session = Session()
+    session.add("search.result", turn=1, query="needle", matches=[*FOUND], **({"text": text} if text else {}))
+    seen = projected(session)
+    rows = [seen.decision(f"match:e1:{n + 1}") for n in range(30)]
+    carried = [row for row in rows if row["reason_code"] == "shown_in_tail"]
+    assert len(carried) == shown
+    for row in carried:
+        assert (row["action"], row["tokens"], row["decided_by"], row["original_ref"]) == (
+            "reference",
+            0,
+            None,
+            "event:e1",
+        )
+    assert ("Not shown, to be opened on demand:" in seen.text()) == (shown < 30)
+    assert "Evidence:" not in seen.text()
+    assert seen.text().count("open src/m") == min(30 - shown, 12), "the others take the places of references"
+
+
+def test_a_match_is_referenced_again_where_the_observation_lost_its_line():
+    session = Session()
+    session.add("search.result", turn=1, query="needle", matches=[*FOUND], text=printed("{path}:{line}:{text}"))
+    small = projected(session, budget={"maxTokens": 330, "reservedOutputTokens": 0})
+    assert modes(small)["event:e1"] in ("reference", "none")
+    assert "shown_in_tail" not in reasons(small).values()
+    assert "open src/m0.ts:1" in small.text()
+    long = printed("{path}:{line}:{text}") + "\nx" * 9_000
+    session.add("search.result", turn=2, query="needle", matches=[*FOUND], text=long)
+    cut = projected(session)
+    assert modes(cut)["event:e2"] == "excerpt"
+    beginning = [n for n in range(30) if f"| src/m{n}.ts:{n + 1}:needle({n})\n" in cut.text()]
+    assert beginning
+    told = [n for n in range(30) if reasons(cut)[f"match:e2:{n + 1}"] == "shown_in_tail"]
+    assert told == beginning
+    session.add("command.finished", turn=3, command="ls", exitCode=0, stdout="src")
+    later = projected(session)
+    assert "shown_in_tail" not in reasons(later).values(), "the tail has one line on each search"
+
+
+def test_matches_that_an_observation_shows_leave_their_places_to_what_nothing_shows():
+    session = Session()
+    session.add("search.result", turn=1, query="needle", matches=[*FOUND], text=printed("{path}:{line}:{text}"))
+    more = [{"path": f"lib/n{n}.ts", "line": 1, "text": "needle"} for n in range(5)]
+    session.add("search.result", turn=1, query="needles", matches=more)
+    seen = projected(session)
+    assert [modes(seen)[f"match:e2:{n + 1}"] for n in range(5)] == ["reference"] * 5
+    assert seen.text().count(": open lib/n") == 5 and ": open src/m" not in seen.text()
+
+
+def test_why_says_where_the_line_of_a_match_is():
+    session = Session()
+    session.add("search.result", turn=1, query="needle", matches=[*FOUND], text=printed("{path}:{line}:{text}"))
+    seen = projected(session)
+    for asked in ("src/m3.ts", "src/m29.ts", "match:e1:30", "src/m29.ts:30"):
+        found = why(seen, asked)
+        assert found["layer"] is None, asked
+        assert found["answer"] == "it is in the input (reference): its text stands in an event of this input, event:e1"
+    assert why(seen, "src/m29.ts:30:needle(29)")["answer"] == "its words are in the input"
+
+
+def test_an_edit_that_names_a_file_is_not_its_content():
+    session = Session()
+    session.add("file.read", turn=1, path="src/parser.py", text="def add(a, b):\n    return a + b + 1\n")
+    session.add("file.modified", turn=2, path="src/parser.py", summary="fix add")
+    seen = projected(session)
+    found = why(seen, "src/parser.py")
+    assert found["answer"] == (
+        "left out: the file was modified after this was read; event:e2 in the input is about the file, without its content"
+    )
+    assert [row["source_id"] for row in found["sources"]] == ["event:e1", "event:e2"]
+    assert why(seen, "event:e2")["answer"].startswith("it is in the input (full)")
+    session.add("file.read", turn=3, path="src/parser.py", text="def add(a, b):\n    return a + b\n")
+    assert why(projected(session), "src/parser.py")["answer"].startswith("it is in the input (full)")
+
+
+def test_a_match_that_a_gate_refused_says_that_its_line_is_there():
+    session = Session()
+    found = [{"path": "src/a.ts", "line": 1, "text": "needle"}, {"path": "dist/b.js", "line": 2, "text": "needle"}]
+    session.add("search.result", turn=1, query="x", matches=found, text=printed("{path}:{line}:{text}", found))
+    seen = projected(session)
+    assert reasons(seen)["match:e1:2"] == "generated_file"
+    assert why(seen, "dist/b.js")["answer"].endswith("; its line is in the observation that found it")
