@@ -162,8 +162,14 @@ def _in_place(some: Candidates, carried: Bool, quoted: Bool, carrier: Int) -> Ca
 
 def _filled(some: Candidates, order: Int, frames: Frames, limit: Int, hard: Int, shares: NDArray[np.float64]) -> Filled:
     """`fill` in the order of keeping; the result in the order of the sources."""
-    columns = (some.turn, some.group, some.part, some.required, some.body, some.fallback)
-    sorted_ = Candidates(*(each[order] for each in columns))
+    sorted_ = Candidates(
+        some.turn[order],
+        some.group[order],
+        some.part[order],
+        some.required[order],
+        some.body[order],
+        some.fallback[order],
+    )
     found = fill(sorted_, frames, limit, hard, shares)
     shown = np.empty(len(order), dtype=np.int64)
     shown[order] = found.shown
