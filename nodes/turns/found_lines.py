@@ -3,7 +3,8 @@
 Gives `quoting_events`, `RESULT_CHARACTERS` and `SHOWN_LINES`, the forms that quote lines.
 
 Note: a match has a row of its own, and so does the event that found it. Where the event is shown with that line, the match says
-nothing more: it takes no place and no line. A line counts if the whole of it is quoted, with its path.
+nothing more: it takes no place and no line. A line counts if the whole of it is quoted, with its path. Of several events that quote a
+line the last one counts: where the budget drops it, the match has a line of its own, even if an earlier event shows it.
 """
 
 from __future__ import annotations
