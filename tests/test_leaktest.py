@@ -396,7 +396,7 @@ def test_requests_of_the_user_are_asked_in_their_project(demo: Path) -> None:
         {"request_id": "1", "question": "default role of a session", "project": "shop", "purpose": "fix-test"},
         {"request_id": "2", "question": "default role", "project": "billing", "purpose": "fix-test"},
     ]
-    report = probed(demo, requests=requests, angles=("open",))
+    report = probed(demo, requests=requests)
     assert (report.ok, report.probes) == (True, 2)  # the first request, and canaries by name
 
 
@@ -408,8 +408,7 @@ def test_what_a_request_shows_as_history_is_no_canary(demo: Path) -> None:
     text = resources.files("scoped_retrieval.data").joinpath("policies/modes/review.yaml").read_text(encoding="utf-8")
     (policies / "review.yaml").write_text(text.replace("search_paths:\n", 'search_paths:\n  - "**/*"\n'))
     settings = load_settings({"policies": demo / "policies"}, cwd=demo, environ={}, user=demo / "none.toml")
-    asked = [{**request, "variables": variables}]
-    report = leak_test(settings, principal="ana", project="shop", requests=asked, angles=("open",))
+    report = leak_test(settings, principal="ana", project="shop", requests=[{**request, "variables": variables}])
     assert (report.ok, report.leaks, report.tenants) == (True, [], 1)
     assert "lifecycle" in report.gates
     assert not {"superseded", "deleted"} & set(report.gates)

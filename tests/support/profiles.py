@@ -1,6 +1,6 @@
 """How many generated worlds a property sees. A world asks 25 requests, and each of them is a case.
 
-`quick` while working, `promises` before every commit (350 cases of non-interference and 200 of most other promises),
+`quick` while working, `promises` before every commit (500 cases of non-interference and 300 of most other promises),
 `full` before a release (`make test-full`).
 """
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 _SHARED = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True, "derandomize": True}
 settings.register_profile("quick", max_examples=3, **_SHARED)
-settings.register_profile("promises", max_examples=14, **_SHARED)
+settings.register_profile("promises", max_examples=20, **_SHARED)
 settings.register_profile("full", max_examples=200, **_SHARED)
 _NAME = {"full": "full", "quick": "quick"}.get(os.environ.get("TEST_PROFILE", ""), "promises")
 PROFILE = settings.get_profile(_NAME)
