@@ -185,9 +185,11 @@ def _state(states: pa.Table) -> list[pa.Table]:
     denied = _listed(states["approvals"], integers(states["approval_count"]))
     count = integers(states["failure_count"])
     several = pc.if_else(pa.array(count > 1), _listed(states["failing"], count), None)
-    derived, phase = pc.fill_null(flat(states["phase_derived"]), False), flat(states["phase"])
+    derived, phase = flat(states["phase_derived"]), flat(states["phase"])
+    guessed = pc.fill_null(derived, False)
     known = [
         _line("phase: ", pc.if_else(derived, None, phase)),
+        _line("phase, as nothing states one: ", pc.if_else(derived.is_null(), phase, None)),
         _line("modified_files: ", files),
         _line("latest command: ", states["latest_command"]),
     ]
@@ -199,7 +201,7 @@ def _state(states: pa.Table) -> list[pa.Table]:
         _line("artifacts: ", artifacts),
     ]
     said = [
-        _line("phase, derived from what was done: ", pc.if_else(derived, phase, None)),
+        _line("phase, derived from what was done: ", pc.if_else(guessed, phase, None)),
         _line("plan: ", states["plan"]),
         _line("interpretation of the goal: ", states["interpretation"]),
     ]

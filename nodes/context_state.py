@@ -167,6 +167,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
     what_fails = take_or(state_facts["value"], failure)
     stated, held = flat(context_turns["phase"]), single("phase")
     derived = pc.equal(take_or(state_facts["origin"], held).cast(pa.string()), DERIVED).fill_null(False)
+    derived = pc.if_else(stated.is_valid(), False, pc.if_else(pa.array(held >= 0), derived, None))
     first, behind = _events_so_far(sessions, log_events)
     return TURN_STATES.build(
         {
@@ -175,7 +176,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "goal_event": take_or(state_facts["event_id"], goal),
             "interpretation": take_or(state_facts["value"], single("interpretation")),
             "phase": pc.coalesce(stated, take_or(state_facts["value"], held).cast(pa.string()), "diagnosing"),
-            "phase_derived": pc.and_(derived, stated.is_null()),
+            "phase_derived": derived,
             "plan": take_or(state_facts["value"], single("plan")),
             "latest_command": take_or(state_facts["value"], single("command")),
             "failure": what_fails,

@@ -115,6 +115,23 @@ def test_a_derived_phase_is_shown_as_a_guess_and_a_stated_one_as_a_fact(tmp_path
     assert "phase: planning" in seen.text() and "derived" not in seen.text() and seen.state["phase_derived"] is False
 
 
+def test_a_phase_that_nothing_states_is_not_shown_as_if_something_did():
+    seen = ContextPolicy().project(
+        events=[
+            {
+                "id": "e1",
+                "kind": "user.goal",
+                "createdAt": "2026-05-20T09:00:00Z",
+                "payload": {"text": "Fix the parser"},
+            }
+        ]
+    )
+    assert (seen.state["phase"], seen.state["phase_derived"]) == ("diagnosing", None)
+    assert "phase, as nothing states one: diagnosing" in seen.text() and "phase: " not in seen.text()
+    again = ContextPolicy().project(events=[], turn={"phase": "planning"})
+    assert "phase: planning" in again.text() and again.state["phase_derived"] is False
+
+
 def _read(rows: Rows, folder: Path) -> list[dict[str, Any]]:
     file = folder / "t.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")

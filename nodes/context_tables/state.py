@@ -37,7 +37,7 @@ TURN_STATES = table(
     goal_event=string("the event that set it", nullable=True),
     interpretation=text("how the model reads it", nullable=True),
     phase=string("the phase"),
-    phase_derived=boolean("no one stated it: an importer derived it from what was done", nullable=True),
+    phase_derived=boolean("an importer derived it from what was done; null = nothing states one", nullable=True),
     plan=text("the current plan", nullable=True),
     latest_command=text("the last command", nullable=True),
     failure=text("what failed last, and has not passed since", nullable=True),
