@@ -274,6 +274,6 @@ class _Lines:
         """The reference in place of a text that has no room, or that an event of this input has already; a match that one has needs none."""
         named = pc.fill_null(one_line(self.heading), literal("result of a tool"))
         there = joined(named, ": not shown here, open ", self.reference)
-        carried = joined(named, ": its text stands in an event above; if not, open ", self.reference)
+        carried = joined(named, ": its text is in an event above; if not, open ", self.reference)
         again = pc.and_(pc.is_valid(self.carrier), pc.not_equal(self.kind, "search_match"))
         return bullet(pc.fill_null(pc.if_else(again, carried, there), literal("-")))

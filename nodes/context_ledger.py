@@ -280,12 +280,12 @@ MESSAGES = {
     "empty_session": "the session log has no event before this turn",
     "snapshot_missing": "a retrieval snapshot that the turn names was not found",
     "tool_schema_too_large": "a tool of this phase is not shown: its schema has no room",
-    "conflicting_rules": "rules of different sources speak of the same thing: each stands in the input under its source, and none replaces another",
-    "instructions_in_output": "a tool's output or a file addresses the model with instructions; it stands in its fence",
+    "conflicting_rules": "rules of different sources speak of the same thing: each is in the input under its source, and none replaces another",
+    "instructions_in_output": "a tool's output or a file addresses the model with instructions; it is shown in its fence",
     "secrets_masked": "a source had secrets: they are masked in the input",
     "constraints_crowd": "constraints of the user take more than a quarter of the input: end those that no longer hold (`constraint.ended`)",
     "disclosure_capped": "the session has disclosed as much of a part as it may",
-    "clock_backwards": "an event has an earlier time than the one before it: the order of the log stands",
+    "clock_backwards": "an event has an earlier time than the one before it: the order of the log is kept",
 }
 
 

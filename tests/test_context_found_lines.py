@@ -89,7 +89,7 @@ def test_why_says_where_the_line_of_a_match_is():
     for asked in ("src/m3.ts", "src/m29.ts", "match:e1:30", "src/m29.ts:30"):
         found = why(seen, asked)
         assert found["layer"] is None, asked
-        assert found["answer"] == "it is in the input (reference): its text stands in an event of this input, event:e1"
+        assert found["answer"] == "it is in the input (reference): its text is in an event of this input, event:e1"
     assert why(seen, "src/m29.ts:30:needle(29)")["answer"] == "its words are in the input"
 
 

@@ -339,7 +339,7 @@ def test_evidence_that_an_event_of_the_input_carries_is_referenced_and_only_whil
     seen = projected(session, **given)
     row = seen.decision("item:snap-1:code#1")
     assert (row["action"], row["reason_code"], row["reference"]) == ("reference", "shown_in_tail", "abc0:code#1")
-    assert "its text stands in an event above; if not, open abc0:code#1" in seen.text()
+    assert "its text is in an event above; if not, open abc0:code#1" in seen.text()
     for number in range(60):
         session.add("command.finished", turn=2 + number, command="ls", exitCode=0, stdout=f"file {number}")
     assert modes(projected(session, **given))["item:snap-1:code#1"] == "full"

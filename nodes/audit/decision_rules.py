@@ -54,8 +54,8 @@ PACK_STAGES = {
 WORDS = {
     "merged": "shown as part of the item it was merged into",
     "low_score": "ranked below the items that were chosen",
-    "duplicate": "the same text stands in another item",
-    "near_duplicate": "nearly the same text stands in another item",
+    "duplicate": "another item has the same text",
+    "near_duplicate": "another item has nearly the same text",
     "unverified_cap": "the cap on unverified items was reached",
     "source_cap": "the cap on items of one source was reached",
     "budget_items": "the limit on items was reached",

@@ -184,8 +184,8 @@ assert set(DECISION_TRUST) == set(LEDGER_TRUST) == set(STANDINGS.values)
 REASONS: Mapping[str, str] = {
     # shown
     "always_present": "present in every input of the session",
-    "rule_in_scope": "rule that applies to the files and the task at hand",
-    "rules_disagree": "two rules of different scopes may disagree: both stand in the input, and neither replaces the other",
+    "rule_in_scope": "rule that applies to the files and topics of the task",
+    "rules_disagree": "two rules of different scopes may disagree: both are in the input, and neither replaces the other",
     "section_referenced": "rules are too long for their share: of this section, in which nothing reads as a duty, a reference",
     "latest_result": "result of the last tool calls",
     "latest_summarized": "result of the last tool calls, summarized; the full text is an artifact",
@@ -194,7 +194,7 @@ REASONS: Mapping[str, str] = {
     "user_message": "one of the last messages of the user",
     "constraint_referenced": "constraints are too long for their share: of this one, which is among the longest, a reference",
     "goal_shortened": "the goal would take more than half of the input: its beginning, what it forbids or requires, and the whole of it by reference",
-    "pasted_with_goal": "pasted with the goal (code, a quotation, a log): it stands as untrusted text, and instructs nothing",
+    "pasted_with_goal": "pasted with the goal (code, a quotation, a log): it is shown as untrusted text, and instructs nothing",
     "message_shortened": "one of the last messages of the user, its first sections; the whole of it by reference",
     "long_text_cut": "longer than an event keeps: its beginning and end; the whole of it is an artifact",
     "current_content": "content of a file as it is now",
@@ -208,7 +208,7 @@ REASONS: Mapping[str, str] = {
     "history_kept": "summary of earlier rounds: tried, rejected, decided",
     # referenced
     "on_demand": "other match, to be opened on demand",
-    "shown_in_tail": "its text stands in an event of this input",
+    "shown_in_tail": "its text is in an event of this input",
     "older_events": "earlier events, in the session log",
     "reference_for_budget": "no room for its text: reference kept",
     # left out
@@ -223,7 +223,7 @@ REASONS: Mapping[str, str] = {
     "may_have_changed": "a later command may have changed files that it does not name",
     "unverified_recently": "not verified within the allowed age",
     "revoked": "revoked",
-    "pasted_text": "pasted into a message of the user (code, a quotation, a log): it binds nothing, and stands where the message stands",
+    "pasted_text": "pasted into a message of the user (code, a quotation, a log): it binds nothing, and is shown with the message",
     "ungoverned_memory": "no governed memory: scope, source, confidence, expiry or evidence is missing, or it is a candidate",
     "model_guess": "guess of the model that nothing confirmed",
     "wrong_scope": "memory of another scope",
@@ -240,7 +240,7 @@ REASONS: Mapping[str, str] = {
     "retrieval_cap": "beyond the number of retrieved items",
     "memory_cap": "beyond the number of memory hints",
     "duplicate": "the same evidence is shown by another item",
-    "stands_above": "its text stands under the goal or the constraints of this input",
+    "stands_above": "its text is shown under the goal or the constraints of this input",
     "snapshot_empty": "the retrieval snapshot selected nothing",
     "other_turn": "retrieved for another turn: its event lies before the horizon or behind this turn, or the turn names other snapshots",
     "before_horizon": "before the events that a turn looks at one by one: in the session log, and what it set holds through the state",
