@@ -252,6 +252,9 @@ def _tree(folder: Path, case: str) -> None:
     if case == "linked":
         (folder / "rules.txt").write_text("Never push.\n")
         file.symlink_to("rules.txt")
+    if case == "conditional":
+        (folder / ".cursor" / "rules").mkdir(parents=True)
+        (folder / ".cursor" / "rules" / "a.mdc").write_text("---\nglobs: src/**\n---\nNever push.\n")
     if case == "vendored":
         (folder / "vendor" / "a").mkdir(parents=True)
         (folder / "vendor" / "a" / "AGENTS.md").write_text("Never push.\n")
@@ -264,6 +267,7 @@ def _tree(folder: Path, case: str) -> None:
         ("ignored", "AGENTS.md is ignored by Git"),
         ("linked", "AGENTS.md is a symbolic link, or behind one"),
         ("blank", "AGENTS.md is empty"),
+        ("conditional", ".cursor/rules/a.mdc applies by its front matter"),
         ("vendored", "vendor/a/AGENTS.md is in a folder of dependencies"),
     ],
 )
@@ -273,13 +277,34 @@ def test_rule_files_that_are_not_read_are_named_with_the_reason(tmp_path: Path, 
     found = rule_files(tmp_path, left_out=left_out)
     assert found == []
     condition, message = about_rules(tmp_path, found, left_out) or ("", "")
-    assert condition == "rules_not_found" and "looked for AGENTS.md, CLAUDE.md, GEMINI.md, " in message
+    assert condition == "rules_not_found" and "looked for AGENTS.md, CLAUDE.md, CLAUDE.local.md, " in message
     assert message.endswith(f"; {why}" if why else "CONVENTIONS.md")
     (tmp_path / "CLAUDE.md").write_text("Never push.\n")
     left_out.clear()
     found = rule_files(tmp_path, left_out=left_out)
     more = None if case in ("empty", "vendored") else ("rules_left_out", f"rule files that are not read: {why}")
     assert (len(found), about_rules(tmp_path, found, left_out)) == (1, more)
+
+
+def test_files_that_a_rule_file_imports_are_named(tmp_path: Path):
+    for name, text in {
+        "AGENTS.md": "Never push. Write to @ops.md, it is a name.",
+        "CLAUDE.md": "@AGENTS.md\nSee @docs/style.md, `@docs/code.md` and @docs/gone.md. Mail me@docs.md.",
+        "a/CLAUDE.md": "@../docs/other.md",
+        "CLAUDE.local.md": "Be brief.",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "docs").mkdir()
+    for name in ("docs/style.md", "docs/code.md", "docs/other.md", "ops.md", "docs.md"):
+        (tmp_path / name).write_text("Use tabs.\n")
+    left_out: dict[str, str] = {}
+    found = rule_files(tmp_path, left_out=left_out)
+    assert [each["path"] for each in found] == ["AGENTS.md", "CLAUDE.local.md", "CLAUDE.md", "a/CLAUDE.md"]
+    assert left_out == {
+        "docs/style.md": "is imported by CLAUDE.md",
+        "docs/other.md": "is imported by a/CLAUDE.md",
+    }
 
 
 def test_a_rule_file_in_the_place_of_its_folder_is_an_error_with_a_hint(tmp_path: Path):

@@ -31,16 +31,22 @@ from .masking import listed, masked_values, one_path
 __all__ = ["INSTRUCTION_FILES", "about_rules", "read_rules", "rule_files"]
 
 INSTRUCTION_FILES = (
-    "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "GEMINI.md", "**/GEMINI.md", ".github/copilot-instructions.md", ".cursorrules",
-    ".windsurfrules", "CONVENTIONS.md", "**/CONVENTIONS.md",
+    "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "**/GEMINI.md", ".github/copilot-instructions.md",
+    ".cursorrules", ".windsurfrules", "CONVENTIONS.md", "**/CONVENTIONS.md",
 )  # fmt: skip
 """Paths whose text may instruct, unless the caller names others."""
+CONDITIONAL_FILES = (
+    ".claude/rules/**", ".cursor/rules/**", ".windsurf/rules/**", ".clinerules/**", ".github/instructions/**",
+)  # fmt: skip
+"""Rules whose front matter says where they apply, each in the format of its tool. They are not read, and the user is told so."""
 VENDORED = frozenset((
     "node_modules", "bower_components", "vendor", "vendored", "third_party", "third-party", "site-packages", ".venv", "venv",
 ))  # fmt: skip
 """Folders of what others wrote, kept in the work tree: rules in there are theirs."""
 MOST_TOLD = 5
 """Files that were left out that a message names."""
+_IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\.\w+)")
+"""A file that a CLAUDE.md names for its tool to read as part of it."""
 _HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
 
 
@@ -95,7 +101,8 @@ def rule_files(
     """The rule files of a work tree, as values for `read_rules`; those above come first.
 
     They are the project's own: no file that Git ignores, none of a submodule, of a folder of dependencies (`VENDORED`), behind a
-    symbolic link or outside of `root`. `left_out` gets the others that Git lists or that lie at the top of the tree, each with the reason.
+    symbolic link or outside of `root`. `left_out` gets the others that Git lists, that lie at the top of the tree or that one of these
+    imports, each with the reason.
 
     Raises:
         InputError: there is no such folder, or a file is not UTF-8.
@@ -130,10 +137,32 @@ def rule_files(
         else:
             others[name] = "is empty"
     if left_out is not None:
-        left_out.update(
-            others | {name: _unlisted(top, name) for name in globs if name not in found and (top / name).is_file()}
-        )
+        others |= {name: _unlisted(top, name) for name in globs if name not in found and (top / name).is_file()}
+        others |= _conditional(listed) | _imported(top, values)
+        left_out.update(others)
     return values
+
+
+def _conditional(listed: list[str]) -> dict[str, str]:
+    """Rule files of kinds that are not read."""
+    if not listed:
+        return {}
+    named = matching_paths(pa.array(listed, pa.string()), CONDITIONAL_FILES)
+    return {path: "applies by its front matter" for path, rule in zip(listed, named, strict=True) if rule}
+
+
+def _imported(top: Path, values: list[dict[str, Any]]) -> dict[str, str]:
+    """Files that rule files import with `@path`, beside those that are read anyway."""
+    read, found = {value["path"] for value in values}, dict[str, str]()
+    for value in values:
+        if not PurePosixPath(value["path"]).name.startswith("CLAUDE."):
+            continue
+        folder = PurePosixPath(value["path"]).parent
+        for match in _IMPORTED.finditer(value["text"]):
+            path = os.path.normpath(folder / match["path"])
+            if path not in read and not path.startswith("..") and (top / path).is_file():
+                found[path] = f"is imported by {value['path']}"
+    return found
 
 
 def _unlisted(top: Path, name: str) -> str:
@@ -189,6 +218,7 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
     general = {
         "AGENTS.md",
         "CLAUDE.md",
+        "CLAUDE.local.md",
         "GEMINI.md",
         "README.md",
         ".cursorrules",
