@@ -38,7 +38,7 @@ INSTRUCTION_FILES = (
 CONDITIONAL_FILES = (
     ".claude/rules/**", ".cursor/rules/**", ".windsurf/rules/**", ".clinerules/**", ".github/instructions/**",
 )  # fmt: skip
-"""Rules whose front matter says where they apply, each in the format of its tool. They are not read, and the user is told so."""
+"""Rules whose front matter says where they apply, each in the format of its tool. They are not read, and a condition names them."""
 VENDORED = frozenset((
     "node_modules", "bower_components", "vendor", "vendored", "third_party", "third-party", "site-packages", ".venv", "venv",
 ))  # fmt: skip
