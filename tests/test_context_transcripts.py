@@ -13,6 +13,7 @@ import pytest
 from command_line import run
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.context import ContextPolicy
+from scoped_retrieval.pipeline.context.log import SessionLog
 from scoped_retrieval.pipeline.context.transcripts import claude_code, import_transcript, read_transcript
 from scoped_retrieval.pipeline.context.transcripts import codex as rollouts
 from transcript_records import CLAUDE, PATCH, Rows, call, called, claude, codex, output, result, rollout, said
@@ -471,6 +472,27 @@ def test_a_log_that_has_more_than_its_transcript_is_told(tmp_path: Path):
         file.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]), encoding="utf-8")
         found = import_transcript(file, tmp_path / "log")["told"]
         assert [each.split(":")[0] for each in found] == told
+
+
+def test_what_an_earlier_importer_read_otherwise_stays_and_later_events_are_appended(tmp_path: Path):
+    rows = claude(
+        {"type": "user", "message": {"role": "user", "content": "Find foo."}},
+        call("m1", "t1", "Grep", pattern="foo", output_mode="count"),
+        result("t1", "src/a.ts:40"),
+        {"type": "user", "message": {"role": "user", "content": "go on"}},
+    )
+    session_id, events, _ = events_in(rows[:3], tmp_path)
+    older = [each for each in events if each["kind"] != "phase.changed"]  # it had none
+    older[-1] = {**older[-1], "payload": {"query": "foo", "matches": [{"path": "src/a.ts:40"}]}}
+    log = SessionLog.open(tmp_path / "log", session_id=session_id)
+    log.append(older)
+    events_in(rows, tmp_path)
+    found = import_transcript(tmp_path / "t.jsonl", tmp_path / "log")
+    assert found["new"] == 1 and [each.split(" imported")[0] for each in found["told"]] == [
+        "2 events of the transcript were"
+    ]
+    assert log.view().tables.events["kind"].to_pylist()[-2:] == ["search.result", "user.message"]
+    assert import_transcript(tmp_path / "t.jsonl", tmp_path / "log")["new"] == 0
 
 
 FAILS = "FAILED tests/a.py::t - x\n1 failed in 1s"

@@ -35,7 +35,7 @@ from ..storage.locks import held
 from .artifacts import artifact
 from .checkpoints import BEGINNING, Checkpoint, Checkpoints, continued, joined_facts
 from .events import LogReader, LogTables
-from .log_files import DAMAGED, LogView, event_line, once_more, take_up, text_behind, values_of
+from .log_files import DAMAGED, LogView, event_line, ids_of, once_more, take_up, text_behind, values_of
 from .log_lines import EVERY, Checked, Lines, LogLines, chained, unfinished
 from .masking import masked_reference
 
@@ -147,6 +147,11 @@ class SessionLog:
             checked = self._lines.checked(lines, known=self._checkpoints.chains)
             self.notes += unfinished(lines)
             return checked.events
+
+    def ids(self) -> dict[str, str]:
+        """Of every event its id, with a digest of its words."""
+        with self._lines.opened() as lines:
+            return ids_of(lines.read())
 
     def open_ref(self, reference: str) -> str:
         """The text that a reference in a model input leads to, `artifact:…`, `event:…`, `log:0-41`: its secrets are masked, as a
@@ -311,10 +316,7 @@ class SessionLog:
                 take_up(found, where, line)
             if chain == checked.chain:
                 return found
-        found = {}
-        for where, line in lines.read():
-            take_up(found, where, line)
-        return found
+        return ids_of(lines.read())
 
     def _folded(self, lines: Lines, checked: Checked, ids: dict[str, str]) -> _End:
         """The end of the log; the checkpoints that are missing on the way are written."""

@@ -151,6 +151,14 @@ def take_up(found: dict[str, str], where: str, line: bytes) -> None:
     found[id_] = digest
 
 
+def ids_of(lines: Iterable[tuple[str, bytes]]) -> dict[str, str]:
+    """The ids and digests of stored events; raises as `take_up`."""
+    found = dict[str, str]()
+    for where, line in lines:
+        take_up(found, where, line)
+    return found
+
+
 def once_more(where: str) -> StoreError:
     """An event that is in a log twice: no append writes it."""
     hint = "remove the line and head.json to continue without it"

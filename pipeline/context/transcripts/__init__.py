@@ -8,6 +8,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `branches`: conversations that were rewound, in transcripts of Claude Code
 - `typed`: slash commands of Claude Code
 - `speaking`: who speaks under the role of the user
+- `searching`: what a search found, in the form that it prints
 - `phases`: the phases of a session, derived from what was done
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 
@@ -19,12 +20,14 @@ any known record is no transcript.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ....nodes.errors import InputError
 from ...progress import counted
 from ...sources.jsonl import records_of
+from ..events import identity_of
 from ..log import SessionLog
 from ..log_files import is_json
 from ..transcript_kinds import kind_of
@@ -67,15 +70,23 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
 
 
 def import_transcript(path: str | Path, out: str | Path, kind: str | None = None) -> dict[str, Any]:
-    """Write a transcript into the folder of a session log; what it has already is left out.
+    """Write a transcript into the folder of a session log; what it has already is left out, in whatever words an earlier version
+    of the importer wrote it.
 
     Raises:
         InputError: as `read_transcript`, or the folder is the log of another session.
     """
     session_id, events, left_out = read_transcript(path, kind)
     log = SessionLog.open(out, session_id=session_id)
-    new = log.append(events)
-    if others := log.count() - len(events):
+    held = log.ids()
+    kept, later = _behind(events, held)
+    new = log.append(later)
+    if kept:
+        log.notes.append(
+            f"{counted(kept, 'event')} of the transcript {'was' if kept == 1 else 'were'} imported by a version that read {'it' if kept == 1 else 'them'} "
+            "otherwise, and the log keeps what it has; import into another folder to have the whole transcript as this version reads it"
+        )
+    if others := log.count() - new - sum(event["id"] in held for event in events):
         log.notes.append(
             f"{counted(others, 'event')} of the log {'is' if others == 1 else 'are'} not in the transcript: appended here, or of a "
             "branch that was rewound since; import into another folder to leave them out"
@@ -87,6 +98,17 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
         "left_out": dict(sorted(left_out.items())),
         "told": log.notes,
     }
+
+
+def _behind(events: list[dict[str, Any]], held: Mapping[str, str]) -> tuple[int, list[dict[str, Any]]]:
+    """How many events a log has in other words or, between those that it has, not at all, and the events that are left to append: all, or
+    those behind the last one that it has, where an earlier version of the importer wrote it.
+    """
+    same = [held.get(event["id"]) == identity_of(event)[1] for event in events]
+    if all(each or event["id"] not in held for each, event in zip(same, events, strict=True)):
+        return 0, events
+    last = max(place for place, event in enumerate(events) if event["id"] in held)
+    return same[: last + 1].count(False), events[last + 1 :]
 
 
 def _records(file: Path) -> tuple[list[dict[str, Any]], bool]:

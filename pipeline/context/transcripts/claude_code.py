@@ -16,9 +16,10 @@ from typing import Any
 
 from .background import Background
 from .branches import rewound
+from .searching import Search, matches_in
 from .speaking import told
 from .typed import Typed
-from .writing import MOST, Call, Transcript, asked, exit_code_of, matches_in, text_of, version_of
+from .writing import MOST, Call, Transcript, asked, exit_code_of, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -310,7 +311,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         found = (
             [{"path": made.path(each)} for each in names if isinstance(each, str)]
             if isinstance(names, list) and names
-            else matches_in(text, made)
+            else matches_in(text, made, Search.of_call(given))
         )
         made.add(
             "search.result", id_, query=str(given.get("pattern", "")) or tool, matches=found[:200], text=text or None

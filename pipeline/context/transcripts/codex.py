@@ -15,8 +15,9 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
+from .searching import Search, matches_in
 from .speaking import told
-from .writing import Call, Transcript, asked, exit_code_of, matches_in, text_of, version_of
+from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -309,7 +310,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         made.left_out["outputs of update_plan"] += 1
     elif not code and (read := _READS.match(command)):
         made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, _lines(read))
-    elif _SEARCHES.match(command) and (found := matches_in(text, made, folder)):
+    elif _SEARCHES.match(command) and (found := matches_in(text, made, Search.of_command(command), folder)):
         made.add("search.result", id_, query=command, matches=found, text=text)
     else:
         stopped = (code is None and bool(_STOPPED.match(text))) or None

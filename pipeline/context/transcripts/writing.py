@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,10 +14,8 @@ from typing import Any, NamedTuple
 from ..changes import may_change
 from .speaking import OTHERS, Told
 
-__all__ = ["Transcript", "asked", "exit_code_of", "matches_in", "text_of", "version_of"]
+__all__ = ["Transcript", "asked", "exit_code_of", "text_of", "version_of"]
 
-_MATCH = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d+)[:-](?P<text>.*)$")
-MOST_MATCHES = 200
 MOST = 2**31
 """Numbers from here on are no exit codes and no lines."""
 
@@ -169,22 +166,3 @@ def text_of(content: Any) -> str:
         ]
         return "\n".join(word for word in words if isinstance(word, str))
     return ""
-
-
-def matches_in(text: str, transcript: Transcript, folder: str = "") -> list[dict[str, Any]]:
-    """The matches that the output of a search in a folder names: `path:line:text`, or a path per line."""
-    found: list[dict[str, Any]] = []
-    for line in text.splitlines():
-        if match := _MATCH.match(line):
-            found.append(
-                {
-                    "path": transcript.path(str(PurePosixPath(folder) / match["path"])),
-                    "line": int(match["line"]),
-                    "text": match["text"].strip() or None,
-                }
-            )
-        elif line.strip() and " " not in line.strip() and "/" in line and "://" not in line:
-            found.append({"path": transcript.path(str(PurePosixPath(folder) / line.strip()))})
-        if len(found) == MOST_MATCHES:
-            break
-    return found
