@@ -28,7 +28,7 @@ from .context_tables import (
     TurnStates,
 )
 from .turns.asof import FOREVER, Sessions, before, holding, last_per
-from .turns.asserting import ABOUT, ACTION, assertions
+from .turns.asserting import ABOUT, assertions
 from .turns.joining import joined
 from .turns.scopes import paths_named, permitted
 from .turns.words import DERIVED
@@ -92,7 +92,7 @@ def _replaced(which: Int, seq: Int, after: int) -> Int:
 
 def _cleared(made: pa.Table, seq: Int) -> Int:
     """The event at which a fact was ended by name: a failure by the first check behind it that passed and that it names, its own or a
-    wider one; a denial by the first grant behind it that names what it is about, or its event, and no action.
+    wider one; a denial by the first grant behind it that names what it is about, or its event, and no action, or its action.
     """
     until = np.full(made.num_rows, FOREVER, dtype=np.int64)
     fact, session = flat(made["fact"]), flat(made["session_id"])
@@ -102,8 +102,7 @@ def _cleared(made: pa.Table, seq: Int) -> Int:
             continue
         names = fact.take(pa.array(held))
         if slot == "approval":
-            about, action = (pc.list_element(pc.split_pattern(names, ABOUT, max_splits=1), place) for place in (0, 1))
-            names = joined(about, flat(made["event_id"]).take(pa.array(held)), joined(ACTION, action), between=ABOUT)
+            names = _lifting(names, flat(made["event_id"]).take(pa.array(held)))
         named = Ragged.of(pc.split_pattern(names, between))
         names = named.vocabulary.take(pa.array(named.codes)).cast(pa.string())
         rows = np.concatenate([held[named.rows], ended])
@@ -118,6 +117,13 @@ def _cleared(made: pa.Table, seq: Int) -> Int:
         found = found[code[order[place[found]]] == code[found]]
         np.minimum.at(until, held[named.rows[found]], seq[rows[order[place[found]]]])
     return until
+
+
+def _lifting(denial: pa.Array, event: pa.Array) -> pa.Array:
+    """All that lifts a denial: what it is about, its event, each name of its action, and that name behind what it is about, or its event."""
+    names = pc.split_pattern(denial.cast(pa.large_string()), ABOUT)
+    about, event = (joined(ABOUT, each) for each in (pc.list_element(names, 0), event))
+    return joined(denial, event, ABOUT, pc.binary_join(names, about), ABOUT, pc.binary_join(names, event))
 
 
 def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events: LogEvents) -> TurnStates:

@@ -59,6 +59,66 @@ def test_a_grant_without_a_subject_lifts_every_denial_of_its_action():
     assert denied(("permission.granted", {**about, "subject": "pull"}), **about) == ["push (Bash git push)"]
 
 
+PUSH = {"subject": None, "requestId": "r1", "tool": "Bash", "action": "git push"}
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        ("user.confirmation", {"approved": True, "action": "git push"}),
+        ("user.confirmation", {"text": "OK, push it", "action": "git push"}),
+        ("user.confirmation", {"text": "yes", "command": "git push"}),
+        ("user.confirmation", {"text": "OK, push it", "requestId": "r1"}),
+        ("user.confirmation", {"text": "OK, push it", "subject": "e1"}),
+        ("permission.granted", {"action": "git push"}),
+        ("permission.granted", {"command": "git push"}),
+        ("permission.granted", {"action": "git push", "requestId": "r1"}),
+        ("permission.granted", {"action": "git push", "tool": "Bash"}),
+    ],
+    ids=str,
+)
+def test_a_grant_that_names_the_denied_action_lifts_its_denial(grant: tuple[str, dict[str, Any]]):
+    assert denied(grant, **PUSH) == []
+    assert denied((grant[0], {**grant[1], "origin": "model"}), **PUSH) == ["r1 (Bash git push)"]
+    assert denied((grant[0], {**grant[1], "origin": "web"}), **PUSH) == ["r1 (Bash git push)"]
+    long = f"git push {'x' * 100}"
+    renamed = {name: long if value == "git push" else value for name, value in grant[1].items()}
+    assert denied((grant[0], renamed), **{**PUSH, "action": long}) == []
+
+
+@pytest.mark.parametrize(
+    "grant",
+    [
+        *(("user.confirmation", {"action": "git push", **payload}) for payload in NOT_GIVEN),
+        *(("user.confirmation", {"requestId": "r1", **payload}) for payload in NOT_GIVEN),
+        ("permission.granted", {"action": "git push -f"}),
+        ("permission.granted", {"action": "push"}),
+        ("permission.granted", {"tool": "Edit", "action": "git push"}),
+        ("permission.granted", {"requestId": "r2", "action": "git push"}),
+        ("permission.granted", {"action": "git push", "text": "no"}),
+        ("user.confirmation", {"text": "OK, push it"}),
+        ("user.confirmation", {"text": "OK, push it", "requestId": "r2"}),
+        ("user.confirmation", {"text": "OK, fetch it", "requestId": "r1"}),
+        ("user.confirmation", {"text": "push it", "requestId": "r1"}),
+        ("user.confirmation", {"text": "OK, push it", "requestId": "r1", "approved": False}),
+    ],
+    ids=str,
+)
+def test_what_names_another_action_or_withholds_lifts_no_denial(grant: tuple[str, dict[str, Any]]):
+    assert denied(grant, **PUSH) == ["r1 (Bash git push)"]
+
+
+def test_a_grant_to_one_tool_lifts_what_was_denied_to_all():
+    about = {"subject": None, "action": "git push"}
+    assert denied(("permission.granted", {"tool": "Bash", "action": "git push"}), **about) == []
+    assert denied(("permission.granted", {"tool": "Bash"}), **about) == ["git push"]
+
+
+def test_a_yes_by_request_to_one_of_several_programs_is_no_yes_to_all():
+    about = {"subject": None, "requestId": "r1", "tool": "Bash", "command": "npm test && npm publish"}
+    assert denied(("user.confirmation", {"requestId": "r1", "text": "OK, publish it"}), **about) != []
+
+
 def test_a_grant_that_says_no_is_none():
     for payload in (
         {"granted": False},

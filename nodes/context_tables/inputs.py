@@ -44,6 +44,10 @@ LOG_EVENTS = table(
     exit_code=int32("how the command ended", nullable=True),
     failed=boolean("the command failed, was denied or timed out"),
     grants=boolean("it gives a permission: a grant that does not say no, a confirmation that says yes"),
+    lifts=strings(
+        "of a denial the names by which its action may be granted; of what grants an action, those that it lifts, behind the subject where it names one",
+        nullable=True,
+    ),
     check_scope=string(
         "of tests, lints, type checks and builds their names: program, place, and what they are narrowed to, `pytest in web:tests/a.py`",
         nullable=True,

@@ -20,7 +20,7 @@ from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
 
-__all__ = ["ABOUT", "ACTION", "RING", "assertions"]
+__all__ = ["ABOUT", "ACTION", "RING", "WORD", "assertions"]
 
 Bool = NDArray[np.bool_]
 
@@ -31,9 +31,11 @@ OTHERS = ("system", "global", "repository", "model", "memory", "tool")
 SHARED = ("public", "internal")
 """Zones whose words a state keeps; those of other zones are in their event alone."""
 ABOUT = "\x1f"
-"""Between what a denial is about and the action that it denies."""
+"""Between what a denial is about and the names of the action that it denies."""
 ACTION = "\x1e"
-"""In front of an action of which all denials are lifted."""
+"""In front of an action, and of one that is denied to every tool once more."""
+WORD = "\x1d"
+"""In front of a word of an action, by which a yes may name it."""
 _DENIED_CHARACTERS = 80
 """Of a command that was denied, the characters that the state keeps."""
 _TEXT = pa.large_string()
@@ -185,21 +187,19 @@ def _permissions(of: _Events) -> Iterator[pa.Table]:
     """What is denied, by what it is about and the action. A grant that names an action ends the denials of that action alone, and of its
     subject where it names one; a grant that names none ends those of all actions. Where a denial does not say what it is about, the action is.
     """
-    granted = np.asarray(of.column("grants")).astype(bool) & (
-        of.kind("permission.granted") & of.by_harness | of.kind("user.confirmation") & of.by_user
-    )
     action = of.column("command")
     named = pc.coalesce(of.column("subject"), action.cast(pa.string()), of.id)
+    confirmed = of.kind("permission.granted") & of.by_harness | of.kind("user.confirmation") & of.by_user
+    granted = np.asarray(of.column("grants")).astype(bool) & confirmed
     cut = pc.utf8_slice_codeunits(action, 0, _DENIED_CHARACTERS)
     cut = pc.if_else(pc.equal(cut, action), cut, joined(cut, "..."))
     denied = pc.coalesce(
         joined(of.column("subject"), " (", cut, ")"), of.column("subject"), cut.cast(pa.string()), of.id
     )
-    about = joined(named, ABOUT, pc.fill_null(action, ""))
+    about = joined(named, pc.binary_join(of.column("lifts"), ABOUT), between=ABOUT, skip_nulls=True)
     yield of.facts("approval", of.kind("permission.denied") & of.shown, about, denied)
-    yield of.facts("approval", granted & of.has("command"), about, of.none)
     yield of.facts("lifted", granted & ~of.has("command"), named, named)
-    yield of.facts("lifted", granted & of.has("command") & ~of.has("subject"), joined(ACTION, action), named)
+    yield of.each("lifted", "lifts", confirmed)  # a yes that names a word of an action is one to that action alone
 
 
 def _told(of: _Events) -> Iterator[pa.Table]:

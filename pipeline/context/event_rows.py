@@ -26,7 +26,7 @@ from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcomes import checked, stopped
-from .permissions import ABOUT_PERMISSIONS, action_of, grants
+from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
 from .verified_parts import named
 
 __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "ran_in", "recalled_row", "sight_of"]
@@ -133,6 +133,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     if kind in ("user.goal", "user.constraint") and not text:
         raise InputError.expected("text", None, payload.place("text"))
     key = record.value("key", "keyEvent")
+    granted = grants(kind, payload, text, command)
     speaks = kind in ("user.goal", "user.message", "user.confirmation") and actor == "user"
     return {
         "kind": kind,
@@ -152,7 +153,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "command": command,
         "exit_code": code,
         "failed": failed,
-        "grants": grants(kind, payload, text, command),
+        "grants": granted,
+        "lifts": lifts(kind, payload, text, command, granted=granted) if kind in ABOUT_PERMISSIONS else None,
         **check,
         "may_change": list(map(one_path, changed)) or None,
         "path": one_path(payload.text("path", "file", "filePath", "file_path")),

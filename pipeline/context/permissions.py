@@ -1,6 +1,6 @@
 """Denials and grants of permissions: what they are about, and whether an event says yes.
 
-Gives `grants`, `action_of`, and `ABOUT_PERMISSIONS`, the kinds of events that deny or grant.
+Gives `grants`, `action_of`, `lifts`, and `ABOUT_PERMISSIONS`, the kinds of events that deny or grant.
 
 Note: what is unclear grants nothing. A confirmation in words must say yes and nothing else: every clause of it is a sentence that gives the
 permission (`yes`, `it is fine`, `I approve`, `please do it`), of words that are known or name what the event is about. The same words in
@@ -10,14 +10,16 @@ yes by mistake may not be undone.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from typing import Any
 
+from ...nodes.turns.asserting import ACTION, WORD
 from ..sources.jsonl import Record
 from .shell import segments_of
 
-__all__ = ["ABOUT_PERMISSIONS", "action_of", "grants"]
+__all__ = ["ABOUT_PERMISSIONS", "action_of", "grants", "lifts"]
 
 ABOUT_PERMISSIONS = ("permission.denied", "permission.granted", "user.confirmation")
 _DECIDED = (
@@ -66,6 +68,9 @@ _GIVES = re.compile(
     re.VERBOSE,
 )
 """A clause that gives a permission, by the letters of its words."""
+_IN_FULL = 80
+"""Characters of an action by which it is named; a longer one is named by its digest."""
+_WORDS_OF_ACTION = 32
 _CLAUSE = re.compile(r"[.,;:!\n\u3002\uff0c\uff01\uff1b]+|\s[-\u2013\u2014]+\s|\band\b")
 _WORD = re.compile(
     "|".join(sorted((word for word in _CLASS if ord(word[0]) > 0x2000), key=len, reverse=True))
@@ -81,10 +86,37 @@ _NO = re.compile(
 
 def action_of(payload: Record, command: str | None) -> str | None:
     """What a permission is about, besides its subject: the tool, the action and the command, as far as the event names them."""
-    named = (payload.text("tool", "toolName"), payload.text("action", "operation"), command)
+    return _together(payload.text("tool", "toolName"), payload.text("action", "operation"), command)
+
+
+def _together(*named: str | None) -> str | None:
     words = list(dict.fromkeys(word for word in named if word))
     rest = [word for word in words[:-1] if not words[-1].startswith(word)]
     return " ".join([*rest, *words[-1:]]) or None
+
+
+def lifts(kind: str, payload: Record, text: str | None, command: str | None, *, granted: bool) -> list[str] | None:
+    """Of a denial the names by which its action may be granted: with its tool, without it, and each word of an action of one program. Of
+    what gives a permission to an action those that it lifts; a yes that names no action and one word besides (`OK, push it`) is one to
+    an action that has this word, if it says to which denial. `command` is what `action_of` gives.
+    """
+    tool = payload.text("tool", "toolName")
+    given = payload.text("command") if payload.text("command") != tool else None
+    bare = _together(payload.text("action", "operation"), given) if tool else None
+    names = [] if command is None else [_name(command)]
+    if kind == "permission.denied":
+        names += [_name(bare)] if bare else [] if tool or command is None else [ACTION + _name(command)]
+        words = dict.fromkeys(_WORD.findall(command.lower())) if command and len(segments_of(command)) == 1 else ()
+        return [*dict.fromkeys(names), *(f"{WORD}{word}" for word in [*words][:_WORDS_OF_ACTION])] or None
+    subject = payload.identifier("subject", "constraintId", "memoryId", "requestId") or ""
+    names += [ACTION + _name(bare)] if bare else []
+    if not granted:
+        names = [f"{WORD}{word}" for word in _only_word(kind, payload, text, subject) if subject and command is None]
+    return [f"{subject}{name}" for name in names] or None
+
+
+def _name(action: str) -> str:
+    return ACTION + (action if len(action) <= _IN_FULL else hashlib.sha256(action.encode()).hexdigest())
 
 
 def grants(kind: str, payload: Record, text: str | None, about: str | None) -> bool:
@@ -104,6 +136,14 @@ def grants(kind: str, payload: Record, text: str | None, about: str | None) -> b
     if decided:
         return True
     return not beside if kind == "user.confirmation" else not any(_refuses(*each) for each in beside.items())
+
+
+def _only_word(kind: str, payload: Record, text: str | None, subject: str) -> set[str]:
+    """The word that a denied action must have for a confirmation to say yes to it."""
+    if kind != "user.confirmation" or not text or any(payload.value(name) is not None for name in _DECIDED):
+        return set()
+    others = set(_WORD.findall(text.lower())).difference(_CLASS, _WORD.findall(subject.lower()))
+    return others if len(others) == 1 and _says_yes(text, f"{subject} {' '.join(others)}") else set()
 
 
 def _decided(value: Any) -> bool:
