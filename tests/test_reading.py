@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 import yaml
+from retrieving import LEXICAL
 from scoped_retrieval.nodes.errors import AccessError, StoreError
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import TABLES
@@ -26,7 +27,6 @@ from scoped_retrieval.pipeline.runs import Run
 from scoped_retrieval.pipeline.runs.ids import run_of
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-LEXICAL = ("lexical", "symbol", "file", "recent", "exact", "expansion")
 ASKED = {"question": "default role", "purpose": "explain-code", "project": "shop"}
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from hamilton import driver
 from scoped_retrieval.nodes import candidate_recall, query_planning
 from scoped_retrieval.nodes.frames import PostingIndex, RowIndex, SegmentPostings, VectorIndex, key_hashes, posting_keys
+from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.nodes.recall.bm25 import Bm25
 from scoped_retrieval.nodes.tables import (
     ADMISSIBLE,
@@ -42,7 +43,7 @@ from scoped_retrieval.nodes.text.index_keys import conflict_keys, definition_key
 from scoped_retrieval.nodes.text.text_analysis import analyze
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-LANES = ("lexical", "semantic", "symbol", "file", "recent", "exact", "expansion", "graph")
+LANES = LANE_NAMES
 Row = Mapping[str, Any]
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.pipeline.asking.retriever import Retriever
 from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.runs import RunStore
 
 NOON = datetime(2025, 6, 1, 12, tzinfo=UTC)
-LEXICAL = ("lexical", "symbol", "file", "recent", "exact", "expansion")
+LEXICAL = tuple(lane for lane in LANE_NAMES if lane != "semantic")
 
 
 def opened(corpus: Corpus, **how: Any) -> Retriever:

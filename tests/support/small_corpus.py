@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from scoped_retrieval.nodes.lanes import LANE_NAMES
 from scoped_retrieval.nodes.tables import IMPORT_ROWS
 from scoped_retrieval.pipeline.asking.retrieval import Retrieval
 from scoped_retrieval.pipeline.asking.retriever import Retriever
@@ -17,7 +18,7 @@ from scoped_retrieval.pipeline.corpus import Corpus
 from scoped_retrieval.pipeline.sources.importing import normalise
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
-LANES = ("lexical", "symbol", "file", "recent", "exact", "expansion", "graph")
+LANES = tuple(lane for lane in LANE_NAMES if lane != "semantic")
 LABEL = re.compile(r"(?m)^\[([a-z-]+#\d+)\] ")
 Row = dict[str, Any]
 
