@@ -51,6 +51,9 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 )
 """What people call values, the narrower kind first: `bool` is an `int` to Python."""
 
+_READING = ("stops", "removes", "recall", "value")
+"""The functions of plugins that are given declared columns."""
+
 
 class ScopedRetrievalError(Exception):
     """Base of the tree. `exit_code` is what the command line returns."""
@@ -132,9 +135,10 @@ def called(
         ):
             trace = trace.tb_next
         where = f" ({PurePath(code.co_filename).name}, line {trace.tb_lineno})" if trace and code else ""
-        raise SchemaError(
-            f"Expected a plugin that runs, got {type(error).__name__} - at {name}.{what}{where}"
-        ) from error
+        declare = "declare the columns that it reads in `columns`, those of the contract in `contract_columns`"
+        hint = declare if isinstance(error, KeyError) and what in _READING else ""
+        message = f"Expected a plugin that runs, got {type(error).__name__} - at {name}.{what}{where}"
+        raise SchemaError(message, hint=hint) from error
 
 
 class StoreError(ScopedRetrievalError, OSError):

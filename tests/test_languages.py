@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.pipeline.sources import grammars
 from scoped_retrieval.pipeline.sources.code import outline_code
 from scoped_retrieval.pipeline.sources.file_kinds import file_kind
@@ -335,3 +336,19 @@ def test_every_query_is_one_of_a_grammar_and_is_packaged() -> None:
         assert grammar(splitter).query.pattern_count
     used = {name for *_, names in grammars._GRAMMARS.values() for name in names}
     assert {file.name.removesuffix(".scm") for file in QUERIES.iterdir()} == used
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("; grammar: tree_sitter_ruby.language\n(klass) @class", r"got invalid node type at line 2: klass - at data/grammars/x\.scm"),
+        ("; grammar: tree_sitter_ruby.language\n(class) @clas", r"got 'clas' - at data/grammars/x\.scm"),
+        ("; grammar: tree_sitter_absent.language\n", r"Expected the package tree-sitter-absent, got none - at grammar of x"),
+    ],
+)  # fmt: skip
+def test_a_language_that_cannot_be_read_says_where_and_what_to_do(source, said, tmp_path, monkeypatch):
+    (tmp_path / "x.scm").write_text(source)
+    monkeypatch.setattr(grammars, "QUERIES", tmp_path)
+    monkeypatch.setattr(grammars, "_GRAMMARS", grammars._declared())
+    with pytest.raises(InputError, match=said):
+        grammar.__wrapped__("x")

@@ -136,7 +136,7 @@ class ContractResolver:
 
 
 def resolver_of(settings: Settings, work_trees: Collection[Path] = ()) -> ContractResolver:
-    """The resolver for the principal of the settings, now; `work_trees` as in `service.open_retriever`.
+    """The resolver for the principal of the settings, now; `work_trees` as in `asking.opening.open_retriever`.
 
     Raises:
         StoreError: there is no corpus.

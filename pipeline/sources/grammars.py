@@ -13,19 +13,25 @@ text gives the same chunks on every machine.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, resources
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Query
+from ...nodes.errors import InputError
 
-__all__ = ["QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node, Parser, Query
+
+__all__ = ["CAPTURES", "QUERIES", "SPLITTERS", "WHEELS", "Grammar", "grammar"]
 
 QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "grammars"
 """The folder of the queries."""
 _SAID = re.compile(r"^; (grammar|inherits): (.+)$", re.MULTILINE)
+_PLACE = re.compile(r"row (\d+), column \d+")
+CAPTURES = ("class", "function", "constant", "test", "tester", "name", "owner", "reference")
+"""What patterns may capture: see `Grammar`."""
 _FREE_STEPS = 400
 _BYTES_A_STEP = 40
 _READ_BYTES = 1 << 16
@@ -94,13 +100,46 @@ WHEELS = tuple(sorted({module.replace("_", "-") for module, *_ in _GRAMMARS.valu
 
 @cache
 def grammar(splitter: str) -> Grammar:
-    """The grammar of a splitter, one of `SPLITTERS`."""
-    from tree_sitter import Language, Parser, Query  # only where a file is cut: an `ask` loads no parser
+    """The grammar of a splitter, one of `SPLITTERS`.
+
+    Raises:
+        InputError: its wheel is not installed, or its query is not one.
+    """
+    from tree_sitter import Language, Parser  # only where a file is cut: an `ask` loads no parser
 
     module, function, names = _GRAMMARS[splitter]
-    language = Language(getattr(import_module(module), function)())
-    source = "\n".join(QUERIES.joinpath(f"{name}.scm").read_text(encoding="utf-8") for name in names)
-    return Grammar(Parser(language), Query(language, source), _MOST_BYTES.get(splitter))
+    try:
+        language = Language(getattr(import_module(module), function)())
+    except ModuleNotFoundError as error:
+        package = module.replace("_", "-")
+        hint = f"pip install {package}"
+        raise InputError.described(f"the package {package}", "none", f"grammar of {splitter}", hint=hint) from error
+    query = _query(language, names)
+    captures = {query.capture_name(number) for number in range(query.capture_count)}
+    if unknown := sorted(captures - set(CAPTURES)):
+        raise InputError.one_of(CAPTURES, unknown[0], f"data/grammars/{splitter}.scm")
+    return Grammar(Parser(language), query, _MOST_BYTES.get(splitter))
+
+
+def _query(language: Language, names: Iterable[str]) -> Query:
+    """The query of some files of `data/grammars`, one after the other; an error names the file that it is in."""
+    from tree_sitter import Query, QueryError
+
+    sources = {name: QUERIES.joinpath(f"{name}.scm").read_text(encoding="utf-8") for name in names}
+    try:
+        return Query(language, "\n".join(sources.values()))
+    except QueryError:
+        for name, source in sources.items():
+            try:
+                Query(language, source)
+            except QueryError as error:
+                got = _PLACE.sub(lambda at: f"line {int(at[1]) + 1}", str(error))
+                hint = "node-types.json of the grammar lists its nodes and fields, `extend.md` the captures"
+                at = f"data/grammars/{name}.scm"
+                raise InputError.described(
+                    "a query of the grammar", f"{got[:1].lower()}{got[1:]}", at, hint=hint
+                ) from error
+        raise
 
 
 def _is_rubble(root: Node) -> bool:

@@ -56,6 +56,7 @@ class Opening(NamedTuple):
     """What would open a gate for a row: the rule that decides there, and what would have to be otherwise."""
 
     rule: str
+    """What stops the row: `the row`, `request.FIELD: VALUE`, `mode NAME`, `role NAME` or the rules of grants."""
     needed: str
     possible: bool = True
     """Whether a contract can open it; otherwise only the row itself could change."""
