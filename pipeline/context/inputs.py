@@ -34,7 +34,7 @@ from .event_rows import given_memory, sight_of
 from .flags import flags_of
 from .masking import from_folder, is_absolute, listed, masked_values, one_path
 from .rules import INSTRUCTION_FILES, read_rules, rule_files
-from .tool_names import capability_of
+from .tool_names import capability_of, narrowed
 
 __all__ = [
     "INSTRUCTION_FILES",
@@ -88,7 +88,7 @@ def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
         name = inner.required("name")
         given = record.value("capability")
         named = None if given is None else canonical(CAPABILITIES, given, record.place("capability"))
-        capability = named or capability_of(name)
+        capability = named or narrowed(capability_of(name), inner)
         parameters = inner.value("parameters", "input_schema", "inputSchema") or {"type": "object", "properties": {}}
         schema = {"name": name, "description": inner.text("description") or "", "parameters": parameters}
         text = json.dumps(schema, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

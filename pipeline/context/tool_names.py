@@ -1,57 +1,110 @@
 """What a tool does, by its name, where no one states it.
 
-Gives `capability_of`.
+Gives `capability_of`, `narrowed`.
 
-Note: a guess fails closed. A name that says an effect beyond the work tree (`deploy_production`, `mcp__github__create_issue`) is
-`external`, which no phase shows, and one that says nothing is `other`, which only phases that show tools that write and run do. A tool of the
-web or of MCP is one that reads (`external_read`) only if its name says so and says no change.
+Note: a guess fails closed. A name reads only if its verb is one of `_READING` (its first word, but for nouns of `_NOUNS`: `pull_request_read`), and no
+word joins a second act to it or is one; what else follows the verb counts as a noun (`get_deployment`). A tool of MCP or of
+the web that does not read is `external`, which no phase shows, and so is a name that says an effect beyond the work tree. A name that
+says nothing is `other`, which only phases that show tools that write and run do.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-__all__ = ["capability_of"]
+from ..parsing import values
+from ..sources.jsonl import Record
 
-_OUTSIDE = re.compile(r"(?i)^mcp|web|fetch|browser|http|url")
-_READS_OUTSIDE = re.compile(r"(?i)fetch|search|read|view|get|list|find|query|lookup|describe")
+__all__ = ["capability_of", "narrowed"]
+
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_RUNS = re.compile(r"[A-Z]{2,}|[a-z]+")
+"""Words of names that no style explains: `findANDmodify`."""
+_COMPOUND = re.compile(r"\b(pull|merge|look) (requests?|up)\b")
+_OPENS_A_FILE = re.compile(r"open files?")
+_READING = {
+    **dict.fromkeys(("get", "read", "view", "show", "describe", "lookup", "fetch", "retrieve", "inspect", "cat", "webfetch"), "read"),
+    **dict.fromkeys(("search", "find", "list", "ls", "grep", "glob", "query", "websearch"), "search"),
+}  # fmt: skip
+"""The verbs that read, and what they do in the work tree."""
+_JOINS = frozenset(("and", "or", "then", "plus", "to", "into"))
+_ACTING = frozenset(
+    ("add", "append", "apply", "approve", "assign", "ban", "cancel", "clear", "close", "create", "decrease", "delete", "destroy", "disable", "drop",
+     "edit", "enable", "erase", "eval", "evaluate", "exec", "execute", "increase", "insert", "install", "invoke", "kick", "kill", "modify", "move",
+     "overwrite", "publish", "purge", "reject", "remove", "rename", "replace", "reset", "revoke", "save", "send", "set", "submit", "terminate",
+     "truncate", "unarchive", "uninstall", "unlock", "unpin", "unsubscribe", "update", "upsert", "wipe", "write")
+)  # fmt: skip
+"""Verbs that are seldom nouns: no name reads that has one. `get_email`, `get_comment` and `get_release` read."""
+_REQUESTS = frozenset(("pr", "prs", "pullrequest", "pullrequests", "mergerequest", "mergerequests"))
+_SERVICES = frozenset(("web", "http", "https", "url", "github", "gitlab", "bitbucket", "slack", "jira", "confluence", "notion"))  # fmt: skip
+_NOUNS = _REQUESTS | _SERVICES | frozenset(("api", "code", "codebase", "docs", "file", "git", "issue", "memory", "notebook", "repo", "symbol", "workspace"))  # fmt: skip
+"""What a name may say before its verb."""
+_OUTSIDE = _SERVICES | frozenset(("browser", "fetch", "webfetch", "websearch"))
 _EFFECT = re.compile(
-    r"(?i)deploy(?!ments)|publish|destroy|production|terminat|rollback|rollout|refund|purge|wipe|revoke|"
-    r"provision|shutdown|truncate|merge_?(pull|pr\b)"
+    r"deploy|publish|destroy|production|terminat|rollback|rollout|refund|purge|wipe|revoke|provision|shutdown|truncate"
 )
-_EFFECTS = frozenset(
-    ("send", "push", "email", "pay", "charge", "transfer", "invite", "approve", "submit", "upload", "restart", "notify", "drop")
+_EFFECTS = _REQUESTS | frozenset(
+    ("send", "push", "email", "pay", "charge", "transfer", "invite", "approve", "submit", "upload", "restart", "notify", "drop", "release", "post")
 )  # fmt: skip
-_NOUNS_TOO = frozenset(("release", "post"))
-"""Effects, unless they follow a verb that reads: `get_release`."""
-_CHANGES = frozenset(
-    (*_EFFECTS, *_NOUNS_TOO, "create", "update", "delete", "remove", "add", "set", "write", "edit", "patch", "put", "merge", "close", "open",
-     "assign", "move", "rename", "replace", "insert", "comment", "reply", "fork", "run", "exec", "execute", "click", "type", "fill", "cancel",
-     "trigger", "start", "stop", "kill", "reset", "enable", "disable", "lock", "archive", "rerun", "request", "mark", "dismiss", "subscribe")
-)  # fmt: skip
-_READING = frozenset(("get", "list", "read", "search", "find", "view", "show", "query", "describe", "lookup", "fetch"))
 _ERASING = frozenset(("delete", "remove"))
-_OF_FILES = re.compile(r"(?i)file|path|line|cell|folder|dir|text|block|symbol")
+_OF_FILES = frozenset(("file", "files", "path", "line", "lines", "cell", "folder", "dir", "directory", "text", "block", "symbol"))  # fmt: skip
 _CAPABILITY = (
-    ("write", re.compile(r"patch|(?<![a-z])(write|edit|create|delete|move|replace|insert)|multiedit|notebook")),
-    ("search", re.compile(r"search|grep|glob|(?<![a-z])(find|list|ls(?![a-z]))")),
-    ("run", re.compile(r"(?<![a-z])run|bash|shell|(?<![a-z])exec|terminal|command")),
-    ("read", re.compile(r"(?<![a-z])(read|view|open|cat(?![a-z])|get)")),
-    ("ask_user", re.compile(r"(?<![a-z])ask(?![a-z])|confirm|question")),
-)
+    ("write", frozenset(("patch", "write", "edit", "multiedit", "editor", "create", "delete", "remove", "move", "replace", "insert", "notebook"))),
+    ("run", frozenset(("run", "bash", "shell", "powershell", "exec", "execute", "terminal", "command"))),
+)  # fmt: skip
+_ASKS = frozenset(("ask", "confirm", "confirmation", "question", "questions", "input"))
+_OF_A_QUESTION = _ASKS | frozenset(("user", "human", "followup", "for", "request", "the", "tool"))
+_OWN = frozenset(("todowrite", "todoread", "updateplan", "enterplanmode", "exitplanmode"))
+"""Tools of Claude Code and Codex by which an agent keeps its own list and plan, which the user sees: they change no file."""
 
 
 def capability_of(name: str) -> str:
     """The capability that a tool of this name most likely has; `other` where its name says nothing."""
-    own = name.split("__", 2)[2] if name.lower().startswith("mcp__") and name.count("__") > 1 else name
-    words = [word.lower() for word in _WORDS.findall(own)]
-    said = set(words)
-    reads = bool(words) and words[0] in _READING
-    effect = bool(_EFFECT.search(own)) or bool(said & _EFFECTS) or (bool(said & _NOUNS_TOO) and not reads)
-    if _OUTSIDE.search(name):
-        changes = effect or bool(said & (_CHANGES - (_NOUNS_TOO if reads else frozenset())))
-        return "external_read" if _READS_OUTSIDE.search(own) and not changes else "external"
-    if effect or (said & _ERASING and not _OF_FILES.search(own)):
+    of_mcp = name.lower().startswith("mcp")
+    parts = name.split("__", 2)
+    own = parts[2] if parts[0].lower() == "mcp" and len(parts) > 2 else name
+    words = _words(own)
+    said, joined = frozenset(words), "".join(words)
+    reads = _reads(words, own) if own.isascii() else None
+    if of_mcp or said & _OUTSIDE:
+        return "external_read" if reads else "external"
+    if reads:
+        return reads
+    if joined in _OWN or (said & _ASKS and said <= _OF_A_QUESTION):
+        return "ask_user"
+    if _EFFECT.search(joined) or said & _EFFECTS or (said & _ERASING and not said & _OF_FILES):
         return "external"
-    return next((word for word, pattern in _CAPABILITY if pattern.search("_".join(words))), "other")
+    return next((capability for capability, verbs in _CAPABILITY if said & verbs), "other")
+
+
+def narrowed(capability: str, tool: Record) -> str:
+    """A guess, less what the annotations of MCP take from it: a tool that says that it changes something, or destroys, does not read.
+
+    Note: annotations are hints of a server that no one may trust, so that none makes a tool visible.
+
+    Raises:
+        InputError: annotations are no object, or a hint is neither true nor false.
+    """
+    hints = tool.mapping("annotations")
+    only_reads, destroys = (_hint(hints, name) for name in ("readOnlyHint", "destructiveHint"))
+    acts = only_reads is False or destroys is True
+    return "external" if acts and capability in ("read", "search", "external_read") else capability
+
+
+def _hint(hints: Record, name: str) -> bool | None:
+    value = hints.value(name)
+    return None if value is None else values.flag(value, hints.place(name))
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name in small letters, `pull request` and its like as one."""
+    said = " ".join(word.lower() for word in _WORDS.findall(name))
+    return ("read file" if _OPENS_A_FILE.fullmatch(said) else _COMPOUND.sub(r"\1\2", said)).split()
+
+
+def _reads(words: Sequence[str], name: str) -> str | None:
+    """Whether a name reads, and how; None if it does something else, or may."""
+    verb = next((word for word in words if word not in _NOUNS), "")
+    acts = (_JOINS | _ACTING).intersection((*words, *map(str.lower, _RUNS.findall(name))))
+    return None if acts else _READING.get(verb)
