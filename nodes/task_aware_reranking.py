@@ -1,5 +1,5 @@
-"""Task-aware reranking: similarity is not usefulness, so eight classes of score decide together (S0.94, S0.95),
-two of the role, three of the file, and what a cross-encoder says, where one is set.
+"""Task-aware reranking: similarity is not usefulness, so scores of several kinds decide together (S0.94, S0.95): of
+the row, its file and its conversation, of the role and, where one is set, of a cross-encoder.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
 `lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process

@@ -264,9 +264,8 @@ FILE_TERMS = named("file")
 FEEDBACK_TERMS = named("feedback")
 """The score classes of relevance feedback: what a request's best rows say of the others."""
 SCORE_TERMS = (*named("plain", "turn", "role", "cross_encoder", "file"), *FEEDBACK_TERMS)
-"""The eight score classes of S0.94, those of turns, the two of a role, the cross-encoder's, the three of a file and the two of feedback,
-in the order they are added."""
+"""The score classes of S0.94, then those of turns, roles, the cross-encoder, files and feedback: the order they are added in."""
 PURPOSE_TERMS = tuple(term.name for term in TERMS if term.under_roles and not term.share)
 """Score classes that only a purpose weighs, under a role as well."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
-"""Score classes that a purpose weighs, and a request: the others are a role's alone."""
+"""Score classes that purposes and requests weigh; roles alone weigh the others."""

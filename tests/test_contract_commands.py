@@ -46,6 +46,8 @@ def test_an_explanation_names_gate_rule_and_layer(shop, capsys):
     assert [layer["layer"] for layer in value["layers"]] == ["grants", "purpose", "request"]
     _, out, _ = run("contract", "explain", capsys=capsys)
     assert "ana in shop for answer-question" in out
+    _, out, _ = run("contract", "explain", "--purpose", "fix-test", capsys=capsys)
+    assert "ana in shop for fix-test" in out
 
 
 def test_lint_exits_by_its_worst_finding(shop, capsys):

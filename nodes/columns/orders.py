@@ -45,7 +45,7 @@ def order_by(*columns: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _whole(column: NDArray[Any]) -> NDArray[np.int64] | None:
-    """A column as whole numbers in the same order; None for one of other fractions than scores have."""
+    """A column as whole numbers in the same order; None if it has values that are not multiples of `RESOLUTION`."""
     if column.dtype.kind != "f":
         return column.astype(np.int64, copy=False)
     if not (np.abs(column) < EXACT_BELOW).all():

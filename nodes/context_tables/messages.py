@@ -19,7 +19,7 @@ MODEL_INPUTS = table(
     input_sha256=string("SHA-256 of the neutral form as UTF-8; empty inputs have one as well"),
     prefix_sha256=string("SHA-256 of the first message"),
     tokens=int64(
-        "tokens of both messages and the schemas; of a failed turn, of all that it requires, which is over the limit"
+        "tokens of both messages and the schemas; for a failed turn, of all that it requires, which exceeds the limit"
     ),
     part_tokens=strings("`part=tokens` of the same for the eight parts, fences and headings in `frame`"),
     tokenizer=string("name of the counter"),

@@ -106,7 +106,7 @@ def recall_files(
 
 
 def _strongest(tables: RecallTables, weights: TermWeights) -> TermWeights:
-    """The `TELLING` terms that weigh most in each text that the lane asks, however long a question is."""
+    """The `TELLING` highest-weighted terms of each query text, so that long questions stay bounded."""
     asked = tables.sub_queries
     texts = [asked[name].combine_chunks().dictionary_encode().indices for name in ("query_text", "expansion")]
     _, text = distinct_rows(tables.sub_request, *(integers(one.fill_null(-1)) for one in texts))

@@ -53,7 +53,7 @@ FEEDBACK_ROWS = table(
     key=("request_id", "evidence_id"),
     order=("request_id", "rank"),
     persist=False,
-    doc="The rows that a request takes feedback from: its best bounded candidates, words before meaning.",
+    doc="The rows that a request takes feedback from: its best bounded candidates by a weighted sum of lexical and semantic score.",
     request_id=string("the request"),
     evidence_id=string("the row"),
     row=int64("its frame row; envelope", digest=False),

@@ -271,7 +271,7 @@ def _logged(lines: list[str]) -> int:
 
 
 def is_pasted(section: str) -> bool:
-    """Whether a section reads as something pasted: a block of code, a log, a trace, or lines without an end."""
+    """Whether a section reads as something pasted: a block of code, a log, a trace, or many lines of plain text."""
     if section.startswith(_FENCES):
         return True
     lines = section.splitlines()

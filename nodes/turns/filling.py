@@ -188,7 +188,7 @@ class _State:
         self.shown[index] = how
 
     def take_if_room(self, index: Int, body: Int, how: int, limit: Int, parts: Int) -> None:
-        """Show those for which there is room, in the turn and in their part."""
+        """Show the items that fit into what is left of the turn and of their part."""
         turn, part = self.some.turn[index], self.some.part[index]
         fits = self.used[turn] + self.cost(index, self.group(index, how), body) <= limit[turn]
         fits &= self.parts[turn, part] + body <= parts[turn, part]

@@ -63,6 +63,7 @@ def preview(
 def explain(
     request: Subject = None,
     given: SetFlag = None,
+    purpose: Annotated[str | None, typer.Option(help="As --set purpose=PURPOSE.")] = None,
     corpus: CorpusFlag = None,
     runs: RunsFlag = None,
     project: ProjectFlag = None,
@@ -73,6 +74,7 @@ def explain(
     from ..contracts.explain import explain as explained
 
     settings = settings_of(corpus=corpus, runs=runs, project=project, grants=grants)
+    given = [*(given or ()), *([f"purpose={purpose}"] if purpose else ())]
     found = explained(_resolver(settings).scope(_fields(settings, request, given)))
     lines = [f"{found['who']}\n{counted(found['rows'], 'row')} pass every gate\n"]
     if found["refusal"]:

@@ -152,7 +152,12 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("shard_requests", "integer", 512, "requests per shard of a run"),
         Setting("engine", "choice", "local", "where the shards of a run are run: on this machine, or by Ray", ENGINES),
         Setting("workers", "integer", None, "processes of the engine local; unset = one per core where it pays"),
-        Setting("ray_address", "text", None, "Ray cluster of the engine ray; unset = one of its own on this machine"),
+        Setting(
+            "ray_address",
+            "text",
+            None,
+            "address of the Ray cluster for the engine ray; unset = a local cluster is started",
+        ),
         Setting("serve_max_bytes", "integer", 1_048_576, "bytes of the body of one HTTP request"),
         Setting("serve_max_requests", "integer", 64, "retrieval requests in one HTTP request"),
         Setting("serve_requests_per_minute", "integer", 12_000, "HTTP requests of one principal in a minute"),

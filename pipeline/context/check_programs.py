@@ -123,7 +123,7 @@ _Found = tuple[Check, list[str], Options]
 
 
 def check_of(segment: Segment, folder: str = "", root: str = "") -> Check | None:
-    """The check that a program of a command line is, None for one that checks nothing. `folder` is where the line runs, `root` the
+    """The check that this segment of a command line runs, or None. `folder` is where the line runs, `root` the
     absolute folder from which places are named.
     """
     words = started(segment.words)

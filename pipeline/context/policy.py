@@ -101,9 +101,9 @@ class ContextPolicy:
             budget: `maxTokens`, `reserved` by part, `reservedOutputTokens`, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
             visible_tools: the tools of this turn in the place of the policy's.
             memories: governed memory records.
-            snapshots: retrieval snapshots: JSON objects, or replays of this project's own. What no event and no `snapshotIds` names is of this turn.
-            turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn. Without `inputId` the input is named by its session and
-                `turnId`, or else by its place in the log.
+            snapshots: retrieval snapshots: JSON objects, or replays of this project's own. Those that neither an event nor `snapshotIds` names belong to this turn.
+            turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn. Without `inputId`, the name of the input is
+                made of its session and `turnId`, or else of its place in the log.
 
         Raises:
             InputError: something is not what was expected.

@@ -69,16 +69,14 @@ class IndexReport:
         if self.masked:
             lines.append(f"masked: a secret in {counted(self.masked, 'row')}")
         if ended := self.published.get("closed_placements"):
-            lines.append(
-                f"ended: {counted(ended, 'row')} that {'is' if ended == 1 else 'are'} there no more, or elsewhere"
-            )
+            lines.append(f"ended: {counted(ended, 'row')} that {'was' if ended == 1 else 'were'} removed or moved")
         if erased := self.published.get("erased_rows"):
             lines.append(f"kept out: {counted(erased, 'row')} that {'was' if erased == 1 else 'were'} erased before")
         lines += [f"note: {note}{_first(sources.noted_at.get(note))}" for note in sources.notes]
         if self.rows.get("uncommitted"):
             lines.append("note: `ask --workspace FOLDER` shows uncommitted files; without it, what is committed")
         if self.granted:
-            lines.append(f"granted: you may ask in {self.project} from now on, by {self.granted}")
+            lines.append(f"granted access to {self.project} in {self.granted}")
         lines.append(f"corpus: {self.corpus}, generation {self.generation}, {self.seconds:.1f} s")
         return "\n".join(lines) + "\n"
 

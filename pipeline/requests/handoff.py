@@ -37,7 +37,7 @@ def trees_around(folder: Path) -> frozenset[Path]:
 def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
     """`mode` and, as JSON text, `variables` of the file, as far as it has them; nothing where there is no file.
 
-    Nothing either where the work tree is none of `trees`, resolved folders: then no file is looked for.
+    Also nothing if the work tree is not one of `trees` (resolved folders): then no file is opened.
 
     Raises:
         InputError: the file is no JSON object, or its mode is none, or it is a link out of the tree; names file and field.

@@ -38,7 +38,7 @@ class SourceReport:
     """Per column what the assumed values are, in words."""
     notes: list[str] = field(default_factory=list)
     noted_at: dict[str, list[str]] = field(default_factory=dict)
-    """Per note the first `NAMED` places that it is about."""
+    """For each note, the first `NAMED` places it concerns."""
 
     def skip(self, reason: str, count: int = 1, *, at: str | None = None) -> None:
         """Count `count` rows or files left out for `reason`; `at` names one of them."""

@@ -131,7 +131,7 @@ class Gate:
     columns: tuple[str, ...] = ()
     """The columns of EVIDENCE that the first wall reads."""
     contract_columns: tuple[str, ...] = ()
-    """The columns of CONTRACTS that it reads; of a plugin's gate some of those that gates of the package read."""
+    """The columns of CONTRACTS it reads. A plugin's gate may declare only those that built-in gates read."""
     stops: Callable[[Any, Contract], Mask | None] | None = None
     bound_stops: Callable[[Any, Mapping[str, Any]], Mask | None] | None = None
     explain: Callable[[Contract, Bounds], Rule] | None = None
