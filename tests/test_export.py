@@ -198,7 +198,10 @@ def test_every_change_is_named(world, tmp_path, change):
 NOT_AS_WRITTEN = {
     "tables.ranked": (lambda p: p["tables"].update(ranked="%"), "base64, got other text"),
     "tables.trims": (lambda p: p["tables"].update(trims="AAAA"), "an Arrow stream, got other bytes"),
-    "tables.blocks": (lambda p: p["tables"].update(blocks=p["tables"]["ranked"]), "the columns of blocks, got others"),
+    "tables.blocks": (
+        lambda p: p["tables"].update(blocks=p["tables"]["ranked"]),
+        "the columns that this version writes of blocks, got others",
+    ),
     "tables.requests": (lambda p: p["tables"].pop("requests"), "text, got none"),
     "texts": (lambda p: p.update(texts=[]), "an object, got a list"),
     "log.lines[1]": (lambda p: p["log"]["lines"].__setitem__(1, "0 {"), "a hash and a JSON object, got other text"),

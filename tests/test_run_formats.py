@@ -1,4 +1,4 @@
-"""Runs of every format that was ever written: each is listed, replayed, verified, upgraded and erased."""
+"""Runs of the formats that fixtures hold: each is listed, replayed, verified, upgraded and erased."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from scoped_retrieval.pipeline.runs.formats import FORMAT
 from scoped_retrieval.pipeline.runs.states import states
 from scoped_retrieval.pipeline.runs.upgrading import upgrade
 
-VERSIONS: tuple[int | str, ...] = (1, 2, "2-to-6", 4, 5, 6, 7)
-"""`2-to-6` was written by version 2 and upgraded by version 6."""
+VERSIONS: tuple[int | str, ...] = (1, 2, "2-to-6", 4, 5, 6, 7, 8, "8-last")
+"""`2-to-6` was written by version 2 and upgraded by version 6. `8` has the first columns of its format, `8-last` the last."""
 CANARY = "azurelark"
 
 

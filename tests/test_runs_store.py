@@ -418,6 +418,6 @@ def test_another_schema_version_is_refused(tmp_path: Path, line_tables: Maker):
     store = RunStore(tmp_path)
     run = written(store, line_tables)
     manifest = run.folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(FORMAT, "scoped-retrieval/run/9"))
-    with pytest.raises(StoreError, match=f"Expected format {FORMAT}, got scoped-retrieval/run/9"):
+    manifest.write_text(manifest.read_text().replace(FORMAT, "scoped-retrieval/run/99"))
+    with pytest.raises(StoreError, match=f"Expected format {FORMAT}, got scoped-retrieval/run/99"):
         store.open(run.run_id)

@@ -22,7 +22,8 @@ from .parts import TEXTS, stored_schema, values_of
 __all__ = ["FORMAT", "OLDER", "adapted", "check_format", "inline_texts", "version_of"]
 
 _FAMILY = "scoped-retrieval/run/"
-VERSION = 8
+VERSION = 9
+"""Raised with every change of a stored column, so that a run of before is read as an older one."""
 FORMAT = f"{_FAMILY}{VERSION}"
 """Schema version of a run as it is written."""
 UPGRADED = f"v{VERSION}"
@@ -68,7 +69,7 @@ def check_format(manifest: Any, at: str) -> str:
 
 def adapted(name: str, table: pa.Table) -> pa.Table:
     """A table of an older version under the present stored schema."""
-    schema = stored_schema(name)
+    schema = stored_schema(name, table.column_names)
     free = set() if name == "texts" else set(TABLES[name].names(free_text=True))
     held = dict(zip(table.column_names, table.columns, strict=True))
     columns = []

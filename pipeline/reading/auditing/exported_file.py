@@ -331,7 +331,9 @@ def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) 
     except (ValueError, OSError, pa.ArrowException) as error:
         raise VerificationError(f"Expected an Arrow stream, got other bytes - at predicate.{place}") from error
     if declared is not None and not table.schema.equals(declared.widened(declared.stored_schema, table.column_names)):
-        raise VerificationError(f"Expected the columns of {declared.name}, got others - at predicate.{place}")
+        raise VerificationError(
+            f"Expected the columns that this version writes of {declared.name}, got others - at predicate.{place}"
+        )
     return table
 
 
