@@ -24,6 +24,7 @@ from pathlib import PurePath
 from typing import Any
 
 __all__ = [
+    "DECLARE",
     "AccessError",
     "BusyError",
     "EngineError",
@@ -53,6 +54,7 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 
 _READING = ("stops", "removes", "recall", "value")
 """The functions of plugins that are given declared columns."""
+DECLARE = "declare the columns that it reads in `columns`, those of the contract in `contract_columns`"
 
 
 class ScopedRetrievalError(Exception):
@@ -135,8 +137,7 @@ def called(
         ):
             trace = trace.tb_next
         where = f" ({PurePath(code.co_filename).name}, line {trace.tb_lineno})" if trace and code else ""
-        declare = "declare the columns that it reads in `columns`, those of the contract in `contract_columns`"
-        hint = declare if isinstance(error, KeyError) and what in _READING else ""
+        hint = DECLARE if isinstance(error, KeyError) and what in _READING else ""
         message = f"Expected a plugin that runs, got {type(error).__name__} - at {name}.{what}{where}"
         raise SchemaError(message, hint=hint) from error
 

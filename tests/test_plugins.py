@@ -32,6 +32,7 @@ from scoped_retrieval.pipeline.engines.process_engine import ProcessEngine
 from scoped_retrieval.pipeline.engines.shards import in_this_process
 from scoped_retrieval.pipeline.evaluation import Reweighing
 from scoped_retrieval.pipeline.leaktest.angles import Others, angle
+from scoped_retrieval.pipeline.line.lanes import advice
 from scoped_retrieval.pipeline.plugins import (
     PLUGIN_REASON,
     Canary,
@@ -437,7 +438,8 @@ def test_a_function_that_raises_is_named_with_its_line_and_what_it_said_is_not_q
     found = answered(story, plugins=Plugins(**plugins, digest="x"))
     (name,) = (one.name for (one,) in plugins.values())
     said = rf"Expected a plugin that runs, got KeyError - at {name}\.{broken} \(test_plugins\.py, line \d+\) - in \w+"
-    assert any(re.fullmatch(said, one["message"]) for one in found.conditions)
+    (message,) = (one["message"] for one in found.conditions if re.fullmatch(said, one["message"]))
+    assert "in `columns`" in advice(message)
 
 
 def _embargo_explained(gate: Gate) -> Any:

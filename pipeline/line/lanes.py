@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...nodes.columns.keys import flat, integers, positions, take_or
-from ...nodes.errors import ModelError
+from ...nodes.errors import DECLARE, ModelError
 from ...nodes.frames import RowIndex
 from ...nodes.tables import LANE_STATES
 from ...nodes.walls.clocks import distinct_clocks
@@ -230,6 +230,8 @@ def advice(message: str) -> str | None:
     """What to do about a lane that is off, or a request that failed, for this reason, on this machine; None if nothing."""
     if message.startswith(_UNFORESEEN):
         return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
+    if message.startswith("Expected a plugin that runs, got KeyError"):
+        return DECLARE
     if message.startswith((SILENT_ENCODER, SILENT_CROSS_ENCODER)):
         return "`doctor` asks it again, and says where"
     if message.startswith(OTHER_ENCODER):
