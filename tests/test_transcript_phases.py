@@ -104,7 +104,8 @@ def test_a_derived_phase_is_shown_as_a_guess_and_a_stated_one_as_a_fact(tmp_path
 
     seen = at_end()
     assert seen.turn["phase"] is None and (seen.state["phase"], seen.state["phase_derived"]) == ("editing", True)
-    assert "phase, derived from what was done: editing" in seen.text() and "phase: " not in seen.text()
+    derived = "Said by the model or derived, not verified:\n- phase, derived from what was done: editing\n"
+    assert derived in seen.text() and "phase: " not in seen.text()
     assert (seen.decision("state:said")["content_class"], seen.decision("state")["content_class"]) == ("guess", "fact")
     assert [each["name"] for each in seen.tool_schemas] == ["read_file", "apply_patch"], "no tool of edits is hidden"
     assert "phase: verifying" in at_end(phase="verifying").text(), "the harness says so"
