@@ -199,3 +199,23 @@ def test_rules_of_one_scope_and_rules_that_agree_are_no_conflict():
         [{"path": "AGENTS.md", "text": "Never commit."}, {"path": "CLAUDE.md", "text": "Do not commit."}],
     ):
         assert not conflicts_in(projected(Session("Fix it."), rules=rules))
+
+
+def test_the_tail_says_of_a_constraint_that_it_is_no_longer_in_force():
+    session = Session("Refactor the parser.")
+    rule = session.add("user.constraint", turn=1, text="Never touch db/")
+    session.add("user.constraint", turn=1, text="Keep the API.", constraintId="c1")
+    session.add("user.constraint", turn=2, text="Keep the CLI.", constraintId="c1")
+    said = session.add("user.message", turn=2, text="Never push. What is next?")
+    before = len(session.events)
+    session.add("constraint.ended", turn=3, constraintId=rule)
+    session.add("constraint.ended", turn=3, constraintId=said)
+    session.add("user.message", turn=4, text="Never deploy.")
+    seen = projected(session).text()
+    assert "- Turn 1, user constraint, no longer in force: Never touch db/" in seen
+    assert "- Turn 1, user constraint, no longer in force: Keep the API." in seen
+    assert "- Turn 2, user message, what it forbids or requires is no longer in force: Never push." in seen
+    assert "- Turn 4, user message: Never deploy." in seen
+    assert seen.count("no longer in force") == 3
+    session.events = session.events[:before]
+    assert projected(session).text().count("no longer in force") == 1, "only what another one replaced"

@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, constants, flat, integers, positions, rank_within
+from ..columns.keys import among, constants, flat, integers, literal, pair_positions, positions, rank_within
 from ..columns.ragged import Ragged, spread
 from ..context_tables import CONTEXT_SOURCES
+from .asof import FOREVER
+from .asserting import SHARED
 from .joining import joined
 from .words import OBSERVATIONS
 
@@ -103,6 +105,9 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
         pc.starts_with(kind, pattern="user.")
     ).astype(bool)
     names = pc.if_else(pa.array(of_others), joined("not the user: words of the ", actor), names)
+    over = pa.array(_ended(turn, event, events, states, facts))
+    whole = pc.if_else(pc.equal(kind, "user.constraint"), literal(""), literal("what it forbids or requires is "))
+    names = pc.if_else(over, joined(names, ", ", whole, "no longer in force"), names)
     short = joined(pc.utf8_slice_codeunits(where, 0, HEADING_CHARACTERS), "...")
     short = pc.if_else(pc.greater(pc.utf8_length(where), HEADING_CHARACTERS), short, where)
     tail_heading = joined(round_, names, short, between=", ", skip_nulls=True)
@@ -128,6 +133,20 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
         observation_class=flat(events["observation_class"]).take(at),
         row=event,
     )
+
+
+def _ended(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: pa.Table) -> Bool:
+    """Constraints and messages that set a constraint of which a turn knows that it has ended, or that another took its place."""
+    held = facts.filter(pc.equal(facts["slot"], "constraint"))
+    found = pair_positions((held["session_id"], held["event_id"]), (events["session_id"], events["event_id"]))
+    until = np.full(events.num_rows + 1, -1, dtype=np.int64)
+    np.maximum.at(until, found, integers(pc.fill_null(held["until_seq"], FOREVER)))  # the last place is of none
+    binds = among(events["kind"], ("user.message", "user.confirmation")) & np.asarray(
+        flat(events["binding"]).is_valid()
+    ).astype(bool)
+    binds |= among(events["kind"], ("user.constraint",))
+    binds &= among(events["visibility"], ("model-visible",)) & among(events["zone"], SHARED)
+    return binds[event] & (until[event] < integers(states["events"])[turn])
 
 
 def _from_behind(turn: Int, mask: Bool) -> Int:
