@@ -219,7 +219,7 @@ def test_an_output_takes_time_in_proportion_to_its_length(text: str):
 
 
 def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
-    for payload in ({"exitCode": 1}, {"exitCode": 1, "stdout": ""}, {"timedOut": True}):
+    for payload in ({"exitCode": 1}, {"exitCode": 1, "stdout": ""}, {"interrupted": True}):
         assert ended("pytest -q", **{"stdout": "", **payload}) == (
             "pytest -q: failed and printed nothing",
             "pytest -q: failed",

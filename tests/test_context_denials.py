@@ -171,6 +171,20 @@ def test_a_rule_file_grants_nothing_and_changes_no_phase(origin: str):
     assert projected(session).state["phase"] == "diagnosing"
 
 
+@pytest.mark.parametrize("origin", ["system", "user"])
+def test_the_reason_of_a_denial_is_quoted(origin: str):
+    session = Session("Fix it.")
+    session.add("permission.denied", turn=1, tool="Bash", command="psql prod", reason="Use staging", origin=origin)
+    assert "| Use staging\n" in projected(session).text()
+    session.add(
+        "permission.denied", turn=1, tool="Bash", command="psql", text="No.", reason="Never prod", origin=origin
+    )
+    session.add("permission.denied", turn=1, tool="Bash", command="ls", text="No.", reason={"code": 3}, origin=origin)
+    seen = projected(session)
+    assert "| No.\n| Never prod\n" in seen.text()
+    assert all(row["standing"] != "instruction" for row in seen.decisions if row["source_id"].startswith("event:"))
+
+
 def test_denials_of_two_actions_on_one_subject_are_two():
     session = Session("Fix it.")
     session.add("permission.denied", turn=1, subject="src/a.ts", tool="Edit", text="no")

@@ -226,3 +226,35 @@ def test_the_key_failure_of_a_traceback_and_of_go_is_what_failed_and_where(text:
 def test_a_traceback_that_was_cut_is_a_log_like_any_other():
     seen = observed('Traceback (most recent call last):\n  File "a.py", line 1, in f\n    x', failed=True)
     assert seen.summary == "Traceback (most recent call last):"
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "failure"),
+    [
+        ("command.finished", {"timedOut": True, "stdout": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
+        ("command.finished", {"status": "timed-out", "stdout": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
+        ("command.finished", {"timedOut": True}, "npm test: timed out and printed nothing"),
+        ("command.finished", {"timedOut": True, "stderr": "Error: Timed out after 5 s"}, "Error: Timed out after 5 s"),
+        ("command.finished", {"interrupted": True, "stdout": "RUNS a.test.ts"}, "RUNS a.test.ts"),
+        ("timeout", {"stdout": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
+        ("verification.finished", {"timedOut": True, "text": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
+    ],
+)
+def test_what_timed_out_is_told_so(kind: str, payload: dict[str, object], failure: str):
+    session = Session("Fix it.")
+    session.add(kind, turn=1, command="npm test", **payload)
+    assert f"- current failure: {failure}\n" in projected(session).text()
+
+
+def test_the_name_of_a_verification_stands_in_front_of_what_it_says():
+    def told(**payload: object) -> tuple[str | None, str | None]:
+        session = Session("Fix it.")
+        session.add("verification.finished", turn=1, **payload)
+        return projected(session).state["verification"], projected(session).state["failure"]
+
+    assert told(name="e2e", passed=True, text="all ok") == ("e2e: all ok: passed", None)
+    assert told(name="e2e", passed=True, text="E2E is green") == ("E2E is green: passed", None)
+    assert told(name="e2e", status="passed", summary="12 ok") == ("e2e: 12 ok: passed", None)
+    assert told(name="e2e", passed=False, text="2 failed") == ("e2e: 2 failed: failed", "e2e: 2 failed")
+    assert told(name="e2e", status="skipped", text="skipped") == ("e2e: skipped: outcome unknown", None)
+    assert told(name="e2e", passed=False) == ("e2e: failed", "e2e")

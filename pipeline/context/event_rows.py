@@ -25,7 +25,7 @@ from .checks import place_of
 from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
-from .outcomes import checked, stopped
+from .outcomes import OUT_OF_TIME, checked, late, stopped
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
 from .verified_parts import named
 
@@ -33,6 +33,8 @@ __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of",
 
 LONG = 6_000
 """Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
+NAME = 120
+"""Characters of the name of a verification in front of what it says."""
 _MASK = "[REDACTED:"
 _SPEAKERS = {"user": "user", "model": "model", "system": "system", "memory": "memory"}
 """The speaker of each origin; any other origin is a tool. Rule files are no speakers: they grant nothing."""
@@ -65,6 +67,9 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     text, stdout, stderr = _text_of(record, payload)
     if text and stdout and stderr:  # likewise
         text = redact_text(text)
+    reason = payload.value("reason")
+    if kind == "permission.denied" and isinstance(reason, str) and reason.strip():
+        text = redact_text(f"{text}\n{reason}") if text else reason
     command = payload.text("command", "tool", "toolName", "query", "url")
     arguments = payload.value("arguments", "input")
     if arguments is not None and command:
@@ -101,10 +106,14 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
             summary = summary or (_first(text) if len(text) > 240 else None)
     if kind == "search.result" and summary is None:
         summary = _found(payload)
-    if kind == "verification.finished" and not (summary or text or command):
-        summary = str(named(payload, root)) or " ".join(
-            each.removesuffix(":") for each in check["check_scope"].split(" && ")
-        )
+    if kind == "verification.finished":
+        name = str(named(payload, root))[:NAME]
+        if not (summary or text or command):
+            summary = name or " ".join(each.removesuffix(":") for each in check["check_scope"].split(" && "))
+        elif name and summary and not summary.lower().startswith(name):
+            summary = f"{name}: {summary}"
+    if (given == "timeout" or late(payload)) and not (summary and OUT_OF_TIME.search(summary)):
+        summary = f"timed out: {summary}" if summary else f"{command or 'a command'}: timed out and printed nothing"
     if kind == "plan.updated":
         excerpt = payload.text("interpretation")
     visible_excerpt = payload.text("visibleExcerpt", "visible_excerpt")

@@ -65,6 +65,8 @@ _STOPPED = (
     "timedOut", "timed_out", "isTimeout", "interrupted", "wasInterrupted", "cancelled", "canceled", "aborted", "killed", "terminated", "stopped",
     "signal", "exitSignal", "signalCode",
 )  # fmt: skip
+_LATE = ("timedOut", "timed_out", "isTimeout")
+OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
 _RUNS_ON = (
     ("running", "isRunning", "stillRunning"),
     ("backgroundTaskId",),
@@ -77,6 +79,12 @@ def stopped(payload: Record) -> bool:
     """Whether a harness says that a command did not come to its end: it was interrupted, killed, or took too long."""
     said = [truth(payload.value(name), unknown=True) for name in _STOPPED]
     return any(said) or payload.value("timeout") is True  # a number there is how long it may take
+
+
+def late(payload: Record) -> bool:
+    """Whether it says that time ran out."""
+    said = any(truth(payload.value(name)) for name in _LATE) or payload.value("timeout") is True
+    return said or bool(OUT_OF_TIME.fullmatch(str(payload.value("status"))[:20].strip()))
 
 
 def checked(
