@@ -267,7 +267,7 @@ def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table, turns: 
 
 def _bound(decisions: pa.Table, turn: Int, count: int) -> Int:
     """The tokens of the constraints of each turn."""
-    held = among(decisions["source_kind"], ("active_constraint",))
+    held = among(decisions["source_kind"], ("active_constraint",)) & among(decisions["standing"], ("instruction",))
     return np.bincount(turn, weights=np.where(held, integers(decisions["tokens"]), 0), minlength=count).astype(np.int64)
 
 

@@ -18,6 +18,8 @@ from .turns.words import LEVELS, PARTS
 
 LOWEST = 9
 """Level of references, whatever they refer to."""
+HINTS = LEVELS["memory_candidate"]
+"""Level of constraints that another than the user proposes."""
 _REFERENCES = "references"
 
 
@@ -28,6 +30,7 @@ def ordering(context_sources: ContextSources, selection: Selection, context_turn
     level = np.array([LEVELS[name] for name in LEVELS])[
         np.asarray(pc.index_in(kind, value_set=constants(tuple(LEVELS))))
     ]
+    level[among(kind, ("active_constraint",)) & among(context_sources["standing"], ("hint",))] = HINTS
     referenced = truth(selection["referenced"])
     level = np.where(referenced, LOWEST, level)
     rank, position, seq = (

@@ -57,6 +57,10 @@ Bool = NDArray[np.bool_]
 
 DAY = 86_400_000_000
 _CODE = r"\.(?:[cm]?[jt]sx?|py|go|rs|java|kt|rb|c|cc|cpp|h|hpp|cs|swift|scala|php)$"
+PROPOSALS = 6
+"""Most constraints and goals of others than the user, the newest ones; all have their rows and events."""
+BEHIND = 1000
+"""Added to their rank: memories, which are governed, go first."""
 _TIER_REASONS = ("", "failing_stack", "recently_modified", "beside_failing_case", "public_api", "on_demand")
 
 
@@ -132,7 +136,14 @@ class _Work(Worth):
         first = np.unique(np.stack([self.turn[mine], words], axis=1), axis=0, return_index=True)[1]
         again = np.ones(len(mine), dtype=bool)
         again[first] = False
-        self.refuse_some("worth", mine, again, "stands_above")
+        hint = among(self.sources["standing"], ("hint",))[mine]
+        self.refuse_some("worth", mine[~hint], again[~hint], "stands_above")
+        self.refuse_some("worth", mine[hint], again[hint], "duplicate")
+        proposed = mine[hint]
+        self.reason[proposed[self.passed()[proposed]]] = "proposed"
+        self.ranked(proposed[np.lexsort((-self.seq[proposed], self.turn[proposed]))])
+        self.refuse_some("worth", proposed, self.rank[proposed] >= PROPOSALS, "proposal_cap")
+        self.rank[proposed] += BEHIND
 
     def judge_conflicts(self) -> None:
         """Pairs of rules that may disagree: said where both rules are."""

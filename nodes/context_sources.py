@@ -162,7 +162,9 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
                 turn[mask],
                 source_id=named_id("constraint" if rule else "history", flat(some["event_id"]).take(at)),
                 source_kind=kind,
-                part="rules" if rule else "recent_tail",
+                part=pc.if_else(pc.equal(standing.take(mine), "instruction"), "rules", "memory")
+                if rule
+                else "recent_tail",
                 content_class="rule" if rule else "fact",
                 standing=standing.take(mine) if rule else "history",
                 required=pc.equal(standing, "instruction").take(mine) if rule else False,

@@ -184,6 +184,7 @@ assert set(DECISION_TRUST) == set(LEDGER_TRUST) == set(STANDINGS.values)
 REASONS: Mapping[str, str] = {
     # shown
     "always_present": "present in every input of the session",
+    "proposed": "a constraint or goal that another than the user proposes: a hint, not confirmed",
     "rule_in_scope": "rule that applies to the files and topics of the task",
     "rules_disagree": "two rules of different scopes may disagree: both are in the input, and neither replaces the other",
     "section_referenced": "rules are too long for their share: of this section, in which nothing reads as a duty, a reference",
@@ -241,6 +242,8 @@ REASONS: Mapping[str, str] = {
     "memory_cap": "beyond the number of memory hints",
     "duplicate": "the same evidence is shown by another item",
     "stands_above": "its text is shown under the goal or the constraints of this input",
+    "proposed_apart": "a constraint or goal that another than the user proposes: what became of it says its row as a constraint",
+    "proposal_cap": "beyond the number of proposals of others than the user",
     "snapshot_empty": "the retrieval snapshot selected nothing",
     "other_turn": "retrieved for another turn: its event lies before the horizon or behind this turn, or the turn names other snapshots",
     "before_horizon": "before the events that a turn looks at one by one: in the session log, and what it set holds through the state",

@@ -60,7 +60,8 @@ class Worth(Judgment):
         newest_said = np.full(self.turns.num_rows, -1, dtype=np.int64)
         np.maximum.at(newest_said, self.turn[tail[message]], self.seq[tail[message]])
         last = ~among(kind, ("user.goal", "user.constraint")) & (self.seq[tail] >= newest_said[self.turn[tail]])
-        self.refuse_some("worth", tail, self._stands_above(tail) & ~last, "stands_above")
+        for standing, reason in (("instruction", "stands_above"), ("hint", "proposed_apart")):
+            self.refuse_some("worth", tail, self._stands_above(tail, standing) & ~last, reason)
         model = among(actor, ("model",)) & ~among(kind, ("tool.intent",))
         for words in (model, among(kind, ("tool.intent",))):  # what a call came to says more than that it was meant
             spoken = tail[words & self.passed()[tail]]
@@ -73,9 +74,9 @@ class Worth(Judgment):
         latest = np.flatnonzero(self.of("latest_observation"))
         self.ranked(latest[np.lexsort((-self.seq[latest], self.turn[latest]))])
 
-    def _stands_above(self, tail: Int) -> Bool:
-        """Events whose whole text is shown under the goal or the constraints."""
-        rule = np.flatnonzero(self.of("user_goal", "active_constraint"))
+    def _stands_above(self, tail: Int, standing: str) -> Bool:
+        """Events whose whole text is the goal or a constraint of some standing."""
+        rule = np.flatnonzero(self.of("user_goal", "active_constraint") & among(self.sources["standing"], (standing,)))
         event = pc.replace_substring_regex(flat(self.sources["reference"]).take(pa.array(rule)), r"^event:", "")
         said = flat(self.sources["text"]).take(pa.array(rule))
         # The whole goal: text that is pasted into it is in the input as well.
