@@ -183,6 +183,7 @@ def turn_warnings(
 
     part, tokens = flat(context_decisions["part"]), integers(context_decisions["tokens"])
     logged = among(part, ("latest_observation", "recent_tail")) & ~among(context_decisions["standing"], ("history",))
+    logged &= ~among(context_decisions["source_kind"], ("history_summary",))
     logs = np.bincount(turn, weights=np.where(logged, tokens, 0), minlength=count)  # words of the user are no log
     whole = integers(model_inputs["tokens"])
     reason = flat(context_decisions["reason_code"])

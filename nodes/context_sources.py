@@ -165,10 +165,10 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
                 part=pc.if_else(pc.equal(standing.take(mine), "instruction"), "rules", "memory")
                 if rule
                 else "recent_tail",
-                content_class="rule" if rule else "fact",
-                standing=standing.take(mine) if rule else "history",
+                content_class="rule" if rule else "guess",
+                standing=standing.take(mine) if rule else "hint",
                 required=pc.equal(standing, "instruction").take(mine) if rule else False,
-                heading=heading.take(mine) if rule else "Earlier rounds, as the model sums them up, not verified",
+                heading=heading.take(mine) if rule else None,
                 text=text,
                 summary=text,
                 reference=event,

@@ -86,8 +86,13 @@ def test_a_history_keeps_what_was_tried_and_names_where_it_comes_from():
         session.add("command.finished", turn=2 + number, command="ls", exitCode=0, stdout="x")
     seen = projected(session)
     assert "Tried: a default role. Rejected: editing the lock file." in seen.text()
+    assert (
+        "Earlier rounds, as the model sums them up, not verified:\n- Tried: a default role. Rejected: editing the lock file. User: keep the API.\n"
+        "References, to be opened on demand:\n- Events 0 to "
+    ) in seen.text()
     row = seen.decision(f"history:{id_}")
     assert (row["action"], row["original_ref"], row["level"]) == ("summarize", f"event:{id_}", 9)
+    assert (row["content_class"], row["standing"], row["trust_level"]) == ("guess", "hint", "untrusted_text")
 
 
 RULE = "# Guide\n\n## About\n\nThis repository holds a parser.\nThe weather is fine today.\n\n## Duties\n\nNever edit files below dist.\nIt is old.\nAsk the owner before a release.\n"

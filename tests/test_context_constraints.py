@@ -143,7 +143,7 @@ def test_a_last_message_that_has_no_room_leaves_a_reference():
     seen = projected(session, budget={"maxTokens": 900, "reservedOutputTokens": 0})
     row = seen.decision("event:e1")
     assert (row["action"], row["reason_code"], row["original_ref"]) == ("reference", "reference_for_budget", "event:e1")
-    assert "- Turn 1, user message: not shown here, open event:e1\n" in seen.text()
+    assert "- Turn 1, user message: no room for its text, open event:e1\n" in seen.text()
 
 
 def conflicts_in(seen: Any) -> list[str]:

@@ -47,7 +47,7 @@ def test_a_match_whose_line_the_observation_shows_is_neither_repeated_nor_called
             None,
             "event:e1",
         )
-    assert ("Not shown, to be opened on demand:" in seen.text()) == (shown < 30)
+    assert ("References, to be opened on demand:" in seen.text()) == (shown < 30)
     assert "Evidence:" not in seen.text()
     assert seen.text().count("open src/m") == min(30 - shown, 12), "the others take the places of references"
 

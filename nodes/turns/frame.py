@@ -66,7 +66,8 @@ GROUPS = (
     Group("evidence", "Evidence:", "evidence"),
     Group("memory", "Memory hints (verify first):", "memory_hints"),
     Group("proposed", "Proposed constraints, not confirmed by the user:", "memory_hints"),
-    Group("references", "Not shown, to be opened on demand:", "references"),
+    Group("earlier", "Earlier rounds, as the model sums them up, not verified:", "references"),
+    Group("references", "References, to be opened on demand:", "references"),
     Group("excluded", "Excluded:", "references"),
     Group("tools", "Available tools:", ""),
 )

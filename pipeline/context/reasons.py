@@ -53,8 +53,6 @@ _WORDED = (
     "search_match",
     "pasted_text",
 )
-_OF_OTHERS = ("retrieval_result", "history_summary")
-"""Kinds that no standing lets out of their fences."""
 _BINDING = ("system_rules", "repository_instructions", "active_constraint", "rule_conflict")
 """Kinds that say what to do: the model follows them, and seldom says so."""
 _EVENTS = ("recent_tail", "latest_observation", "user_message", "file_content", "older_history")
@@ -280,11 +278,11 @@ def _in_snapshots(
 
 def _unfenced(seen: Projection, rows: Iterable[Row], log: Log, sent: str) -> str | None:
     """Whether the input that was sent has lines without a margin of a source that may not instruct: of an untrusted one or a hint,
-    and of what was retrieved or summed up whatever its standing. Lines that the recorded input has too are its own.
+    and of what was retrieved whatever its standing. Lines that the recorded input has too are its own.
     """
     lines = {line.rstrip() for text in _strings(sent) for line in text.splitlines()} - set(seen.text().splitlines())
     for row in rows:
-        if row["standing"] not in ("untrusted", "hint") and row["source_kind"] not in _OF_OTHERS:
+        if row["standing"] not in ("untrusted", "hint") and row["source_kind"] != "retrieval_result":
             continue
         id_ = row["source_id"]
         if any(len(line.strip()) > 8 and line.rstrip() in lines for line in _told(seen, id_, log)):
