@@ -29,7 +29,7 @@ from .context_tables import (
 )
 from .turns.duties import LONG_MESSAGE, LONG_SECTION, is_duty, lost
 from .turns.filling import input_limits, part_limits, tokens_of
-from .turns.found_lines import RESULT_CHARACTERS
+from .turns.found_lines import FILE_SHARE, RESULT_CHARACTERS
 from .turns.joining import joined
 
 Int = NDArray[np.int64]
@@ -41,8 +41,6 @@ USER_SHARE = 0.25
 """In a large input, longest message that the tail shows in full, in characters per token of the input's limit."""
 CONSTRAINTS_SHARE = 0.25
 """Of the input's limit, what long constraints may take together with the short ones; beyond it the longest are references."""
-FILE_SHARE = 4
-"""A file may have so many times the characters of an observation."""
 _FULL, _EXCERPT, _SUMMARY, _REFERENCE, _CUT = range(5)
 _FORMS = constants(("full", "excerpt", "summary", "reference", "excerpt"))
 """The words of the forms. What is cut is an excerpt of another kind: beginning and end instead of what matters most."""

@@ -23,6 +23,8 @@ def printed(template: str, matches: Sequence[Mapping[str, Any]] = FOUND) -> str:
         (printed("./{path}:{line}:    {text}  "), 30),
         (printed("{path}:{line}-{text}"), 30),
         (printed("/home/ann/shop/{path}:{line}:{text}"), 30),
+        (printed("{path}:{line}:5:  {text}"), 30),
+        (printed("\x1b[1m{path}\x1b[m\x1b[K:{line}:{text}"), 30),
         (printed("{path}:{line}:{text}", FOUND[:4]), 4),
         (printed("{path}:{line}:{text} // more"), 0),
         (printed("{path}:9{line}:{text}"), 0),
@@ -115,3 +117,52 @@ def test_a_match_that_a_gate_refused_says_that_its_line_is_there():
     seen = projected(session)
     assert reasons(seen)["match:e1:2"] == "generated_file"
     assert why(seen, "dist/b.js")["answer"].endswith("; its line is in the observation that found it")
+
+
+READ = "import os\n\ndef retry(limit):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("read", "match", "shown"),
+    [
+        ({"text": READ}, {"line": 3, "text": "def retry(limit):"}, True),
+        ({"text": READ}, {"line": 3, "text": "  def retry(limit):  "}, True),
+        ({"text": READ}, {"line": 3}, True),
+        ({"text": READ}, {}, True),
+        ({"text": READ, "lineStart": 40, "lineEnd": 43}, {"line": 42, "text": "def retry(limit):"}, True),
+        ({"text": READ, "lineStart": 40, "lineEnd": 43}, {"line": 3, "text": "def retry(limit):"}, False),
+        ({"text": READ, "lineStart": 40, "lineEnd": 43}, {}, False),
+        ({"text": READ}, {"line": 3, "text": "def retry(most):"}, False),
+        ({"text": READ}, {"line": 4, "text": "def retry(limit):"}, False),
+        ({"text": READ, "path": "src/b.py"}, {"line": 3, "text": "def retry(limit):"}, False),
+        ({"text": READ + "x = 1\n" * 9_000}, {"line": 3, "text": "def retry(limit):"}, False),
+    ],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_match_in_a_file_that_is_shown_in_full_is_no_reference(
+    read: Mapping[str, Any], match: Mapping[str, Any], shown: bool, later: bool
+):
+    session = Session("Find the limit.")
+    session.add("search.result", turn=1, query="retry", matches=[{"path": "src/a.py", **match}])
+    session.add("file.read", turn=2, **{"path": "src/a.py", **read})
+    if later:
+        session.add("command.finished", turn=3, command="ls", exitCode=0, stdout="src")
+    seen = projected(session)
+    row = seen.decision("match:e1:1")
+    assert (row["reason_code"] == "shown_in_tail") == shown
+    assert ("References, to be opened on demand:" in seen.text()) == (not shown)
+    if shown:
+        assert (row["original_ref"], row["tokens"]) == ("event:e2", 0)
+
+
+def test_a_match_is_referenced_again_where_the_file_did_not_fit():
+    session = Session("Find the limit.")
+    session.add(
+        "search.result", turn=1, query="retry", matches=[{"path": "src/a.py", "line": 3, "text": "def retry(limit):"}]
+    )
+    session.add("file.read", turn=2, path="src/a.py", text=READ + "x = 1\n" * 300)
+    session.add("command.finished", turn=3, command="ls", exitCode=0, stdout="src")
+    assert reasons(projected(session))["match:e1:1"] == "shown_in_tail"
+    small = projected(session, budget={"maxTokens": 500, "reservedOutputTokens": 0})
+    assert modes(small)["event:e2"] in ("reference", "none")
+    assert reasons(small)["match:e1:1"] == "on_demand" and ": open src/a.py:3\n" in small.text()

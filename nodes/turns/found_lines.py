@@ -1,9 +1,10 @@
 """Lines of searches that an input quotes already: of each match, the event of its turn whose shown text has the line of the match.
 
-Gives `quoting_events`, `RESULT_CHARACTERS` and `SHOWN_LINES`, the forms that quote lines.
+Gives `quoting_events`, `RESULT_CHARACTERS`, `FILE_SHARE` and `SHOWN_LINES`, the forms that quote lines.
 
 Note: a match has a row of its own, and so does the event that found it. Where the event is shown with that line, the match says
-nothing more: it takes no place and no line. A line counts if the whole of it is quoted, with its path. Of several events that quote a
+nothing more: it takes no place and no line. A line counts if the whole of it is quoted, with its path; the content of a file that is
+shown in full has all its lines, and a whole file the match that names the file alone. Of several events that quote a
 line the last one counts: where the budget drops it, the match has a line of its own, even if an earlier event shows it.
 """
 
@@ -14,15 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..columns.keys import among, flat, integers
+from ..columns.keys import among, flat, integers, rank_within, truth
 from ..columns.ragged import spread, starts_of
 from .joining import joined
+from .scopes import in_pairs
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 RESULT_CHARACTERS = 240
 """Longest text of a tool or of the model that the tail shows in full, on one line."""
+FILE_SHARE = 4
+"""A file may have so many times the characters of an observation."""
 SHOWN_LINES = ("full", "excerpt")
 """Forms that quote lines of a text."""
 _TEXT = pa.large_string()
@@ -37,14 +41,21 @@ def quoting_events(sources: pa.Table, turn: Int, passed: Bool, most: Int, matche
     """
     found = np.full(sources.num_rows, -1, dtype=np.int64)
     match = np.flatnonzero(among(sources["source_kind"], ("search_match",)) & passed)
-    event = among(sources["source_kind"], ("latest_observation", "recent_tail")) & passed
-    event &= among(sources["standing"], ("untrusted",)) & np.isin(turn, turn[match])
-    event = np.flatnonzero(event)
+    event = among(sources["source_kind"], ("latest_observation", "recent_tail", "file_content")) & passed
+    event = np.flatnonzero(event & among(sources["standing"], ("untrusted",)) & np.isin(turn, turn[match]))
+    path = flat(sources["path"])
+    file = among(sources["observation_class"], ("file_content",))[event]
+    found_in = in_pairs((turn[event], path.take(pa.array(event))), (turn[match], path.take(pa.array(match))))
+    event, file = event[~file | found_in], file[~file | found_in]
     if not len(match) or not len(event):
         return found
     row, which = np.unique(integers(sources["row"])[match], return_inverse=True)
     wanted = _lines_of(matches.take(pa.array(row))).dictionary_encode()
-    quoted = _quoted(sources.take(pa.array(event)), most[event]).dictionary_encode()
+    results, files = (sources.take(pa.array(event[mask])) for mask in (~file, file))
+    event, most = np.concatenate([event[~file], event[file]]), np.concatenate([most[event[~file]], most[event[file]]])
+    quoted = pa.concat_arrays(
+        [_quoted(results, most[: len(results)]), _numbered(files, most[len(results) :])]
+    ).dictionary_encode()
     text, line = _lines_in(quoted.dictionary, wanted.dictionary)
     if not len(line):
         return found
@@ -64,14 +75,36 @@ def quoting_events(sources: pa.Table, turn: Int, passed: Bool, most: Int, matche
 
 
 def _quoted(events: pa.Table, most: Int) -> pa.Array:
-    """What an input quotes of results of tools, as `context_compression` decides; null where it shows a summary, or the content of a file."""
+    """What an input quotes of results of tools, as `context_compression` decides; null where it shows a summary."""
     text, excerpt = flat(events["text"]).cast(_TEXT), flat(events["excerpt"]).cast(_TEXT)
     size = integers(pc.fill_null(pc.utf8_length(text), 0))
     latest = among(events["source_kind"], ("latest_observation",))
     several = integers(pc.fill_null(pc.count_substring(text, "\n"), 0)) > 1
     full = np.where(latest, size <= most, (size <= RESULT_CHARACTERS) & ~several)
-    shown = pc.if_else(pa.array(full), text, pc.if_else(pa.array(latest), excerpt, None))
-    return pc.if_else(pa.array(among(events["observation_class"], ("file_content",))), None, shown)
+    return pc.if_else(pa.array(full), text, pc.if_else(pa.array(latest), excerpt, None))
+
+
+def _numbered(files: pa.Table, most: Int) -> pa.Array:
+    """The lines of the files that an input shows in full, as searches print them, in front of them the path of a whole file; null for
+    other files. Each event is looked at once.
+    """
+    size = integers(pc.fill_null(pc.utf8_length(files["text"]), 0))
+    shown = np.flatnonzero((size > 0) & (size <= most * FILE_SHARE) & ~truth(files["cut"]))
+    place = np.full(files.num_rows, -1, dtype=np.int64)
+    _, first, place[shown] = np.unique(integers(files["row"])[shown], return_index=True, return_inverse=True)
+    some = files.take(pa.array(shown[first]))
+    path = flat(some["path"]).cast(_TEXT)
+    start = pc.struct_field(pc.extract_regex(some["heading"], pattern=r":(?P<first>\d+)-\d+$"), "first")
+    lists = pc.split_pattern(flat(some["text"]).cast(_TEXT), "\n")
+    owner = integers(pc.list_parent_indices(lists))
+    number = rank_within(owner) + integers(pc.fill_null(start.cast(pa.int64()), 1))[owner]
+    lines = joined(
+        path.take(pa.array(owner)), pc.cast(pa.array(number), pa.string()), pc.list_flatten(lists), between=":"
+    )
+    offsets = pa.array(starts_of(np.bincount(owner, minlength=len(path))))
+    texts = pc.binary_join(pa.LargeListArray.from_arrays(offsets, lines), pa.scalar("\n", _TEXT))
+    texts = joined(pc.if_else(start.is_null(), path, None), texts, between="\n", skip_nulls=True)
+    return texts.take(pa.array(place, mask=place < 0))
 
 
 def _lines_of(matches: pa.Table) -> pa.Array:
@@ -88,12 +121,14 @@ def _lines_in(texts: pa.Array, wanted: pa.Array) -> tuple[Int, Int]:
     """
     lists = pc.split_pattern(texts, "\n")
     owner = integers(pc.list_parent_indices(lists))
-    lines = pc.utf8_trim_whitespace(pc.list_flatten(lists))
+    lines = pc.replace_substring_regex(pc.list_flatten(lists), pattern=r"\x1b\[[\d;]*[mK]", replacement="")  # colors
+    lines = pc.utf8_trim_whitespace(lines)
     lines = pc.replace_substring_regex(lines, pattern=r"^(?:\./)+", replacement="")
     lines = pc.replace_substring_regex(lines, pattern=r"^([^:]+):(\d+)[:-]\s*", replacement=r"\1:\2:")
-    # Of a match without a text, its place in front of any text is the line.
+    # Of a match without a text, its place in front of any text is the line; some searches print the column behind the line.
     places = pc.replace_substring_regex(lines, pattern=r"^([^:]+:\d+:).*", replacement=r"\1")
-    lines, owner = pa.concat_arrays([lines, places]), np.concatenate([owner, owner])
+    columns = pc.replace_substring_regex(lines, pattern=r"^([^:]+:\d+:)\d+:\s*", replacement=r"\1")
+    lines, owner = pa.concat_arrays([lines, places, columns]), np.tile(owner, 3)
     code = integers(pc.fill_null(pc.index_in(lines, value_set=wanted.cast(lines.type)), -1))
     rooted = np.flatnonzero(np.asarray(pc.starts_with(lines, "/")) & (code < 0))
     rest = lines.take(pa.array(rooted))
