@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from context_session import Session, modes, projected, reasons
+from context_session import Session, item, modes, projected, reasons, snapshot
+from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.reasons import why
 
 FOUND = tuple({"path": f"src/m{n}.ts", "line": n + 1, "text": f"needle({n})"} for n in range(30))
@@ -166,3 +167,31 @@ def test_a_match_is_referenced_again_where_the_file_did_not_fit():
     small = projected(session, budget={"maxTokens": 500, "reservedOutputTokens": 0})
     assert modes(small)["event:e2"] in ("reference", "none")
     assert reasons(small)["match:e1:1"] == "on_demand" and ": open src/a.py:3\n" in small.text()
+
+
+def test_why_finds_words_that_another_source_shows():
+    session = Session()
+    found = [{"path": "src/a.py", "line": 3, "text": "def retry(limit):"}]
+    session.add("search.result", turn=1, query="q", matches=found, text=printed("{path}:{line}:{text}", found))
+    answer = why(projected(session), "def retry(limit):")
+    assert (answer["layer"], answer["answer"]) == (None, "it is in the input (full): result of the last tool calls")
+    old = Session()
+    old.add("permission.denied", turn=1, tool="Bash", command="rm -rf build", text="no")
+    for number in range(60):
+        old.add("command.finished", turn=2 + number, command=f"ls {number}", exitCode=0, stdout="x")
+    answer = why(projected(old), "rm -rf build", events=read_events(old.events))
+    assert "state:observed" in [row["source_id"] for row in answer["sources"]]
+    assert answer["answer"].startswith("it is in the input (full)")
+
+
+def test_why_says_of_a_copy_what_became_of_the_other_item():
+    big = "line of text here\n" * 200
+    snapshots = [snapshot(item(f"c#{n}", "a.py", big, evidence_id="E1"), name=f"S{n}", ref=f"b{n}") for n in range(2)]
+    session = Session()
+    for n in range(2):
+        session.add("retrieval.snapshot.created", turn=1, snapshotId=f"S{n}")
+    for budget, layer in (({"maxTokens": 600, "reservedOutputTokens": 0}, "budget_cut"), ({"maxTokens": 20_000}, None)):
+        seen = projected(session, snapshots=snapshots, budget=budget)
+        copy = next(id_ for id_, code in reasons(seen).items() if code == "duplicate")
+        assert seen.decision(copy)["reason"] == "another item has the same evidence, and its row says what became of it"
+        assert why(seen, copy)["layer"] == layer and why(seen, copy)["sources"][0]["source_id"] != copy

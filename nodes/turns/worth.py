@@ -56,7 +56,7 @@ class Worth(Judgment):
         message = earlier | (among(actor, ("user",)) & among(kind, MESSAGES))
         decided = among(kind, ("permission.denied", "permission.granted"))
         again = among(kind, ("history.summarized",))
-        self.refuse_some("worth", tail, again, "duplicate")
+        self.refuse_some("worth", tail, again, "history_apart")
         newest_said = np.full(self.turns.num_rows, -1, dtype=np.int64)
         np.maximum.at(newest_said, self.turn[tail[message]], self.seq[tail[message]])
         last = ~among(kind, ("user.goal", "user.constraint")) & (self.seq[tail] >= newest_said[self.turn[tail]])

@@ -34,7 +34,7 @@ _OMITTED = {
     "permission": ("ui_only", "audit_only", "zone_denied", "unnamed_instructions", "rules_of_log"),
     "staleness": ("stale_version", "superseded", "expired", "unverified_recently", "revoked"),
     "low relevance": ("out_of_task_scope", "outside_package", "not_key_event", "generated_file", "wrong_scope", "phase_hidden_tool", "on_demand",
-                      "unknown_capability", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "before_horizon",
+                      "unknown_capability", "tail_limit", "reasoning_cap", "retrieval_cap", "memory_cap", "low_confidence", "duplicate", "history_apart", "before_horizon",
                       "other_turn"),
     "doubtful source": ("pasted_text", "ungoverned_memory", "model_guess", "snapshot_missing", "snapshot_empty"),
 }  # fmt: skip
@@ -97,6 +97,9 @@ def why(
     log = Log.of(seen, events or LogTables.empty())
     names = spellings(seen, expected)
     rows, worded = meant(seen, names, log)
+    rows = _with_same(seen, rows)
+    if worded:
+        rows = _with_showing(seen, rows, expected)
     mentions = worded and is_of_file(names, rows, snapshots or {})
     answer: dict[str, Any] = {"input_id": seen.input_id, "expected": expected, "layer": None, "omitted_for": None, "answer": "", "sources": [],
                               "kept_instead": []}  # fmt: skip
@@ -211,6 +214,23 @@ def _of_rows(
         lost is not None and lost[0] == "model_did_not_use" and any(each["source_kind"] in _BINDING for each in rows)
     )
     return answer if lost is None or obeyed else _at(answer, *lost)
+
+
+def _with_same(seen: Projection, rows: list[Row]) -> list[Row]:
+    """Rows with those of the items that have the same evidence in place of their duplicates: theirs say what became of it."""
+    copied = {row["evidence_id"] for row in rows if row["reason_code"] == "duplicate"}
+    kept = [row for row in rows if row["reason_code"] != "duplicate"]
+    others = (row for row in seen.decisions if row["evidence_id"] in copied and row["reason_code"] != "duplicate")
+    return [*kept, *(row for row in others if row not in kept)]
+
+
+def _with_showing(seen: Projection, rows: list[Row], words: str) -> list[Row]:
+    """Rows that say some words; if the input shows them of none, also those of other kinds of which it does, as the state."""
+    if any(_shows(seen, row, words) for row in rows):
+        return rows
+    has = finding(_plain(words), str)
+    textual = (row for row in seen.decisions if row["mode"] in ("full", "excerpt", "summary") and row not in rows)
+    return [*rows, *(row for row in textual if has(_plain(seen.lines.get(row["source_id"], ""))))]
 
 
 def _notes(seen: Projection, rows: Iterable[Row]) -> list[Row]:
