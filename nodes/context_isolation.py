@@ -29,7 +29,7 @@ from .rendering import STANDING_WORDS
 from .turns.found_lines import SHOWN_LINES
 from .turns.frame import PLACE, STYLES, bullet, bullets, closing, one_line, opening_of_source, quote
 from .turns.joining import joined
-from .turns.words import REASONS
+from .turns.words import REASONS, RUNNING
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -187,8 +187,11 @@ class _Lines:
         failed = flags_at(events["failed"], row)
         command = one_line(take_or(events["command"], row))
         code = pc.cast(take_or(events["exit_code"], row), pa.string()).cast(_TEXT)
-        ended = pc.fill_null(joined(" (exit ", code, ")"), literal(""))
+        running = pc.fill_null(pc.equal(take_or(events["subject"], row).cast(_TEXT), RUNNING), False)
+        ended = pc.coalesce(joined(" (exit ", code, ")"), pc.if_else(running, literal(" (still running)"), literal("")))
         ran = joined(pc.if_else(pa.array(failed), literal("Command failed: "), literal("Command: ")), command, ended)
+        by_tool = pc.if_else(pa.array(failed), literal("Failed result of "), literal("Result of "))
+        ran = pc.if_else(flat(self.sources["observation_class"]).is_null(), joined(by_tool, command), ran)
         own = among(take_or(events["kind"], row), ("command.finished", "verification.finished"))
         named = joined(
             pc.fill_null(take_or(events["kind"], row).cast(_TEXT), literal("")), ": ", one_line(self.heading)

@@ -157,7 +157,7 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     check = failing | passing | unknown
     named = pc.coalesce(command.cast(_TEXT), said.cast(_TEXT))
     outcome = pc.replace_substring(of.column("check_outcome"), pattern="unknown", replacement="outcome unknown")
-    yield of.facts("command", ran & of.has("command") & of.shown, of.one, command)
+    yield of.facts("command", ran & of.has("command") & of.has("observation_class") & of.shown, of.one, command)
     quiet = pc.equal(pc.fill_null(said.cast(_TEXT), ""), "")
     fails = pc.if_else(
         quiet,

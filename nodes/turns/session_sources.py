@@ -18,7 +18,7 @@ from ..context_tables import CONTEXT_SOURCES
 from .asof import FOREVER
 from .asserting import SHARED
 from .joining import joined
-from .words import OBSERVATIONS
+from .words import OBSERVATIONS, RUNNING
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -101,6 +101,10 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
     own = flat(events["turn_id"]).take(at)
     round_ = joined("Turn ", pc.coalesce(own, pc.cast(pa.array(rounds), pa.string())))
     names = pc.replace_substring(kind, pattern=".", replacement=" ").cast(_TEXT)
+    ran = pc.equal(kind, "command.finished")
+    names = pc.if_else(pc.and_(ran, flat(events["observation_class"]).take(at).is_null()), "tool result", names)
+    running = pc.fill_null(pc.equal(flat(events["subject"]).take(at).cast(_TEXT), RUNNING), False)
+    names = pc.if_else(pc.and_(ran, running), "command still running", names)
     of_others = among(actor, ("model", "tool", "memory", "system")) & np.asarray(
         pc.starts_with(kind, pattern="user.")
     ).astype(bool)

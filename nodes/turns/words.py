@@ -152,6 +152,8 @@ REQUIRED_PARTS = ("rules", "user_goal", "state")
 """Parts that are always there, or the turn fails with `over_budget`."""
 DERIVED = "derived"
 """Origin of a phase that an importer derived from what was done, which no one stated."""
+RUNNING = "running"
+"""Subject of an event about a command that has not ended."""
 PHASES = Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
 TRIM_ORDERS: Mapping[str, tuple[str, ...]] = {
     "default": ("references", "memory", "retrieval", "recent_tail", "latest_observation", "tools"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
-from ...nodes.turns.words import DERIVED, EVENT_ACTORS, PHASES
+from ...nodes.turns.words import DERIVED, EVENT_ACTORS, PHASES, RUNNING
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
 from ..parsing.quoting import canonical
 from ..redaction.masking import redact_text
@@ -27,6 +27,7 @@ from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcomes import OUT_OF_TIME, checked, late, stopped
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
+from .said_fields import says
 from .verified_parts import named
 
 __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "ran_in", "recalled_row", "sight_of"]
@@ -92,7 +93,9 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
         passed = check["check_outcome"] == "passed"
         seen = observed(text or "", command=command, failed=failed, passed=passed, stream=stream, timed_out=timed_out)
-        class_, excerpt, suspicious = seen.kind, seen.excerpt, seen.suspicious
+        of_tool = not (stdout or stderr or timed_out or given in _NATIVE) and _of_tool(payload, code, check)
+        class_, excerpt, suspicious = None if of_tool else seen.kind, seen.excerpt, seen.suspicious
+        changed = () if of_tool else changed
         summary = summary or seen.summary
     elif text and EVENT_ACTORS[kind] == "tool":
         seen = observed(text, failed=failed, diff=kind == "file.modified")
@@ -137,6 +140,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
             raise InputError.one_of(PHASES.values, None, payload.place("phase"))
     if kind == "file.read":
         subject = _lines_of(payload)
+    if kind == "command.finished" and code is None and says(payload) == "running":
+        subject = RUNNING
     if kind == "memory.revoked" and subject is None:
         subject = payload.identifier("id", "memory_id")
     if kind in ("user.goal", "user.constraint") and not text:
@@ -193,6 +198,12 @@ def _lines_of(payload: Record) -> str | None:
         place = payload.place("lineStart", "line_start")
         raise InputError.described("two line numbers, the first from 1", f"{first} to {last}", place)
     return f"{first}-{last}"
+
+
+def _of_tool(payload: Record, code: int | None, check: Mapping[str, Any]) -> bool:
+    """Whether an event is the result of a tool that ran no command: it names the tool alone, and nothing that a command ends in."""
+    ran = payload.text("command") or payload.value("arguments", "input")
+    return not ran and code is None and check["check_scope"] is None and payload.text("tool", "toolName") is not None
 
 
 def _exit_code(payload: Record, kind: str) -> int | None:

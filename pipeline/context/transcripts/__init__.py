@@ -7,6 +7,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `background`: commands of Claude Code that run in the background
 - `branches`: conversations that were rewound, in transcripts of Claude Code
 - `typed`: slash commands of Claude Code
+- `effects`: what tools of Claude Code read and changed, as a record says it
 - `speaking`: who speaks under the role of the user
 - `searching`: what a search found, in the form that it prints
 - `phases`: the phases of a session, derived from what was done

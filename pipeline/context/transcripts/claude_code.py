@@ -16,10 +16,11 @@ from typing import Any
 
 from .background import Background
 from .branches import rewound
+from .effects import edits_of, lines_of, marked
 from .searching import Search, matches_in
 from .speaking import told
 from .typed import Typed
-from .writing import MOST, Call, Transcript, asked, exit_code_of, text_of, version_of
+from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -48,6 +49,9 @@ _FEEDBACK = re.compile(
 _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
 """Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
+_TIMED_OUT = re.compile(r"\A(?:Error: )?Command timed out after \d")
+_KILLED = (None, 137, 143)
+"""How a command ends that the harness stopped, where it says so; the same words beside another code are those of the command."""
 _NOT_RUN = re.compile(
     r"\A\s*(?:Error: )?(?:<tool_use_error>|Hook PreToolUse:\S+ denied|Execution stopped by|Tool permission|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b|\[Request interrupted)"
 )
@@ -247,6 +251,8 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
                     text="\n".join(f"{each.get('status')}: {each.get('content')}" for each in todos) or "no plan",
                 )
                 continue
+            if tool == "ExitPlanMode":
+                _proposed(made, id_, given)
             path = given.get("file_path") or given.get("path") or given.get("notebook_path")
             named = (given.get(name) for name in ("description", "command", "pattern", "query", "url"))
             words = next(filter(None, named), None) or asked(given) or tool
@@ -278,21 +284,24 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
         pass
     elif tool in _SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
-        said = exit_code_of(beside.get("exitCode"))
-        code = int(failed) if said is None else said
+        code = exit_code_of(beside.get("exitCode"))
+        code = 0 if code is None and not failed else code
         if tool != "Bash" and not code:
             code = None  # PowerShell may end with 0 though a program of the line failed
         runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
-        if runs_on or _BACKGROUND.match(text) or beside.get("returnCodeInterpretation"):
+        runs_on |= bool(_BACKGROUND.match(text))
+        if runs_on or beside.get("returnCodeInterpretation"):
             code = None  # how it ends is not known yet, or another code than 0 was taken for no error
             calls.background.begin(given, text, beside.get("backgroundTaskId"))
         if exited:
             code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
+        stopped = beside.get("interrupted") is True or (failed and code in _KILLED and bool(_TIMED_OUT.match(text)))
         streams = {
             name: beside[name] for name in ("stdout", "stderr") if isinstance(beside.get(name), str) and beside[name]
         }
         command = str(given.get("command", "")) or tool
-        made.add("command.finished", id_, command=command, exitCode=code, timedOut=beside.get("interrupted") is True,
+        made.add("command.finished", id_, command=command, exitCode=code, timedOut=stopped, failed=(failed and code is None) or None,
+                 status="running" if runs_on and not failed else None,
                  **(streams or {"stdout": text}), **made.ran_in(given.get("cwd")))  # fmt: skip
     elif failed:
         made.add("tool.error", id_, tool=tool, text=text, path=path)
@@ -300,10 +309,10 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         file = beside.get("file")
         file = file if isinstance(file, Mapping) else {}
         words = file["content"] if isinstance(file.get("content"), str) else _NUMBERED.sub("", text)
-        made.read(id_, path, words, _lines(file, given))
+        made.read(id_, path, words, lines_of(file, given))
     elif tool in _EDITS and path:
         diff = "\n".join(
-            line for old, new in _edits(beside, given) for line in [*_marked("- ", old), *_marked("+ ", new)]
+            line for old, new in edits_of(beside, given) for line in [*marked("- ", old), *marked("+ ", new)]
         )
         made.add("file.modified", id_, path=path, text=diff or text or tool, version=version_of(f"{id_}{diff}"))
     elif tool in ("Grep", "Glob"):
@@ -321,7 +330,15 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
             "external.result", id_, url=str(given.get("url") or given.get("query") or tool), text=text or "(empty)"
         )
     else:
-        made.add("command.finished", id_, command=tool, exitCode=0, stdout=text or "(no output)")
+        if tool == "ExitPlanMode" and not given.get("plan"):
+            _proposed(made, id_, beside)
+        made.add("command.finished", id_, tool=tool, text=text or "(no output)")
+
+
+def _proposed(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
+    """The plan that the model proposes, in a call or, where that names none, beside its result."""
+    if isinstance(plan := given.get("plan"), str) and plan.strip():
+        made.add("plan.updated", f"{id_}:plan", text=plan)
 
 
 def _answers(beside: Mapping[str, Any]) -> list[str]:
@@ -356,44 +373,3 @@ def _denied(record: Record, tool: str, text: str, *, failed: bool) -> bool:
     if record.get("toolUseResult") == "User rejected tool use":
         return True
     return failed and not tool.startswith("mcp__") and bool(_DENIED.match(text))
-
-
-def _lines(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
-    """The lines that a read of a part of a file gave."""
-    first, count, total = (file.get(name) for name in ("startLine", "numLines", "totalLines"))
-    if not isinstance(first, int) or not isinstance(count, int):
-        first, count, total = given.get("offset"), given.get("limit"), None
-        first = 1 if first is None else first
-    if (
-        not isinstance(first, int)
-        or not isinstance(count, int)
-        or count < 1
-        or first < 1
-        or first + count > MOST
-        or (first == 1 and count == total)
-    ):
-        return {}
-    return {"lineStart": first, "lineEnd": first + count - 1}
-
-
-def _edits(beside: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Old and new text of each change of a file, as far as the record or the call says them."""
-    several = given.get("edits")
-    changes = (
-        [each for each in several if isinstance(each, Mapping)] if isinstance(several, list) else [{**given, **beside}]
-    )
-    return [
-        (
-            _first_text(each, "oldString", "old_string"),
-            _first_text(each, "newString", "new_string", "content", "new_source"),
-        )
-        for each in changes
-    ]
-
-
-def _first_text(record: Mapping[str, Any], *names: str) -> str:
-    return next((record[name] for name in names if isinstance(record.get(name), str)), "")
-
-
-def _marked(mark: str, text: str) -> list[str]:
-    return [f"{mark}{line}" for line in text.splitlines()]

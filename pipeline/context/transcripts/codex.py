@@ -78,9 +78,11 @@ class _Call(NamedTuple):
     """The event at which it went on to run, where its output did not end it."""
     steered: bool = False
     """Keys were sent to it: how it ends may follow from them."""
+    runs: bool = True
+    """It runs a command; of another one `command` is what it asks for."""
 
 
-_UNKNOWN = _Call("tool", "", "")
+_UNKNOWN = _Call("tool", "", "", runs=False)
 
 
 def events_of(records: Sequence[Record], name: str) -> Transcript:
@@ -168,8 +170,9 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         words = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
         named = given.get("workdir") or given.get("working_directory") if isinstance(given, Mapping) else None
         folder = PurePosixPath(made.folder) / str(named or "")
-        call = _Call(tool, command, words, "" if folder == PurePosixPath() else folder.as_posix())
         writes = tool == "write_stdin" or "write_stdin(" in words
+        runs = isinstance(given, str) or bool(given.get("cmd") or given.get("command")) or writes
+        call = _Call(tool, command, words, "" if folder == PurePosixPath() else folder.as_posix(), runs=runs)
         if writes:
             call = calls.get(_session(_WRITES_TO, words), call)
             call = call._replace(steered=call.steered or _sends_keys(given))
@@ -281,7 +284,7 @@ def _unquoted(literal: str) -> str:
 
 
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
-    tool, command, given, folder, begun, steered = call
+    tool, command, given, folder, begun, steered, runs = call
     text, code = _read_output(output)
     called = Call(tool, command or None, "" if command else given)
     if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
@@ -312,10 +315,13 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, _lines(read))
     elif _SEARCHES.match(command) and (found := matches_in(text, made, Search.of_command(command), folder)):
         made.add("search.result", id_, query=command, matches=found, text=text)
+    elif not runs:
+        made.add("command.finished", id_, tool=tool, text=text or "(no output)", failed=bool(code) or None)
     else:
+        running = code is None and bool(_RUNS.search(text[:600]))
         stopped = (code is None and bool(_STOPPED.match(text))) or None
         command = f"apply_patch\n{command}" if command.startswith("*** ") else command
-        made.add("command.finished", id_, command=command or tool, exitCode=code, interrupted=stopped, stdout=text or "(no output)",
+        made.add("command.finished", id_, command=command or tool, exitCode=code, interrupted=stopped, status="running" if running else None, stdout=text or "(no output)",
                  background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder))  # fmt: skip
 
 

@@ -38,8 +38,8 @@ def with_phases(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
             shown = phase
         found.append(dict(event))
         if kind == "command.finished":
-            shown = _PLANNED.get(payload["command"], phase)
-            if changed and phase == "editing" and checks_of(payload["command"]):
+            shown = _PLANNED.get(payload.get("tool", ""), phase)
+            if changed and phase == "editing" and checks_of(payload.get("command", "")):
                 shown, changed = "verifying", False
         elif _is_edit(event):
             shown, changed = "editing", True

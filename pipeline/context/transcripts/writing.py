@@ -121,7 +121,7 @@ class Transcript:
     def changed_since(self, begun: int) -> bool | None:
         """Whether a file may have been modified behind an event: what a command that began there tells of files may be out of date."""
         later = self.events[begun + 1 :]
-        by_command = (each["payload"]["command"] for each in later if each["kind"] == "command.finished")
+        by_command = (each["payload"].get("command", "") for each in later if each["kind"] == "command.finished")
         return any(each["kind"] == "file.modified" for each in later) or any(map(may_change, by_command)) or None
 
     def ran_in(self, folder: Any) -> dict[str, str | None]:

@@ -1,0 +1,54 @@
+"""Effects of tools of Claude Code, as a record or the call says them: the lines of a read, the texts of a change.
+
+Gives `lines_of`, `edits_of` and `marked`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .writing import MOST
+
+__all__ = ["edits_of", "lines_of", "marked"]
+
+
+def lines_of(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
+    """The lines that a read of a part of a file gave."""
+    first, count, total = (file.get(name) for name in ("startLine", "numLines", "totalLines"))
+    if not isinstance(first, int) or not isinstance(count, int):
+        first, count, total = given.get("offset"), given.get("limit"), None
+        first = 1 if first is None else first
+    if (
+        not isinstance(first, int)
+        or not isinstance(count, int)
+        or count < 1
+        or first < 1
+        or first + count > MOST
+        or (first == 1 and count == total)
+    ):
+        return {}
+    return {"lineStart": first, "lineEnd": first + count - 1}
+
+
+def edits_of(beside: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Old and new text of each change of a file, as far as the record or the call says them."""
+    several = given.get("edits")
+    changes = (
+        [each for each in several if isinstance(each, Mapping)] if isinstance(several, list) else [{**given, **beside}]
+    )
+    return [
+        (
+            _first_text(each, "oldString", "old_string"),
+            _first_text(each, "newString", "new_string", "content", "new_source"),
+        )
+        for each in changes
+    ]
+
+
+def _first_text(record: Mapping[str, Any], *names: str) -> str:
+    return next((record[name] for name in names if isinstance(record.get(name), str)), "")
+
+
+def marked(mark: str, text: str) -> list[str]:
+    return [f"{mark}{line}" for line in text.splitlines()]
