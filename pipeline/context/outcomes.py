@@ -61,11 +61,11 @@ _NOTHING = ("", "(no output)")
 _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
+_LATE = ("timedOut", "timed_out", "isTimeout")
 _STOPPED = (
-    "timedOut", "timed_out", "isTimeout", "interrupted", "wasInterrupted", "cancelled", "canceled", "aborted", "killed", "terminated", "stopped",
+    *_LATE, "interrupted", "wasInterrupted", "cancelled", "canceled", "aborted", "killed", "terminated", "stopped",
     "signal", "exitSignal", "signalCode",
 )  # fmt: skip
-_LATE = ("timedOut", "timed_out", "isTimeout")
 OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
 _RUNS_ON = (
     ("running", "isRunning", "stillRunning"),

@@ -220,8 +220,9 @@ def _with_same(seen: Projection, rows: list[Row]) -> list[Row]:
     """Rows with those of the items that have the same evidence in place of their duplicates: theirs say what became of it."""
     copied = {row["evidence_id"] for row in rows if row["reason_code"] == "duplicate"}
     kept = [row for row in rows if row["reason_code"] != "duplicate"]
+    ids = {row["source_id"] for row in kept}
     others = (row for row in seen.decisions if row["evidence_id"] in copied and row["reason_code"] != "duplicate")
-    return [*kept, *(row for row in others if row not in kept)]
+    return [*kept, *(row for row in others if row["source_id"] not in ids)]
 
 
 def _with_showing(seen: Projection, rows: list[Row], words: str) -> list[Row]:
@@ -229,8 +230,9 @@ def _with_showing(seen: Projection, rows: list[Row], words: str) -> list[Row]:
     if any(_shows(seen, row, words) for row in rows):
         return rows
     has = finding(_plain(words), str)
-    textual = (row for row in seen.decisions if row["mode"] in ("full", "excerpt", "summary") and row not in rows)
-    return [*rows, *(row for row in textual if has(_plain(seen.lines.get(row["source_id"], ""))))]
+    ids, textual = {row["source_id"] for row in rows}, ("full", "excerpt", "summary")
+    others = (row for row in seen.decisions if row["mode"] in textual and row["source_id"] not in ids)
+    return [*rows, *(row for row in others if has(_plain(seen.lines.get(row["source_id"], ""))))]
 
 
 def _notes(seen: Projection, rows: Iterable[Row]) -> list[Row]:

@@ -39,6 +39,8 @@ CONDITIONAL_FILES = (
     ".claude/rules/**", ".cursor/rules/**", ".windsurf/rules/**", ".clinerules/**", ".github/instructions/**",
 )  # fmt: skip
 """Rules whose front matter says where they apply, each in the format of its tool. They are not read, and a condition names them."""
+_GENERAL = frozenset(("README.md", *(PurePosixPath(glob).name for glob in INSTRUCTION_FILES)))
+"""Names of files that say nothing of the topics of their rules."""
 VENDORED = frozenset((
     "node_modules", "bower_components", "vendor", "vendored", "third_party", "third-party", "site-packages", ".venv", "venv",
 ))  # fmt: skip
@@ -215,19 +217,8 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
     kept = [part for part in kept if part[2].strip()]
     stem = PurePosixPath(path).name
     names = np.array(list(TOPICS))
-    general = {
-        "AGENTS.md",
-        "CLAUDE.md",
-        "CLAUDE.local.md",
-        "GEMINI.md",
-        "README.md",
-        ".cursorrules",
-        ".windsurfrules",
-        "CONVENTIONS.md",
-        "copilot-instructions.md",
-    }
     spoken = [
-        _last(titles) if stem in general else f"{_last(titles)} {re.sub(r'[._-]', ' ', stem.removesuffix('.md'))}"
+        _last(titles) if stem in _GENERAL else f"{_last(titles)} {re.sub(r'[._-]', ' ', stem.removesuffix('.md'))}"
         for _, titles, _ in kept
     ]
     about = topics_in(pa.array(spoken, pa.string())) if kept else np.zeros((0, len(names)), dtype=bool)

@@ -51,4 +51,5 @@ def _first_text(record: Mapping[str, Any], *names: str) -> str:
 
 
 def marked(mark: str, text: str) -> list[str]:
+    """The lines of a text behind a mark, as a diff has them."""
     return [f"{mark}{line}" for line in text.splitlines()]

@@ -70,7 +70,7 @@ def _options(words: Sequence[str]) -> Search | None:
     if place is None:
         return None
     valued = _VALUED["rg" if PurePosixPath(words[place]).name == "rg" else "grep"]
-    named, letters, patterned, rest = list[str](), set[str](), False, iter(words[place + 1 :])
+    named, letters, rest = list[str](), set[str](), iter(words[place + 1 :])
     for word in rest:
         if word == "--":
             named += rest
