@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .columns.keys import among, constants, flat, integers, positions, rank_within
+from .columns.ragged import starts_of
 from .context_tables import (
     CONTEXT_SOURCES,
     ContextSources,
@@ -184,7 +185,9 @@ def _state(states: pa.Table) -> list[pa.Table]:
     files = _listed(states["modified_files"], integers(states["modified_count"]))
     few = pc.list_slice(flat(states["artifact_refs"]), 0, ARTIFACTS)
     artifacts = _listed(few, integers(states["artifact_count"]))
-    denied = _listed(states["approvals"], integers(states["approval_count"]))
+    denials, unanswered = integers(states["approval_count"]), integers(states["unanswered_count"])
+    newest, others = _divided(states["approvals"], unanswered)
+    denied, answered = _listed(newest, unanswered), _listed(others, denials - unanswered)
     count = integers(states["failure_count"])
     several = pc.if_else(pa.array(count > 1), _listed(states["failing"], count), None)
     derived, phase = flat(states["phase_derived"]), flat(states["phase"])
@@ -199,7 +202,8 @@ def _state(states: pa.Table) -> list[pa.Table]:
         _line("current failure: ", states["failure"]),
         _line("failing checks: ", several),
         _line("verification: ", states["verification"]),
-        _line("denied, no approval yet: ", denied),
+        _line("denied, no approval recorded since: ", denied),
+        _line("denied, and the user has written since: ", answered),
         _line("artifacts: ", artifacts),
     ]
     said = [
@@ -248,13 +252,27 @@ def _line(words: str, values: Any) -> pa.Array:
     return joined(words, value, pc.if_else(pc.greater(more, 0), cut, ""))
 
 
+def _divided(lists: Any, first: Int) -> tuple[pa.Array, pa.Array]:
+    """Of each list its first entries, and the others."""
+    values = flat(lists)
+    length = integers(pc.list_value_length(values))
+    row = np.repeat(np.arange(len(length)), length)
+    among_first = np.arange(len(row)) - starts_of(length)[row] < first[row]
+    parts = []
+    for mine in (among_first, ~among_first):
+        starts = starts_of(np.bincount(row[mine], minlength=len(length)))
+        kept = values.flatten().take(pa.array(np.flatnonzero(mine)))
+        parts.append(pa.ListArray.from_arrays(pa.array(starts, pa.int32()), kept))
+    return parts[0], parts[1]
+
+
 def _listed(lists: Any, count: Int) -> pa.Array:
     """`a, b and 7 more`; null for an empty list."""
     values = flat(lists)
     more = count - integers(pc.fill_null(pc.list_value_length(values), 0))
     tail = pc.if_else(
         pa.array(more > 0),
-        joined(" and ", pc.cast(pa.array(more), pa.string()), " more"),
+        joined(pc.if_else(pa.array(more < count), " and ", ""), pc.cast(pa.array(more), pa.string()), " more"),
         "",
     )
     return pc.if_else(pa.array(count > 0), joined(pc.binary_join(values, ", "), tail), None)

@@ -51,6 +51,7 @@ SHOWN = (
     "modified",
     "artifact",
     "approval",
+    "wrote",
 )
 """Slots that the state of a turn shows; the others are looked up by name."""
 SAID = 8
@@ -138,7 +139,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
         integers(pc.fill_null(state_facts["until_seq"], FOREVER)),
     )
     zone = flat(state_facts["zone"]).take(pa.array(fact))
-    seen = permitted(turn, zone, context_turns["zones"]) | among(state_facts["slot"], ("phase",))[fact]
+    seen = permitted(turn, zone, context_turns["zones"]) | among(state_facts["slot"], ("phase", "wrote"))[fact]
     fact, turn = fact[seen], turn[seen]
     slot = flat(state_facts["slot"]).dictionary_encode()
     names = slot.dictionary.to_pylist()
@@ -169,6 +170,8 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
     modified, modified_count = several("modified", "fact", LISTED)
     artifacts, artifact_count = several("artifact", "value", LISTED)
     approvals, approval_count = several("approval", "value", LISTED)
+    denied, wrote = members("approval"), np.append(integers(state_facts["from_seq"]), -1)[single("wrote")]
+    unanswered = np.bincount(turn[denied[since[denied] > wrote[turn[denied]]]], minlength=rows)
     failing, failure_count = several("failure", "fact", LISTED)
     what_fails = take_or(state_facts["value"], failure)
     stated, held = flat(context_turns["phase"]), single("phase")
@@ -196,6 +199,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "artifact_count": artifact_count.astype(np.int32),
             "approvals": approvals,
             "approval_count": approval_count.astype(np.int32),
+            "unanswered_count": unanswered.astype(np.int32),
             "turn_count": first,
             "events": behind,
         }

@@ -202,6 +202,57 @@ def test_denials_of_two_actions_on_one_subject_are_two():
     assert projected(session).state["approvals"] == ["src/a.ts (Edit)"], "what is denied later is denied"
 
 
+NOTHING_SINCE, WRITTEN_SINCE = "denied, no approval recorded since", "denied, and the user has written since"
+
+
+@pytest.mark.parametrize(
+    ("later", "told"),
+    [
+        ([], NOTHING_SINCE),
+        ([("command.finished", {"command": "ls", "exitCode": 0, "stdout": "a"})], NOTHING_SINCE),
+        ([("user.message", {"text": "yes you can push now"})], WRITTEN_SINCE),
+        ([("user.message", {"text": "ok push it, but not to main"})], WRITTEN_SINCE),
+        ([("user.message", {"text": "no, don't"})], WRITTEN_SINCE),
+        ([("user.message", {"text": "why would you push?"})], WRITTEN_SINCE),
+        ([("user.message", {"text": "> you may push\n\nhe said"})], WRITTEN_SINCE),
+        ([("user.message", {"text": "\u53ef\u4ee5\u63a8\u9001\u4e86"})], WRITTEN_SINCE),
+        ([("user.message", {"text": "yes", "visibility": "user-only"})], WRITTEN_SINCE),
+        ([("user.message", {"text": "yes", "zone": "private"})], WRITTEN_SINCE),
+        ([("user.goal", {"text": "Push it."})], WRITTEN_SINCE),
+        ([("user.constraint", {"text": "Push nothing."})], WRITTEN_SINCE),
+        ([("user.confirmation", {"text": "yes, later", "requestId": "r1"})], WRITTEN_SINCE),
+        ([("user.confirmation", {"text": "yes", "requestId": "r1"})], None),
+        *(([("user.message", {"text": "yes", "origin": other})], NOTHING_SINCE) for other in ("model", "tool", "web", "subagent", "memory")),
+        ([("user.message", {"text": "yes"}), ("permission.denied", {**PUSH, "text": "no"})], NOTHING_SINCE),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_state_says_of_a_denial_what_is_true_of_it(later: list[tuple[str, dict[str, Any]]], told: str | None):
+    session = Session("Fix it.")
+    session.add("user.message", turn=1, text="You may push.")  # before the denial
+    session.add("permission.denied", turn=1, text="no", **PUSH)
+    for kind, payload in later:
+        session.add(kind, turn=2, **payload)
+    lines = [line for line in projected(session).text().splitlines() if line.startswith("- denied, ")]
+    assert lines == ([f"- {told}: r1 (Bash git push)"] if told else [])
+
+
+def test_denials_before_and_behind_what_the_user_wrote_are_told_apart():
+    session = Session("Fix it.")
+    for number in range(14):
+        session.add("permission.denied", turn=1, text="no", action=f"old {number}")
+    session.add("user.message", turn=2, text="hm")
+    session.add("permission.denied", turn=2, text="no", action="new 1")
+    session.add("permission.denied", turn=2, text="no", action="new 2")
+    old = ", ".join(f"old {number}" for number in range(13, 3, -1))
+    seen = projected(session)
+    assert f"- {NOTHING_SINCE}: new 2, new 1\n- {WRITTEN_SINCE}: {old} and 4 more\n" in seen.text()
+    assert (seen.state["approval_count"], seen.state["unanswered_count"]) == (16, 2)
+    for number in range(12):
+        session.add("permission.denied", turn=3, text="no", action=f"newer {number}")
+    assert f"newer 0 and 2 more\n- {WRITTEN_SINCE}: 14 more\n" in projected(session).text()
+
+
 # --- whose denial it is, in transcripts -------------------------------------------------------------------------------
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."

@@ -134,7 +134,7 @@ def test_a_denial_is_an_observation_of_its_own_class():
     session.add("permission.denied", turn=1, tool="apply_patch", text="denied by the user", requestId="r1")
     text = projected(session).text()
     assert 'source="permission_denied">' in text
-    assert "denied, no approval yet: r1" in text
+    assert "denied, no approval recorded since: r1" in text
 
 
 def test_invisible_characters_are_shown_as_escapes():

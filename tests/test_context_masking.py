@@ -249,10 +249,13 @@ def test_nobody_but_the_user_lifts_a_constraint_or_an_approval():
     session.add("constraint.ended", turn=2, subject="e1", origin="tool")
     session.add("user.confirmation", turn=2, text="yes", requestId="r1", origin="model")
     seen = projected(session)
-    assert "Never touch the parser." in instructing(seen) and "denied, no approval yet: r1 (apply_patch)" in seen.text()
+    assert (
+        "Never touch the parser." in instructing(seen)
+        and "denied, no approval recorded since: r1 (apply_patch)" in seen.text()
+    )
     session.add("constraint.ended", turn=3, subject="e1")
     session.add("user.confirmation", turn=3, text="yes", requestId="r1")
     for number in range(20):
         session.add("command.finished", turn=4 + number, command="ls", exitCode=0, stdout="x")
     later = projected(session)
-    assert "Never touch" not in instructing(later) and "no approval yet" not in later.text()
+    assert "Never touch" not in instructing(later) and "denied, no approval" not in later.text()

@@ -262,19 +262,59 @@ def test_what_claude_code_runs_after_a_denial_was_granted(tmp_path: Path):
         assert "t1 (Bash git push)" in state(*run("git push", text, is_error=True)), text
 
 
-def test_a_call_without_a_command_is_granted_where_the_same_one_runs(tmp_path: Path):
-    def state(tool: str, first: dict[str, Any], again: dict[str, Any]) -> list[str]:
-        rows = claude(
-            {"type": "user", "message": {"content": "Fix it."}},
-            call("m1", "t1", tool, **first), {**result("t1", "no", "User rejected tool use", is_error=True), "toolDenialKind": "user"},
-            call("m2", "t2", tool, **again), result("t2", "done", {}),
-        )  # fmt: skip
-        session_id, events, _ = events_in(rows, tmp_path)
-        return ContextPolicy().project(events=events, session_id=session_id).state["approvals"]
+PG, FS = "mcp__postgres__query", "mcp__fs__remove"
+NOT_NOW, NEVER = {"sql": "DROP"}, {"path": "a", "recursive": True}
+PLAN_FILE = "/home/me/.claude/plans/x.md"
 
-    query = "mcp__postgres__query"
-    assert state(query, {"sql": "DROP"}, {"sql": "DROP"}) == state("ExitPlanMode", {"plan": "a"}, {"plan": "b"}) == []
-    assert state(query, {"sql": "DROP"}, {"sql": "SELECT"}) == [f"t1 ({query})"]
+
+@pytest.mark.parametrize(
+    ("tool", "refused", "ran", "beside", "left"),
+    [
+        (PG, NOT_NOW, NOT_NOW, {}, []),
+        (PG, NOT_NOW, {"sql": "SELECT"}, {}, [f't1 ({PG} {{"sql": "DROP"}})']),
+        (FS, NEVER, {"path": "a"}, {}, [f't1 ({FS} {{"path": "a", "recursive": true}})']),
+        (FS, NEVER, NEVER, {}, []),
+        ("ExitPlanMode", {"plan": "a"}, {"plan": "b"}, {}, []),
+        ("ExitPlanMode", {}, {}, {"plan": "b", "filePath": PLAN_FILE}, []),
+        ("ExitPlanMode", {}, {}, {"plan": "b", "isAgent": True, "awaitingLeaderApproval": True}, ["t1 (ExitPlanMode)"]),
+        ("EnterPlanMode", {}, {}, {"message": "Entered plan mode."}, []),
+        ("Task", {"prompt": "look"}, {"prompt": "look"}, {}, []),
+        ("Task", {"prompt": "look"}, {"prompt": "push"}, {}, ['t1 (Task {"prompt": "look"})']),
+        ("Edit", {"file_path": "a.py", "new_string": "x"}, {"file_path": "a.py", "new_string": "y"}, {}, []),
+        ("Edit", {"file_path": "a.py"}, {"file_path": "b.py"}, {}, ["t1 (Edit a.py)"]),
+        ("WebFetch", {"url": "https://a.example", "prompt": "p"}, {"url": "https://a.example", "prompt": "q"}, {}, []),
+        ("Bash", {"command": "git push"}, {"command": "git push", "description": "Push"}, {}, []),
+        ("Bash", {"command": "git push"}, {"command": "git push -f"}, {}, ["t1 (Bash git push)"]),
+    ],
+)  # fmt: skip
+def test_a_call_is_granted_where_the_same_one_runs(
+    tmp_path: Path, tool: str, refused: dict[str, Any], ran: dict[str, Any], beside: dict[str, Any], left: list[str]
+):
+    rows = claude(
+        {"type": "user", "message": {"content": "Fix it."}},
+        call("m1", "t1", tool, **refused), {**result("t1", "no", "User rejected tool use", is_error=True), "toolDenialKind": "user"},
+        call("m2", "t2", tool, **ran), result("t2", "done", beside),
+    )  # fmt: skip
+    session_id, events, _ = events_in(rows, tmp_path)
+    assert ContextPolicy().project(events=events, session_id=session_id).state["approvals"] == left
+
+
+@pytest.mark.parametrize(
+    ("refused", "ran", "left"),
+    [
+        (NOT_NOW, NOT_NOW, []),
+        (NOT_NOW, {"sql": "SELECT"}, [f'{PG} {{"sql": "DROP"}}']),
+        (NEVER, {"path": "a"}, [f'{PG} {{"path": "a", "recursive": true}}']),
+    ],
+)
+def test_a_call_to_a_server_of_codex_is_granted_where_the_same_one_runs(
+    tmp_path: Path, refused: dict[str, Any], ran: dict[str, Any], left: list[str]
+):
+    rows = codex(
+        called("1", PG, refused), output("1", "user rejected MCP tool call"), called("2", PG, ran), output("2", "[]")
+    )
+    session_id, events, _ = events_in(rows, tmp_path)
+    assert ContextPolicy().project(events=events, session_id=session_id).state["approvals"] == left
 
 
 def test_a_subagent_of_claude_code_is_a_session_of_its_own(tmp_path: Path):

@@ -15,7 +15,7 @@ STATE_FACTS = table(
     doc="The state of every session as of every event: each fact with the range of events over which it holds.",
     session_id=string("the session"),
     slot=string(
-        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, artifact, approval, lifted, verification, cleared, revoked, disclosed, listed, retrieved or history"
+        "goal, interpretation, phase, constraint, said, plan, command, failure, modified, changed, artifact, approval, lifted, verification, cleared, revoked, disclosed, listed, retrieved, wrote or history"
     ),
     fact=string("which fact of the slot: a path, an id; `` where a slot has one"),
     value=text("the fact", nullable=True),
@@ -51,6 +51,7 @@ TURN_STATES = table(
     artifact_count=int32("number of artifacts"),
     approvals=strings("what was denied and not granted since, the last ones first"),
     approval_count=int32("number of denials in force"),
+    unanswered_count=int32("how many of them the user has written nothing behind"),
     turn_count=int64("rounds so far"),
     events=int64("events so far"),
 )

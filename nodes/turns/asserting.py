@@ -121,6 +121,8 @@ def _goals(of: _Events) -> Iterator[pa.Table]:
     yield of.facts("goal", goal & of.by_user, of.one, of.column("text"))
     yield of.facts("constraint", binds, of.id, of.column("binding"), of.column("kind"))
     yield of.facts("said", message, of.one, of.column("text"), of.column("kind"))
+    wrote = of.kind("user.goal", "user.message", "user.confirmation", "user.constraint", "constraint.ended")
+    yield of.facts("wrote", wrote & of.by_user, of.one, of.id)  # in no words, so that hidden ones count
 
 
 def _constraints(of: _Events) -> Iterator[pa.Table]:

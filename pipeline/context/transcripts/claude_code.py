@@ -251,10 +251,9 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
                     text="\n".join(f"{each.get('status')}: {each.get('content')}" for each in todos) or "no plan",
                 )
                 continue
-            if tool == "ExitPlanMode":
-                _proposed(made, id_, given)
             path = given.get("file_path") or given.get("path") or given.get("notebook_path")
-            named = (given.get(name) for name in ("description", "command", "pattern", "query", "url"))
+            names = ("plan",) if tool == "ExitPlanMode" else ("description", "command", "pattern", "query", "url")
+            named = (given.get(name) for name in names)
             words = next(filter(None, named), None) or asked(given) or tool
             made.add(
                 "tool.intent", id_, tool=tool, path=made.path(path) if isinstance(path, str) else None, text=str(words)
@@ -270,14 +269,15 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     beside = beside if isinstance(beside, Mapping) else {}
     path = given.get("file_path") or given.get("notebook_path") or beside.get("filePath")
     path = made.path(path) if isinstance(path, str) else None
-    exited = _EXITED.match(text)
-    action = next((each for each in (given.get("command"), path, given.get("url")) if isinstance(each, str)), None)
-    called = Call(tool, action, "" if action or tool in _OF_USER else json.dumps(given, sort_keys=True, default=str))
+    exited, waits = _EXITED.match(text), beside.get("awaitingLeaderApproval") is True
+    called = _called(tool, given, path)
     if _denied(record, tool, text, failed=failed and not exited):
         made.denied(id_, called, text, str(block.get("tool_use_id")))
         made.user(id_, _feedback(record, tool, text))
         return
-    if not failed or exited or text.startswith("Command timed out"):  # of another error it is not known that it ran
+    if (
+        not (failed or waits) or exited or text.startswith("Command timed out")
+    ):  # of another error it is not known that it ran
         made.let_through(id_, called)
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
@@ -330,15 +330,24 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
             "external.result", id_, url=str(given.get("url") or given.get("query") or tool), text=text or "(empty)"
         )
     else:
-        if tool == "ExitPlanMode" and not given.get("plan"):
-            _proposed(made, id_, beside)
+        if tool == "ExitPlanMode" and not waits:
+            _approved(made, id_, beside, given)
         made.add("command.finished", id_, tool=tool, text=text or "(no output)")
 
 
-def _proposed(made: Transcript, id_: str, given: Mapping[str, Any]) -> None:
-    """The plan that the model proposes, in a call or, where that names none, beside its result."""
-    if isinstance(plan := given.get("plan"), str) and plan.strip():
+def _approved(made: Transcript, id_: str, *given: Mapping[str, Any]) -> None:
+    """The plan that the user approved: beside the result as it was changed, else as the call proposed it."""
+    plans = (each["plan"] for each in given if isinstance(each.get("plan"), str) and each["plan"].strip())
+    if plan := next(plans, None):
         made.add("plan.updated", f"{id_}:plan", text=plan)
+
+
+def _called(tool: str, given: Mapping[str, Any], path: str | None) -> Call:
+    """What a call was to do: its command, file or address, where that is all that a permission is about; else all that it was given."""
+    named = () if tool in _OF_USER or tool.startswith("mcp__") else (given.get("command"), path, given.get("url"))
+    action = next((each for each in named if isinstance(each, str)), None)
+    whole = "" if action or tool in _OF_USER else json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)
+    return Call(tool, action, "" if whole == "{}" else whole)
 
 
 def _answers(beside: Mapping[str, Any]) -> list[str]:

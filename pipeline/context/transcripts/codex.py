@@ -286,7 +286,8 @@ def _unquoted(literal: str) -> str:
 def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence[int]) -> None:
     tool, command, given, folder, begun, steered, runs = call
     text, code = _read_output(output)
-    called = Call(tool, command or None, "" if command else given)
+    action = None if tool.startswith("mcp") else command or None
+    called = Call(tool, action, "" if action or given == "{}" else given)
     if code is None and (_DENIED_OF_SERVER if tool.startswith("mcp") else _DENIED).fullmatch(text.strip()):
         made.denied(id_, called, text)
         return

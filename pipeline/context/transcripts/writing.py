@@ -74,13 +74,15 @@ class Transcript:
 
     def denied(self, id_: str, call: Call, text: str, request: str | None = None) -> None:
         """A call was denied."""
-        self.add("permission.denied", id_, tool=call.tool, action=call.action, text=text, requestId=request)
+        named = {"tool": call.tool, "action": call.action, "arguments": call.given or None}
+        self.add("permission.denied", id_, **named, text=text, requestId=request)
         self.refused.setdefault(call, []).append(request)
 
     def let_through(self, id_: str, call: Call) -> None:
         """A call was run: where the same one was denied before, it has been granted."""
+        named = {"tool": call.tool, "action": call.action, "arguments": call.given or None}
         for request in self.refused.pop(call, ()):
-            self.add("permission.granted", f"{id_}:granted", tool=call.tool, action=call.action, requestId=request)
+            self.add("permission.granted", f"{id_}:granted", **named, requestId=request)
 
     def works_in(self, folder: Any) -> None:
         """The session works in a folder from now on; the first one is its working directory."""
