@@ -1,4 +1,6 @@
-"""What a search found, in imported transcripts: context lines and counts are no lines that matched, and one file has its name."""
+"""What a search found, in imported transcripts: context lines and counts are no lines that matched, one file has its name, and what a
+form of output leaves open is not told.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,23 @@ COUNTS = "src/a.ts:40\nsrc/b.ts:0\nMakefile:1"
 FILES = [{"path": "src/a.ts"}, {"path": "Makefile"}]
 ONE = "10-function f() {\n11:  foo();\n12-}"
 HIT = [{"path": "src/z1.ts", "line": 11, "text": "foo();"}]
+LOG = "logs/app.log:2026-05-19 02:00:11 ERROR foo\nlogs/app.log:12:30:05 foo"
+"""Lines without a number in front, which look as if they had one."""
+PLAIN = (
+    "Makefile-2-\t./wait.sh db:5432:x\nMakefile:3:foo\n--\n.env-1-URL=http://api:3000:x\n.env:2:foo\n--\n2026-05-20-notes.md-3-a\n"
+    "2026-05-20-notes.md:4:see a-1-b.ts:7:foo\r\n2026-05-20-notes.md:5:foo\n2026-05-20-notes.md-6-x\nq-2-r:3:foo"
+)
+PLAIN_HITS = [
+    {"path": "Makefile", "line": 3, "text": "foo"},
+    {"path": ".env", "line": 2, "text": "foo"},
+    {"path": "2026-05-20-notes.md", "line": 4, "text": "see a-1-b.ts:7:foo"},
+    {"path": "2026-05-20-notes.md", "line": 5, "text": "foo"},
+]
+"""The last line may be one around a match in `q`, whose match was cut off."""
+HEADED = "src/z1.ts\n11:  foo();\n12-}\n\nMakefile\n3:foo"
+HEADED_HITS = [*HIT, {"path": "Makefile", "line": 3, "text": "foo"}]
+NAMES = "src/a.ts\nMakefile\n.env"
+NAMED = [{"path": "src/a.ts"}, {"path": "Makefile"}, {"path": ".env"}]
 
 
 @pytest.mark.parametrize(
@@ -34,6 +53,29 @@ HIT = [{"path": "src/z1.ts", "line": 11, "text": "foo();"}]
         ({"output_mode": "content", "-n": True}, "11:  foo();", []),
         ({"output_mode": "content", "-n": True, "path": "src"}, "src/z1.ts:11:  foo();", HIT),
         ({}, "Found 2 files\nsrc/a.ts\nsrc/b.ts", [{"path": "src/a.ts"}, {"path": "src/b.ts"}]),
+        ({}, f"Found 3 files limit: 3, offset: 0\n{NAMES}", NAMED),
+        ({}, "No files found", []),
+        ({}, "src/z1.ts:11:  foo();", []),  # files alone are named
+        ({"output_mode": "content", "-n": True, "-B": 1}, PLAIN, PLAIN_HITS),
+        (
+            {"output_mode": "content", "-n": True},
+            "Makefile:3:foo\nbin/run:4:a.b:5:c",
+            [{"path": "Makefile", "line": 3, "text": "foo"}, {"path": "bin/run", "line": 4, "text": "a.b:5:c"}],
+        ),
+        ({"output_mode": "content", "-n": False}, LOG, []),
+        ({"output_mode": "content", "-n": False}, "src/z1.ts:11:  foo();", []),
+        ({"output_mode": "content"}, LOG, []),
+        ({"output_mode": "content"}, "logs/app.log:12:30:05 foo", []),
+        ({"output_mode": "content"}, "src/z1.ts:11:  foo();", HIT),  # newer versions number lines unless told otherwise
+        ({"output_mode": "content"}, "src/z1.ts:11:  foo();\nsrc/z1.ts:bar", []),
+        ({"output_mode": "content"}, "logs/a.log:12:a\nlogs/a.log:11:b", []),
+        (
+            {"output_mode": "content", "-n": True},
+            "src/z1.ts:11:  foo();\n\n[Showing results with pagination = limit: 1, offset: 0]",
+            HIT,
+        ),
+        ({"output_mode": "content", "-n": True}, "src\\z1.ts:11:  foo();", HIT),
+        ({"output_mode": "content", "-n": True}, "C:\\w\\z1.ts:11:  foo();", [{**HIT[0], "path": "C:/w/z1.ts"}]),
     ],
 )
 def test_a_grep_of_claude_code_names_what_matched(
@@ -68,6 +110,76 @@ def test_a_grep_of_claude_code_names_what_matched(
         ("fd -e ts", "./src/a.ts\nsrc/b.ts", [{"path": "src/a.ts"}, {"path": "src/b.ts"}]),
         ("git grep -n foo", "src/z1.ts:11:  foo();", HIT),
         ("rg -n 'unclosed", "src/z1.ts:11:  foo();", HIT),
+        ("grep -r foo logs", LOG, None),
+        ("rg foo", LOG, None),
+        ("git grep foo", LOG, None),
+        ("rg -nN foo", LOG, None),
+        ("rg -n --no-line-number foo", LOG, None),
+        ("rg foo src; grep -rn bar src", LOG, None),
+        ("rg -n foo | cut -d: -f1,3-", "logs/app.log:12:30", None),
+        ("rg -n foo && cat notes", "notes:3:foo", None),
+        ("rg -n foo; cd web; rg -n bar", "src/z1.ts:11:  foo();", None),
+        ("grep -rHn foo .", "src/z1.ts:11:  foo();", HIT),
+        ("rg -n foo | grep -v test | head -5", "src/z1.ts:11:  foo();", HIT),
+        ("rg -n foo 2>/dev/null || true", "src/z1.ts:11:  foo();\r\n", HIT),
+        ("rg -n foo src || echo none", "src/z1.ts:11:  foo();", HIT),
+        ("rg -n foo; rg --line-number bar", "src/z1.ts:11:  foo();", HIT),
+        ("rg --vimgrep foo", "src/z1.ts:11:3:  foo();", HIT),
+        ("rg --column foo", "src/z1.ts:11:3:  foo();", HIT),
+        ("rg -n -r bar foo", "src/z1.ts:11:  bar();", [{"path": "src/z1.ts", "line": 11}]),
+        ("rg -n --color=always foo", "\x1b[0m\x1b[35msrc/z1.ts\x1b[0m:\x1b[32m11\x1b[0m:  foo();", HIT),
+        ("grep -n foo src/*.ts", "11:  foo();", None),
+        ('grep -n foo "$F"', "11:  foo();", None),
+        ("grep -n foo src/{a,b}.ts", "11:  foo();", None),
+        ("grep -n foo src/z?.ts", "11:  foo();", None),
+        ("grep -n foo ~/z1.ts", "11:  foo();", None),
+        ("grep -n foo src/$(cat f)", "11:  foo();", None),
+        ("grep -n foo `cat f`", "11:  foo();", None),
+        ('grep -n foo "src/${F}.ts"', "11:  foo();", None),
+        ("find src -name '*.ts' -exec grep -n foo {} +", "11:  foo();", None),
+        ("find src -name '*.ts' | xargs -I{} grep -n foo '{}'", "11:  foo();", None),
+        ("git grep -hn foo HEAD", "11:  foo();", None),
+        ("grep -rhn foo src", "11:  foo();", None),
+        ("rg -n foo src/", "11:  foo();", None),
+        ("grep -Hn foo < src/z1.ts", "(standard input):11:  foo();", None),
+        ("grep -n 'foo$' 'src/[id].ts'", "11:  foo();", [{**HIT[0], "path": "src/[id].ts"}]),
+        ('grep -n "foo$" src/z1.ts', "11:  foo();", HIT),
+        ("rg -n foo src/z1.ts --max-filesize 1M", "11:  foo();", HIT),
+        ("grep -rn -B1 foo .", PLAIN, PLAIN_HITS),
+        ("rg -n -B 1 foo", PLAIN, PLAIN_HITS),
+        ("git grep -n -W foo", "src/z1.ts=10=function f() {\nsrc/z1.ts:11:  foo();\nsrc/z1.ts-12-}", HIT),
+        ("rg -n --passthru foo src", "a-b-1-x\na-b:2:foo", [{"path": "a-b", "line": 2, "text": "foo"}]),
+        ("git grep -n foo HEAD", "HEAD:src/z1.ts:11:  foo();", None),
+        ("grep -rL foo src", "src/a.ts\nsrc/b.ts", None),
+        ("git grep -L foo", "src/a.ts", None),
+        ("grep --files-without-match -r foo src", "src/a.ts", None),
+        ("rg --files-without-match foo", "src/a.ts", None),
+        ("rg -L -l foo", "src/a.ts", FILES[:1]),  # of rg `-L` follows links
+        ("rg -l foo", NAMES, NAMED),
+        ("rg --files", NAMES, NAMED),
+        ("grep -rl foo . | sort | head", NAMES, NAMED),
+        ("rg -n foo | cut -d: -f1 | sort -u", NAMES, NAMED),
+        ("rg -n foo src | grep -v ':0:' | cut -d: -f1 | sort -u", NAMES, NAMED),
+        ("rg -n foo src/a.ts | cut -d: -f1", "11\n12", None),
+        ("rg -n foo %F%", "11:  foo();", None),
+        (
+            "rg -n -M 80 foo",
+            "src/z1.ts:11:[Omitted long matching line]",
+            [{"path": "src/z1.ts", "line": 11, "text": None}],
+        ),
+        ("rg -l foo | xargs cat", "src/a.ts", None),
+        ("find . -name '*.ts' -exec cat {} +", "src/a.ts", None),
+        ("find . -name '*.ts' | wc -l", "12", None),
+        ("rg -n --heading foo", HEADED, HEADED_HITS),
+        ("rg -p foo", HEADED, HEADED_HITS),
+        ("rg foo", HEADED, HEADED_HITS),  # to a terminal
+        ("rg --heading foo", "src/a.ts\nsee\n\nsrc/b.ts\nsrc/c.ts", None),
+        ("rg --heading foo logs", "logs/app.log\n12:30:05 foo\n12:31:05 foo", None),
+        ("rg foo", "src/a.ts: import './b.ts'\nsrc/b.ts", None),
+        ("rg foo src/a.ts", "src/b.ts", None),  # a word of the file
+        ("rg -q foo", "src/a.ts", None),
+        ("rg --json foo", '{"path":"src/a.ts"}', None),
+        ("grep -Zrn foo .", "src/z1.ts\x0011:foo", None),
     ],
 )
 def test_a_search_of_codex_names_what_matched(

@@ -9,7 +9,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `typed`: slash commands of Claude Code
 - `effects`: what tools of Claude Code read and changed, as a record says it
 - `speaking`: who speaks under the role of the user
-- `searching`: what a search found, in the form that it prints
+- `searching`, `found_lines`: what a search found, in the form that it prints
 - `phases`: the phases of a session, derived from what was done
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 

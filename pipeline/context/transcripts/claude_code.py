@@ -17,7 +17,8 @@ from typing import Any
 from .background import Background
 from .branches import rewound
 from .effects import edits_of, lines_of, marked
-from .searching import Search, matches_in
+from .found_lines import matches_in
+from .searching import Search
 from .speaking import told
 from .typed import Typed
 from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of

@@ -15,7 +15,8 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
-from .searching import Search, matches_in
+from .found_lines import matches_in
+from .searching import Search
 from .speaking import told
 from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of
 

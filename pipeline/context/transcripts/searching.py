@@ -1,122 +1,211 @@
-"""Searches: the matches that the output of a search names, read in the form that the search prints.
+"""Searches: the form in which a search prints what it finds, from its command line or its call.
 
-Gives `Search` (what the output of a search holds, from its command or its call) and `matches_in`.
+Gives `Search`. What is printed is read in `found_lines`.
 
-Note: with context lines (`-C 2`), only `path:line:text` is a match. With counts (`-c`), `path:40` is a file with 40 matches. Of one file
-`rg -n` prints the lines alone: the file is then the one that was searched.
+Note: a form that is not known is no form. Lines have numbers only where these were asked for: `grep -r ERROR logs` prints
+`logs/app.log:12:30:05 ERROR`, which names no line. Of one file `rg -n` prints the lines alone: the file is then the one that was
+searched, if the command line has its very name.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..shell import segments_of
-from .writing import Transcript
+from ..said_fields import truth
+from ..shell import Segment, segments_of, started
 
-__all__ = ["Search", "matches_in"]
+__all__ = ["Search"]
 
-MOST_MATCHES = 200
-_MATCH = re.compile(r"^(?P<path>[^\s:][^:\n]*\.\w+):(?P<line>\d{1,9})[:-](?P<text>.*)$")
-_BESIDE = re.compile(r"^[^\s:][^:\n]*?\.\w+-\d+-")
-"""A line of context, which may go on as a match does."""
-_COUNT = re.compile(r"^(?:(?P<path>[^\s:](?:[^:\n]*[^\s:])?):)?(?P<count>\d+)$")
-_LINE = re.compile(r"^(?P<line>\d{1,9}):(?P<text>.*)$")
-_PATH = re.compile(r"^(?:[A-Za-z]:)?[^\s:]*/[^\s:]*$")
 _PROGRAMS = frozenset(("rg", "grep", "egrep", "fgrep"))
-_KEEP_LINES = frozenset(("head", "tail", "sort"))
-_VALUED = {"rg": "ABCEefgjMmrtTd", "grep": "ABCefmdD"}
+_LISTS = frozenset(("find", "fd", "fdfind"))
+_STARTS = frozenset(("xargs", "parallel", *_LISTS))
+"""Programs that start a search for the files that they are given."""
+_KEEP_LINES = (("head",), ("tail",), ("sort",), ("uniq",))
+_SILENT = frozenset(("true", "false", ":", "echo", "printf", "test", "[", "sleep"))
+_CUT = re.compile(r"cut (?:-d ?: -f ?1|-f ?1 -d ?:)")
+_PRINTS = re.compile(
+    r"-(?:exec|execdir|ok|okdir|printf|print0|ls|delete|fprint\w*|fls)|--?(?:x|X|exec|exec-batch|l|list-details|0|print0)"
+)
+"""Options of `find` and `fd` that print other things than a path on each line."""
+_VALUED = {"rg": "ABCEefgjMmrtTd", "grep": "ABCefmdD", "git": "ABCefm"}
 """Letters of options that take a value."""
 _VALUED_WORDS = re.compile(
-    r"--(?:after-context|before-context|context|regexp|file|glob|iglob|type|type-not|max-count|max-depth|include|exclude|exclude-dir|"
-    r"sort|sortr|color|colors|encoding|replace|threads|max-columns)"
+    r"--(?:after-context|before-context|context|regexp|file|glob|iglob|type|type-not|type-add|type-clear|max-count|max-depth|max-filesize|include|exclude|"
+    r"exclude-dir|exclude-from|sort|sortr|color|colour|colors|encoding|engine|replace|threads|max-columns|ignore-file|pre|pre-glob|label|binary-files|devices|"
+    r"directories|group-separator|context-separator|dfa-size-limit|regex-size-limit|hyperlink-format|hostname-bin)"
 )
+_UNKNOWN = frozenset(
+    (
+        "-q",
+        "--quiet",
+        "--silent",
+        "--json",
+        "--null",
+        "--files-without-match",
+        "--type-list",
+        "--initial-tab",
+        "--field-match-separator",
+        "--path-separator",
+    )
+)
+"""Options with which no matches are printed, or in a form that is not read here."""
+_UNKNOWN_OF = {
+    "rg": {"-0"},
+    "grep": {"-L", "-Z", "-z", "-T", "--null-data"},
+    "git": {"-L", "-z", "-O", "--name-status"},
+}
+_EXPANDED = re.compile(r"[*?\[{$`]|\A~|%\w+%")
+"""What a shell puts other words in the place of."""
 
 
-class Search(NamedTuple):
+@dataclass(frozen=True)
+class Search:
     """How a search prints what it finds."""
 
-    counts: bool = False
-    """The matches of each file."""
+    form: str = "lines"
+    """`lines` that match, `counts` of each file, or names of `files`; `` where that is not known."""
+    numbered: bool | None = True
+    """Whether each line has its number; None where it may."""
     context: bool = False
     """Lines around the matches as well."""
+    columns: int = 0
+    """Numbers between that of the line and its text."""
+    replaced: bool = False
+    """The text is not that of the file."""
+    headed: bool | None = False
+    """Whether the name of a file is above its lines; None where it does in a terminal."""
+    bare: bool = False
+    """One file may have been searched, whose lines name none."""
     file: str | None = None
-    """The file of lines that name none, where it may be the only one that was searched."""
+    """That file."""
 
     @classmethod
     def of_call(cls, given: Mapping[str, Any]) -> Search:
-        """Of a call of Claude Code's `Grep`."""
-        counts = given.get("output_mode") == "count"
+        """Of a call of Claude Code's `Grep` or `Glob`. Of no `-n` newer versions make line numbers, older ones none."""
+        mode, numbered, path = given.get("output_mode"), truth(given.get("-n")), given.get("path")
         around = any(given.get(name) not in (None, 0, False) for name in ("-A", "-B", "-C", "context"))
-        path = given.get("path")
-        numbered = counts or (given.get("output_mode") == "content" and given.get("-n") is True)
-        return cls(counts, around, path if numbered and isinstance(path, str) and path else None)
+        file = path if isinstance(path, str) and path and not path.endswith("/") else None
+        if mode == "count":
+            return cls("counts", file=file)
+        if mode != "content":
+            return cls("files")
+        return cls(numbered=numbered, context=around, bare=file is not None, file=file if numbered else None)
 
     @classmethod
     def of_command(cls, command: str) -> Search:
-        """Of a command line: options of all searches in it; a file only of one that nothing but `head`, `tail` and `sort` reads."""
-        first, *others = segments_of(command) or (None,)
-        found = [each for segment in (first, *others) if segment and (each := _options(segment.words))]
-        alone = all(each.behind == "|" and each.words[:1] and each.words[0] in _KEEP_LINES for each in others)
-        file = found[0].file if len(found) == 1 and alone else None
-        return cls(any(each.counts for each in found), any(each.context for each in found), file)
+        """Of a command line. Where it does more than search, and pass on what is found, the form is not known."""
+        found = list[Search]()
+        segments = segments_of(command)
+        if any(each.words[0] in ("cd", "pushd") for each in segments):
+            return cls("")
+        for number, segment in enumerate(segments):
+            words = started(segment.words)
+            piped = segment.behind.startswith("|") and segment.behind != "||"
+            if piped and found:
+                found[-1] = _behind(words, found[-1])
+            elif words and words[0] not in _SILENT:
+                found.append(_printed(segment, words))
+            if piped and number and words and (own := _printed(segment, words)).form and words[0] in _STARTS:
+                found[-1] = own
+        one = found[0] if found else cls("")
+        if len(found) < 2:
+            return one
+        alike = {replace(each, context=False, bare=False, file=None) for each in found}
+        around = any(each.context for each in found)
+        return replace(one, context=around, bare=True, file=None) if len(alike) == 1 else cls("")
+
+
+def _behind(words: Sequence[str], found: Search) -> Search:
+    """What is left of a form behind a pipe."""
+    found = replace(found, headed=bool(found.headed))
+    if words == ("cat",) or (words[:1] in _KEEP_LINES and "-c" not in words):
+        return found
+    own = _options(words) if words and PurePosixPath(words[0]).name in _PROGRAMS else None
+    if own is not None and (own.form, own.numbered, own.context, own.columns) == ("lines", False, False, 0):
+        return found
+    if _CUT.fullmatch(" ".join(words)) and found.form in ("lines", "counts") and not (found.context or found.headed):
+        return Search("files", bare=found.bare)
+    return Search("")
+
+
+def _printed(segment: Segment, words: Sequence[str]) -> Search:
+    """The form in which a program prints what it finds."""
+    head = PurePosixPath(words[0]).name
+    if head in _PROGRAMS or words[:2] == ("git", "grep"):
+        found = _options(words) or Search("")
+        file = found.file or ""
+        named = (segment.exact and "%" not in file) or not _EXPANDED.search(file)
+        return found if named and segment.ahead not in ("$(", "`") else replace(found, file=None, bare=True)
+    place = next((n for n, word in enumerate(words) if PurePosixPath(word).name in _PROGRAMS), None)
+    if head in _STARTS and place is not None and (head != "find" or words[place - 1].startswith("-exec")):
+        found = _options(words[place:]) or Search("")
+        return replace(found, file=None, bare=True, headed=bool(found.headed))
+    if head in _LISTS and not any(_PRINTS.fullmatch(word) for word in words[1:]):
+        return Search("files")
+    return Search("")
 
 
 def _options(words: Sequence[str]) -> Search | None:
-    """The search that a program runs, None for one that runs none."""
-    place = next((n for n, word in enumerate(words) if PurePosixPath(word).name in _PROGRAMS), None)
-    if place is None:
-        return None
-    valued = _VALUED["rg" if PurePosixPath(words[place]).name == "rg" else "grep"]
-    named, letters, rest = list[str](), set[str](), iter(words[place + 1 :])
+    """The form of a search by its options."""
+    name = PurePosixPath(words[0]).name
+    program = name if name in ("rg", "git") else "grep"
+    named, given = _arguments(words[2 if program == "git" else 1 :], _VALUED[program])
+
+    def has(*options: str) -> bool:
+        return not given.isdisjoint(options)
+
+    lists = has("--files") or has("-l", "--files-with-matches", "--name-only")
+    counts = has("-c", "--count", "--count-matches")
+    by_rg = program == "rg"
+    if has(*_UNKNOWN, *_UNKNOWN_OF[program]) or (lists and counts):
+        return Search("")
+    files = named if has("-e", "-f", "--regexp", "--file", "--files") else named[1:]
+    without = has("--no-filename", "-I" if by_rg else "-h")
+    recursive = not by_rg and has("-r", "-R", "--recursive", "--dereference-recursive", "--directories")
+    bare = without or (len(files) == 1 and program != "git" and not recursive and not has("-H", "--with-filename"))
+    of_one = len(files) == 1 and not recursive and program != "git" and not (without and by_rg)
+    file = files[0] if bare and of_one and not re.search(r"(?:\A|/)\.{0,2}\Z", files[0]) else None
+    pretty = by_rg and has("-p", "--pretty")
+    numbered = pretty or has("-n", "--line-number") or (by_rg and has("--column", "--vimgrep"))
+    headed = has("--heading") or pretty or (None if by_rg and not has("--no-heading", "--vimgrep") else False)
+    context = has("-A", "-B", "-C", "--after-context", "--before-context", "--context", "--passthru", "--passthrough")
+    context |= program == "git" and has("-W", "-p", "--function-context", "--show-function")
+    return Search(
+        "files" if lists else "counts" if counts else "lines",
+        numbered and not (by_rg and has("-N")) and not has("--no-line-number"),
+        context,
+        has("--column", "--vimgrep") + has("-b", "--byte-offset"),
+        by_rg and has("-r", "--replace"),
+        headed,
+        bare,
+        file,
+    )  # fmt: skip
+
+
+def _arguments(words: Sequence[str], valued: str) -> tuple[list[str], set[str]]:
+    """The arguments of a search that are no options, and its options without their values."""
+    named, options, rest = list[str](), set[str](), iter(words)
     for word in rest:
         if word == "--":
             named += rest
         elif word.startswith("--"):
             name, valueless, _ = word.partition("=")
-            letters.add(name)
+            options.add(name)
             if not valueless and _VALUED_WORDS.fullmatch(name):
                 next(rest, None)
         elif word.startswith("-") and len(word) > 1:
             if word[1:].isdigit():
-                letters.add("-C")
+                options.add("-C")
             for at, letter in enumerate(word[1:], start=2):
-                letters.add(f"-{letter}")
+                options.add(f"-{letter}")
                 if letter in valued:
                     if at == len(word):
                         next(rest, None)
                     break
         else:
             named.append(word)
-    patterned = bool(letters & {"-e", "-f", "--regexp", "--file", "--files"})
-    files = named if patterned else named[1:]
-    counts = bool(letters & {"-c", "--count", "--count-matches"})
-    context = bool(letters & {"-A", "-B", "-C", "--after-context", "--before-context", "--context"})
-    numbered = counts or bool(letters & {"-n", "--line-number"})
-    return Search(counts, context, files[0] if numbered and len(files) == 1 else None)
-
-
-def matches_in(text: str, made: Transcript, search: Search, folder: str = "") -> list[dict[str, Any]]:
-    """The matches that the output of a search in a folder names: `path:line:text`, or a path per line."""
-    found: list[dict[str, Any]] = []
-    for line in text.splitlines():
-        path, match = None, None
-        if search.context and _BESIDE.match(line):
-            continue
-        if match := _MATCH.match(line):
-            path = match["path"]
-        elif search.counts:
-            if (count := _COUNT.match(line)) and int(count["count"]):
-                path = count["path"] or search.file
-        elif search.file and (match := _LINE.match(line)):
-            path = search.file
-        elif not search.context and _PATH.match(line.strip()) and "://" not in line:
-            path = line.strip()
-        if path is not None:
-            told = {"line": int(match["line"]), "text": match["text"].strip() or None} if match else {}
-            found.append({"path": made.path(str(PurePosixPath(folder) / path)), **told})
-        if len(found) == MOST_MATCHES:
-            break
-    return found
+    return named, options

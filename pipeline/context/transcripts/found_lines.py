@@ -1,0 +1,164 @@
+"""What a search found, read from what it printed, in a form that is known.
+
+Gives `matches_in`.
+
+Note: with context lines (`-C 2`) both kinds have a path and a number, and a path may hold what separates them
+(`2026-05-20-notes.md:4:foo`). Adjacent lines are of one file and count up, which shows where its name ends; where two
+names are possible, the lines are left out. Where it is not known whether lines have numbers, all of them have to look as if they had.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from .searching import Search
+from .writing import Transcript
+
+__all__ = ["MOST_MATCHES", "matches_in"]
+
+MOST_MATCHES = 200
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_PATH = re.compile(r"(?:[A-Za-z]:(?=[\\/]))?[^\s:\x00][^:\t\x00]*")
+_WHOLE = re.compile(r"(?:[A-Za-z]:(?=[\\/]))?[^\s:(\[<\x00][^\s:\x00]*")
+"""A path that is all of a line."""
+_NUMBER = re.compile(r"(?=(?P<sign>[:=-])(?P<line>\d{1,9})(?P=sign))")
+_BARE = re.compile(r"(?P<line>\d{1,9})(?P<sign>[:=-])(?P<text>.*)", re.DOTALL)
+_COUNT = re.compile(r"(?:(?P<path>(?:[A-Za-z]:(?=[\\/]))?[^\s:](?:[^:\n]*[^\s:])?):)?(?P<count>\d{1,9})")
+_COLUMN = re.compile(r"\d{1,9}[:=-]")
+_MOST = 8
+"""Numbers in a line that are looked at."""
+_OMITTED = re.compile(r"\[Omitted long (?:matching )?(?:line|context line)\b.*\]")
+_STANDARD = ("(standard input)", "<stdin>")
+_SAYS = re.compile(
+    r"Found \d+ (?:files?|total)\b.*|No (?:files|matches) found|\[Showing results with pagination\b.*|\(Results are truncated\b.*"
+)
+"""What Claude Code says in front of the names of files, and behind what was found."""
+_GOES_ON = re.compile(r"\d+(?::|\Z)|\d\d[\s,Z]")
+"""A text that may go on a number: of `12:30:05 ERROR`, `30:05 ERROR`."""
+
+
+class _Line(NamedTuple):
+    path: str | None
+    line: int
+    text: str
+    matches: bool
+
+
+def matches_in(text: str, made: Transcript, search: Search, folder: str = "") -> list[dict[str, Any]]:
+    """The matches that the output of a search in a folder names."""
+    lines = [line.removesuffix("\r") for line in _ESCAPES.sub("", text).split("\n")]
+    lines = [line for line in lines if not _SAYS.fullmatch(line)]
+    found: Iterable[tuple[str, dict[str, Any]]] = ()
+    if search.form == "files":
+        names = (line.strip() for line in lines if _WHOLE.fullmatch(line.strip()) and "//" not in line)
+        found = ((name, {}) for name in names if not (search.bare and name.isdigit()))
+    elif search.form == "counts":
+        found = ((path, {}) for path in _counted(lines, search))
+    elif search.form == "lines":
+        read = [each for each in _lines(lines, search) if each.path and each.matches]
+        found = ((str(each.path), _told(each, search)) for each in read)
+    matches = [{"path": made.path(str(PurePosixPath(folder) / path)), **told} for path, told in found]
+    return matches[:MOST_MATCHES]
+
+
+def _told(found: _Line, search: Search) -> dict[str, Any]:
+    text = "" if _OMITTED.fullmatch(found.text) else found.text
+    for _ in range(search.columns):
+        text = _COLUMN.sub("", text, count=1) if _COLUMN.match(text) else text
+    return {"line": found.line} if search.replaced else {"line": found.line, "text": text.strip() or None}
+
+
+def _counted(lines: Sequence[str], search: Search) -> Iterator[str]:
+    for line in lines:
+        if (found := _COUNT.fullmatch(line)) and int(found["count"]) and (path := found["path"] or search.file):
+            yield path
+
+
+def _lines(lines: Sequence[str], search: Search) -> list[_Line]:
+    """The lines of an output that have a number."""
+    named = _is_name(lines, 0) and (not search.bare or lines[0].startswith(f"{search.file}/"))
+    headed = search.headed or (search.headed is None and named)
+    if search.numbered is False and not headed:
+        return []
+    read = list(
+        _under_names(lines) if headed else _in_context(lines, search) if search.context else _alone(lines, search)
+    )
+    known = [each for each in read if each is not None]
+    return known if search.numbered or (len(known) == len(read) and _count_up(known)) else []
+
+
+def _count_up(read: Sequence[_Line]) -> bool:
+    """Whether numbers of lines are what they seem to be."""
+    last = dict[str | None, int]()
+    for each in read:
+        if each.line <= last.get(each.path, 0) or _GOES_ON.match(each.text):
+            return False
+        last[each.path] = each.line
+    return True
+
+
+def _is_name(lines: Sequence[str], place: int) -> bool:
+    """Whether a line is the name of the file whose lines follow."""
+    line, follows = lines[place] if place < len(lines) else "", lines[place + 1 : place + 2]
+    behind = place == 0 or not lines[place - 1]
+    return behind and bool(_PATH.fullmatch(line)) and not _BARE.match(line) and any(map(_BARE.match, follows))
+
+
+def _under_names(lines: Sequence[str]) -> Iterator[_Line | None]:
+    """Lines below the name of their file; None for one that is not read."""
+    name = None
+    for place, line in enumerate(lines):
+        if not line:
+            name = None
+        elif name is None and _is_name(lines, place):
+            name = line
+        elif line != "--":
+            found = _BARE.fullmatch(line) if name else None
+            yield _Line(name, int(found["line"]), found["text"], found["sign"] == ":") if found else None
+
+
+def _alone(lines: Sequence[str], search: Search) -> Iterator[_Line | None]:
+    """Lines that match, and no others."""
+    for line in filter(None, lines):
+        if search.bare and (found := _BARE.fullmatch(line)) and found["sign"] == ":":
+            yield _Line(search.file, int(found["line"]), found["text"], matches=True)
+        else:
+            named = [each for each in _readings(line) if line[len(each[0])] == ":"]
+            yield _read(line, named[0][0]) if named else None
+
+
+def _in_context(lines: Sequence[str], search: Search) -> Iterator[_Line | None]:
+    """Lines that match among those around them."""
+    together, names = list[str](), dict[str, int]()
+    for line in [*lines, ""]:
+        if search.bare and (found := _BARE.fullmatch(line)):
+            yield _Line(search.file, int(found["line"]), found["text"], found["sign"] == ":")
+            continue
+        read = dict(_readings(line))
+        kept = {name: first for name, first in names.items() if read.get(name) == first + len(together)}
+        if together and not kept:
+            yield from (_read(each, *names) if len(names) == 1 else None for each in together)
+            together, names = [], {}
+        if kept or read:
+            together.append(line)
+            names = kept or read
+        elif line not in ("", "--"):
+            yield None
+
+
+def _readings(line: str) -> Iterator[tuple[str, int]]:
+    """Paths that a line may begin with, with the number behind each."""
+    for found in islice(_NUMBER.finditer(line), _MOST):
+        if _PATH.fullmatch(path := line[: found.start()]) and path not in _STANDARD:
+            yield path, int(found["line"])
+
+
+def _read(line: str, path: str) -> _Line:
+    """A line behind a path."""
+    found = _BARE.fullmatch(line[len(path) + 1 :])
+    assert found is not None
+    return _Line(path, int(found["line"]), found["text"], line[len(path)] == ":")
