@@ -93,7 +93,42 @@ def test_why_says_where_the_line_of_a_match_is():
         found = why(seen, asked)
         assert found["layer"] is None, asked
         assert found["answer"] == "it is in the input (reference): its text is in an event of this input, event:e1"
-    assert why(seen, "src/m29.ts:30:needle(29)")["answer"] == "its words are in the input"
+    assert why(seen, "src/m29.ts:30:needle(29)")["answer"].startswith("it is in the input (full)")
+
+
+BELOW = "src/a.py\n3:def retry(limit):\n9:    retry(3)\n\nsrc/b.py\n1:from a import retry"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (BELOW, True),
+        (BELOW.replace("src/", "src\\\\").replace("\\\\", "\\"), True),
+        (BELOW.replace("src/a.py", "/home/me/shop/src/a.py"), True),
+        ("src/a.py:def retry(limit):\nsrc/b.py:from a import retry", True),
+        (BELOW.replace("3:def", "4:def"), False),
+        (BELOW.replace("src/a.py", "src/a.pyi"), False),
+        ("src/b.py\n3:def retry(limit):\n\nsrc/a.py\n9:    retry(3)", False),
+        ("src/a.py:def retry(limit, more):", False),
+        ("src/a.py", False),
+    ],
+)
+def test_why_finds_the_line_of_a_match_in_other_forms_that_searches_print(text: str, shown: bool):
+    session = Session()
+    session.add(
+        "search.result",
+        turn=1,
+        query="retry",
+        matches=[{"path": "src/a.py", "line": 3, "text": "def retry(limit):"}],
+        text=text,
+    )
+    seen = projected(session)
+    assert reasons(seen)["match:e1:1"] == "on_demand", "the reference gives the line"
+    for asked in ("src/a.py:3", "src/a.py", "match:e1:1"):
+        found = why(seen, asked)
+        assert found["layer"] == (None if shown else "ordering_not_ranked"), (asked, found)
+        assert (found["answer"] == "it is in the input: event:e1 shows its line") == shown
+        assert (found["omitted_for"] is None) == shown
 
 
 def test_an_edit_that_names_a_file_is_not_its_content():
@@ -193,5 +228,8 @@ def test_why_says_of_a_copy_what_became_of_the_other_item():
     for budget, layer in (({"maxTokens": 600, "reservedOutputTokens": 0}, "budget_cut"), ({"maxTokens": 20_000}, None)):
         seen = projected(session, snapshots=snapshots, budget=budget)
         copy = next(id_ for id_, code in reasons(seen).items() if code == "duplicate")
-        assert seen.decision(copy)["reason"] == "another item has the same evidence, and its row says what became of it"
+        assert (
+            seen.decision(copy)["reason"]
+            == "another source has the same evidence or says the same, and its row says what became of it"
+        )
         assert why(seen, copy)["layer"] == layer and why(seen, copy)["sources"][0]["source_id"] != copy

@@ -12,10 +12,12 @@ from context_session import Session, item, memory, policy, projected, snapshot
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS
 from scoped_retrieval.pipeline.context.artifacts import Artifacts
+from scoped_retrieval.pipeline.context.differences import difference
 from scoped_retrieval.pipeline.context.events import LogTables, read_events
+from scoped_retrieval.pipeline.context.layers import SAYS
 from scoped_retrieval.pipeline.context.log import SessionLog
 from scoped_retrieval.pipeline.context.projections import events_of
-from scoped_retrieval.pipeline.context.reasons import SAYS, difference, why
+from scoped_retrieval.pipeline.context.reasons import why
 from scoped_retrieval.pipeline.context.store import ContextStore
 
 
@@ -42,7 +44,7 @@ twelve_at_its_end = cache(round_twelve)
 
 
 def test_the_layers_are_eight():
-    assert len(FAILURE_LAYERS.values) == 8 and set(SAYS) == set(FAILURE_LAYERS.values)
+    assert len(FAILURE_LAYERS.values) == 8
 
 
 def test_layer_1_retrieval_did_not_recall_it():
@@ -650,6 +652,122 @@ def test_fences_of_two_inputs_do_not_differ_by_their_nonces(style: str):
     assert not any("untrusted observation" in line or "trusted instructions" in line for line in lines), lines
 
 
+LINES = "# A\n\nUse pnpm.\n\n# B\n\nUse zig.\nNever push.\n"
+
+
+def test_a_line_of_a_path_means_the_sources_that_have_it():
+    session = Session("Find it.")
+    found = [{"path": "src/a.py", "line": n, "text": f"retry({n})"} for n in (3, 9, 21)]
+    session.add("search.result", turn=1, query="retry", matches=found)
+    session.add("file.read", turn=1, path="src/a.py", version="1", text="x\ny", lineStart=20, lineEnd=22)
+    session.add("file.read", turn=1, path="src/c.py", version="1", text="x\ny\nz")
+    session.add("file.modified", turn=1, path="lib/d.py", version="2", summary="fix")
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="x")
+    items = [item("code#1", "src/a.py", "A\nB", line=5, line_end=6), item("code#2", "src/e.py", "q", line=None)]
+    seen = projected(session, snapshots=[snapshot(*items)], rules=[{"path": "AGENTS.md", "text": LINES}])
+    for asked, source, layer in (
+        ("src/a.py:3", "match:e1:1", "ordering_not_ranked"), ("src/a.py:9:5", "match:e1:2", "ordering_not_ranked"), ("src/a.py#L9", "match:e1:2", "ordering_not_ranked"),
+        ("src/a.py:6", "item:snap-1:code#1", None), ("a.py:1-5", "item:snap-1:code#1", None), ("src/a.py:20", "event:e2", None), ("src/a.py:21", "event:e2", None),
+        ("src/a.py", "event:e2", None), ("src/c.py:2", "event:e3", None), ("src/e.py:7", "item:snap-1:code#2", None), ("lib/d.py:7", "event:e4", None),
+        ("AGENTS.md:3", "rule:AGENTS.md:2", None), ("AGENTS.md:8", "rule:AGENTS.md:6", None), ("src/a.py:3:retry(3)", "match:e1:1", "ordering_not_ranked"),
+    ):  # fmt: skip
+        for events in (None, rows(session)):
+            told = why(seen, asked, events=events)
+            assert (told["source_id"], told["layer"]) == (source, layer), (asked, told["answer"])
+            assert told["sources"][0]["source_id"] == source, asked
+    for asked in ("src/a.py:4", "src/a.py:23"):
+        told = why(seen, asked, events=rows(session))
+        assert (told["source_id"], told["layer"]) == (None, "retrieval_not_recalled"), asked
+        assert told["answer"].startswith(
+            "nothing that was gathered for this turn has this line of it; other lines of it: event:e2, match:e1:1"
+        )
+    decided = {"s": [{"path": "src/a.py", "stage": "rank", "outcome": "dropped"}]}
+    assert why(seen, "src/a.py:4", snapshots=decided)["layer"] == "ordering_not_ranked"
+
+
+def test_of_files_with_one_name_the_answer_says_which_and_a_whole_path_is_one_file():
+    session = Session()
+    for path in ("src/api/index.ts", "src/web/index.ts", "index.ts"):
+        session.add("file.read", turn=1, path=path, version="1", text=path)
+    session.add("file.modified", turn=2, path="src/web/index.ts", version="2", summary="fix")
+    seen = projected(session)
+    for asked, source, more in (
+        ("index.ts", "event:e3", ""), ("web/index.ts", "event:e2", "; event:e4 in the input is about the file, without its content"),
+        ("Index.ts", "event:e3", ""), ("src/api/index.ts", "event:e1", ""),
+    ):  # fmt: skip
+        found = why(seen, asked)
+        assert (
+            found["source_id"] == source
+            and "files that end so" not in found["answer"]
+            and found["answer"].endswith(more)
+        ), asked
+    session.add("file.modified", turn=2, path="index.ts", version="2", summary="fix")
+    seen = projected(session, turn={"workingDirectory": "/repo"})
+    session.events[3]["payload"]["path"] = "main.ts"
+    found = why(projected(session), "index.ts")
+    assert (found["source_id"], found["answer"].partition("; ")[2]) == ("event:e5", "")
+    del session.events[5], session.events[3]
+    found = why(projected(session), "index.ts")
+    assert found["source_id"] == "event:e1"
+    assert found["answer"].endswith(
+        "; this is src/api/index.ts, one of 2 files that end so: src/api/index.ts, src/web/index.ts"
+    )
+
+
+def test_words_that_a_shorter_form_shows_were_not_lost_and_those_that_it_lacks_were():
+    session = Session("Find it. " + "".join(f"Story {n} goes on. " for n in range(400)))
+    message = "\n\n".join(f"Paragraph {n} tells a story." for n in range(60))
+    session.add("user.message", turn=1, text=message)
+    session.add("user.message", turn=1, text="Go on.")
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="x")
+    seen = projected(session, budget={"maxTokens": 3000})
+    for asked, source, layer in (
+        ("Story 3 goes", "goal:e0", None), ("Story 399 goes", "goal:e0", "summary_lost_constraint"), ("goal:e0", "goal:e0", "summary_lost_constraint"),
+        ("Paragraph 0 tells", "event:e1", None), ("Paragraph 59 tells", "event:e1", "summary_lost_constraint"),
+    ):  # fmt: skip
+        found = why(seen, asked, events=rows(session))
+        assert (found["source_id"], found["layer"]) == (source, layer), (asked, found["answer"])
+        assert found["omitted_for"] == ("budget" if layer else None), asked
+
+
+def test_a_file_that_the_input_names_as_left_out_is_not_one_that_the_model_did_not_use():
+    session = Session()
+    session.add("search.result", turn=1, query="q", matches=[{"path": "dist/b.min.js", "line": 2, "text": "needle"}])
+    session.failing("src/parser.ts:3 error", turn=2)
+    seen = projected(session)
+    assert "dist/b.min.js" in seen.text()
+    session.add("model.request", turn=3)
+    session.add("model.message", turn=3, text="I change src/parser.ts.")
+    found = why(seen, "dist/b.min.js", events=rows(session))
+    assert (found["layer"], found["omitted_for"]) == (None, "low relevance")
+    assert found["answer"] == "left out: generated file, not to be edited by hand"
+
+
+def test_what_a_snapshot_had_that_was_not_found_is_not_known():
+    seen = projected(turn={"snapshotIds": ["gone"]})
+    found = why(seen, "src/lexer.ts")
+    assert found["layer"] is None and "what gone recalled is not known" in found["answer"]
+    decided = {"s": [{"path": "src/lexer.ts", "stage": "rank", "outcome": "dropped"}]}
+    assert why(seen, "src/lexer.ts", snapshots=decided)["layer"] == "ordering_not_ranked"
+
+
+def test_an_older_summary_of_earlier_rounds_was_superseded_and_the_newest_has_a_row_of_its_own():
+    session = Session()
+    for text in ("Tried A.", "Tried B."):
+        session.add("history.summarized", turn=1, text=text)
+    session.add("history.summarized", turn=1, text="Tried C.", top={"visibility": "user-only"})
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="x")
+    seen = projected(session)
+    told = {each: seen.decision(f"event:{each}")["reason_code"] for each in ("e1", "e2", "e3")}
+    assert told == {"e1": "superseded", "e2": "history_apart", "e3": "ui_only"}
+    for asked, source, omitted in (
+        ("event:e1", "event:e1", "staleness"), ("Tried A", "event:e1", "staleness"), ("event:e2", "history:e2", None), ("Tried B", "history:e2", None),
+        ("Tried C", "event:e3", "permission"),
+    ):  # fmt: skip
+        found = why(seen, asked, events=rows(session))
+        assert (found["source_id"], found["layer"], found["omitted_for"]) == (source, None, omitted), found
+
+
 def test_an_id_means_its_own_source_alone():
     session = Session()
     for number in range(1, 60):
@@ -689,7 +807,7 @@ def test_of_a_record_words_of_what_was_left_out_are_not_denied(tmp_path: Any):
     assert [each["source_id"] for each in why(seen, "pnpm workspaces")["sources"]] == ["memory:m2"]
     found = why(seen, "zig builds", events=rows(Session()))
     assert found["layer"] is None
-    assert found["answer"].startswith("no available text has it, and the texts of 1 sources are not available")
+    assert found["answer"].startswith("no available text has it, and the text of 1 source is not available")
     assert why(seen, "src/lexer.ts")["layer"] == "retrieval_not_recalled"
 
 
@@ -864,11 +982,14 @@ def test_words_of_the_middle_of_a_long_output_are_found_in_a_list_a_folder_and_a
     file.write_text("".join(f"{json.dumps(event)}\n" for event in session.events))
     for events in (rows(session), events_of(tmp_path / "log"), events_of(file)):
         found = why(seen, "mid_word", events=events)
-        assert [row["source_id"] for row in found["sources"]] == ["event:e1"] and found["layer"] is None
-        assert found["answer"].startswith("it is in the input (excerpt)")
-        assert "these words are not in what is shown of it: open artifact:" in found["answer"]
-        assert why(seen, "FAILED tests/a.py", events=events)["answer"].count("these words") == 0
+        assert [row["source_id"] for row in found["sources"]] == ["event:e1"]
+        assert (found["layer"], found["omitted_for"]) == ("budget_cut", "budget")
+        lacks = "it was chosen, and what had room is a shorter form of it (excerpt), which lacks these words: open artifact:"
+        assert found["answer"].startswith(lacks)
+        for asked in ("FAILED tests/a.py", "event:e1"):
+            found = why(seen, asked, events=events)
+            assert found["layer"] is None and found["answer"].startswith("it is in the input (excerpt)"), asked
         assert why(seen, "hunter2secret99", events=events)["sources"] == [], "secrets are masked"
         assert why(seen, "nobody said this", events=events)["layer"] == "retrieval_not_recalled"
     found = why(seen, "mid_word", events=replace(rows(session), artifacts=Artifacts()))
-    assert found["layer"] is None and "the texts of 1 sources are not available" in found["answer"]
+    assert found["layer"] is None and "the text of 1 source is not available" in found["answer"]

@@ -56,7 +56,9 @@ class Worth(Judgment):
         message = earlier | (among(actor, ("user",)) & among(kind, MESSAGES))
         decided = among(kind, ("permission.denied", "permission.granted"))
         again = among(kind, ("history.summarized",))
-        self.refuse_some("worth", tail, again, "history_apart")
+        newest = again & self._has_row(tail, "history_summary")
+        self.refuse_some("currency", tail, again & ~newest & self.passed()[tail], "superseded")
+        self.refuse_some("worth", tail, newest, "history_apart")
         newest_said = np.full(self.turns.num_rows, -1, dtype=np.int64)
         np.maximum.at(newest_said, self.turn[tail[message]], self.seq[tail[message]])
         last = ~among(kind, ("user.goal", "user.constraint")) & (self.seq[tail] >= newest_said[self.turn[tail]])
@@ -73,6 +75,15 @@ class Worth(Judgment):
         self.reason[tail[message & self.passed()[tail]]] = "user_message"
         latest = np.flatnonzero(self.of("latest_observation"))
         self.ranked(latest[np.lexsort((-self.seq[latest], self.turn[latest]))])
+
+    def _has_row(self, tail: Int, kind: str) -> Bool:
+        """Whether a source of some kind is made of each event, in its turn."""
+        other = np.flatnonzero(self.of(kind))
+        mine, own = (
+            pc.replace_substring_regex(flat(self.sources["source_id"]).take(pa.array(each)), r"^[^:]*:", "")
+            for each in (tail, other)
+        )
+        return in_pairs((self.turn[tail], mine), (self.turn[other], own))
 
     def _stands_above(self, tail: Int, standing: str) -> Bool:
         """Events whose whole text is the goal or a constraint of some standing."""
@@ -133,6 +144,7 @@ class Worth(Judgment):
         passed = self.passed()[ordered]
         beyond = passed & ~far & (self.rank[ordered] >= self.allowed("retrieval_items")[ordered])
         self.reason[ordered[beyond]] = "retrieval_cap"
+        self.reason[ordered[passed & far]] = "on_demand"  # whatever may have changed, its text is not shown
         self.referenced[ordered[passed & (beyond | far)]] = True
         wanted = ordered[passed & (beyond | far)]
         late = wanted[rank_within(self.turn[wanted]) >= REFERENCES]

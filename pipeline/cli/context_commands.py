@@ -129,7 +129,7 @@ def diff(
     as_json: JsonFlag = False,
 ) -> int:
     """Compare two recorded inputs: sources, tokens, lines."""
-    from ..context.reasons import difference
+    from ..context.differences import difference
     from ..context.store import ContextStore
 
     store = ContextStore.of(settings_of(runs=runs, grants=grants))

@@ -8,7 +8,7 @@
 - `permissions`: what a denial or a grant is about, and whether an event says yes
 - `beyond`: rows of the ledger for what a turn does not look at
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
-- `sessions`: a recorded session, from a log or a file; `log`: session logs on disk, over their `log_lines`, `log_parts` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, and what differs, over `sought` (the rows that a name means) and `afterwards` (what the model did with them); `projections`: what commands ask
+- `sessions`: a recorded session, from a log or a file; `log`: session logs on disk, over their `log_lines`, `log_parts` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, over `sought` (the rows that a name means), `layers` (what their reasons say), `sent` (what was sent) and `afterwards` (what the model did with them); `differences`: what differs between two inputs; `projections`: what commands ask
 - `transcripts`: sessions of Claude Code and Codex CLI as session logs; `transcript_kinds`: whose transcript a file is
 
 `ContextPolicy` is imported from here; it is loaded when it is first used.

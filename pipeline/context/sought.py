@@ -1,7 +1,8 @@
 """Sought: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
 
-Gives `spellings` of what is asked for, `meant` (the rows), `is_named` (one row), `is_of_file`, `finding` (words in a text), and `Log`,
-what the log of an input adds to its ledger.
+Gives `spellings` of what is asked for, `meant` (the rows), `with_others` (and the rows that say what became of their texts), `with_lines`
+(those that have a line), `is_named` (one row), `is_of_file`, `finding` (words in a text), and `Log`, what the log of an input adds to
+its ledger.
 
 Note: a source says what its own text says. Of a message that is the message; its constraint says the part that binds, what is pasted
 into it is a source of its own.
@@ -20,16 +21,17 @@ from ..sources.file_kinds import named_by_convention
 from .artifacts import Artifacts
 from .beyond import Beyond, texts_of_log
 from .events import LogTables
+from .layers import SAID_BY
 from .masking import from_folder, one_path
 from .projection import Projection
 
-__all__ = ["Log", "are_of_path", "finding", "is_named", "is_of_file", "meant", "spellings"]
+__all__ = ["Log", "Meant", "finding", "is_named", "is_of_file", "meant", "spellings", "with_lines", "with_others"]
 
 Row = Mapping[str, Any]
 
 _PATH = re.compile(r"\S*(?:/\S+|\.\w{1,5})")
-_LINES = re.compile(r"(?::\d+(?:[-:]\d+)*|#L\d+(?:-L?\d+)?)\Z")
-"""Lines behind a path, as citations and errors name them."""
+_LINES = re.compile(r"(?::(?P<first>\d+)(?:-(?P<last>\d+))?(?:[-:]\d+)*|#L(?P<from>\d+)(?:-L?(?P<to>\d+))?)\Z")
+"""Lines behind a path, as citations and errors name them; what follows them is a column."""
 _FOUND = re.compile(r":\d+:\S")
 """Between a path and the text of a line that a search found."""
 
@@ -68,26 +70,135 @@ class Log:
         return sum(event["cut"] and event["seq"] < as_of and event["ref"] not in held for event in self.events)
 
 
-def meant(seen: Projection, names: Sequence[str], log: Log) -> tuple[list[Row], bool]:
-    """The rows of the ledger that a name means, in the first of its spellings that finds any: of an id its own, else of a path or the
-    end of one those of that file, else of words every source that says them; and whether they were found by words. The model's own
+@dataclass(frozen=True)
+class Meant:
+    """The rows that a name means."""
+
+    rows: list[Row]
+    worded: bool = False
+    """Whether they were found by words."""
+    path: str | None = None
+    """The path by which they were found."""
+    span: tuple[int, int] | None = None
+    """The lines of that path that are asked for, the first and the last."""
+
+
+def meant(seen: Projection, names: Sequence[str], log: Log) -> Meant:
+    """The rows of the ledger that a name means, in the first of its spellings that finds any: of an id its own, else of a path those of
+    that file, else of the end of one those of all files that end so, else of words every source that says them. The model's own
     calls mention their paths. What is written exactly so goes before what differs in case.
     """
     decisions = [*seen.decisions, *log.early]
+    known = [row for row in decisions if row["standing"] != "hint"]
     written = [(same, same(name)) for same in (str, str.casefold) for name in names]
     for same, name in written:
         if own := [row for row in decisions if name == same(row["source_id"])]:
-            return own, False
-        if own := [row for row in decisions if row["standing"] != "hint" and is_named(row, name, same)]:
-            return own, False
+            return Meant(own)
+        if own := [row for row in known if name in _names(row, same)]:
+            return Meant(own)
+        whole = [row for row in known if row["path"] and same(row["path"]) == name]
+        if own := whole or [row for row in known if _has_path(row, name, same)]:
+            return Meant(own, path=name, span=None if _LINES.search(name) else _span(names[0]))
     for same, name in written:
         said = _saying(seen, name, log, same)
         if found := [row for row in decisions if row["source_id"] in said or is_named(row, name, same)]:
-            return found, True
+            return Meant(found, worded=True)
         part = re.compile(rf"(?<![\w]){re.escape(name)}(?![\w])")
         if found := [row for row in decisions if len(name) > 1 and part.search(same(row["source_id"]))]:
-            return found, False
-    return [], False
+            return Meant(found)
+    return Meant([])
+
+
+def _span(expected: str) -> tuple[int, int] | None:
+    """The lines that a citation names."""
+    if (found := _LINES.search(expected.removesuffix("]"))) is None:
+        return None
+    first, last = found["first"] or found["from"], found["last"] or found["to"]
+    return int(first), int(last or first)
+
+
+def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log: Log) -> list[Row]:
+    """The rows of one file that have a line of a span; if of none that is known, those of which the lines are not known."""
+    kinds = {f"event:{event['event_id']}": event for event in log.events}
+    own = {row["source_id"]: _lines_of(seen, row, kinds.get(row["source_id"])) for row in rows}
+    starts = [
+        lines[0] for row in rows if row["source_kind"] == "repository_instructions" and (lines := own[row["source_id"]])
+    ]
+    having, unknown = [], []
+    for row in rows:
+        if (lines := own[row["source_id"]]) is None:
+            unknown.append(row)
+            continue
+        first, last = lines
+        if row["source_kind"] == "repository_instructions":  # a section ends where the next one begins
+            last = min((each for each in starts if each > first), default=span[1] + 1) - 1
+        if first <= span[1] and (last is None or last >= span[0]):
+            having.append(row)
+    return having or unknown
+
+
+def _lines_of(seen: Projection, row: Row, event: Row | None) -> tuple[int, int | None] | None:
+    """The first and the last line that a source has of its file; no last one of a whole file, and nothing where they are not known."""
+    if row["source_kind"] == "search_match":
+        line = (row["reference"] or "").removeprefix(f"{row['path']}:")
+        return (int(line), int(line)) if line.isdigit() else None
+    if row["source_kind"] == "repository_instructions":
+        line = row["source_id"].rpartition(":")[2]
+        return (int(line), None) if line.isdigit() else None
+    if event is not None and event["kind"] == "file.read":
+        first, _, last = (event["subject"] or "").partition("-")
+        return (int(first), int(last)) if last else (1, None)
+    head = (each for each in seen.lines.get(row["source_id"], "").splitlines() if each.startswith("- "))
+    cited = re.compile(rf"{re.escape(row['path'] or '')}(?::(\d+)(?:-(\d+))?)?(?![\w:-])").search(next(head, ""))
+    if cited is None or not row["path"] or (cited[1] is None and row["source_kind"] != "file_content"):
+        return None
+    return (int(cited[1]), int(cited[2] or cited[1])) if cited[1] else (1, None)
+
+
+def with_others(seen: Projection, rows: Sequence[Row], log: Log) -> list[Row]:
+    """Rows with those that say what became of the texts of some of them; duplicates are replaced by theirs."""
+    found = {row["source_id"]: row for row in rows}
+    said = {} if all(row["reason_code"] not in SAID_BY for row in rows) else _first_texts(seen, log)
+    waiting = [row for row in rows if row["reason_code"] in SAID_BY]
+    while waiting:
+        row = waiting.pop()
+        others = [each for each in _others(seen, row, said) if each["source_id"] not in found]
+        found |= {each["source_id"]: each for each in others}
+        waiting += [each for each in others if each["reason_code"] in SAID_BY]
+    kept = {id_: row for id_, row in found.items() if row["reason_code"] != "duplicate"}
+    return [*(kept or found).values()]
+
+
+def _others(seen: Projection, row: Row, said: Mapping[str, str]) -> list[Row]:
+    """The rows that say what became of the text of one."""
+    event = row["source_id"].partition(":")[2]
+    ids = {f"{kind}:{event}" for kind in SAID_BY[row["reason_code"]]} - {row["source_id"]}
+    if own := [each for each in seen.decisions if each["source_id"] in ids]:
+        return own
+    text = said.get(row["source_id"])
+    return [
+        each
+        for each in seen.decisions
+        if each["reason_code"] not in SAID_BY
+        and (
+            (row["evidence_id"] is not None and each["evidence_id"] == row["evidence_id"])
+            or (
+                each["source_kind"] == row["source_kind"]
+                and each["standing"] == row["standing"]
+                and text
+                and said.get(each["source_id"]) == text
+            )
+        )
+    ]
+
+
+def _first_texts(seen: Projection, log: Log) -> dict[str, str]:
+    """What each source says: of several forms the one as it was given."""
+    found: dict[str, str] = {}
+    for source, text in _texts(seen, log):
+        if text:
+            found.setdefault(source, text)
+    return found
 
 
 def finding(words: str, same: Callable[[str], str]) -> Callable[[str], bool]:
@@ -114,6 +225,9 @@ def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str
 def _texts(seen: Projection, log: Log) -> Iterator[tuple[str, str | None]]:
     """What each source says that may be asked for by its words."""
     yield from log.said.items()
+    for row in seen.decisions:  # a match as searches print it
+        if row["source_kind"] == "search_match" and (text := log.said.get(row["source_id"])):
+            yield row["source_id"], f"{row['reference']}:{text}"
     for event in log.events:
         whole = event["text"] if event["kind"] in ("user.constraint", "user.goal") else None
         yield f"constraint:{event['event_id']}", event["binding"] or whole
@@ -138,23 +252,18 @@ def spellings(seen: Projection, expected: str) -> tuple[str, ...]:
 
 def is_named(row: Row, expected: str, same: Callable[[str], str]) -> bool:
     """Whether a name is that of a row of evidence, its label, its rule, its path or the end of one."""
+    return expected in _names(row, same) or _has_path(row, expected, same)
+
+
+def _names(row: Row, same: Callable[[str], str]) -> set[str]:
+    """The names of a row beside its id and its path: that of its evidence, its label, its rule."""
     label = row.get("reference") if row.get("source_kind") == "retrieval_result" else None
     rule = row["source_id"].removeprefix("rule:") if row.get("source_kind") == "repository_instructions" else None
-    names = (same(name) for name in (row.get("evidence_id"), label, rule) if name)
-    return expected in names or _has_path(row, expected, same)
+    return {same(name) for name in (row.get("evidence_id"), label, rule) if name}
 
 
 def _has_path(row: Row, expected: str, same: Callable[[str], str]) -> bool:
     return same(f"/{row.get('path') or ''}").endswith(f"/{expected}")
-
-
-def are_of_path(names: Sequence[str], rows: Iterable[Row]) -> bool:
-    """Whether rows were found by a path, and not by an id of their own."""
-    said = [name.casefold() for name in names]
-    return all(
-        row["source_id"].casefold() not in said and any(_has_path(row, name, str.casefold) for name in said)
-        for row in rows
-    )
 
 
 def is_of_file(names: Sequence[str], rows: Iterable[Row], snapshots: Mapping[str, Sequence[Row]]) -> bool:
