@@ -99,13 +99,48 @@ def test_a_grant_that_names_the_denied_action_lifts_its_denial(grant: tuple[str,
         ("user.confirmation", {"text": "OK, push it"}),
         ("user.confirmation", {"text": "OK, push it", "requestId": "r2"}),
         ("user.confirmation", {"text": "OK, fetch it", "requestId": "r1"}),
-        ("user.confirmation", {"text": "push it", "requestId": "r1"}),
         ("user.confirmation", {"text": "OK, push it", "requestId": "r1", "approved": False}),
     ],
     ids=str,
 )
 def test_what_names_another_action_or_withholds_lifts_no_denial(grant: tuple[str, dict[str, Any]]):
     assert denied(grant, **PUSH) == ["r1 (Bash git push)"]
+
+
+PUBLISH = {"tool": "Bash", "command": "npm publish --tag later"}
+FIX = {"tool": "Bash", "command": "git -C web push origin fix"}
+ASKED: list[tuple[dict[str, Any], str]] = [
+    *((PUBLISH, text) for text in ("go ahead and publish", "publish it", "you may publish", "please publish it", "you can publish now", "Please publish.", "publish please",
+                                   "sure, go and publish", "you can go ahead and publish it", "yes publish", "ok publish", "do publish", "Yes. Publish it now.", "publish it\uff0c\u8c22\u8c22")),
+    (FIX, "push it"), (FIX, "go ahead and push"), (FIX, "you may push"),
+    ({"tool": "WebFetch", "url": "https://a.example"}, "go ahead, fetch it"), ({"tool": "mcp__linear__create_issue", "arguments": '{"title": "fix"}'}, "create it"),
+    ({"tool": "Bash", "command": "npm run deploy"}, "deploy it"), ({"tool": "Bash", "command": "gh pr merge 12"}, "merge it"),
+    ({"tool": "Bash", "command": "sudo systemctl restart nginx"}, "you can restart it"), ({"tool": "Bash", "arguments": {"command": "git push"}}, "push it"),
+    ({"tool": None, "action": "push"}, "push it"), ({"tool": "apply_patch"}, "apply it"),
+]  # fmt: skip
+NOT_ASKED: list[tuple[dict[str, Any], str]] = [
+    *((PUBLISH, text) for text in ("publish", "don't publish", "no, don't publish it", "publish it?", "did you publish", "you may not publish", "publish it later", "publish it, but not now",
+                                   "why publish", "who may publish", "you publish", "I publish it", "publish nothing", "may I publish", "can you publish", "you may publish once CI is green",
+                                   "publish the docs", "publish and push", "publish it to staging", "never publish it", "I may publish", "you publish it", "> publish it", "> yes",
+                                   '"publish it"', "\u201cpublish it\u201d he said", "\u4e0d\u8981 publish", "\u5148\u522b publish", "would you publish", "do you publish", "this may publish", "it may publish",
+                                   "publish it yourself", "to publish", "ok, later", "yes, later", "tag it", "ok, tag it", "you may tag")),
+    *((FIX, text) for text in ("fix it", "OK, fix it", "you may fix it", "go ahead and fix", "please fix", "web it")),
+    *(({"tool": "Bash", "command": command}, text) for command, text in (
+        ("rm -rf build", "OK, build it"), ("touch test", "test it"), ("git commit -m 'revert change'", "revert it"), ("npm run deploy", "run it"), ("sleep 5 first", "ok, first"))),
+    ({"tool": "mcp__fix__create_issue", "arguments": '{"title": "fix"}'}, "ok, fix it"), ({"tool": "Task", "arguments": '{"prompt": "later"}'}, "ok, later"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("about", "text"), ASKED, ids=str)
+def test_a_user_who_tells_the_model_to_do_what_was_denied_grants_it(about: dict[str, Any], text: str):
+    assert denied(("user.confirmation", {"requestId": "r1", "text": text}), subject=None, requestId="r1", **about) == []
+
+
+@pytest.mark.parametrize(("about", "text"), NOT_ASKED, ids=str)
+def test_words_that_do_not_clearly_ask_for_what_was_denied_grant_nothing(about: dict[str, Any], text: str):
+    refused = {"subject": None, "requestId": "r1", **about}
+    assert denied(("user.confirmation", {"requestId": "r1", "text": text}), **refused) != []
+    assert denied(("user.confirmation", {**refused, "text": text}), **refused) != [], "nor where the event names it"
 
 
 def test_a_grant_to_one_tool_lifts_what_was_denied_to_all():

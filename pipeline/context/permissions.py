@@ -3,7 +3,8 @@
 Gives `grants`, `action_of`, `lifts`, and `ABOUT_PERMISSIONS`, the kinds of events that deny or grant.
 
 Note: what is unclear grants nothing. A confirmation in words must say yes and nothing else: every clause of it is a sentence that gives the
-permission (`yes`, `it is fine`, `I approve`, `please do it`), of words that are known or name what the event is about. The same words in
+permission (`yes`, `it is fine`, `I approve`, `please do it`) or tells the model to do what was denied (`push it`, `you may push`), of words that are
+known or name what the event is about. What is done is named by its verb alone: `fix it` is no yes to `git push origin fix`. The same words in
 another order ask (`are you sure`, `please confirm`) or tell what the user does (`I can do it`). That may be asked again; what was taken for a
 yes by mistake may not be undone.
 """
@@ -13,11 +14,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from ...nodes.turns.asserting import ACTION, WORD
 from ..sources.jsonl import Record
-from .shell import segments_of
+from .shell import behind_options, segments_of, started
 
 __all__ = ["ABOUT_PERMISSIONS", "action_of", "grants", "lifts"]
 
@@ -54,20 +57,38 @@ _CLASSES = {
 }  # fmt: skip
 """Words by what they do in a sentence: Y says yes, and so do V, F and C where they ask for nothing; G, D and R tell the model to act (R is no yes
 by itself), A praises, O and P add nothing, I, U, B and M are pronouns, forms of `be`, and `may`. L ends a verb: behind a Y, `\u884c\u4e86` may
-mean `enough`. N are words that name what the event is about.
+mean `enough`. N are words that name what the event is about, and verbs of its action; T are the other words of the action.
 """
 _CLASS = {word: letter for letter, words in _CLASSES.items() for word in words.split()}
 _GIVES = re.compile(
     r"""
     (?:[YPOA]|(?<=O)B)*(?:(?<!P)C)?               # yes / it is fine / yes to all, please / that is correct
-    | [YPA]*(?:[UO]+M|U)?P?[GDRN][GDRNOPY]*       # do it / you may go ahead / please push it
-    | Y*V[LOPN]*                                  # approve it
-    | [YO]*I(?:[VF][LOPN]*|D)                     # I approve / I do
+    | [YPA]*(?:O*U+M|U)?P?[GDRN][GDRNOPYT]*       # do it / you may go ahead / please push it
+    | Y*V[LOPNT]*                                 # approve it
+    | [YO]*I(?:[VF][LOPNT]*|D)                    # I approve / I do
     | F
     """,
     re.VERBOSE,
 )
 """A clause that gives a permission, by the letters of its words."""
+_TELLS = re.compile(r"[YPA]*(?:UMP*N|P+N|N(?=[OPT]*[EP]))[EOPTN]*")
+"""A clause that tells the model to do what the event is about: `you may push`, `please push`, `push it`; E are the words of `_IT`."""
+_IT = frozenset(("it", "this", "that", "them"))
+_NAMES_NOTHING = frozenset(
+    "later tomorrow tonight soon first once after when before maybe perhaps instead else skip leave nothing without almost partly and".split()
+)
+"""Words that put off or restrict a yes: they do so even where an action has them."""
+_NESTED = frozenset(("gh", "glab", "aws", "gcloud", "az"))
+_WITH_VERBS = _NESTED | frozenset(
+    "git hg svn jj npm pnpm yarn bun cargo go docker podman kubectl helm terraform tofu pulumi make just poetry uv pip pip3 pipenv conda brew apt apt-get "
+    "systemctl vercel netlify fly flyctl wrangler heroku firebase serverless sls alembic twine dotnet mvn gradle gradlew rake bundle gem composer mix "
+    "task nx turbo".split()
+)
+"""Programs whose first argument says what they do, and those of which the second one does."""
+_RUN = frozenset(("run", "run-script", "compose"))
+"""First arguments of which the next one says what is done."""
+_VALUED = ("-C", "-c", "-n", "--prefix", "--filter", "-F", "--dir", "--namespace", "--context", "--project", "--profile")
+_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _IN_FULL = 80
 """Characters of an action by which it is named; a longer one is named by its digest."""
 _WORDS_OF_ACTION = 32
@@ -79,9 +100,10 @@ _WORD = re.compile(
 """Words, those of Chinese as far as they are known, else its characters; signs that mean something."""
 _NO = re.compile(
     r"\b(?:no|not|nope|nah|never|none|dont|den(?:y|ied)|reject\w*|refus\w*|declin\w*|disallow\w*|forbid\w*|stop|cancel\w*|wait|hold|but|except|unless|"
-    r"only|if|until|false|revoke\w*)\b|n't\b|\?|[\uff1f\u4e0d\u522b\u52ff\u62d2\u4f46\u672a]|\u6ca1(?!\u95ee\u9898)|\U0001f44e|\u274c"
+    r"only|if|until|false|revoke\w*)\b|n't\b|^\s*>|[\"\u201c\u201d\u300c\u300d\u00ab\u00bb]|\?|[\uff1f\u4e0d\u522b\u52ff\u62d2\u4f46\u672a]|\u6ca1(?!\u95ee\u9898)|\U0001f44e|\u274c",
+    re.MULTILINE,
 )
-"""What makes an answer a no, or unclear, whatever it names."""
+"""What makes an answer a no, or unclear, whatever it names; quoted words are not the user's."""
 
 
 def action_of(payload: Record, command: str | None) -> str | None:
@@ -96,9 +118,9 @@ def _together(*named: str | None) -> str | None:
 
 
 def lifts(kind: str, payload: Record, text: str | None, command: str | None, *, granted: bool) -> list[str] | None:
-    """Of a denial the names by which its action may be granted: with its tool, without it, and each word of an action of one program. Of
-    what gives a permission to an action those that it lifts; a yes that names no action and one word besides (`OK, push it`) is one to
-    an action that has this word, if it says to which denial. `command` is what `action_of` gives.
+    """Of a denial the names by which its action may be granted: with its tool, without it, and each verb of an action of one program. Of
+    what gives a permission to an action those that it lifts; a yes that names no action and one verb besides (`OK, push it`) is one to
+    an action that has this verb, if it says to which denial. `command` is what `action_of` gives.
     """
     tool = payload.text("tool", "toolName")
     given = payload.text("command") if payload.text("command") != tool else None
@@ -106,13 +128,35 @@ def lifts(kind: str, payload: Record, text: str | None, command: str | None, *, 
     names = [] if command is None else [_name(command)]
     if kind == "permission.denied":
         names += [_name(bare)] if bare else [] if tool or command is None else [ACTION + _name(command)]
-        words = dict.fromkeys(_WORD.findall(command.lower())) if command and len(segments_of(command)) == 1 else ()
-        return [*dict.fromkeys(names), *(f"{WORD}{word}" for word in [*words][:_WORDS_OF_ACTION])] or None
+        lines = _lines(payload)
+        verbs = sorted(_verbs(payload)) if all(len(segments_of(line)) == 1 for line in lines) else []
+        return [*dict.fromkeys(names), *(f"{WORD}{word}" for word in verbs[:_WORDS_OF_ACTION])] or None
     subject = payload.identifier("subject", "constraintId", "memoryId", "requestId") or ""
     names += [ACTION + _name(bare)] if bare else []
     if not granted:
         names = [f"{WORD}{word}" for word in _only_word(kind, payload, text, subject) if subject and command is None]
     return [f"{subject}{name}" for name in names] or None
+
+
+def _lines(payload: Record) -> list[str]:
+    """What a permission is to be given for: actions and command lines, as far as the event names them."""
+    given = payload.value("arguments", "input")
+    inner = given.get("command", given.get("cmd")) if isinstance(given, Mapping) else None
+    named = (payload.text("action", "operation"), payload.text("command"), inner)
+    return [each for each in named if isinstance(each, str)]
+
+
+def _verbs(payload: Record) -> set[str]:
+    """The words by which a user may tell the model to do it: those of the name of the tool, the program, and what the program is to do."""
+    names = [(payload.text("tool", "toolName") or "").split("__")[-1]]
+    for segment in (each for line in _lines(payload) for each in segments_of(line)):
+        words = started(segment.words)
+        program = PurePosixPath(words[0]).name if words else ""
+        names.append(program)
+        if program.lower() in _WITH_VERBS:
+            rest = [each for each in behind_options(list(words[1:]), _VALUED) if each.islower()]
+            names += rest[: 2 if program.lower() in _NESTED or rest[:1] and rest[0] in _RUN else 1]
+    return {part.lower() for name in names for part in _NAME_PART.findall(name)} - _NAMES_NOTHING
 
 
 def _name(action: str) -> str:
@@ -131,7 +175,8 @@ def grants(kind: str, payload: Record, text: str | None, about: str | None) -> b
     if text and text.strip():
         if decided or kind == "permission.granted":
             return not _says_no(text)
-        return _says_yes(text, f"{payload.identifier('subject', 'requestId')} {about}", about or "")
+        verbs = {*_WORD.findall(f"{payload.identifier('subject', 'requestId')}".lower()), *_verbs(payload)}
+        return _says_yes(text, verbs, about or "")
     beside = {name: value for name, value in payload.fields.items() if value is not None and name not in _ABOUT}
     if decided:
         return True
@@ -142,12 +187,13 @@ def _only_word(kind: str, payload: Record, text: str | None, subject: str) -> se
     """The word that a denied action must have for a confirmation to say yes to it."""
     if kind != "user.confirmation" or not text or any(payload.value(name) is not None for name in _DECIDED):
         return set()
-    others = set(_WORD.findall(text.lower())).difference(_CLASS, _WORD.findall(subject.lower()))
-    return others if len(others) == 1 and _says_yes(text, f"{subject} {' '.join(others)}") else set()
+    own = set(_WORD.findall(subject.lower()))
+    others = set(_WORD.findall(text.lower())).difference(_CLASS, own, ("and",))
+    return others if len(others) == 1 and _says_yes(text, own | others) else set()
 
 
 def _decided(value: Any) -> bool:
-    return value is True or (isinstance(value, str) and _says_yes(value, "once"))
+    return value is True or (isinstance(value, str) and _says_yes(value, {"once"}))
 
 
 def _refuses(name: str, value: Any) -> bool:
@@ -158,21 +204,25 @@ def _refuses(name: str, value: Any) -> bool:
     return _says_no(value if isinstance(value, str) else json.dumps(value))
 
 
-def _says_yes(text: str, named: str, action: str = "") -> bool:
-    """Whether a text says yes and nothing else; words of `named` are what it is about. Of an action of several programs it names none or each."""
-    subject, known = set(_WORD.findall(named.lower())), set[str]()
-    letters = ""
+def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
+    """Whether a text says yes and nothing else; `verbs` name what it is about, or tell to do it. Of an action of several programs it names
+    none or each.
+    """
+    things, known = set(_WORD.findall(action.lower())) - _NAMES_NOTHING, set[str]()
+    letters, told = "", False
     for clause in _CLAUSE.split(text.lower().replace("\u2019", "'")):
         words = _WORD.findall(clause)
         known.update(words)
-        read = "".join(_CLASS.get(word, "N" if word in subject else "?") for word in words)
+        read = "".join(_CLASS.get(word, "N" if word in verbs else "T" if word in things else "?") for word in words)
+        pointed = "".join("E" if word in _IT else letter for word, letter in zip(words, read, strict=True))
+        told |= bool(_TELLS.fullmatch(pointed))
         if not _GIVES.fullmatch(read):
             return False
         letters += read
     programs = [set(_WORD.findall(" ".join(each.words).lower())) for each in segments_of(action)]
     own = [each.difference(*(other for other in programs if other != each)) & known for each in programs]
-    part = len(programs) > 1 and "N" in letters and not all(own)
-    return bool(set(letters) & set("YVFCGD")) and not part and not _says_no(text)
+    part = len(programs) > 1 and bool(set(letters) & set("NT")) and not all(own)
+    return (told or bool(set(letters) & set("YVFCGD"))) and not part and not _says_no(text)
 
 
 def _says_no(text: str) -> bool:
