@@ -220,6 +220,28 @@ def test_what_a_user_says_in_passing_binds_nothing(sentence: str):
     assert not binds(sentence)
 
 
+GIVEN_NOW = (
+    "go ahead, fetch it", "Go ahead and publish.", "go ahead", "Yes, go ahead!", "ok go ahead, push it", "you may go ahead", "Sure, you can go ahead and run it.", "please go ahead",
+    "Approved.", "yes, approved, push it", "I approve", "I approve it, push it", "permission granted", "you have my approval", "Confirmed, thanks", "looks good, go ahead",
+    "Fetch it. Go ahead.", "\u540c\u610f", "\u597d\u7684\uff0c\u540c\u610f\u4e86", "\u6279\u51c6\u3002", "go-ahead: publish it",
+)  # fmt: skip
+GIVEN_WITHIN_LIMITS = (
+    "go ahead, but do not push", "go ahead only when CI is green", "go ahead after you ran the tests", "go ahead if CI is green", "Go ahead. If it fails, tell me.", "go ahead once I approve",
+    "do not go ahead without me", "I need my go ahead first", "wait until I say go ahead", "I will give the go ahead", "If CI is green, go ahead", "yes, but not X", "go ahead, leave src/api alone",
+    "go ahead and keep the API as it is", "Go ahead signals come from me.", "Approved dependencies are fine.", "Approved by me first.", "I approve every push.", "I approve all migrations", "Run the tests, then go ahead",
+    "approved, as long as the tests pass", "go ahead with everything except the tests", "go ahead. Never push.", "You have my approval for src/a.ts, nothing else", "go ahead then ask me",
+    "\u540c\u610f\uff0c\u4f46\u4e0d\u8981\u63a8\u9001", "\u7ecf\u6211\u540c\u610f\u518d\u63a8", "\u540c\u610f\uff0c\u5982\u679c\u6d4b\u8bd5\u901a\u8fc7", "Go ahead while the tests are green", "go ahead, tests must pass",
+)  # fmt: skip
+
+
+def test_a_yes_binds_nothing_beyond_its_round_and_what_limits_it_does():
+    assert [each for each in GIVEN_NOW if binds(each)] == []
+    assert [each for each in GIVEN_WITHIN_LIMITS if not binds(each)] == []
+    assert [each for each in GIVEN_NOW if not is_duty(each)] == [], (
+        "in a rule file whatever may be meant as a duty is one"
+    )
+
+
 SEPARATORS = st.sampled_from([" ", "\n", "\n\n", "\n- ", "\n1. ", "\n\n```\nrm -rf x\n\n```\n\n"])
 TEXTS = st.lists(st.tuples(st.sampled_from([*DUTIES, *PLAIN]), SEPARATORS), min_size=1, max_size=40).map(
     lambda parts: "".join(sentence + separator for sentence, separator in parts)

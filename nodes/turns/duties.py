@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from .duty_words import AGREED, ASKED, BINDS, DUTY, POLITE, STATED
+from .duty_words import AGREED, ASKED, BINDS, DUTY, GIVEN, POLITE, STATED
 from .tagged import INLINE, foreign_blocks
 
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
@@ -136,7 +136,7 @@ def sections(text: str) -> list[str]:
 def binds(said: str) -> bool:
     """Whether a user's words forbid something, ask for an approval, or ask for a check."""
     plain = _plain(said)
-    return bool(BINDS.search(STATED.sub(" ", plain)) or _asks(plain))
+    return bool(BINDS.search(GIVEN.sub(" ", STATED.sub(" ", plain))) or _asks(plain))
 
 
 def is_duty(text: str) -> bool:

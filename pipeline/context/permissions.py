@@ -75,19 +75,103 @@ _TELLS = re.compile(r"[YPA]*(?:UMP*N|P+N|N(?=[OPT]*[EP]))[EOPTN]*")
 """A clause that tells the model to do what the event is about: `you may push`, `please push`, `push it`; E are the words of `_IT`."""
 _IT = frozenset(("it", "this", "that", "them"))
 _NAMES_NOTHING = frozenset(
-    "later tomorrow tonight soon first once after when before maybe perhaps instead else skip leave nothing without almost partly and".split()
+    [
+        "later",
+        "tomorrow",
+        "tonight",
+        "soon",
+        "first",
+        "once",
+        "after",
+        "when",
+        "before",
+        "maybe",
+        "perhaps",
+        "instead",
+        "else",
+        "skip",
+        "leave",
+        "nothing",
+        "without",
+        "almost",
+        "partly",
+        "and",
+    ]
 )
 """Words that put off or restrict a yes: they do so even where an action has them."""
 _NESTED = frozenset(("gh", "glab", "aws", "gcloud", "az"))
 _WITH_VERBS = _NESTED | frozenset(
-    "git hg svn jj npm pnpm yarn bun cargo go docker podman kubectl helm terraform tofu pulumi make just poetry uv pip pip3 pipenv conda brew apt apt-get "
-    "systemctl vercel netlify fly flyctl wrangler heroku firebase serverless sls alembic twine dotnet mvn gradle gradlew rake bundle gem composer mix "
-    "task nx turbo".split()
+    [
+        "git",
+        "hg",
+        "svn",
+        "jj",
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "cargo",
+        "go",
+        "docker",
+        "podman",
+        "kubectl",
+        "helm",
+        "terraform",
+        "tofu",
+        "pulumi",
+        "make",
+        "just",
+        "poetry",
+        "uv",
+        "pip",
+        "pip3",
+        "pipenv",
+        "conda",
+        "brew",
+        "apt",
+        "apt-get",
+        "systemctl",
+        "vercel",
+        "netlify",
+        "fly",
+        "flyctl",
+        "wrangler",
+        "heroku",
+        "firebase",
+        "serverless",
+        "sls",
+        "alembic",
+        "twine",
+        "dotnet",
+        "mvn",
+        "gradle",
+        "gradlew",
+        "rake",
+        "bundle",
+        "gem",
+        "composer",
+        "mix",
+        "task",
+        "nx",
+        "turbo",
+    ]
 )
 """Programs whose first argument says what they do, and those of which the second one does."""
 _RUN = frozenset(("run", "run-script", "compose"))
 """First arguments of which the next one says what is done."""
-_VALUED = ("-C", "-c", "-n", "--prefix", "--filter", "-F", "--dir", "--namespace", "--context", "--project", "--profile")
+_VALUED = (
+    "-C",
+    "-c",
+    "-n",
+    "--prefix",
+    "--filter",
+    "-F",
+    "--dir",
+    "--namespace",
+    "--context",
+    "--project",
+    "--profile",
+)
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _IN_FULL = 80
 """Characters of an action by which it is named; a longer one is named by its digest."""
@@ -155,7 +239,7 @@ def _verbs(payload: Record) -> set[str]:
         names.append(program)
         if program.lower() in _WITH_VERBS:
             rest = [each for each in behind_options(list(words[1:]), _VALUED) if each.islower()]
-            names += rest[: 2 if program.lower() in _NESTED or rest[:1] and rest[0] in _RUN else 1]
+            names += rest[: 2 if program.lower() in _NESTED or (rest[:1] and rest[0] in _RUN) else 1]
     return {part.lower() for name in names for part in _NAME_PART.findall(name)} - _NAMES_NOTHING
 
 
