@@ -49,7 +49,7 @@ from .turns.scopes import (
     topics_in,
     value_at,
 )
-from .turns.words import GATES
+from .turns.words import GATES, RULES_NOT_READ
 from .turns.worth import Worth
 
 Int = NDArray[np.int64]
@@ -111,6 +111,9 @@ class _Work(Worth):
         """Repository rules: of folders and topics that the task touches, from paths that the contract names."""
         mine = np.flatnonzero(self.of("repository_instructions"))
         turn, row = self.turn[mine], self.row[mine]
+        unread = flat(rules["left_out"]).take(pa.array(row))
+        for code in RULES_NOT_READ if unread.null_count < len(unread) else ():
+            self.refuse_some("relevance", mine, among(unread, (code,)), code)
         task = self.task_paths()
         above = folders_above(task.path)
         folders = (task.owner[above.rows], above.vocabulary.take(pa.array(above.codes)))

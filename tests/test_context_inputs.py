@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 from context_session import Session, item, memory, policy, projected, reasons, snapshot
 from scoped_retrieval.nodes.errors import InputError, PolicyError
+from scoped_retrieval.nodes.turns.words import REASONS
+from scoped_retrieval.pipeline.config.settings import load_settings
 from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.events import LogReader, read_events
 from scoped_retrieval.pipeline.context.inputs import read_rules, read_tools, rule_files
 from scoped_retrieval.pipeline.context.phases import load_phases
-from scoped_retrieval.pipeline.context.rules import about_rules
+from scoped_retrieval.pipeline.context.projections import project_log
+from scoped_retrieval.pipeline.context.reasons import why
+from scoped_retrieval.pipeline.context.rules import about_rules, unread_files
+from scoped_retrieval.pipeline.context.store import ContextStore
 
 
 def event(**fields: Any) -> dict[str, Any]:
@@ -255,6 +260,10 @@ def _tree(folder: Path, case: str) -> None:
     if case == "conditional":
         (folder / ".cursor" / "rules").mkdir(parents=True)
         (folder / ".cursor" / "rules" / "a.mdc").write_text("---\nglobs: src/**\n---\nNever push.\n")
+    if case in ("of a tool", "titled"):
+        (folder / ".claude" / "rules").mkdir(parents=True)
+        head = "---\nname: push\n---\n" if case == "titled" else ""
+        (folder / ".claude" / "rules" / "a.md").write_text(f"{head}Never push.\npaths: none\n")
     if case == "vendored":
         (folder / "vendor" / "a").mkdir(parents=True)
         (folder / "vendor" / "a" / "AGENTS.md").write_text("Never push.\n")
@@ -268,6 +277,8 @@ def _tree(folder: Path, case: str) -> None:
         ("linked", "AGENTS.md is a symbolic link, or behind one"),
         ("blank", "AGENTS.md is empty"),
         ("conditional", ".cursor/rules/a.mdc applies by its front matter"),
+        ("of a tool", ".claude/rules/a.md is in the folder of one tool"),
+        ("titled", ".claude/rules/a.md is in the folder of one tool"),
         ("vendored", "vendor/a/AGENTS.md is in a folder of dependencies"),
     ],
 )
@@ -305,6 +316,50 @@ def test_files_that_a_rule_file_imports_are_named(tmp_path: Path):
         "docs/style.md": "is imported by CLAUDE.md",
         "docs/other.md": "is imported by a/CLAUDE.md",
     }
+
+
+def test_every_rule_file_that_is_not_read_has_a_row_of_the_ledger_and_why_names_it(tmp_path: Path):
+    tree, log = tmp_path / "tree", tmp_path / "log.jsonl"
+    files = {
+        "CLAUDE.md": "Never push.\n\n@docs/style.md\n@docs/given.md", "docs/style.md": "Use tabs.", "docs/given.md": "Use pnpm.", "GEMINI.md": " ",
+        "web/AGENTS.md": "Use npm.", "vendor/a/AGENTS.md": "Use zig.", ".gitignore": "CLAUDE.local.md\n", "CLAUDE.local.md": "Be brief.",
+        ".cursor/rules/a.mdc": "---\nglobs: src/**\n---\nNever.", **{f".claude/rules/{n}.md": "Never." for n in range(4)},
+    }  # fmt: skip
+    for name, text in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    (tree / "AGENTS.md").symlink_to("CLAUDE.md")
+    subprocess.run(["git", "init", "-q", str(tree)], check=True)
+    log.write_text("".join(f"{json.dumps(event)}\n" for event in Session("Fix the web page.").events))
+    inputs = tmp_path / "inputs.yaml"
+    inputs.write_text(
+        "instruction_sources: ['**/*.md', '*.md']\nrules: [{path: docs/given.md, folder: '', text: Use pnpm.}]\n"
+    )
+    made = project_log(load_settings(environ={}, user=tmp_path / "none"), log, inputs=inputs, rules=tree)
+    store = ContextStore(tmp_path / "runs", principal="ana")
+    seen = store.replay(store.record(made)).projection
+    (told,) = [row["message"] for row in seen.warnings]
+    assert told.endswith("; and 4 more, which the ledger names") and "docs/given.md" not in told
+    for name, reason in {
+        "AGENTS.md": "rule_link", "CLAUDE.local.md": "rule_ignored", "docs/style.md": "rule_imported", "GEMINI.md": "rule_empty", "a.mdc": "rule_conditional",
+        "vendor/a/AGENTS.md": "rule_dependency", **{f".claude/rules/{n}.md": "rule_of_tool" for n in range(4)},
+    }.items():  # fmt: skip
+        found = why(seen, name)
+        assert [row["reason_code"] for row in found["sources"]] == [reason], name
+        assert found["layer"] is None and found["answer"] == f"left out: {REASONS[reason]}", name
+    for name in ("docs/given.md", "CLAUDE.md", "given.md:1"):
+        assert why(seen, name)["answer"].startswith("it is in the input (full)"), name
+    assert why(seen, "web/AGENTS.md")["sources"][0]["reason_code"] == "out_of_task_scope"
+    assert why(seen, "docs/other.md")["layer"] == "retrieval_not_recalled"
+
+
+def test_of_dependencies_the_ledger_has_the_first_hundred_rule_files():
+    left_out = {f"vendor/{n}/AGENTS.md": "is in a folder of dependencies" for n in range(300)} | {
+        "GEMINI.md": "is empty"
+    }
+    assert [each["leftOut"] for each in unread_files(left_out)] == ["rule_dependency"] * 100 + ["rule_empty"]
+    with pytest.raises(InputError, match=r"Expected one of rule_dependency, .*, got 'lost' - at rules\[0\].leftOut"):
+        read_rules([{"path": "a.md", "leftOut": "lost"}])
 
 
 def test_a_rule_file_in_the_place_of_its_folder_is_an_error_with_a_hint(tmp_path: Path):

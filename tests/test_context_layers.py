@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from context_session import Session, item, memory, projected, snapshot
-from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS, REASONS
+from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS, REASONS, RULES_NOT_READ
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.layers import LAYER_OF, OMITTED_FOR, SAID_BY, SAYS
 from scoped_retrieval.pipeline.context.reasons import why
@@ -52,7 +52,7 @@ EXPECTED: dict[str, tuple[str | None, str | None, str]] = {
         (None, "low relevance", "left out: "),
     ),
     **dict.fromkeys(("ungoverned_memory", "model_guess", "low_confidence"), (None, "doubtful source", "left out: ")),
-    "snapshot_missing": (None, None, "left out: "),
+    **dict.fromkeys(("snapshot_missing", *RULES_NOT_READ), (None, None, "left out: ")),
 }  # fmt: skip
 """Of every reason but those of `SAID_BY`: the layer, for what it was left out, and the words with which the answer begins."""
 
@@ -122,6 +122,7 @@ def gathered() -> Iterator[Any]:
         {"path": "AGENTS.md", "text": "# Guide\n\n## Mobile app\n\nNever ship.\n\n## Git\n\nNever push."},
         {"path": "notes/x.md", "text": "Always push."},
         {"path": "x.md", "text": "Use zig."},
+        *({"path": f"docs/{reason}.md", "leftOut": reason} for reason in RULES_NOT_READ),
         "Always push.",
     ]
     lost: dict[str, dict[str, Any]] = {

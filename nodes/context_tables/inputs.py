@@ -162,7 +162,8 @@ RULE_TEXTS = table(
     topics=strings("topics that it is about; none = every task"),
     zone=string("public, internal, private or restricted; null = every turn may see it", nullable=True),
     visibility=string("model-visible, user-only or runtime-only; null = model-visible", nullable=True),
-    text=text("the rule, a whole section"),
+    left_out=string("of a rule file that was not read, the reason; null = it was", nullable=True),
+    text=text("the rule, a whole section; empty if it was not read"),
 )
 
 MEMORY_RECORDS = table(

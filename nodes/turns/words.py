@@ -32,6 +32,7 @@ __all__ = [
     "PHASES",
     "REASONS",
     "REQUIRED_PARTS",
+    "RULES_NOT_READ",
     "SOURCE_KINDS",
     "TRIM_ORDERS",
     "TURN_CONDITIONS",
@@ -183,6 +184,10 @@ LEDGER_TRUST: Mapping[str, str] = {
 }  # fmt: skip
 assert set(DECISION_TRUST) == set(LEDGER_TRUST) == set(STANDINGS.values)
 
+RULES_NOT_READ = (
+    "rule_dependency", "rule_link", "rule_ignored", "rule_empty", "rule_conditional", "rule_of_tool", "rule_imported",
+)  # fmt: skip
+"""Reasons for which a rule file of the work tree is not read."""
 REASONS: Mapping[str, str] = {
     # shown
     "always_present": "present in every input of the session",
@@ -236,6 +241,13 @@ REASONS: Mapping[str, str] = {
     "zone_denied": "zone that this turn may not see",
     "generated_file": "generated file, not to be edited by hand",
     "unnamed_instructions": "no instruction source of the contract: its text may not instruct",
+    "rule_dependency": "rule file in a folder of dependencies: it is not read",
+    "rule_link": "rule file that is a symbolic link, or behind one: it is not read",
+    "rule_ignored": "rule file that Git ignores: it is not read",
+    "rule_empty": "rule file without text",
+    "rule_conditional": "rule file whose front matter says where it applies: it is not read, give its text in `rules` and its path in `instruction_sources`",
+    "rule_of_tool": "rule file in the folder of one tool: it is not read, give its text in `rules` and its path in `instruction_sources`",
+    "rule_imported": "file that a rule file imports: it is not read, give its text in `rules` and its path in `instruction_sources`",
     "phase_hidden_tool": "tool that this phase does not show",
     "unknown_capability": "tool of which nothing says what it can do: state its `capability` or its `phases`",
     "tail_limit": "beyond the number of events in the tail",

@@ -28,7 +28,7 @@ from .log_files import LogView
 from .masking import listed
 from .policy import ContextPolicy
 from .projection import Projection, Projections
-from .rules import about_rules, rule_files
+from .rules import about_rules, not_given, rule_files, unread_files
 from .sessions import read_session
 
 __all__ = ["decisions_of_snapshots", "demonstration", "events_of", "project_log", "read_input", "snapshots_of"]
@@ -85,7 +85,8 @@ def project_log(
     snapshots = [*_given(given, "snapshots"), *_own_snapshots(settings, view.tables, turns, disclosed)]
     left_out = dict[str, str]()
     files = rule_files(rules, left_out=left_out) if rules else []
-    found = policy_of(given, files).project_turns(
+    left_out = not_given(left_out, _given(given, "rules"))
+    found = policy_of(given, [*files, *unread_files(left_out)]).project_turns(
         turns=turns, events=view.tables, facts=view.facts, state=given.get("state"), budget=budget, memories=_given(given, "memories"),
         snapshots=snapshots, session_id=session_id,
     )  # fmt: skip

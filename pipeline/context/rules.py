@@ -1,6 +1,7 @@
 """Rules as they come: texts of the system, and rule files of repositories, whose sections become rules of their own.
 
-Gives: `read_rules`, `rule_files`, `about_rules`, what to tell of those that were left out, `INSTRUCTION_FILES`.
+Gives: `read_rules`, `rule_files`, `not_given` (of those that were left out), `unread_files`, the same as values for `read_rules`,
+`about_rules`, what to tell of them, `INSTRUCTION_FILES`.
 
 Note: a heading is part of what its section says. Under `Never`, `force push` forbids; alone it asks for
 one. So the text of a section begins with the headings above it.
@@ -22,13 +23,14 @@ from ...nodes.errors import InputError
 from ...nodes.scope.selectors import matching_paths
 from ...nodes.turns.duties import is_duty
 from ...nodes.turns.scopes import TOPICS, topics_in
+from ...nodes.turns.words import RULES_NOT_READ
 from ..sources.jsonl import Record
 from ..sources.report import SourceReport
 from ..sources.work_tree import list_files, through_link
 from .event_rows import sight_of
 from .masking import listed, masked_values, one_path
 
-__all__ = ["INSTRUCTION_FILES", "about_rules", "read_rules", "rule_files"]
+__all__ = ["INSTRUCTION_FILES", "about_rules", "not_given", "read_rules", "rule_files", "unread_files"]
 
 INSTRUCTION_FILES = (
     "AGENTS.md", "**/AGENTS.md", "CLAUDE.md", "**/CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "**/GEMINI.md", ".github/copilot-instructions.md",
@@ -38,7 +40,17 @@ INSTRUCTION_FILES = (
 CONDITIONAL_FILES = (
     ".claude/rules/**", ".cursor/rules/**", ".windsurf/rules/**", ".clinerules/**", ".github/instructions/**",
 )  # fmt: skip
-"""Rules whose front matter says where they apply, each in the format of its tool. They are not read, and a condition names them."""
+"""Rules of single tools, each in its format, whose front matter may say where they apply. They are not read, and a condition names them."""
+_SCOPED = re.compile(r"(?sm)\A---\s*$.*?^(?:paths|globs|applyTo|alwaysApply|trigger|description)\s*:.*?^---\s*$")
+"""Front matter that says where a file applies, in any of these formats."""
+_LEFT_OUT = {
+    "rule_dependency": "is in a folder of dependencies", "rule_link": "is a symbolic link, or behind one", "rule_ignored": "is ignored by Git",
+    "rule_empty": "is empty", "rule_conditional": "applies by its front matter", "rule_of_tool": "is in the folder of one tool",
+    "rule_imported": "is imported by ",
+}  # fmt: skip
+"""What a condition says of the files that are not read, by reason; behind the last one, by which file."""
+MOST_DEPENDENCIES = 100
+"""Rule files of dependencies that a ledger has rows for."""
 _GENERAL = frozenset(("README.md", *(PurePosixPath(glob).name for glob in INSTRUCTION_FILES)))
 """Names of files that say nothing of the topics of their rules."""
 VENDORED = frozenset((
@@ -46,7 +58,7 @@ VENDORED = frozenset((
 ))  # fmt: skip
 """Folders of what others wrote, kept in the work tree: rules in there are theirs."""
 MOST_TOLD = 5
-"""Files that were left out that a message names."""
+"""Files that were left out that a message names; the ledger has a row for each."""
 _IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\.\w+)")
 """A file that a CLAUDE.md names for its tool to read as part of it."""
 _HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
@@ -54,7 +66,7 @@ _HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
 
 def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
     """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (sections become rules), `origin`,
-    `topics`, `folder`, `zone`, `visibility`.
+    `topics`, `folder`, `zone`, `visibility`. One that has `path` and `leftOut`, a reason, is a file that was not read.
     """
     rows: list[dict[str, Any]] = []
     for number, value in enumerate(masked_values(listed(values, "rules", at), lambda n: f"{at}[{n}]")):
@@ -63,7 +75,13 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
             rows.append({"rule_id": f"system:{number}", "origin": "system", "folder": "", "topics": [], "text": value})
             continue
         record = Record.of(value, place)
-        text, path = record.required("text", "content"), _in_tree(record.text("path"))
+        path = _in_tree(record.text("path"))
+        if path is not None and (why := record.text("leftOut", "left_out")):
+            if why not in RULES_NOT_READ:
+                raise InputError.one_of(RULES_NOT_READ, why, record.place("leftOut", "left_out"))
+            rows.append({"rule_id": path, "origin": "repository", "path": path, "folder": "", "topics": [], "left_out": why, "text": ""})  # fmt: skip
+            continue
+        text = record.required("text", "content")
         origin = record.text("origin", "kind") or ("repository" if path else "system")
         origin = {"system_rules": "system", "repository_instructions": "repository"}.get(origin, origin)
         if origin not in ("system", "global", "repository"):
@@ -121,10 +139,10 @@ def rule_files(
     inside, values, others = top.resolve(), list[dict[str, Any]](), dict[str, str]()
     for name in sorted(found, key=lambda each: (each.count("/"), each)):
         if VENDORED & set(PurePosixPath(name).parts[:-1]):
-            others[name] = "is in a folder of dependencies"
+            others[name] = _LEFT_OUT["rule_dependency"]
             continue
         if through_link(top, name):
-            others[name] = "is a symbolic link, or behind one"
+            others[name] = _LEFT_OUT["rule_link"]
             continue
         if not found[name].is_file() or not found[name].resolve().is_relative_to(inside):
             continue
@@ -137,20 +155,45 @@ def rule_files(
         if text.strip():
             values.append({"path": name, "text": text})
         else:
-            others[name] = "is empty"
+            others[name] = _LEFT_OUT["rule_empty"]
     if left_out is not None:
         others |= {name: _unlisted(top, name) for name in globs if name not in found and (top / name).is_file()}
-        others |= _conditional(listed) | _imported(top, values)
+        others |= _of_tools(top, listed) | _imported(top, values)
         left_out.update(others)
     return values
 
 
-def _conditional(listed: list[str]) -> dict[str, str]:
+def not_given(left_out: Mapping[str, str], rules: Iterable[Any]) -> dict[str, str]:
+    """Of the rule files that were left out those whose text is not given as a rule."""
+    given = {_in_tree(str(each["path"])) for each in rules if isinstance(each, Mapping) and each.get("path")}
+    return {name: why for name, why in left_out.items() if name not in given}
+
+
+def unread_files(left_out: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The rule files that were left out, as values for `read_rules`; of dependencies the first ones."""
+    codes = {words: code for code, words in _LEFT_OUT.items()}
+    found = [{"path": name, "leftOut": codes.get(why, "rule_imported")} for name, why in left_out.items()]
+    beyond = [each for each in found if each["leftOut"] == "rule_dependency"][MOST_DEPENDENCIES:]
+    return [each for each in found if each not in beyond]
+
+
+def _of_tools(top: Path, listed: list[str]) -> dict[str, str]:
     """Rule files of kinds that are not read."""
     if not listed:
         return {}
     named = matching_paths(pa.array(listed, pa.string()), CONDITIONAL_FILES)
-    return {path: "applies by its front matter" for path, rule in zip(listed, named, strict=True) if rule}
+    return {path: _LEFT_OUT[_kind_of(top, path)] for path, rule in zip(listed, named, strict=True) if rule}
+
+
+def _kind_of(top: Path, name: str) -> str:
+    """Why a rule file of one tool is not read: its front matter says where it applies, or its folder alone."""
+    if through_link(top, name):
+        return "rule_link"
+    try:
+        text = (top / name).read_text(encoding="utf-8-sig", errors="replace")
+    except OSError:
+        return "rule_of_tool"
+    return "rule_conditional" if _SCOPED.search(text) else "rule_of_tool"
 
 
 def _imported(top: Path, values: list[dict[str, Any]]) -> dict[str, str]:
@@ -163,21 +206,21 @@ def _imported(top: Path, values: list[dict[str, Any]]) -> dict[str, str]:
         for match in _IMPORTED.finditer(value["text"]):
             path = os.path.normpath(folder / match["path"])
             if path not in read and not path.startswith("..") and (top / path).is_file():
-                found[path] = f"is imported by {value['path']}"
+                found[path] = f"{_LEFT_OUT['rule_imported']}{value['path']}"
     return found
 
 
 def _unlisted(top: Path, name: str) -> str:
     """Why a file that exists is not among those of its work tree."""
-    return "is a symbolic link, or behind one" if through_link(top, name) else "is ignored by Git"
+    return _LEFT_OUT["rule_link" if through_link(top, name) else "rule_ignored"]
 
 
 def about_rules(root: Path, found: Collection[Any], left_out: Mapping[str, str]) -> tuple[str, str] | None:
     """The condition of inputs whose rule files are not all of those that there are, with its message: none was found, or some were left
     out; None where nothing is missing. Rules of dependencies are missed only where there are no others.
     """
-    told = [f"{name} {why}" for name, why in left_out.items() if not found or not why.endswith("of dependencies")]
-    more = [f"and {len(told) - MOST_TOLD} more"] * (len(told) > MOST_TOLD)
+    told = [f"{name} {why}" for name, why in left_out.items() if not found or why != _LEFT_OUT["rule_dependency"]]
+    more = [f"and {len(told) - MOST_TOLD} more, which the ledger names"] * (len(told) > MOST_TOLD)
     listed = "; ".join([*told[:MOST_TOLD], *more])
     if found:
         return ("rules_left_out", f"rule files that are not read: {listed}") if told else None
