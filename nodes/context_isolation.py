@@ -188,6 +188,7 @@ class _Lines:
         command = one_line(take_or(events["command"], row))
         code = pc.cast(take_or(events["exit_code"], row), pa.string()).cast(_TEXT)
         running = pc.fill_null(pc.equal(take_or(events["subject"], row).cast(_TEXT), RUNNING), False)
+        running = pc.and_(running, pa.array(among(take_or(events["kind"], row), ("command.finished",))))
         ended = pc.coalesce(joined(" (exit ", code, ")"), pc.if_else(running, literal(" (still running)"), literal("")))
         ran = joined(pc.if_else(pa.array(failed), literal("Command failed: "), literal("Command: ")), command, ended)
         by_tool = pc.if_else(pa.array(failed), literal("Failed result of "), literal("Result of "))
@@ -196,6 +197,9 @@ class _Lines:
         named = joined(
             pc.fill_null(take_or(events["kind"], row).cast(_TEXT), literal("")), ": ", one_line(self.heading)
         )
+        verified = pa.array(among(take_or(events["kind"], row), ("verification.finished",)))
+        label = pc.if_else(pa.array(failed), literal("Verification failed"), literal("Verification"))
+        named = pc.if_else(verified, joined(label, one_line(self.heading), between=": ", skip_nulls=True), named)
         first = pc.coalesce(pc.if_else(pa.array(own), ran, None), named, literal("Result"))
         summary = one_line(pc.utf8_slice_codeunits(flat(self.sources["summary"]), 0, 400))
         words = pc.if_else(pa.array(failed), literal("- Key failure: "), literal("- Summary: "))

@@ -297,7 +297,7 @@ def test_a_verification_says_how_it_came_out(payload: dict[str, Any], passes: bo
     session.add("verification.finished", turn=2, **payload)
     state = projected(session).state
     assert (state["failure"] is None) == (passes is True)
-    assert state["verification"].endswith({True: "passed", False: "failed", None: "outcome unknown"}[passes])
+    assert {True: "passed", False: "failed", None: "outcome unknown"}[passes] in state["verification"][-17:]
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_a_verification_without_a_command_that_names_a_part_passes_that_part_alo
     session.add("verification.finished", turn=2, text="types passed")
     session.add("verification.finished", turn=2, text=words)
     state = projected(session).state
-    assert (state["failure"], state["verification"]) == ("a.py:3 boom", f"{words}: passed")
+    assert (state["failure"], state["verification"]) == ("a.py:3 boom", f"{words} (passed)")
     session.add("command.finished", turn=3, command="pytest", exitCode=0, stdout="3 passed")
     assert projected(session).state["failure"] is None
     session.add("verification.finished", turn=4, text=words, failed=True)
@@ -580,6 +580,32 @@ def test_a_check_ends_the_failures_that_it_covers(failing: str, passing: str, en
     session.failing("a.py:3 boom", command=failing)
     session.add("command.finished", turn=2, command=passing, exitCode=0, stdout="")
     assert (projected(session).state["failure"] is None) == ends
+
+
+RUFF, MYPY, OK = "All checks passed!\n", "Success: no issues found in 3 source files\n", "3 passed in 0.10s\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "failing"),
+    [
+        ("ruff check . && pytest -q", f"{RUFF}ERROR: usage: pytest [options]", ["pytest"]),
+        ("ruff check . && pytest -q", f"{RUFF}1 failed, 2 passed in 0.1s", ["pytest"]),
+        ("ruff check . && pytest -q", "a.py:1:1: F401\nFound 1 error.", ["ruff check"]),
+        ("ruff check . && pytest -q", "boom", ["pytest", "ruff check"]),
+        ("ruff check .; pytest -q", f"{RUFF}ERROR: usage", ["pytest"]),
+        ("mypy . && pytest", f"{MYPY}ImportError: x", ["pytest"]),
+        ("pytest -q && ruff check .", f"{OK}error: Failed to parse pyproject.toml", ["ruff check"]),
+        ("ruff check . && mypy . && pytest", f"{RUFF}{MYPY}boom", ["pytest"]),
+        ("ruff check . && mypy . && pytest", f"{RUFF}boom", ["mypy", "pytest"]),
+        ("ruff check . && pytest", f"{RUFF}{OK}", ["pytest", "ruff check"]),  # which of them failed, nothing says
+    ],
+)
+def test_a_check_whose_output_says_that_it_passed_is_not_named_as_failing(
+    command: str, printed: str, failing: list[str]
+):
+    session = Session()
+    session.add("command.finished", turn=1, command=command, failed=True, stdout=printed)
+    assert projected(session).state["failing"] == failing
 
 
 def test_of_the_failures_that_stand_the_last_one_is_told():

@@ -252,9 +252,39 @@ def test_the_name_of_a_verification_stands_in_front_of_what_it_says():
         session.add("verification.finished", turn=1, **payload)
         return projected(session).state["verification"], projected(session).state["failure"]
 
-    assert told(name="e2e", passed=True, text="all ok") == ("e2e: all ok: passed", None)
-    assert told(name="e2e", passed=True, text="E2E is green") == ("E2E is green: passed", None)
-    assert told(name="e2e", status="passed", summary="12 ok") == ("e2e: 12 ok: passed", None)
-    assert told(name="e2e", passed=False, text="2 failed") == ("e2e: 2 failed: failed", "e2e: 2 failed")
-    assert told(name="e2e", status="skipped", text="skipped") == ("e2e: skipped: outcome unknown", None)
+    assert told(name="e2e", passed=True, text="all ok") == ("e2e: all ok (passed)", None)
+    assert told(name="e2e", passed=True, text="E2E is green") == ("E2E is green (passed)", None)
+    assert told(name="e2e", status="passed", summary="12 ok") == ("e2e: 12 ok (passed)", None)
+    assert told(name="e2e", passed=False, text="2 failed") == ("e2e: 2 failed (failed)", "e2e: 2 failed")
+    assert told(name="e2e", status="skipped", text="skipped") == ("e2e: skipped (outcome unknown)", None)
     assert told(name="e2e", passed=False) == ("e2e: failed", "e2e")
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        ({"name": "unit", "passed": False, "text": "2 failed"}, "Verification failed: unit"),
+        ({"name": "unit", "passed": True, "text": "ok"}, "Verification: unit"),
+        ({"name": "running", "passed": True}, "Verification: running"),
+        ({"path": "tests/a.py", "passed": True, "text": "ok"}, "Verification: tests/a.py"),
+        ({"checks": [{"name": "lint", "passed": True}, {"name": "unit", "passed": False}]}, "Verification failed: lint unit"),
+        ({"passed": False, "text": "2 failed"}, "Verification failed"),
+        ({"passed": True}, "Verification"),
+        ({"command": "pytest", "name": "unit", "passed": False, "text": "x"}, "Command failed: pytest"),
+        ({"command": "pytest", "name": "running", "passed": True, "text": "x"}, "Command: pytest"),
+    ],
+)  # fmt: skip
+def test_a_verification_is_shown_with_its_name(payload: dict[str, object], told: str):
+    session = Session("Fix it.")
+    session.add("verification.finished", turn=1, **payload)
+    assert f"Latest observation:\n- {told}\n" in projected(session).text()
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="a")
+    named = told.partition(": ")[2]
+    assert f"- Turn 1, verification finished{named and f', {named}'}: " in projected(session).text()
+
+
+@pytest.mark.parametrize("passed", ["All checks passed!", "Success: no issues found in 3 source files"])
+def test_what_passed_is_not_the_failure_of_a_command(passed: str):
+    session = Session("Fix it.")
+    session.add("command.finished", turn=1, command="ruff check . && pytest", exitCode=2, stdout=f"{passed}\nboom")
+    assert projected(session).state["failure"] == "boom"

@@ -157,8 +157,13 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     reported = of.has("check_outcome") & of.has("origin") & of.by("tool") & ~own
     passing, unknown = passing & ~reported, unknown & ~reported
     check = failing | passing | unknown
-    named = pc.coalesce(command.cast(_TEXT), said.cast(_TEXT))
     outcome = pc.replace_substring(of.column("check_outcome"), pattern="unknown", replacement="outcome unknown")
+    whole = pc.or_kleene(command.is_valid(), pc.equal(said.cast(_TEXT), of.column("subject").cast(_TEXT)))
+    told = pc.if_else(
+        pc.fill_null(whole, False),
+        joined(pc.coalesce(command.cast(_TEXT), said.cast(_TEXT)), ": ", outcome),
+        joined(said.cast(_TEXT), " (", outcome, ")"),  # what a verification says itself, or its words behind its name
+    )
     yield of.facts("command", ran & of.has("command") & of.has("observation_class") & of.shown, of.one, command)
     quiet = pc.equal(pc.fill_null(said.cast(_TEXT), ""), "")
     fails = pc.if_else(
@@ -169,7 +174,7 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     yield of.each("failure", "check_fails", failing & of.shown, fails)
     ended = of.has("check_clears") & ~of.by("model", "memory") & ~reported
     yield of.each("cleared", "check_clears", ended & of.shown)
-    yield of.facts("verification", check & of.shown, of.one, joined(named, ": ", outcome))
+    yield of.facts("verification", check & of.shown, of.one, told)
     yield of.facts("verification", check & ~of.shown, of.one, of.none)
     yield of.facts("artifact", of.has("ref") & of.shown, _ring(of), of.column("ref"))
 

@@ -87,7 +87,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     origin = _origin(record, payload)
     actor = EVENT_ACTORS[kind] if origin is None else _speaker(origin)
     class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
-    excerpt, suspicious = None, False
+    excerpt, suspicious, name = None, False, ""
     changed = may_change(command, folder) if kind == "command.finished" else ()
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
@@ -113,6 +113,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         name = str(named(payload, root))[:NAME]
         if not (summary or text or command):
             summary = name or " ".join(each.removesuffix(":") for each in check["check_scope"].split(" && "))
+            name = name or ("" if summary == "verification" else summary)
         elif name and summary and not summary.lower().startswith(name):
             summary = f"{name}: {summary}"
     if (given == "timeout" or late(payload)) and not (summary and OUT_OF_TIME.search(summary)):
@@ -140,6 +141,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
             raise InputError.one_of(PHASES.values, None, payload.place("phase"))
     if kind == "file.read":
         subject = _lines_of(payload)
+    if kind == "verification.finished":
+        subject = name or None
     if kind == "command.finished" and code is None and says(payload) == "running":
         subject = RUNNING
     if kind == "memory.revoked" and subject is None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .diffs import in_short
+from .summaries import summary_of
 
 __all__ = ["Observation", "addresses_the_model", "observed", "report_passed"]
 
@@ -88,7 +89,8 @@ def observed(
     if found is None and (failed or places) and places:
         found = _traceback(lines) or _go_test(lines) or _panic(lines)
         found = found or (_key_line([lines[n].strip() for n in places]), _around(lines, places))
-    summary, excerpt = found or (_first_line(lines), None)
+    told = (line for line in lines if line.strip() and not (failed and summary_of(line) == "passed"))
+    summary, excerpt = found or (_first_line(next(([each] for each in told), lines)), None)
     shape = "dangerous" if suspicious else "small" if len(plain) <= 400 else "large" if places else "noisy"
     kind = "timeout" if timed_out else stream
     return Observation(kind, _cut(summary), excerpt, suspicious, shape)

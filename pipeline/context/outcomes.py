@@ -201,7 +201,9 @@ def _checked(
         outcome = "unknown" if outcome == "passed" and not known else outcome
     else:
         outcome = _outcome(checks, told, code=code, failed=timed_out or said == "failed", running=running)
-    failing = [ran for ran, each in zip(checks, told, strict=True) if each == "failed"] or checks
+    said_so = list(zip(checks, told, strict=True))
+    failing = [ran for ran, each in said_so if each == "failed"]
+    failing = failing or [ran for ran, each in said_so if each != "passed"] or checks
     of = "" if checks else " ".join(filter(None, (command, str(part)))) or spoken_of(words)
     names = [ran.check.name for ran in checks] or [f"{_UNNAMED} {of}".strip()]
     return {
