@@ -171,6 +171,7 @@ class _Lines:
 
     def tail(self) -> pa.Array:
         """When, what, and in a line or a few what was said."""
+        wordless = pc.and_(pc.equal(self.form, "reference"), pc.equal(flat(self.sources["characters"]), 0))
         size = joined("not shown, ", pc.cast(self.sources["characters"], pa.string()), " characters")
         said = pc.if_else(pc.equal(self.form, "reference"), size, pc.fill_null(self.text, literal("")))
         stored = pc.and_(self.shortened, pc.is_valid(self.reference))
@@ -179,7 +180,8 @@ class _Lines:
         )
         where = pc.if_else(stored, joined(words, self.reference, ")"), literal(""))
         trimmed = pc.replace_substring_regex(said, pattern=r"\s+\z", replacement="")
-        return bullet(joined(one_line(self.heading), ": ", trimmed, pc.fill_null(where, literal(""))))
+        said = joined(": ", trimmed, pc.fill_null(where, literal("")))
+        return bullet(joined(one_line(self.heading), pc.if_else(wordless, literal(""), said)))
 
     def observations(self, events: pa.Table, turns: pa.Table) -> pa.Array:
         """Each result in a fence of its own, with what ran, what it comes to, where all of it is, and then its words."""

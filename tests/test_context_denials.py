@@ -288,6 +288,30 @@ def test_denials_before_and_behind_what_the_user_wrote_are_told_apart():
     assert f"newer 0 and 2 more\n- {WRITTEN_SINCE}: 14 more\n" in projected(session).text()
 
 
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        ({}, "permission granted, Bash git push\n"),
+        ({"text": "once"}, "permission granted, Bash git push: once\n"),
+        ({"summary": "for this session"}, "permission granted, Bash git push: for this session"),
+    ],
+)
+def test_a_grant_without_words_is_shown_as_what_it_is(payload: dict[str, Any], told: str):
+    session = Session("Fix it.")
+    session.add("permission.granted", turn=1, tool="Bash", action="git push", **payload)
+    seen = projected(session).text()
+    assert f"- Turn 1, {told}" in seen and "not shown, 0 characters" not in seen
+
+
+@pytest.mark.parametrize(
+    ("said", "told"), [({"approved": True}, "yes"), ({"approved": False}, "no yes"), ({}, "yes"), ({"x": 1}, "no yes")]
+)
+def test_a_confirmation_without_words_is_shown_with_what_it_says(said: dict[str, Any], told: str):
+    session = Session("Fix it.")
+    session.add("user.confirmation", turn=1, requestId="r1", **said)
+    assert f"- Turn 1, user confirmation: {told}\n" in projected(session).text()
+
+
 # --- whose denial it is, in transcripts -------------------------------------------------------------------------------
 
 REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."

@@ -299,6 +299,16 @@ def test_a_call_is_granted_where_the_same_one_runs(
     assert ContextPolicy().project(events=events, session_id=session_id).state["approvals"] == left
 
 
+def test_a_grant_that_follows_from_a_call_says_that_it_does(tmp_path: Path):
+    rows = claude(
+        call("m1", "t1", "Bash", command="git push"), {**result("t1", "no", "User rejected tool use", is_error=True), "toolDenialKind": "user"},
+        call("m2", "t2", "Bash", command="git push"), result("t2", "done", {"stdout": "done"}),
+    )  # fmt: skip
+    session_id, events, _ = events_in(rows, tmp_path)
+    seen = ContextPolicy().project(events=events, session_id=session_id).text()
+    assert "permission granted, Bash git push: inferred: the same call ran later\n" in seen
+
+
 @pytest.mark.parametrize(
     ("refused", "ran", "left"),
     [

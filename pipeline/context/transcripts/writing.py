@@ -18,6 +18,8 @@ __all__ = ["Transcript", "asked", "exit_code_of", "text_of", "version_of"]
 
 MOST = 2**31
 """Numbers from here on are no exit codes and no lines."""
+INFERRED = "inferred: the same call ran later"
+"""What a grant says that no record states."""
 
 
 class Call(NamedTuple):
@@ -82,7 +84,7 @@ class Transcript:
         """A call was run: where the same one was denied before, it has been granted."""
         named = {"tool": call.tool, "action": call.action, "arguments": call.given or None}
         for request in self.refused.pop(call, ()):
-            self.add("permission.granted", f"{id_}:granted", **named, requestId=request)
+            self.add("permission.granted", f"{id_}:granted", **named, requestId=request, text=INFERRED)
 
     def works_in(self, folder: Any) -> None:
         """The session works in a folder from now on; the first one is its working directory."""
