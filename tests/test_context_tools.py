@@ -18,7 +18,7 @@ from scoped_retrieval.pipeline.context.tool_names import capability_of
 NAMES = {
     "read": (
         "read_file", "Read", "view_image", "open_file", "get_release", "read_mcp_resource", "NotebookRead", "getUserByEmail", "get_deployment",
-        "get_email_address", "read_push_notifications", "look_up_symbol",
+        "get_email_address", "read_push_notifications", "look_up_symbol", "get_deploy_status", "get_restore_points", "get_bookmark", "read_markdown",
     ),
     "search": (
         "search", "Grep", "Glob", "LS", "list_dir", "codebase_search", "file_search", "list-uploads", "search_posts", "find_references",
@@ -38,7 +38,8 @@ NAMES = {
         "mcp__github__get_pull_request_files", "mcp__github__get_pull_request_comments", "mcp__github__pull_request_read",
         "mcp__gitlab__get_merge_request", "mcp__vercel__get_deployment", "mcp__gmail__get_email", "mcp__linear__get_comment",
         "mcp__fs__get_file_type", "mcp__notion__API-get-page", "mcp__mcp-atlassian__jira_get_issue", "mcp__redis__get", "slack_get_users", "http_get",
-        "MCP__gitlab__getMergeRequest",
+        "MCP__gitlab__getMergeRequest", "mcp__netlify__get_deploy", "mcp__netlify__list_deploys", "mcp__git__get_log", "mcp__github__fetch_issue",
+        "mcp__gitlab__fetch_file", "github_fetch_issue",
     ),
     "external": (
         "deploy_production", "deploy", "DeployService", "publish_package", "npm_publish", "release", "create_release", "delete_database",
@@ -48,11 +49,12 @@ NAMES = {
         "mcp__mail__forward_thread", "mcp__github__resolve_review_thread", "mcp__google_ads__increase_budget", "mcp__mongodb__findAndModify",
         "mcp__mongodb__findANDmodify", "mcp__mongodb__findandmodify", "mcp__trello__clear_list", "mcp__crm__blacklist_user",
         "mcp__foo__list_and_ban", "mcp__foo__listOrBan", "mcp__foo__list-then-ban", "mcp__foo__read_write", "mcp__redis__getset",
-        "mcp__redis__getSet", "mcp__foo__save_view", "mcp__foo__fetch_to_file", "mcp__foo__l\u00f6schen_list", "mcp__foo__", "mcp__get",
+        "mcp__redis__getSet", "fetch_deploy_service", "fetchDeployService", "mcp__ci__get_restart_job", "mcp__git__fetch", "mcp__git__git_fetch", "git_fetch",
+        "mcp__git-server__fetch", "mcp__vcs__fetch_origin", "mcp__repo__fetch_all_remotes", "mcp__mail__read_mark_done", "mcp__foo__save_view", "mcp__foo__fetch_to_file", "mcp__foo__l\u00f6schen_list", "mcp__foo__", "mcp__get",
     ),
     "other": (
         "frobnicate", "Task", "thread", "prune", "credit", "checklist", "target", "budget", "playlist", "list_then_kill", "dropdown_list",
-        "resolve_review_thread", "confirm_order", "db_query", "open", "",
+        "read_mark_done", "search_index_rebuild", "search_reindex", "list_toggle", "get_reload_config_now", "resolve_review_thread", "confirm_order", "db_query", "open", "",
     ),
 }  # fmt: skip
 

@@ -33,9 +33,17 @@ _ACTING = frozenset(
     ("add", "append", "apply", "approve", "assign", "ban", "cancel", "clear", "close", "create", "decrease", "delete", "destroy", "disable", "drop",
      "edit", "enable", "erase", "eval", "evaluate", "exec", "execute", "increase", "insert", "install", "invoke", "kick", "kill", "modify", "move",
      "overwrite", "publish", "purge", "reject", "remove", "rename", "replace", "reset", "revoke", "save", "send", "set", "submit", "terminate",
-     "truncate", "unarchive", "uninstall", "unlock", "unpin", "unsubscribe", "update", "upsert", "wipe", "write")
+     "truncate", "unarchive", "uninstall", "unlock", "unpin", "unsubscribe", "update", "upsert", "wipe", "write", "acknowledge", "activate",
+     "deactivate", "decrement", "dismiss", "enqueue", "increment", "mark", "rebuild", "recreate", "redeploy", "regenerate", "register", "reindex",
+     "reopen", "subscribe", "toggle", "undelete", "undo", "unmute", "unregister")
 )  # fmt: skip
 """Verbs that are seldom nouns: no name reads that has one. `get_email`, `get_comment` and `get_release` read."""
+_ACTS_ON = re.compile(
+    r"\b(?:deploy|migrate|promote|reload|restart|restore)\b(?! (?:status|state|logs?|ids?|info|details?|history|times?|counts?|config|urls?|keys?|hooks?|points?|previews?)$|$)"
+)
+"""Verbs that are nouns at the end of a name, and in front of a word that says so: `get_deploy_status`."""
+_GIT_FETCHES = re.compile(r"\bgit\b.*\bfetch\b|\bfetch\b.*\b(?:remotes?|origin|upstream|refs|branch(?:es)?|tags)\b")
+"""What brings a repository up to date, by the names of the server and of the tool."""
 _REQUESTS = frozenset(("pr", "prs", "pullrequest", "pullrequests", "mergerequest", "mergerequests"))
 _SERVICES = frozenset(("web", "http", "https", "url", "github", "gitlab", "bitbucket", "slack", "jira", "confluence", "notion"))  # fmt: skip
 _NOUNS = _REQUESTS | _SERVICES | frozenset(("api", "code", "codebase", "docs", "file", "git", "issue", "memory", "notebook", "repo", "symbol", "workspace"))  # fmt: skip
@@ -66,7 +74,8 @@ def capability_of(name: str) -> str:
     own = parts[2] if parts[0].lower() == "mcp" and len(parts) > 2 else name
     words = _words(own)
     said, joined = frozenset(words), "".join(words)
-    reads = _reads(words, own) if own.isascii() else None
+    fetches = _GIT_FETCHES.search(" ".join(map(str.lower, _WORDS.findall(name))))
+    reads = _reads(words, own) if own.isascii() and not fetches else None
     if of_mcp or said & _OUTSIDE:
         return "external_read" if reads else "external"
     if reads:
@@ -107,4 +116,4 @@ def _reads(words: Sequence[str], name: str) -> str | None:
     """Whether a name reads, and how; None if it does something else, or may."""
     verb = next((word for word in words if word not in _NOUNS), "")
     acts = (_JOINS | _ACTING).intersection((*words, *map(str.lower, _RUNS.findall(name))))
-    return None if acts else _READING.get(verb)
+    return None if acts or _ACTS_ON.search(" ".join(words)) else _READING.get(verb)
