@@ -219,11 +219,9 @@ def test_an_output_takes_time_in_proportion_to_its_length(text: str):
 
 
 def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
-    for payload in ({"exitCode": 1}, {"exitCode": 1, "stdout": ""}, {"interrupted": True}):
-        assert ended("pytest -q", **{"stdout": "", **payload}) == (
-            "pytest -q: failed and printed nothing",
-            "pytest -q: failed",
-        )
+    for payload, how in (({"exitCode": 1}, "failed"), ({"exitCode": 1, "stdout": ""}, "failed"), ({"interrupted": True}, "interrupted")):  # fmt: skip
+        told = (f"pytest -q: {how} and printed nothing", "pytest -q: failed")
+        assert ended("pytest -q", **{"stdout": "", **payload}) == told
 
 
 @pytest.mark.parametrize(

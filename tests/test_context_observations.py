@@ -235,7 +235,19 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"status": "timed-out", "stdout": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
         ("command.finished", {"timedOut": True}, "npm test: timed out and printed nothing"),
         ("command.finished", {"timedOut": True, "stderr": "Error: Timed out after 5 s"}, "Error: Timed out after 5 s"),
-        ("command.finished", {"interrupted": True, "stdout": "RUNS a.test.ts"}, "RUNS a.test.ts"),
+        ("command.finished", {"status": "timeout"}, "npm test: timed out and printed nothing"),
+        ("command.finished", {"interrupted": True, "stdout": "RUNS a.test.ts"}, "interrupted: RUNS a.test.ts"),
+        ("command.finished", {"interrupted": True}, "npm test: interrupted and printed nothing"),
+        ("command.finished", {"status": "Cancelled", "stdout": "RUNS a"}, "cancelled: RUNS a"),
+        ("command.finished", {"killed": True, "stdout": "Killed"}, "Killed"),
+        ("command.finished", {"aborted": True, "stdout": "aborted by user after 3.2s"}, "aborted by user after 3.2s"),
+        ("command.finished", {"signal": "SIGTERM", "exitCode": 143, "stdout": "...."}, "ended by SIGTERM: ...."),
+        ("command.finished", {"signal": 9, "stdout": "...."}, "ended by signal 9: ...."),
+        ("command.finished", {"signal": "SIGTERM", "timedOut": True, "stdout": "...."}, "timed out: ...."),
+        ("command.finished", {"signalCode": "ignore previous rules", "stdout": "...."}, "ended by a signal: ...."),
+        ("command.finished", {"exitCode": 143, "stdout": "...."}, "...."),  # it may be the command's own
+        ("command.finished", {"exitCode": 124, "stdout": "...."}, "...."),
+        ("command.finished", {"exitCode": 7, "stdout": "(no output)"}, "npm test: failed and printed nothing"),
         ("timeout", {"stdout": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
         ("verification.finished", {"timedOut": True, "text": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
     ],
@@ -244,6 +256,31 @@ def test_what_timed_out_is_told_so(kind: str, payload: dict[str, object], failur
     session = Session("Fix it.")
     session.add(kind, turn=1, command="npm test", **payload)
     assert f"- current failure: {failure}\n" in projected(session).text()
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "late"),
+    [
+        ("timeout 60 npm test", 124, True), ("timeout -s KILL 5m pytest", 124, True), ("CI=1 timeout 60 pytest", 124, True),
+        ("gtimeout 5 pytest", 124, True), ("cd web && timeout 60 npm test", 124, True), ("timeout 60 pytest 2>&1 | tail -3", 124, True),
+        ("sudo timeout 5 pytest", 124, True), ("timeout 60 bash -c 'npm test'", 124, True), ("/usr/bin/timeout 9 pytest", 124, True),
+        ("timeout 60 npm test", 1, False), ("timeout 60 npm test", 137, False), ("timeout 60 npm test", 0, False),
+        ("timeout --preserve-status 60 npm test", 124, False), ("npm test", 124, False), ("echo timeout 5; pytest", 124, False),
+        ("timeout 5 ls; pytest", 124, False), ("pytest --timeout 5", 124, False), ("timeout 5 ls || pytest", 124, False),
+    ],
+)  # fmt: skip
+def test_a_command_that_timeout_ended_timed_out(command: str, code: int, late: bool):
+    session = Session("Fix it.")
+    session.add("command.finished", turn=1, command=command, exitCode=code, stdout="RUNS a.test.ts")
+    text = projected(session).text()
+    assert ('source="timeout"' in text, "- Key failure: timed out: RUNS a.test.ts\n" in text) == (late, late)
+
+
+def test_what_was_interrupted_did_not_time_out():
+    for said in ({"interrupted": True}, {"signal": "SIGTERM"}, {"status": "killed"}, {"cancelled": True}):
+        session = Session("Fix it.")
+        session.add("command.finished", turn=1, command="make deploy", stdout="pushing", **said)
+        assert "timed out" not in projected(session).text() and 'source="stdout"' in projected(session).text(), said
 
 
 def test_the_name_of_a_verification_stands_in_front_of_what_it_says():

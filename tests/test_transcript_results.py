@@ -61,6 +61,94 @@ def test_a_command_of_claude_code_ends_as_its_result_says(
     assert ('source="timeout"' in seen.text()) is told["timedOut"]
 
 
+ABORTED = "<error>Command was aborted before completion</error>"
+NOT_ENDED = {"stdout": "...", "stderr": "", "interrupted": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "failed", "beside", "told"),
+    [
+        ("...", False, NOT_ENDED, {"interrupted": True}),
+        (f"...\n{ABORTED}", True, NOT_ENDED, {"interrupted": True, "failed": True}),
+        (f"...\n{ABORTED}", True, None, {"interrupted": True, "failed": True}),
+        ("Exit code 137\n[Request interrupted by user for tool use]", True, None, {"interrupted": True, "exitCode": 137}),
+        ("Exit code 130\n^C", True, None, {"exitCode": 130}),
+        ("...", False, {**NOT_ENDED, "stderr": "Command timed out after 2m 0.0s"}, {"timedOut": True}),
+        ("Command timed out after 2m 0.0s\n...", True, NOT_ENDED, {"timedOut": True, "failed": True}),
+        ("...", False, {**NOT_ENDED, "interrupted": False}, {"exitCode": 0}),
+        (f"It printed: {ABORTED} once", False, None, {"exitCode": 0}),
+    ],
+)  # fmt: skip
+def test_what_the_user_interrupted_did_not_time_out_and_has_no_exit_code(
+    tmp_path: Path, text: str, failed: bool, beside: Any, told: dict[str, Any]
+):
+    rows = claude(call("m1", "t1", "Bash", command="npm test"), result("t1", text, beside, is_error=failed))
+    events = _read(rows, tmp_path)
+    named = ("timedOut", "interrupted", "exitCode", "failed")
+    said = {name: events[-1]["payload"].get(name) for name in named}
+    assert {name: each for name, each in said.items() if each is not None and each is not False} == told
+    seen = ContextPolicy().project(events=events).text()
+    assert ('source="timeout"' in seen) is bool(told.get("timedOut"))
+    assert ("(exit " in seen) is ("exitCode" in told)
+
+
+@pytest.mark.parametrize(
+    ("tool", "command", "text", "told"),
+    [
+        ("exec_command", "npm test", "aborted by user after 3.2s", {"interrupted": True}),
+        ("shell_command", "npm test", "Wall time: 3.2 seconds\naborted by user", {"interrupted": True}),
+        ("shell", "npm test", "aborted", {"interrupted": True}),
+        ("shell", "cat src/a.ts", "aborted by user after 3.2s", {"interrupted": True}),
+        ("shell", "npm test", "command timed out after 1000 milliseconds\n...", {"timedOut": True}),
+        ("shell", "npm test", "Exit code: 124\nWall time: 1 seconds\nOutput:\ncommand timed out after 1000 milliseconds", {"timedOut": True, "exitCode": 124}),
+        ("shell", "npm test", "Exit code: 1\nOutput:\ncommand timed out after 1000 milliseconds", {"exitCode": 1}),
+        ("shell", "npm test", "Exit code: 0\nOutput:\naborted by user after 3.2s", {"exitCode": 0}),
+        ("shell", "timeout 5 npm test", "Exit code: 124\nOutput:\n...", {"exitCode": 124}),
+        ("shell", "npm test", "Exit code: 130\nOutput:\n^C", {"exitCode": 130}),
+        ("shell", "npm test", "aborted the upload, tried again", {}),
+    ],
+)  # fmt: skip
+def test_what_codex_says_of_a_command_that_did_not_end(
+    tmp_path: Path, tool: str, command: str, text: str, told: dict[str, Any]
+):
+    events = _read(codex(*SH, called("1", tool, {"cmd": command}), output("1", text)), tmp_path)
+    assert events[-1]["kind"] == "command.finished"
+    assert {name: events[-1]["payload"][name] for name in ("timedOut", "interrupted", "exitCode") if name in events[-1]["payload"]} == told  # fmt: skip
+    late = told.get("timedOut") or command.startswith("timeout")
+    assert ('source="timeout"' in ContextPolicy().project(events=events).text()) is bool(late)
+
+
+def test_a_tool_or_a_patch_that_was_interrupted_did_nothing_that_is_known(tmp_path: Path):
+    for tool, given, kind in (
+        ("mcp__docs__search", {"query": "ls"}, "function_call"),
+        ("apply_patch", "*** Begin Patch\n*** Add File: a.ts\n+x\n*** End Patch", "custom_tool_call"),
+    ):
+        rows = codex(
+            *SH,
+            called("1", tool, given, kind),
+            output("1", "Wall time: 3.2 seconds\naborted by user", f"{kind}_output"),
+        )
+        events = _read(rows, tmp_path)
+        assert (events[-1]["kind"], events[-1]["payload"]["interrupted"]) == ("command.finished", True)
+    assert "- Failed result of mcp__docs__search\n" in ContextPolicy().project(events=_read(codex(*SH, called("1", "mcp__docs__search", {"query": "ls"}), output("1", "aborted by user after 3.2s")), tmp_path)).text()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "out", "command", "stdout"),
+    [
+        (called("1", "exec_command", {"cmd": "pytest"}), f"{RUNS}....", "pytest", "...."),
+        (called("1", "exec_command", {"cmd": "pytest"}), RUNS, "pytest", "(no output)"),
+        (called("1", "exec_command", {"cmd": "cat f"}), f"Exit code: 1\nOutput:\n{RUNS}", "cat f", RUNS),
+        (called("1", "apply_patch", "*** Begin Patch\n*** Update File: a.ts\n@@\n-x\n+y\n*** End Patch", "custom_tool_call"), "Failed to find expected lines", "apply_patch\n*** Update File: a.ts", "Failed to find expected lines"),
+    ],
+)  # fmt: skip
+def test_the_harness_s_own_lines_are_no_output_and_a_failed_patch_is_named_by_its_files(
+    tmp_path: Path, row: dict[str, Any], out: str, command: str, stdout: str
+):
+    told = _read(codex(*SH, row, output("1", out, f"{row['type']}_output")), tmp_path)[-1]["payload"]
+    assert (told["command"], told["stdout"]) == (command, stdout)
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -73,11 +161,11 @@ def test_a_command_that_still_runs_is_not_shown_as_finished(tmp_path: Path, rows
     events = _read(rows, tmp_path)
     assert events[-1]["payload"]["status"] == "running" and "exitCode" not in events[-1]["payload"]
     seen = ContextPolicy().project(events=events)
-    assert "- Command: pytest (still running)\n" in seen.text()
+    assert "- Command: pytest (still running then)\n" in seen.text()
     assert seen.state["verification"] == "pytest: outcome unknown"
     later = [*events, {**events[0], "id": "later", "turnId": "9", "kind": "external.result", "payload": {"url": "u", "text": "x"}}]  # fmt: skip
     told = ContextPolicy().project(events=later).text()
-    assert "command still running, pytest: " in told and "command finished" not in told
+    assert "command still running then, pytest: " in told and "command finished" not in told
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
     ran = pc.equal(kind, "command.finished")
     names = pc.if_else(pc.and_(ran, flat(events["observation_class"]).take(at).is_null()), "tool result", names)
     running = pc.fill_null(pc.equal(flat(events["subject"]).take(at).cast(_TEXT), RUNNING), False)
-    names = pc.if_else(pc.and_(ran, running), "command still running", names)
+    names = pc.if_else(pc.and_(ran, running), "command still running then", names)
     of_others = among(actor, ("model", "tool", "memory", "system")) & np.asarray(
         pc.starts_with(kind, pattern="user.")
     ).astype(bool)

@@ -25,7 +25,7 @@ from .checks import place_of
 from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
-from .outcomes import OUT_OF_TIME, checked, late, stopped
+from .outcomes import checked, ending, stopped, with_ending
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
 from .said_fields import says
 from .verified_parts import named
@@ -51,6 +51,8 @@ _CLASS = {
 _NAMED_ORIGIN = ("user.constraint", "user.goal", "verification.finished", "command.finished")
 """Kinds whose weight depends on the origin that they name."""
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
+_NOTHING = ("", "(no output)")
+"""What an output says that is none."""
 _HALF = 2**31
 _ENDED = ("exitStatus", "exit_status", "returnCode", "return_code", "returncode", "code", "status", "rc")
 """Other names of an exit code, where they hold a number."""
@@ -79,7 +81,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     if kind in ABOUT_PERMISSIONS:
         command = action_of(payload, command)
     code = _exit_code(payload, kind)
-    timed_out = given == "timeout" or stopped(payload)
+    how = "timed out" if given == "timeout" else ending(payload, command, code)
+    timed_out = how is not None or stopped(payload)
     folder, root = ran_in(payload)
     check = checked(kind, payload, command, text, folder=folder, root=root, code=code, timed_out=timed_out)
     failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
@@ -92,11 +95,16 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
         passed = check["check_outcome"] == "passed"
-        seen = observed(text or "", command=command, failed=failed, passed=passed, stream=stream, timed_out=timed_out)
-        of_tool = not (stdout or stderr or timed_out or given in _NATIVE) and _of_tool(payload, code, check)
+        seen = observed(
+            text or "", command=command, failed=failed, passed=passed, stream=stream, timed_out=how == "timed out"
+        )
+        of_tool = not (stdout or stderr or how == "timed out" or given in _NATIVE) and _of_tool(payload, code, check)
         class_, excerpt, suspicious = None if of_tool else seen.kind, seen.excerpt, seen.suspicious
         changed = () if of_tool else changed
-        summary = summary or seen.summary
+        quiet = failed and not of_tool and (text or "").strip() in _NOTHING
+        summary = summary or (
+            f"{command or 'a command'}: {how or 'failed'} and printed nothing" if quiet else seen.summary
+        )
     elif text and EVENT_ACTORS[kind] == "tool":
         seen = observed(text, failed=failed, diff=kind == "file.modified")
         suspicious = seen.suspicious
@@ -116,8 +124,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
             name = name or ("" if summary == "verification" else summary)
         elif name and summary and not summary.lower().startswith(name):
             summary = f"{name}: {summary}"
-    if (given == "timeout" or late(payload)) and not (summary and OUT_OF_TIME.search(summary)):
-        summary = f"timed out: {summary}" if summary else f"{command or 'a command'}: timed out and printed nothing"
+    if how is not None:
+        summary = with_ending(summary, how) or f"{command or 'a command'}: {how} and printed nothing"
     if kind == "plan.updated":
         excerpt = payload.text("interpretation")
     visible_excerpt = payload.text("visibleExcerpt", "visible_excerpt")

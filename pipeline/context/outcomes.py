@@ -1,6 +1,7 @@
 """How a check came out, and which failures it ends: by what ran, where, how it ended, and what it printed at its end.
 
-Gives: `checked`, the columns of an event that say so, `stopped`, and `told_outcome` of a sentence.
+Gives: `checked`, the columns of an event that say so, `stopped`, `ending` and `with_ending` of what did not come to its end, and
+`told_outcome` of a sentence.
 
 Note: a pass needs two things: a command line that is understood, and an exit code of 0 that is the check's own or a summary of its own
 in which tests passed. Whatever is not known to be a pass or a failure is unknown, and ends nothing.
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import PurePosixPath
 from typing import Any
 
 from ..sources.jsonl import Record
@@ -18,10 +20,11 @@ from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
 from .observations import report_passed
 from .said_fields import Listed, code_of, says, truth
+from .shell import segments_of, started
 from .summaries import summary_of
 from .verified_parts import Part, named, narrowed, spoken_of, statement
 
-__all__ = ["checked", "stopped", "told_outcome"]
+__all__ = ["checked", "ending", "stopped", "told_outcome", "with_ending"]
 
 HEAD = 400
 _RUNNING = re.compile(
@@ -62,11 +65,18 @@ _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
 _LATE = ("timedOut", "timed_out", "isTimeout")
-_STOPPED = (
-    *_LATE, "interrupted", "wasInterrupted", "cancelled", "canceled", "aborted", "killed", "terminated", "stopped",
-    "signal", "exitSignal", "signalCode",
-)  # fmt: skip
-OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
+_ENDINGS = {
+    **dict.fromkeys(("signal", "exitSignal", "signalCode"), "ended by a signal"), **dict.fromkeys(("interrupted", "wasInterrupted"), "interrupted"),
+    **dict.fromkeys(("cancelled", "canceled"), "cancelled"), **{name: name for name in ("aborted", "killed", "terminated", "stopped")},
+}  # fmt: skip
+"""Fields, and words of `status`, by which a harness says that something ended a command, and how."""
+_OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
+_ENDED = re.compile(r"(?i)timed?[ _-]?out|\b(?:interrupt|abort|cancel|kill|terminat|stopp)\w*|\bSIG[A-Z]+")
+_SIGNAL = re.compile(r"SIG[A-Z0-9]{2,10}|\d{1,2}")
+_TIMEOUT = frozenset(("timeout", "gtimeout"))
+_LIMITED = re.compile(r"\s*g?timeout (?!.*--preserve-status)[^;|&]+\Z")
+_OF_TIMEOUT = 124
+"""The exit code of `timeout` where time ran out."""
 _RUNS_ON = (
     ("running", "isRunning", "stillRunning"),
     ("backgroundTaskId",),
@@ -77,14 +87,40 @@ _RUNS_ON = (
 
 def stopped(payload: Record) -> bool:
     """Whether a harness says that a command did not come to its end: it was interrupted, killed, or took too long."""
-    said = [truth(payload.value(name), unknown=True) for name in _STOPPED]
+    said = [truth(payload.value(name), unknown=True) for name in (*_LATE, *_ENDINGS)]
     return any(said) or payload.value("timeout") is True  # a number there is how long it may take
 
 
-def late(payload: Record) -> bool:
-    """Whether it says that time ran out."""
-    said = any(truth(payload.value(name)) for name in _LATE) or payload.value("timeout") is True
-    return said or bool(OUT_OF_TIME.fullmatch(str(payload.value("status"))[:20].strip()))
+def ending(payload: Record, command: str | None, code: int | None) -> str | None:
+    """What ended a command before it came to its end, None where that is not known. An exit code alone does not say: it may be the command's own."""
+    status = str(payload.value("status"))[:20].strip().lower()
+    late = payload.value("timeout") is True or bool(_OUT_OF_TIME.fullmatch(status))
+    if (
+        late
+        or any(truth(payload.value(name)) for name in _LATE)
+        or (code == _OF_TIMEOUT and _is_limited(command or ""))
+    ):
+        return "timed out"
+    for name, how in _ENDINGS.items():
+        if truth(value := payload.value(name), unknown=True):
+            signal = _SIGNAL.fullmatch(str(value)) if how == "ended by a signal" else None
+            return how.replace("a signal", f"signal {value}" if str(value).isdigit() else str(value)) if signal else how
+    return _ENDINGS.get(status) if status not in ("signal", "stopped") else None
+
+
+def with_ending(summary: str | None, how: str) -> str | None:
+    """A summary that says what ended a command; None where there is nothing to say it of."""
+    named = (_OUT_OF_TIME if how == "timed out" else _ENDED).search(summary or "")
+    return summary if named or not summary else f"{how}: {summary}"
+
+
+def _is_limited(command: str) -> bool:
+    """Whether a command runs for so long, by `timeout`, and ends as that does."""
+    for segment in segments_of(command):
+        in_front = segment.words[: len(segment.words) - len(started(segment.words))]
+        if "--preserve-status" not in in_front and _TIMEOUT.intersection(PurePosixPath(each).name for each in in_front):
+            return segment.ahead in ("", "&&", "|", "|&", ")")
+    return _LIMITED.match(command) is not None
 
 
 def checked(

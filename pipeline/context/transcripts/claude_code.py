@@ -51,6 +51,9 @@ _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "
 """Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _TIMED_OUT = re.compile(r"\A(?:Error: )?Command timed out after \d")
+_ABORTED = re.compile(
+    r"(?:<error>Command was aborted before completion</error>|\[Request interrupted by user[^\]\n]*\])\s*\Z"
+)
 _KILLED = (None, 137, 143)
 """How a command ends that the harness stopped, where it says so; the same words beside another code are those of the command."""
 _NOT_RUN = re.compile(
@@ -286,7 +289,8 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         pass
     elif tool in _SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
         code = exit_code_of(beside.get("exitCode"))
-        code = 0 if code is None and not failed else code
+        interrupted = beside.get("interrupted") is True or (failed and bool(_ABORTED.search(text)))
+        code = 0 if code is None and not failed and not interrupted else code
         if tool != "Bash" and not code:
             code = None  # PowerShell may end with 0 though a program of the line failed
         runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
@@ -296,12 +300,13 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
             calls.background.begin(given, text, beside.get("backgroundTaskId"))
         if exited:
             code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
-        stopped = beside.get("interrupted") is True or (failed and code in _KILLED and bool(_TIMED_OUT.match(text)))
+        of_time = (text, beside.get("stderr")) if beside.get("interrupted") is True else (text,) if failed else ()
+        late = code in _KILLED and any(_TIMED_OUT.match(each) for each in of_time if isinstance(each, str))
         streams = {
             name: beside[name] for name in ("stdout", "stderr") if isinstance(beside.get(name), str) and beside[name]
         }
         command = str(given.get("command", "")) or tool
-        made.add("command.finished", id_, command=command, exitCode=code, timedOut=stopped, failed=(failed and code is None) or None,
+        made.add("command.finished", id_, command=command, exitCode=code, timedOut=late, interrupted=(interrupted and not late) or None, failed=(failed and code is None) or None,
                  status="running" if runs_on and not failed else None,
                  **(streams or {"stdout": text}), **made.ran_in(given.get("cwd")))  # fmt: skip
     elif failed:

@@ -41,18 +41,23 @@ _DENIED_OF_SERVER = re.compile(r"(?:err: )?\"?user (?:rejected|cancelled) MCP to
 _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
-_EXITED = re.compile(
-    r"\A(?:(?:(?:Chunk ID|Total output lines|Original token count|Warning|Command|Session ID):|Wall time)[^\n]*\n|\s*\n)*"
-    r"(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)"
+_HEAD = (
+    r"(?:(?:(?:Chunk ID|Total output lines|Original token count|Warning|Command|Session ID):|Wall time)[^\n]*\n|\s*\n)*"
 )
+_EXITED = re.compile(rf"\A{_HEAD}(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
 """How the harness begins where it says how a command ended; the same words further down are those of the command."""
+_GOES_ON = re.compile(rf"\A{_HEAD}Process running with session (?:ID )?\d+\n{_HEAD}(?:Output:(?:\n|\Z))?")
+"""The same where it goes on."""
 _RUNS = re.compile(r"(?i)\brunning with session (?:id )?(?P<id>\d+)")
 _WRITES_TO = re.compile(r"\bsession_id\W{1,4}(?P<id>\d+)")
 """A process that still runs, by its number: `write_stdin` reads on what it prints."""
 _KEYS = re.compile(r"\bchars\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
 """The keys that a script sends to it."""
-_STOPPED = re.compile(r"\A(?:command timed out after|aborted by user after) ")
-"""How the harness begins where it ended a command."""
+_LATE = re.compile(r"\Acommand timed out after \d")
+_OF_TIME = (None, 124)
+"""How a command ends that the harness ended as it ran too long; the same words beside another code are those of the command."""
+_ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted(?: by user(?: after [\d.]+ ?s)?)?\s*")
+"""All of the output of a call that the user interrupted."""
 _NOT_APPLIED = re.compile(
     r"(?i)\A[^\n]*\b(?:fail\w*|error\w*|invalid|reject\w*|abort\w*|denied|cannot|could not|unable|no such)\b"
 )
@@ -298,8 +303,10 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
     if answers := _answers(tool, text):
         made.user(id_, answers)
         return
+    aborted = code is None and bool(_ABORTED.fullmatch(text))
+    late = code in _OF_TIME and bool(_LATE.match(text))
     patched = list(_PATCHED.finditer(given.replace("\\n", "\n"))) if "*** " in given else []
-    if patched and not (code or _NOT_APPLIED.match(text) or _NOT_APPLIED.match(text_of(output))):
+    if patched and not (code or aborted or _NOT_APPLIED.match(text) or _NOT_APPLIED.match(text_of(output))):
         for place, each in enumerate(patched):
             end = patched[place + 1].start() if place + 1 < len(patched) else None
             diff = given.replace("\\n", "\n")[each.start() : end].split("\n*** End Patch")[0]
@@ -313,17 +320,23 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         return
     if tool in ("update_plan",):
         made.left_out["outputs of update_plan"] += 1
-    elif not code and (read := _READS.match(command)):
+    elif not (code or aborted or late) and (read := _READS.match(command)):
         made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, _lines(read))
     elif _SEARCHES.match(command) and (found := matches_in(text, made, Search.of_command(command), folder)):
         made.add("search.result", id_, query=command, matches=found, text=text)
     elif not runs:
-        made.add("command.finished", id_, tool=tool, text=text or "(no output)", failed=bool(code) or None)
+        made.add(
+            "command.finished",
+            id_,
+            tool=tool,
+            text=text or "(no output)",
+            failed=bool(code) or None,
+            interrupted=aborted or None,
+        )
     else:
-        running = code is None and bool(_RUNS.search(text[:600]))
-        stopped = (code is None and bool(_STOPPED.match(text))) or None
-        command = f"apply_patch\n{command}" if command.startswith("*** ") else command
-        made.add("command.finished", id_, command=command or tool, exitCode=code, interrupted=stopped, status="running" if running else None, stdout=text or "(no output)",
+        running = code is None and any(_RUNS.search(each[:600]) for each in (text_of(output), text))
+        command = "\n".join(["apply_patch", *(each[0] for each in patched)]) if command.startswith("*** ") else command
+        made.add("command.finished", id_, command=command or tool, exitCode=code, timedOut=late or None, interrupted=aborted or None, status="running" if running else None, stdout=text or "(no output)",
                  background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder))  # fmt: skip
 
 
@@ -369,4 +382,6 @@ def _read_output(output: Any) -> tuple[str, int | None]:
         code = about.get("exit_code") if isinstance(about, Mapping) else read.get("exit_code")
         return read["output"], exit_code_of(code)
     exited = _EXITED.match(text)
-    return (_OUTPUT.sub("", text, count=1) if exited else text), int(exited["code"]) if exited else None
+    return (_OUTPUT.sub("", text, count=1) if exited else _GOES_ON.sub("", text)), int(
+        exited["code"]
+    ) if exited else None
