@@ -30,6 +30,7 @@ CHECKS = {
     "pnpm vitest run": "vitest:", "cd packages && cd ../web && pytest": "pytest in web:", "pytest /repo/tests/a.py": "pytest:/repo/tests/a.py",
     "pytest 2>&1 > /tmp/out.4711.log": "pytest:", "PYTHONPATH=src pytest": "pytest PYTHONPATH=src:", "npx playwright test": "playwright test:",
     "python -m unittest discover -v": "unittest:", "bundle exec rspec": "rspec:", "ctest --test-dir build": "ctest in build:",
+    "prove": "prove:", "prove -lv t/": "prove:t", "prove -v -j4": "prove:", "prove -l t/a.t": "prove:t/a.t", "prove -r": "prove -r:",
 }  # fmt: skip
 
 
@@ -106,6 +107,7 @@ PASSED = (
     "OK (3 tests, 5 assertions)",
     "Passed!  - Failed:     0, Passed:     3, Skipped:     0, Total:     3, Duration: 3 ms - a.dll (net8.0)",
     "ok | 3 passed | 0 failed (10ms)",
+    "ok 1 - adds\n1..1\nok\nAll tests successful.\nFiles=1, Tests=1,  0 wallclock secs\nResult: PASS",
     " 3 pass\n 0 fail\nRan 3 tests across 1 files. [10ms]",
     "  3 passed (2.1s)",
     "[INFO] Tests run: 3, Failures: 0, Errors: 0, Skipped: 0\n[INFO] BUILD SUCCESS",
@@ -132,6 +134,7 @@ PASSED = (
     "All 3 tests passed.",
 )
 FAILED = (
+    "Failed 1/2 subtests\n  Failed test:  2\nFiles=1, Tests=2,  0 wallclock secs\nResult: FAIL",
     "===== 1 failed, 2 passed in 0.1s =====",
     "Tests:       1 failed, 5 passed, 6 total",
     "--- FAIL: TestA (0.00s)\nFAIL\n",
@@ -171,6 +174,7 @@ FAILED = (
     "error: test failed, to rerun pass `--lib`",
 )
 NOTHING_RAN = (
+    "Files=0, Tests=0,  0 wallclock secs\nResult: NOTESTS",
     "No tests found, exiting with code 0",
     "?   \texample.com/a\t[no test files]",
     "Ran 0 tests in 0.000s\n\nOK",

@@ -96,6 +96,37 @@ def test_why_says_where_the_line_of_a_match_is():
     assert why(seen, "src/m29.ts:30:needle(29)")["answer"].startswith("it is in the input (full)")
 
 
+def test_a_place_that_two_searches_found_is_named_once():
+    session = Session("Fix src/near.ts.")
+    for turn, near in ((1, "throw one"), (2, "throw one"), (3, "throw two")):
+        found = [
+            {"path": "lib/a.ts", "line": 3, "text": f"retry {turn}"},
+            {"path": "lib/a.ts", "line": 4},
+            {"path": "lib/b.ts"},
+            {"path": "src/near.ts", "line": 9, "text": near},
+        ]
+        session.add("search.result", turn=turn, query=f"q{turn}", matches=found)
+    session.failing("src/near.ts:9 error", turn=4)
+    seen = projected(session)
+    for place in ("lib/a.ts:3", "lib/a.ts:4", "lib/b.ts"):
+        assert seen.text().count(f"- {place}: open") == 1, place
+    assert [seen.text().count(words) for words in ("| throw one", "| throw two")] == [1, 1], (
+        "another text is another line"
+    )
+    told = reasons(seen)
+    assert [told[f"match:e{n}:1"] for n in (1, 2, 3)] == ["on_demand", "duplicate", "duplicate"]
+    assert [told[f"match:e{n}:4"] for n in (1, 2, 3)] == ["failing_stack", "duplicate", "failing_stack"]
+    for asked, source in (
+        ("match:e2:1", "match:e1:1"),
+        ("match:e3:2", "match:e1:2"),
+        ("match:e3:3", "match:e1:3"),
+        ("lib/a.ts:3", "match:e1:1"),
+    ):
+        found = why(seen, asked)
+        assert (found["source_id"], found["layer"]) == (source, "ordering_not_ranked"), asked
+    assert why(seen, "match:e2:4")["layer"] is None
+
+
 BELOW = "src/a.py\n3:def retry(limit):\n9:    retry(3)\n\nsrc/b.py\n1:from a import retry"
 
 

@@ -83,6 +83,8 @@ OTHERS = {
                  "npm run lint", "npm test --if-present", "pnpm -r test", "yarn workspace a test", "npx jest"),
     "dotnet test": ("dotnet test --filter X", "dotnet test --list-tests", "dotnet build", "dotnet test A.csproj", "dotnet test --no-build"),
     "bundle exec rspec": ("rspec spec/a_spec.rb", "rspec -e name", "rspec --dry-run", "rspec --tag fast", "rspec --only-failures"),
+    "prove": ("prove t/a.t", "prove -D", "prove --dry", "prove --version", "prove -Iother", "prove --state=failed", "perl t/a.t"),
+    "prove -r": ("prove", "prove t"),
     "mypy --strict": ("mypy", "mypy --strict src/a.py"),
     "pytest src/a.py": ("pytest tests", "pytest src/b.py", "cd src && pytest a.py", "pytest -k x src"),
 }  # fmt: skip
@@ -115,6 +117,7 @@ ENDS = {
     "./gradlew test": ("./gradlew test", "gradle test --info", "./gradlew clean test", "./gradlew check", "./gradlew build", "gradlew cleanTest test"),
     "./gradlew :app:test": ("./gradlew :app:test", "./gradlew test"),
     "tox": ("tox", "tox -q", "tox run", "tox -p auto"), "tox -e py311": ("tox -e py311", "tox -epy311", "tox"), "nox": ("nox", "nox -r"),
+    "prove": ("prove", "prove -v", "prove -lv t/", "prove -l -j4", "prove -r"), "prove -v t/a.t": ("prove t/a.t", "prove"),
     "ctest": ("ctest", "ctest --output-on-failure -j8"), "bundle exec rspec": ("bundle exec rspec", "bin/rspec", "rspec spec", "rspec --format documentation"),
     "dotnet test": ("dotnet test", "dotnet test --nologo -v q"), "npx jest": ("npx jest", "yarn jest --ci", "node_modules/.bin/jest --coverage", "npx --yes jest"),
     "npx vitest run": ("npx vitest run", "pnpm vitest --run", "vitest run --reporter=verbose"), "mix test": ("mix test",), "deno test": ("deno test",),

@@ -140,6 +140,7 @@ class Worth(Judgment):
         copies = np.ones(len(again), dtype=bool)
         copies[first] = False
         self.refuse_some("worth", again, copies, "duplicate")
+        self._found_again(ordered, far, quoted[order])
         self.ranked(ordered)
         passed = self.passed()[ordered]
         beyond = passed & ~far & (self.rank[ordered] >= self.allowed("retrieval_items")[ordered])
@@ -152,6 +153,20 @@ class Worth(Judgment):
         self.referenced[late] = False
         self._carried(events)
         self._noticed()
+
+    def _found_again(self, ordered: Int, far: Bool, quoted: Bool) -> None:
+        """Matches of a place that an earlier one in this order names as well; if their lines are shown, in the same words. What an event
+        quotes has no line.
+        """
+        mine = np.flatnonzero(self.of("search_match")[ordered] & self.passed()[ordered] & ~quoted)
+        at = pa.array(ordered[mine])
+        text = pc.if_else(
+            pa.array(far[mine]), "", pc.fill_null(flat(self.sources["text"]).take(at).cast(pa.large_string()), "")
+        )
+        code = codes_of([pa.array(self.turn[ordered[mine]]), flat(self.sources["reference"]).take(at), text])
+        again = np.ones(len(mine), dtype=bool)
+        again[np.unique(code, return_index=True)[1]] = False
+        self.refuse_some("worth", ordered[mine], again, "duplicate")
 
     def _noticed(self) -> None:
         """Files that are left out and that the model should know of: it learns why, and none of their text."""

@@ -23,7 +23,7 @@ __all__ = ["INERT_VARIABLES", "check_of"]
 
 _PROGRAMS = {
     **dict.fromkeys(("pytest", "jest", "vitest", "mocha", "ava", "ctest", "phpunit", "rspec", "tap", "nose2", "pest", "busted", "gotestsum",
-                     "unittest", "doctest", "trial", "green", "nextest"), "test"),
+                     "unittest", "doctest", "trial", "green", "nextest", "prove"), "test"),
     **dict.fromkeys(("flake8", "pylint", "eslint", "stylelint", "rubocop", "golangci-lint", "staticcheck", "shellcheck", "hadolint",
                      "oxlint", "markdownlint", "yamllint", "lint-imports", "bandit", "vulture", "ktlint", "swiftlint", "clippy-driver", "credo",
                      "standard", "xo", "ansible-lint", "codespell"), "lint"),

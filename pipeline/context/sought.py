@@ -176,19 +176,17 @@ def _others(seen: Projection, row: Row, said: Mapping[str, str]) -> list[Row]:
     if own := [each for each in seen.decisions if each["source_id"] in ids]:
         return own
     text = said.get(row["source_id"])
-    return [
+    kin = [
         each
         for each in seen.decisions
-        if each["reason_code"] not in SAID_BY
-        and (
-            (row["evidence_id"] is not None and each["evidence_id"] == row["evidence_id"])
-            or (
-                each["source_kind"] == row["source_kind"]
-                and each["standing"] == row["standing"]
-                and text
-                and said.get(each["source_id"]) == text
-            )
-        )
+        if each["reason_code"] not in SAID_BY and each["source_kind"] == row["source_kind"]
+    ]
+    if row["source_kind"] == "search_match":
+        return [each for each in kin if each["reference"] == row["reference"]]
+    if row["evidence_id"] is not None:
+        return [each for each in kin if each["evidence_id"] == row["evidence_id"]]
+    return [
+        each for each in kin if text and each["standing"] == row["standing"] and said.get(each["source_id"]) == text
     ]
 
 

@@ -51,6 +51,7 @@ _SUMMARIES: dict[str, str] = {
     "bazel": r"Executed \d+ out of \d+ tests?: .*",
     "meson": r"(?:Ok|Fail|Timeout):\s+\d+",
     "sbt": r"\[(?:info|error)\] (?:Passed|Failed): Total \d+, .*|\[info\] All tests passed\.",
+    "prove": r"Result: (?:PASS|FAIL|NOTESTS)|All tests successful\.",
     "tap": r"not ok \d+(?!.*# ?(?i:todo|skip)).*",
     "ruff": r"All checks passed!|Found \d+ errors?(?: \(\d+ fixed, \d+ remaining\))?\.?|\d+ files? would be reformatted.*|\d+ files? (?:already formatted|left unchanged)",
     "mypy": r"Success: no issues found.*|Found \d+ errors? in \d+ files?.*",
@@ -71,7 +72,7 @@ _STYLES = {
     "pytest": ("pytest",), "unittest": ("unittest",), "manage.py test": ("unittest",), "green": ("unittest",), "trial": ("unittest",), "nose2": ("unittest",),
     "jest": ("jest",), "vitest": ("vitest",), "mocha": ("mocha",), "ava": ("ava",), "node --test": ("node", "tap"), "bun test": ("bun",), "playwright test": ("playwright",),
     "cypress run": ("cypress",), "karma start": ("karma",), "cargo test": ("cargo",), "cargo nextest": ("nextest", "cargo"), "go test": ("go",), "gotestsum": ("go",),
-    "ctest": ("ctest",), "rspec": ("rspec",), "mix test": ("rspec",), "rails test": ("rspec",), "phpunit": ("phpunit",), "pest": ("phpunit", "jest"),
+    "ctest": ("ctest",), "rspec": ("rspec",), "prove": ("prove",), "mix test": ("rspec",), "rails test": ("rspec",), "phpunit": ("phpunit",), "pest": ("phpunit", "jest"),
     "dotnet test": ("dotnet",), "deno test": ("deno",), "nox": ("nox", "pytest"), "swift test": ("swift",), "zig test": ("zig",),
     "dart test": ("dart",), "flutter test": ("dart",), "bazel test": ("bazel",), "meson test": ("meson",), "sbt test": ("sbt",),
     "ruff check": ("ruff",), "ruff format": ("ruff",), "black": ("ruff",), "mypy": ("mypy",), "dmypy": ("mypy",), "pyright": ("pyright",), "basedpyright": ("pyright",),
@@ -94,17 +95,17 @@ _GOOD = frozenset((
     "test", "doctests", "doctest", "ran", "total", "scenarios",
 ))  # fmt: skip
 _FAILS = re.compile(
-    r"FAILED\b|FAIL\b|ERROR \S+\.py|(?:Coverage failure|Jest|ERROR): |.*\.\.\..*Failed\Z|(?:.*: )?Executed .*\bFAILED|TOTAL: .*\bFAILED|--- FAIL:|FAILURES!|ERRORS!|Failed!|not ok\b|BUILD FAIL|make\b|gmake\b|npm\b|error\b|evaluation failed|Test Run Failed|nox > .*\bfailed\b|"
+    r"FAILED\b|FAIL\b|Result: FAIL|ERROR \S+\.py|(?:Coverage failure|Jest|ERROR): |.*\.\.\..*Failed\Z|(?:.*: )?Executed .*\bFAILED|TOTAL: .*\bFAILED|--- FAIL:|FAILURES!|ERRORS!|Failed!|not ok\b|BUILD FAIL|make\b|gmake\b|npm\b|error\b|evaluation failed|Test Run Failed|nox > .*\bfailed\b|"
     r"\[error\]|.*\bSome tests failed|.*\berror TS\d|.*ELIFECYCLE|.*would be reformatted|.*Code style issues|.*Test run with .* failed"
 )
 _PASSES = re.compile(
-    r".*\.\.\..*Passed\Z|100% tests passed|ok\b|OK\b|congratulations|BUILD SUCCESS|All \d* ?(?:checks|specs|matched|tests)\b|✔ +All|Test Run Successful|nox > .*\bsuccess|Success:|.*All tests passed|Passed!|"
+    r".*\.\.\..*Passed\Z|100% tests passed|ok\b|OK\b|congratulations|BUILD SUCCESS|All \d* ?(?:checks|specs|matched|tests)\b|Result: PASS|✔ +All|Test Run Successful|nox > .*\bsuccess|Success:|.*All tests passed|Passed!|"
     r"\d+ files? (?:already|left)|.*Test run with .* passed|Executed .*: .*\bpass"
 )
 _NOTHING = re.compile(
     r"(?i)\bno tests? (?:files? )?(?:ran|found|were found|to run|executed|is available|matches|files)\b|\[no test files\]|\bcollected 0 items|\bRan 0 tests|\brunning 0 tests|"
     r"(?<![\w.])0 (?:tests? )?(?:passed|passing|pass|examples|tests|runs)\b|\bTests run: 0\b|^1\.\.0\b|\bNothing to be done for\b|^g?make(?:\[\d+\])?: .* is up to date|\bExecuted 0\b|"
-    r"\b(?:tests|pass) 0$|\bTest run with 0 tests|\bNO-SOURCE\b|^Tests +no tests"
+    r"\b(?:tests|pass) 0$|\bTest run with 0 tests|\bNO-SOURCE\b|^Tests +no tests|^Result: NOTESTS"
 )
 
 
