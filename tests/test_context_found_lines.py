@@ -127,6 +127,14 @@ def test_a_place_that_two_searches_found_is_named_once():
     assert why(seen, "match:e2:4")["layer"] is None
 
 
+@pytest.mark.parametrize(("paths", "said"), [(["a.md"], "1 match: a.md"), (["a.md", "b.md"], "2 matches: a.md, b.md")])
+def test_the_tail_counts_what_a_search_found(paths: list[str], said: str):
+    session = Session()
+    session.add("search.result", turn=1, query="q", matches=[{"path": path, "line": 1} for path in paths])
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="x")
+    assert f"search result, q: {said}" in projected(session).text()
+
+
 BELOW = "src/a.py\n3:def retry(limit):\n9:    retry(3)\n\nsrc/b.py\n1:from a import retry"
 
 

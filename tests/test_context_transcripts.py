@@ -122,8 +122,10 @@ def test_an_imported_session_projects_and_is_imported_once(rows: Rows, tmp_path:
     assert code == 0, err
     assert "- Fix the login test." in out and "modified_files: src/" in out
     assert "export const a = 1;" not in out, "the file was modified since"
-    code, out, _ = run("context", "import", str(file), "--out", str(tmp_path / "other"), "--json", capsys=capsys)
+    code, out, err = run("context", "import", str(file), "--out", str(tmp_path / "other"), "--json", capsys=capsys)
     assert code == 0 and json.loads(out)["events"] == first["events"]
+    told = [f"left out: {what}: {count}" for what, count in first["left_out"].items()]
+    assert told and [line for line in err.splitlines() if line.startswith("left out: ")] == told
 
 
 def test_times_that_cannot_be_read_are_counted_and_the_order_stands(tmp_path: Path):

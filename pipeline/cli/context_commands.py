@@ -215,7 +215,7 @@ def import_(
     for sentence in found["told"]:
         note(f"log: {sentence}")
     for what, count in found["left_out"].items():
-        note(f"left out: {count} {what}")
+        note(f"left out: {what}: {count:,}")
     note(f"next: `context project {out}`, with --all for every request that the agent made")
     return EXIT["ok"]
 

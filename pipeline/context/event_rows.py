@@ -18,6 +18,7 @@ from ...nodes.turns.duties import LONG_MESSAGE, apart, binding, sections
 from ...nodes.turns.words import DERIVED, EVENT_ACTORS, PHASES, RUNNING
 from ...nodes.vocabulary import LIFECYCLES, VISIBILITIES, ZONES, Vocabulary
 from ..parsing.quoting import canonical
+from ..progress import counted
 from ..redaction.masking import redact_text
 from ..sources.jsonl import Record
 from .changes import may_change
@@ -333,7 +334,11 @@ def _found(payload: Record) -> str | None:
         else []
     )
     named = list(dict.fromkeys(path for path in paths if isinstance(path, str)))
-    return f"{len(paths)} matches: {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "") if named else None
+    return (
+        f"{counted(len(paths), 'match', 'matches')}: {', '.join(named[:5])}" + (" and more" if len(named) > 5 else "")
+        if named
+        else None
+    )
 
 
 def _memory_row(payload: Record, *, session_id: str | None, from_seq: int) -> dict[str, Any]:
