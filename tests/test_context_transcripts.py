@@ -308,7 +308,7 @@ def test_a_grant_that_follows_from_a_call_says_that_it_does(tmp_path: Path):
     )  # fmt: skip
     session_id, events, _ = events_in(rows, tmp_path)
     seen = ContextPolicy().project(events=events, session_id=session_id).text()
-    assert "permission granted, Bash git push: inferred: the same call ran later\n" in seen
+    assert "permission granted, Bash git push: inferred: the call ran later\n" in seen
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ __all__ = ["Transcript", "asked", "exit_code_of", "text_of", "version_of"]
 
 MOST = 2**31
 """Numbers from here on are no exit codes and no lines."""
-INFERRED = "inferred: the same call ran later"
+INFERRED = "inferred: the call ran later"
 """What a grant says that no record states."""
 
 
