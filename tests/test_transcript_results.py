@@ -147,6 +147,7 @@ def test_the_harness_s_own_lines_are_no_output_and_a_failed_patch_is_named_by_it
 ):
     told = _read(codex(*SH, row, output("1", out, f"{row['type']}_output")), tmp_path)[-1]["payload"]
     assert (told["command"], told["stdout"]) == (command, stdout)
+    assert told.get("failed") is (True if command.startswith("apply_patch") else None)
 
 
 @pytest.mark.parametrize(

@@ -335,8 +335,9 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         )
     else:
         running = code is None and any(_RUNS.search(each[:600]) for each in (text_of(output), text))
-        command = "\n".join(["apply_patch", *(each[0] for each in patched)]) if command.startswith("*** ") else command
-        made.add("command.finished", id_, command=command or tool, exitCode=code, timedOut=late or None, interrupted=aborted or None, status="running" if running else None, stdout=text or "(no output)",
+        patches = bool(patched) and command.startswith("*** ")
+        command = "\n".join(["apply_patch", *(each[0] for each in patched)]) if patches else command
+        made.add("command.finished", id_, command=command or tool, exitCode=code, failed=(patches and code is None) or None, timedOut=late or None, interrupted=aborted or None, status="running" if running else None, stdout=text or "(no output)",
                  background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder))  # fmt: skip
 
 
