@@ -685,6 +685,26 @@ def test_a_line_of_a_path_means_the_sources_that_have_it():
     assert why(seen, "src/a.py:4", snapshots=decided)["layer"] == "ordering_not_ranked"
 
 
+def test_a_shorter_form_of_a_file_may_lack_a_line_and_what_is_about_a_file_has_none_of_its_content():
+    session = Session()
+    text = "\n".join(f"line {n} of the parser" for n in range(900))
+    session.add("file.read", turn=1, path="src/long.ts", version="1", text=text)
+    session.add("file.read", turn=1, path="src/short.ts", version="1", text="x\ny")
+    session.add("tool.error", turn=1, tool="Read", path="src/gone.ts", text="no such file")
+    session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="x")
+    seen = projected(session)
+    lacks, about = (
+        "; this shorter form may lack the line: open artifact:",
+        "; that is about the file, without its content",
+    )
+    for asked, lacking, noted in (
+        ("src/long.ts:500", True, False), ("src/long.ts", False, False), ("src/short.ts:2", False, False), ("src/gone.ts", False, True), ("src/gone.ts:3", False, True),
+    ):  # fmt: skip
+        found = why(seen, asked, events=rows(session))
+        assert found["layer"] is None and found["answer"].startswith("it is in the input ("), asked
+        assert (lacks in found["answer"], found["answer"].endswith(about)) == (lacking, noted), (asked, found["answer"])
+
+
 def test_of_files_with_one_name_the_answer_says_which_and_a_whole_path_is_one_file():
     session = Session()
     for path in ("src/api/index.ts", "src/web/index.ts", "index.ts"):
@@ -702,10 +722,12 @@ def test_of_files_with_one_name_the_answer_says_which_and_a_whole_path_is_one_fi
             and found["answer"].endswith(more)
         ), asked
     session.add("file.modified", turn=2, path="index.ts", version="2", summary="fix")
-    seen = projected(session, turn={"workingDirectory": "/repo"})
     session.events[3]["payload"]["path"] = "main.ts"
     found = why(projected(session), "index.ts")
-    assert (found["source_id"], found["answer"].partition("; ")[2]) == ("event:e5", "")
+    assert (found["source_id"], found["answer"].partition("; ")[2]) == (
+        "event:e5",
+        "that is about the file, without its content",
+    )
     del session.events[5], session.events[3]
     found = why(projected(session), "index.ts")
     assert found["source_id"] == "event:e1"

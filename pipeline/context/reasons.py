@@ -151,6 +151,13 @@ def _of_own(
         }
     if not content or any(row["action"] != "exclude" for row in content):
         made = _of_rows(answer, seen, content or rows, log)
+        row = next(row for row in content or rows if row["source_id"] == made["source_id"])
+        if not content and row["action"] != "exclude":
+            made |= {"answer": f"{made['answer']}; that is about the file, without its content"}
+        elif found.span and made["layer"] is None and row["mode"] in ("excerpt", "summary"):
+            made |= {
+                "answer": f"{made['answer']}; this shorter form may lack the line: open {row['original_ref'] or row['reference']}"
+            }
     else:
         made = _of_rows(answer, seen, content, log)
         about = [row for row in notes if row["action"] != "exclude"]
