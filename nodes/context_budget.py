@@ -28,7 +28,7 @@ from .context_tables import (
     PhasePolicies,
     TurnStates,
 )
-from .turns.filling import (
+from .turns.fitting import (
     BODY,
     FALLBACK,
     FORMS_SHOWN,

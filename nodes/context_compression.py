@@ -28,7 +28,7 @@ from .context_tables import (
     TurnStates,
 )
 from .turns.duties import LONG_MESSAGE, LONG_SECTION, is_duty, lost
-from .turns.filling import input_limits, part_limits, tokens_of
+from .turns.fitting import input_limits, part_limits, tokens_of
 from .turns.found_lines import FILE_SHARE, RESULT_CHARACTERS
 from .turns.joining import joined
 

@@ -40,7 +40,7 @@ from .context_tables import (
     TurnStates,
     TurnWarnings,
 )
-from .turns.asof import HORIZON, Sessions, before
+from .turns.as_of import HORIZON, Sessions, before
 from .turns.conflicts import FORBIDS, straight
 from .turns.duties import TOPIC_WORDS, sentences
 from .turns.found_lines import SHOWN_LINES

@@ -27,7 +27,7 @@ from .context_tables import (
     Ordering,
     RetrievedItems,
 )
-from .turns.filling import BODY, FORMS_SHOWN, input_limits, required, tokens_of
+from .turns.fitting import BODY, FORMS_SHOWN, input_limits, required, tokens_of
 from .turns.frame import neutral, sealed
 from .turns.joining import joined
 from .turns.texts import texts_of

@@ -33,7 +33,7 @@ from .context_tables import (
 )
 from .frames import micros
 from .scope.selectors import matching_paths
-from .turns.asof import FOREVER, HORIZON, before, last_by
+from .turns.as_of import FOREVER, HORIZON, before, last_by
 from .turns.judging import known
 from .turns.scopes import (
     ALWAYS,

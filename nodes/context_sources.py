@@ -31,7 +31,7 @@ from .context_tables import (
     ToolSchemas,
     TurnStates,
 )
-from .turns.asof import FOREVER, HORIZON, Sessions, before, first_seen, holding
+from .turns.as_of import FOREVER, HORIZON, Sessions, before, first_seen, holding
 from .turns.conflicts import conflicts
 from .turns.duties import BOUND
 from .turns.joining import joined

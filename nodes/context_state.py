@@ -27,7 +27,7 @@ from .context_tables import (
     StateFacts,
     TurnStates,
 )
-from .turns.asof import FOREVER, Sessions, before, holding, last_per
+from .turns.as_of import FOREVER, Sessions, before, holding, last_per
 from .turns.asserting import ABOUT, assertions
 from .turns.joining import joined
 from .turns.scopes import paths_named, permitted

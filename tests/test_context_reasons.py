@@ -12,8 +12,8 @@ from context_session import Session, item, memory, policy, projected, snapshot
 from scoped_retrieval.nodes.errors import InputError
 from scoped_retrieval.nodes.turns.words import FAILURE_LAYERS
 from scoped_retrieval.pipeline.context.artifacts import Artifacts
-from scoped_retrieval.pipeline.context.differences import difference
 from scoped_retrieval.pipeline.context.events import LogTables, read_events
+from scoped_retrieval.pipeline.context.input_diff import difference
 from scoped_retrieval.pipeline.context.layers import SAYS
 from scoped_retrieval.pipeline.context.log import SessionLog
 from scoped_retrieval.pipeline.context.projections import events_of

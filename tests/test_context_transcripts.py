@@ -523,7 +523,7 @@ def test_a_log_that_has_more_than_its_transcript_is_told(tmp_path: Path):
     for count, told in ((2, []), (1, ["1 event of the log is not in the transcript"])):
         file = tmp_path / "t.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]), encoding="utf-8")
-        found = import_transcript(file, tmp_path / "log")["told"]
+        found = import_transcript(file, tmp_path / "log")["notes"]
         assert [each.split(":")[0] for each in found] == told
 
 
@@ -541,7 +541,7 @@ def test_what_an_earlier_importer_read_otherwise_stays_and_later_events_are_appe
     log.append(older)
     events_in(rows, tmp_path)
     found = import_transcript(tmp_path / "t.jsonl", tmp_path / "log")
-    assert found["new"] == 1 and [each.split(" imported")[0] for each in found["told"]] == [
+    assert found["new"] == 1 and [each.split(" imported")[0] for each in found["notes"]] == [
         "2 events of the transcript were"
     ]
     assert log.view().tables.events["kind"].to_pylist()[-2:] == ["search.result", "user.message"]

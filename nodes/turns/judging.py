@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import among, constants, flat, integers, objects, positions, rank_within
-from .asof import FOREVER, Sessions, holding
+from .as_of import FOREVER, Sessions, holding
 from .joining import joined
 from .scopes import Paths, permitted
 from .words import GATES

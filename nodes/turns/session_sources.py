@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..columns.keys import among, constants, flat, integers, literal, pair_positions, positions, rank_within
 from ..columns.ragged import Ragged, spread
 from ..context_tables import CONTEXT_SOURCES
-from .asof import FOREVER
+from .as_of import FOREVER
 from .asserting import SHARED
 from .joining import joined
 from .words import OBSERVATIONS, RUNNING

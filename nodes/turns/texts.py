@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import flat, integers
-from .filling import BODY, FALLBACK
+from .fitting import BODY, FALLBACK
 from .frame import GROUPS, INSTRUCTING, PLACE, assemble
 
 Int = NDArray[np.int64]

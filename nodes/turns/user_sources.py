@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..columns.keys import among, flat, integers
-from .asof import FOREVER, Sessions, holding
+from .as_of import FOREVER, Sessions, holding
 from .duties import BOUND, LONG_MESSAGE, apart
 from .joining import joined
 from .session_sources import named_id, rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..columns.keys import among, codes_of, distinct_rows, flat, integers, positions, rank_within, take_or
 from ..columns.ragged import Ragged, spread
-from .asof import FOREVER
+from .as_of import FOREVER
 from .found_lines import quoting_events
 from .joining import joined
 from .judging import Judgment, known

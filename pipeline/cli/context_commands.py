@@ -65,11 +65,11 @@ def project(
 
     settings = settings_of(runs=runs, grants=grants)
     _known_format(format_)
-    told: list[str] = []
+    notes: list[str] = []
     made = project_log(
-        settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase, told=told
+        settings, log, inputs=inputs, rules=rules, at=at, every=every, max_tokens=max_tokens, phase=phase, notes=notes
     )
-    for sentence in told:
+    for sentence in notes:
         note(f"log: {sentence}")
     kept = ContextStore.of(settings).record(made) if record and len(made) else None
     found = list(made)
@@ -129,7 +129,7 @@ def diff(
     as_json: JsonFlag = False,
 ) -> int:
     """Compare two recorded inputs: sources, tokens, lines."""
-    from ..context.differences import difference
+    from ..context.input_diff import difference
     from ..context.store import ContextStore
 
     store = ContextStore.of(settings_of(runs=runs, grants=grants))
@@ -212,7 +212,7 @@ def import_(
         as_json=as_json,
         text=f"session {found['session_id']}: {counted(found['events'], 'event')} ({found['new']} new) in {out}",
     )
-    for sentence in found["told"]:
+    for sentence in found["notes"]:
         note(f"log: {sentence}")
     for what, count in found["left_out"].items():
         note(f"left out: {what}: {count:,}")

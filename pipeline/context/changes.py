@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from ..sources.file_kinds import named_by_convention
-from .shell import Segment, first_word, segments_of, started
+from .shell import SimpleCommand, first_word, simple_commands, started
 
 __all__ = ["ANY_FILE", "changes_of", "is_log", "may_change", "printed_into"]
 
@@ -48,24 +48,24 @@ def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
     """The files that a command may have changed: those that it names, from where it ran, or `ANY_FILE`."""
     found: dict[str, None] = {}
     place = PurePosixPath(folder)
-    for segment in segments_of(command or ""):
-        words = started(segment.words)
+    for simple in simple_commands(command or ""):
+        words = started(simple.words)
         if words[:1] in (("cd",), ("pushd",)):
             place /= words[1] if len(words) > 1 else "~"
         by_patch = [each["path"] for each in _PATCHED.finditer(command or "")] if words[:1] == ("apply_patch",) else []
-        for path in by_patch or changes_of(segment):
+        for path in by_patch or changes_of(simple):
             found[path if path == ANY_FILE else (place / path).as_posix()] = None
     return (ANY_FILE,) if ANY_FILE in found else tuple(found)
 
 
-def changes_of(segment: Segment) -> tuple[str, ...]:
+def changes_of(simple: SimpleCommand) -> tuple[str, ...]:
     """The same of one program of a command, with paths as the command names them."""
-    return (*_changed_by(started(segment.words)), *printed_into(segment))
+    return (*_changed_by(started(simple.words)), *printed_into(simple))
 
 
-def printed_into(segment: Segment) -> list[str]:
+def printed_into(simple: SimpleCommand) -> list[str]:
     """The files into which a program prints."""
-    return [path for sign, path in segment.redirects if sign in _WRITES and not _stream(path)]
+    return [path for sign, path in simple.redirects if sign in _WRITES and not _stream(path)]
 
 
 def is_log(path: str) -> bool:

@@ -22,7 +22,7 @@ from .changes import changes_of, is_log, printed_into
 from .check_programs import INERT_VARIABLES, check_of
 from .checks import IN_HOME, Check, place_of
 from .git_lines import sets_aside
-from .shell import Segment, first_word, segments_of, started
+from .shell import SimpleCommand, first_word, simple_commands, started
 from .summaries import summary_of
 
 __all__ = ["Ran", "checks_of", "may_check", "may_read"]
@@ -88,48 +88,48 @@ class Ran:
 
 def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran]:
     """The checks of a command in their order, each as it is named from the folder in which the command ran."""
-    segments = segments_of(command or "")
+    commands = simple_commands(command or "")
     place, known, options = place_of(folder, root), True, frozenset[str]()
     found: list[tuple[int, Check, frozenset[str]]] = []
-    for number, segment in enumerate(segments):
-        words = segment.words
-        known &= not segment.nested and not {segment.behind, segment.ahead} & {"||", "&"}
+    for number, simple in enumerate(commands):
+        words = simple.words
+        known &= not simple.nested and not {simple.behind, simple.ahead} & {"||", "&"}
         if words[0] == "set":
             options = _options_behind(options, words[1:])
             known &= all(re.fullmatch(r"[-+][Eeuxo]+|pipefail|errexit", word) for word in words[1:])
         elif words[0] in _MOVES:
-            known &= _leads(segment)
+            known &= _leads(simple)
             place = place_of(place, root, words[1] if len(words) > 1 else "~")
-        elif (check := check_of(segment, place, root)) is not None:
-            known &= segment.exact or not any(set(word) & set("$`") for word in words)
+        elif (check := check_of(simple, place, root)) is not None:
+            known &= simple.exact or not any(set(word) & set("$`") for word in words)
             found.append((number, check, options))
         else:
-            known &= _does_not_steer(segment) and not sets_aside(segment)
+            known &= _does_not_steer(simple) and not sets_aside(simple)
     if not found:
         return []
-    ends = [_may_end(each) for each in segments]
-    tails = [(place, _last_lines(each)) for place, each in enumerate(segments) if _program(each)[0] == "tail"]
+    ends = [_may_end(each) for each in commands]
+    tails = [(place, _last_lines(each)) for place, each in enumerate(commands) if _program(each)[0] == "tail"]
     # Whether all programs from each on leave the files as they are.
-    leaves = [*accumulate(map(_leaves_files, reversed(segments)), and_, initial=True)][::-1]
+    leaves = [*accumulate(map(_leaves_files, reversed(commands)), and_, initial=True)][::-1]
     ran = []
     for number, check, options in found:
-        before, segment, later = segments[:number], segments[number], segments[number + 1 :]
+        before, simple, later = commands[:number], commands[number], commands[number + 1 :]
         follows = next((each.behind for each in later if each.behind not in ("|", "|&")), "")
         # With `-e` a program ends the shell that is the last one of its list: in `a && b; c` not `a`.
         hiding = {"||"} if "errexit" in options and follows != "&&" else {"||", ";", "\n"}
-        hidden = segment.ahead in ("|", "|&") and "pipefail" not in options
-        hidden |= any(each.behind in hiding for each in later) or any(each.ahead == "&" for each in segments[number:])
+        hidden = simple.ahead in ("|", "|&") and "pipefail" not in options
+        hidden |= any(each.behind in hiding for each in later) or any(each.ahead == "&" for each in commands[number:])
         ran.append(
             Ran(
                 check,
-                decides=not hidden and segment.words[0] != "!",
+                decides=not hidden and simple.words[0] != "!",
                 alone=sum(ends) == ends[number],
                 shown=len(found) <= _MOST
                 and all(_says_nothing(each, check) for each in before)
-                and _let_through(segment, later, check),
+                and _let_through(simple, later, check),
                 last=min((lines for place, lines in tails if place > number), default=None),
-                quiet=check.program in _QUIET and len(found) <= _MOST and _passes_on(segment, later),
-                stands=known and all(map(is_log, printed_into(segment))) and leaves[number + 1],
+                quiet=check.program in _QUIET and len(found) <= _MOST and _passes_on(simple, later),
+                stands=known and all(map(is_log, printed_into(simple))) and leaves[number + 1],
             )
         )
     return ran
@@ -137,41 +137,41 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
 
 def may_check(command: str | None) -> bool:
     """Whether a command may run a check: one that is known, or a program of which no list says what it does (`docker exec web pytest`)."""
-    return any(check_of(each) is not None or not _checks_nothing(each) for each in segments_of(command or ""))
+    return any(check_of(each) is not None or not _checks_nothing(each) for each in simple_commands(command or ""))
 
 
 def may_read(command: str | None) -> bool:
     """Whether a command may show files that it does not name: a search, a difference, names that come from elsewhere (`xargs`, `$(...)`), or a
     program of which no list says what it does (`python fix.py`).
     """
-    return any(map(_may_read, segments_of(command or "")))
+    return any(map(_may_read, simple_commands(command or "")))
 
 
-def _may_read(segment: Segment) -> bool:
-    program, rest = _program(segment)
-    if check_of(segment) is not None or program in _IDLE:
+def _may_read(simple: SimpleCommand) -> bool:
+    program, rest = _program(simple)
+    if check_of(simple) is not None or program in _IDLE:
         return False
-    variable = not segment.exact and any(set(word) & set("$`") for word in segment.words)
-    if variable or segment.ahead in ("$(", "`") or not _checks_nothing(segment):
+    variable = not simple.exact and any(set(word) & set("$`") for word in simple.words)
+    if variable or simple.ahead in ("$(", "`") or not _checks_nothing(simple):
         return True
     verb = first_word(rest, ("-C", "-c")) if program == "git" else None
     words = [word for word in (rest[rest.index(verb) + 1 :] if verb else rest) if not word.startswith("-")]
     if program == "git" and verb not in _GIT_SHOWS:
         return False
     if "grep" in (program, verb) or program == "rg":
-        return not (all(map(is_file_name, words[1:])) if words[1:] else segment.behind in ("|", "|&"))
+        return not (all(map(is_file_name, words[1:])) if words[1:] else simple.behind in ("|", "|&"))
     if program == "diff" or verb in _GIT_SHOWS:
         return not any(map(is_file_name, words)) and not _NAMES_ALONE & {*rest}
     return program == "find" and "-exec" in rest
 
 
-def _checks_nothing(segment: Segment) -> bool:
+def _checks_nothing(simple: SimpleCommand) -> bool:
     """Whether a program is known to be no check: it looks, prepares, or changes files."""
-    program, rest = _program(segment)
+    program, rest = _program(simple)
     if program in ("", "git") or program in _IDLE | _FILES | _LOOKS | _FILTERED:
         return True
     prepares = first_word(rest, ("-C",)) in _PREPARES.get(program, ())
-    return prepares or bool(changes_of(replace(segment, redirects=())))
+    return prepares or bool(changes_of(replace(simple, redirects=())))
 
 
 def _options_behind(options: frozenset[str], words: Sequence[str]) -> frozenset[str]:
@@ -188,24 +188,24 @@ def _options_behind(options: frozenset[str], words: Sequence[str]) -> frozenset[
     return frozenset(name for name, held in on.items() if held)
 
 
-def _last_lines(tail: Segment) -> int:
+def _last_lines(tail: SimpleCommand) -> int:
     """How many lines `tail` shows at most, 0 where that is not known."""
     words = [word for word in _program(tail)[1] if word.startswith("-") or word.lstrip("+").isdigit()]
     found = re.fullmatch(r"(?:-|-n ?|--lines[= ])(\d{1,6})", " ".join(words))
     return int(found[1]) if found else 0 if words else 10
 
 
-def _leads(segment: Segment) -> bool:
+def _leads(simple: SimpleCommand) -> bool:
     """Whether a `cd` is known to lead where it says, for all that follows."""
-    words, piped = segment.words, {segment.behind, segment.ahead} & {"|", "|&"}
+    words, piped = simple.words, {simple.behind, simple.ahead} & {"|", "|&"}
     if len(words) != 2 or words[1].startswith("-") or piped:
         return False
-    return segment.exact or IN_HOME.fullmatch(words[1]) is not None
+    return simple.exact or IN_HOME.fullmatch(words[1]) is not None
 
 
-def _does_not_steer(segment: Segment) -> bool:
+def _does_not_steer(simple: SimpleCommand) -> bool:
     """Whether a program leaves the shell as it is: what runs next, and which program a name starts."""
-    words = segment.words
+    words = simple.words
     if words[0] in ("source", "."):
         return len(words) == 2 and words[1].endswith("/activate")
     if words[0] == "export":
@@ -213,27 +213,27 @@ def _does_not_steer(segment: Segment) -> bool:
     return words[0] not in _SHELLS_OWN and bool(started(words))
 
 
-def _program(segment: Segment) -> tuple[str, list[str]]:
-    words = started(segment.words)
+def _program(simple: SimpleCommand) -> tuple[str, list[str]]:
+    words = started(simple.words)
     return (PurePosixPath(words[0]).name, list(words[1:])) if words else ("", [])
 
 
-def _says_nothing(segment: Segment, check: Check) -> bool:
+def _says_nothing(simple: SimpleCommand, check: Check) -> bool:
     """Whether a program prints no summary that could be that of a check."""
-    program, rest = _program(segment)
+    program, rest = _program(simple)
     if program in ("echo", "printf"):
         said = re.sub(r"\$(?:\?|\{PIPESTATUS\[\d\]\})", "", " ".join(rest)).replace("\\n", "\n")
         return not set(said) & set("$`") and summary_of(f"{said}\n" + "\n".join(rest), check.program) is None
-    if (other := check_of(segment)) is not None:
+    if (other := check_of(simple)) is not None:
         return other.family not in ("test", "all")
     if program in _PREPARES:
         return first_word(rest, ("-C",)) in _PREPARES[program]
     return program in _IDLE | _FILES or (program == "sed" and any(re.match(r"-[a-zA-Z]*i", word) for word in rest))
 
 
-def _let_through(segment: Segment, later: Sequence[Segment], check: Check) -> bool:
+def _let_through(simple: SimpleCommand, later: Sequence[SimpleCommand], check: Check) -> bool:
     """Whether the end of what a check printed is the end of what the line printed."""
-    files = {path for sign, path in segment.redirects if sign in (">", "&>")}
+    files = {path for sign, path in simple.redirects if sign in (">", "&>")}
     seen, piped = not files, True
     for each in later:
         program, rest = _program(each)
@@ -250,28 +250,28 @@ def _let_through(segment: Segment, later: Sequence[Segment], check: Check) -> bo
     return seen
 
 
-def _passes_on(segment: Segment, later: Sequence[Segment]) -> bool:
+def _passes_on(simple: SimpleCommand, later: Sequence[SimpleCommand]) -> bool:
     """Whether the line prints nothing only where a check printed nothing."""
     piped = all(each.behind in ("|", "|&") and _SHOWS.fullmatch(" ".join(each.words)) for each in later)
-    joined = all(sign == ">&" and to.isdigit() for each in (segment, *later) for sign, to in each.redirects)
+    joined = all(sign == ">&" and to.isdigit() for each in (simple, *later) for sign, to in each.redirects)
     return piped and joined and all(each.exact for each in later)
 
 
-def _leaves_files(segment: Segment) -> bool:
+def _leaves_files(simple: SimpleCommand) -> bool:
     """Whether a program is known to change no file of the work tree that is checked; what a build makes is none."""
-    program, rest = _program(segment)
-    if program == "tee" and segment.behind in ("|", "|&"):
+    program, rest = _program(simple)
+    if program == "tee" and simple.behind in ("|", "|&"):
         return all(map(is_log, rest))
-    if changes_of(segment):
+    if changes_of(simple):
         return False
     if program == "git":
         return first_word(rest, ("-C",)) in _GIT_QUIET | _GIT_LOOKS
-    if segment.words[0] == "coverage":
-        return segment.words[1:2] != () and segment.words[1] in _REPORTS
-    check = check_of(segment)
+    if simple.words[0] == "coverage":
+        return simple.words[1:2] != () and simple.words[1] in _REPORTS
+    check = check_of(simple)
     return program in _LOOKS | _IDLE if check is None else check.family != "all"
 
 
-def _may_end(segment: Segment) -> bool:
+def _may_end(simple: SimpleCommand) -> bool:
     """Whether a program can have ended a line with another code than 0."""
-    return _program(segment)[0] not in _IDLE | _FILTERS
+    return _program(simple)[0] not in _IDLE | _FILTERS

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 
 from .checks import Check, path_from, place_of
 from .runners import MODULES, SCRIPTS, Options, Read, options_of
-from .shell import Segment, first_word, started
+from .shell import SimpleCommand, first_word, started
 
 __all__ = ["INERT_VARIABLES", "check_of"]
 
@@ -122,14 +122,14 @@ _Found = tuple[Check, list[str], Options]
 """A check of its kind, the words behind its program, and what they may mean."""
 
 
-def check_of(segment: Segment, folder: str = "", root: str = "") -> Check | None:
-    """The check that this segment of a command line runs, or None. `folder` is where the line runs, `root` the
+def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check | None:
+    """The check that this simple command of a command line runs, or None. `folder` is where the line runs, `root` the
     absolute folder from which places are named.
     """
-    words = started(segment.words)
-    if not words or {word.lower().split("=")[0] for word in segment.words} & _READ_ONLY:
+    words = started(simple.words)
+    if not words or {word.lower().split("=")[0] for word in simple.words} & _READ_ONLY:
         return None
-    prefix = segment.words[: len(segment.words) - len(words)]
+    prefix = simple.words[: len(simple.words) - len(words)]
     head, rest = _head(words[0]), list(words[1:])
     if head in ("pnpm", "yarn", "bun") and rest and (rest[0] in _PROGRAMS or rest[0] in ("playwright", "cypress")):
         head, rest = rest[0], rest[1:]  # they start programs of a package by their names
@@ -144,7 +144,7 @@ def check_of(segment: Segment, folder: str = "", root: str = "") -> Check | None
     place = place_of(folder, root, read.folder)
     selection = {path_from(place, root, each) for each in (*check.selection, *read.selection)}
     environment, unknown = _in_front(prefix)
-    strange = (*unknown, *_elsewhere(words[0], head, prefix), *read.strange, *(() if segment.exact else ("*",)))
+    strange = (*unknown, *_elsewhere(words[0], head, prefix), *read.strange, *(() if simple.exact else ("*",)))
     return replace(
         check,
         place=place,

@@ -129,15 +129,15 @@ class Checkpoints:
         Without any, that of the beginning. Where one is passed over, a sentence says which and why. `chains` are the digests of
         the lines, where they are known.
         """
-        told = []
+        notes = []
         for mark in reversed([mark for mark in self.marks() if mark <= seq]):
             try:
-                return self._stack(mark, lines, chains), told
+                return self._stack(mark, lines, chains), notes
             except (FileNotFoundError, ScopedRetrievalError, *_DAMAGED) as error:
                 why = "one that it continues is missing" if isinstance(error, FileNotFoundError) else "damaged"
                 why = error.args[0] if type(error) is ValueError else why
-                told.append(f"the checkpoint at event {mark} was not used: {why}")
-        return (BEGINNING,), told
+                notes.append(f"the checkpoint at event {mark} was not used: {why}")
+        return (BEGINNING,), notes
 
     def _stack(self, mark: int, lines: Lines, chains: Mapping[int, bytes]) -> tuple[Checkpoint, ...]:
         """A checkpoint behind those that it continues.

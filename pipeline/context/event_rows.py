@@ -26,9 +26,9 @@ from .checks import place_of
 from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
+from .outcome_fields import says
 from .outcomes import checked, ending, stopped, with_ending
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
-from .said_fields import says
 from .verified_parts import named
 
 __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "ran_in", "recalled_row", "sight_of"]

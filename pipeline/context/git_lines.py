@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from .check_programs import check_of
-from .shell import Segment, behind_options, segments_of, started
+from .shell import SimpleCommand, behind_options, simple_commands, started
 from .summaries import summary_of
 
 __all__ = ["BACK", "BRINGS", "MOVES", "Step", "sets_aside", "steps_of"]
@@ -59,7 +59,7 @@ class _Message:
 class Step:
     """A program of a command line; `verb` is `` where it is none of Git."""
 
-    segment: Segment
+    simple: SimpleCommand
     verb: str = ""
     """The verb of Git, that of `git stash` with it: `stash pop`."""
     rest: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Step:
     @property
     def folders(self) -> list[str]:
         """The folders that it names for where it runs, from where the shell is; that one itself where it names none."""
-        words = list(started(self.segment.words))[1:]
+        words = list(started(self.simple.words))[1:]
         options = words[: len(words) - len(behind_options(words, _OPTIONS))]
         named = [after for word, after in pairwise(options) if word in ("-C", "--git-dir", "--work-tree")]
         named += [word.split("=", 1)[1] for word in options if word.startswith(("--git-dir=", "--work-tree="))]
@@ -111,7 +111,7 @@ class Step:
             return False
         named = self.branch
         if message.kind in _BRANCHES:
-            loose = self.verb == "pr checkout" or named in BACK or not self.segment.exact
+            loose = self.verb == "pr checkout" or named in BACK or not self.simple.exact
             fits = loose or named == message.branch or named.endswith(f"/{message.branch}")
             return bool(named) and fits and not self.detaches
         return not self.begins and (message.kind != "detached" or bool(named))
@@ -119,18 +119,18 @@ class Step:
     @property
     def silent(self) -> bool:
         """Whether what it did is not said in the output."""
-        aside = any(sign in (">", ">>", "&>") for sign, _ in self.segment.redirects)
+        aside = any(sign in (">", ">>", "&>") for sign, _ in self.simple.redirects)
         return aside or bool({"-q", "--quiet"} & {*self.rest}) or self.verb not in _SAYS
 
 
 def steps_of(command: str, said: str, code: int | None) -> list[Step]:
     """The programs of a command line in their order, with what is known of each by the output and the exit code of the line."""
-    steps = [Step(segment, *_told(segment)) for segment in segments_of(command)]
+    steps = [Step(simple, *_git_call(simple)) for simple in simple_commands(command)]
     messages, found = _messages(said), list[Step]()
     alone = sum(bool(step.verb) for step in steps) == 1
     before: bool | None = None
     for number, step in enumerate(steps):
-        sign = step.segment.behind
+        sign = step.simple.behind
         if (sign == "&&" and before is False) or (sign == "||" and before is True):
             found.append(replace(step, done=False))  # it did not run
             continue
@@ -138,7 +138,7 @@ def steps_of(command: str, said: str, code: int | None) -> list[Step]:
         message = _taken(step, messages, steps[number + 1 :], alone=alone) if step.verb else None
         if message is None:
             done = _by_code(steps, number, said, code) if step.verb else None
-            behind = steps[number + 1 :][:1] if step.segment.ahead == "||" and done else []
+            behind = steps[number + 1 :][:1] if step.simple.ahead == "||" and done else []
             if any(each.may_say(one) and one.kind in _DONE for each in behind for one in messages if not each.silent):
                 done = False  # the other one ran
         elif message.kind == "kept":
@@ -183,27 +183,27 @@ def _by_code(steps: Sequence[Step], number: int, said: str, code: int | None) ->
     """Whether a program did what it was to do, as far as the exit code tells."""
     if not code:
         return True
-    start = max((n for n, step in enumerate(steps) if step.segment.behind in _ENDS_LIST), default=0)
+    start = max((n for n, step in enumerate(steps) if step.simple.behind in _ENDS_LIST), default=0)
     if number < start:
         return True
     step, last = steps[number], steps[start:]
     if "CONFLICT (" in said and step.verb in _MAY_CONFLICT:
         return True if sum(each.verb in _MAY_CONFLICT for each in steps) == 1 else None
-    programs = [each for each in last if each.segment.words[0] not in MOVES and each.segment.behind not in ("|", "|&")]
-    if len(programs) == 1 or "||" in (step.segment.behind, step.segment.ahead):
+    programs = [each for each in last if each.simple.words[0] not in MOVES and each.simple.behind not in ("|", "|&")]
+    if len(programs) == 1 or "||" in (step.simple.behind, step.simple.ahead):
         return False
-    checks = [n for n, each in enumerate(last, start) if check_of(each.segment) is not None]
+    checks = [n for n, each in enumerate(last, start) if check_of(each.simple) is not None]
     return True if checks and number < checks[0] and summary_of(said) is not None else None
 
 
-def sets_aside(segment: Segment) -> bool:
+def sets_aside(simple: SimpleCommand) -> bool:
     """Whether a program puts the work into a stash."""
-    return _told(segment)[0] == "stash push"
+    return _git_call(simple)[0] == "stash push"
 
 
-def _told(segment: Segment) -> tuple[str, tuple[str, ...]]:
+def _git_call(simple: SimpleCommand) -> tuple[str, tuple[str, ...]]:
     """The verb of a Git command, and what is behind it."""
-    words = list(started(segment.words))
+    words = list(started(simple.words))
     program = PurePosixPath(words[0]).name if words else ""
     if program == "gh" and (words[1:3] == ["pr", "checkout"] or words[1:2] == ["co"]):
         return "pr checkout", tuple(words[3 if words[1] == "pr" else 2 :])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .afterwards import SAYS as BEHIND
+from .later_use import SAYS as BEHIND
 
 __all__ = ["LAYER_OF", "OMITTED_FOR", "SAID_BY", "SAYS"]
 

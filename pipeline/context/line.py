@@ -28,7 +28,7 @@ from ...nodes.context_tables import (
     STATE_FACTS,
     TOOL_SCHEMAS,
 )
-from ...nodes.turns.asof import HORIZON
+from ...nodes.turns.as_of import HORIZON
 from ..line.planned_driver import PlannedDriver, driver_of
 
 __all__ = [

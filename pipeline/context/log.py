@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from ...nodes.context_tables import LOG_EVENTS
 from ...nodes.errors import InputError, StoreError
-from ...nodes.turns.asof import HORIZON
+from ...nodes.turns.as_of import HORIZON
 from ..runs.files import read_json, write_json
 from ..storage.durable import remove_leftovers, write_atomic
 from ..storage.file_access import keep_out, make_folder

@@ -52,12 +52,12 @@ class LogView:
     facts: pa.Table
     repeated: int = 0
     backwards: int = 0
-    told: tuple[str, ...] = ()
+    damage: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
         """Notes for the caller."""
-        found = list(self.told)
+        found = list(self.damage)
         if self.backwards:
             found.append(
                 f"the clock went back before {counted(self.backwards, 'event')}: events keep the order of the log"
@@ -69,8 +69,8 @@ class LogView:
         return found
 
 
-def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file that are not blank, each with its place; `told` gets a sentence about an unfinished one.
+def file_lines(path: Path, notes: list[str]) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file that are not blank, each with its place; `notes` gets a sentence about an unfinished one.
 
     Raises:
         InputError: the file cannot be read.
@@ -83,7 +83,7 @@ def file_lines(path: Path, told: list[str]) -> Iterator[tuple[str, bytes]]:
                     continue
                 where = f"{path}:{number}"
                 if not text.endswith(b"\n") and text.lstrip().startswith(b"{") and not is_json(text):
-                    told.append(f"line {number} is unfinished ({len(text)} bytes) and was left out")
+                    notes.append(f"line {number} is unfinished ({len(text)} bytes) and was left out")
                     return
                 yield where, text.rstrip(b"\n")
     except OSError as error:

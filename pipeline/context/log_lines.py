@@ -29,7 +29,7 @@ from ...nodes.errors import StoreError
 from ..runs.files import write_bytes
 from ..storage.durable import names_in, read_whole, sync_path, write_atomic
 from ..storage.file_access import open_new
-from .log_parts import RESTORE, ROWS, Lines, Part, damaged, misplaced
+from .log_parts import RESTORE, ROWS, Lines, LogPart, damaged, misplaced
 
 __all__ = ["EVERY", "START", "Checked", "Lines", "LogLines", "chained", "unfinished"]
 
@@ -103,12 +103,12 @@ class LogLines:
         """The file of the lines behind the first `base` events."""
         return self.folder / ("events.jsonl" if base == 0 else f"events-{base}.jsonl")
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[LogPart]:
         found = []
         for name in sorted(names_in(self.folder / "parts")):
             first, _, end = name.removesuffix(".parquet").partition("-")
             if name.endswith(".parquet") and first.isdecimal() and end.isdecimal():
-                found.append(Part(int(first), int(end), self.folder / "parts" / name))
+                found.append(LogPart(int(first), int(end), self.folder / "parts" / name))
         for part, start in zip(found, [0, *(part.end for part in found)], strict=False):
             if part.first != start or part.end <= part.first:
                 raise misplaced(part, start)

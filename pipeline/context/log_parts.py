@@ -1,6 +1,6 @@
 """The lines of a session log at one moment: parts that were compacted, and the file that grows.
 
-Gives `Part` and `Lines`, which reads lines from any event on, each with its place, and the errors of damaged lines (`damaged`)
+Gives `LogPart` and `Lines`, which reads lines from any event on, each with its place, and the errors of damaged lines (`damaged`)
 and of parts that do not follow each other (`misplaced`).
 """
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from ...nodes.errors import InputError, StoreError
 from ..sources.jsonl import parse_json
 
-__all__ = ["RESTORE", "ROWS", "Lines", "Part", "damaged", "misplaced"]
+__all__ = ["RESTORE", "ROWS", "Lines", "LogPart", "damaged", "misplaced"]
 
 ROWS = 1024
 """Lines of a part that are read together."""
@@ -25,7 +25,7 @@ RESTORE = "restore the file from a backup"
 
 
 @dataclass(frozen=True)
-class Part:
+class LogPart:
     """Lines that were compacted: events `first` to `end - 1`."""
 
     first: int
@@ -37,7 +37,7 @@ class Part:
 class Lines:
     """The lines of a log at one moment: parts, and `size` bytes of the file at `path`; `torn` bytes behind them are unfinished."""
 
-    parts: Sequence[Part]
+    parts: Sequence[LogPart]
     base: int
     path: Path
     file: BinaryIO | None
@@ -105,7 +105,7 @@ class Lines:
             yield f"{self.path}:{number}", line[:-1]
 
 
-def _rows(part: Part, first: int) -> Iterator[bytes]:
+def _rows(part: LogPart, first: int) -> Iterator[bytes]:
     """The lines of a part from a row on, some at a time."""
     import pyarrow.parquet as pq
 
@@ -124,7 +124,7 @@ def _rows(part: Part, first: int) -> Iterator[bytes]:
         ) from error
 
 
-def misplaced(part: Part, start: int) -> StoreError:
+def misplaced(part: LogPart, start: int) -> StoreError:
     """What is wrong with a part that does not continue the one before it."""
     missing = (
         "a part before it is missing"

@@ -19,10 +19,10 @@ from ..sources.jsonl import Record
 from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
 from .observations import report_passed
-from .said_fields import Listed, code_of, says, truth
-from .shell import segments_of, started
+from .outcome_fields import Listed, code_of, says, truth
+from .shell import simple_commands, started
 from .summaries import summary_of
-from .verified_parts import Part, named, narrowed, spoken_of, statement
+from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
 __all__ = ["checked", "ending", "stopped", "told_outcome", "with_ending"]
 
@@ -116,10 +116,10 @@ def with_ending(summary: str | None, how: str) -> str | None:
 
 def _is_limited(command: str) -> bool:
     """Whether a command runs for so long, by `timeout`, and ends as that does."""
-    for segment in segments_of(command):
-        in_front = segment.words[: len(segment.words) - len(started(segment.words))]
+    for simple in simple_commands(command):
+        in_front = simple.words[: len(simple.words) - len(started(simple.words))]
         if "--preserve-status" not in in_front and _TIMEOUT.intersection(PurePosixPath(each).name for each in in_front):
-            return segment.ahead in ("", "&&", "|", "|&", ")")
+            return simple.ahead in ("", "&&", "|", "|&", ")")
     return _LIMITED.match(command) is not None
 
 
@@ -146,7 +146,7 @@ def checked(
         found = [_of_part(each.payload, command, folder, root) for each in parts]
         silent = says(whole.payload) is None and code is None and not words and not timed_out
         return _joined(told, found, [each.lists for each in parts], silent=silent)
-    sentences = [] if command or named(payload, root) != Part() or summary_of(words) else statement(words)
+    sentences = [] if command or named(payload, root) != VerifiedPart() or summary_of(words) else statement(words)
     telling = _telling(sentences)
     if len(sentences) < 2 or not telling:
         return told
@@ -219,7 +219,7 @@ def _checked(
 ) -> dict[str, Any]:
     """The same of one that lists no parts."""
     verification = kind == "verification.finished"
-    part = named(payload, root) if verification else Part()
+    part = named(payload, root) if verification else VerifiedPart()
     labels = " ".join(part.labels)
     line = command or _SHORT.get(labels, labels)
     checks = checks_of(line, folder, root) if verification or kind == "command.finished" else []

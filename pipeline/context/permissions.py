@@ -20,7 +20,7 @@ from typing import Any
 
 from ...nodes.turns.asserting import ACTION, WORD
 from ..sources.jsonl import Record
-from .shell import behind_options, segments_of, started
+from .shell import behind_options, simple_commands, started
 
 __all__ = ["ABOUT_PERMISSIONS", "action_of", "grants", "lifts"]
 
@@ -74,104 +74,24 @@ _GIVES = re.compile(
 _TELLS = re.compile(r"[YPA]*(?:UMP*N|P+N|N(?=[OPT]*[EP]))[EOPTN]*")
 """A clause that tells the model to do what the event is about: `you may push`, `please push`, `push it`; E are the words of `_IT`."""
 _IT = frozenset(("it", "this", "that", "them"))
-_NAMES_NOTHING = frozenset(
-    [
-        "later",
-        "tomorrow",
-        "tonight",
-        "soon",
-        "first",
-        "once",
-        "after",
-        "when",
-        "before",
-        "maybe",
-        "perhaps",
-        "instead",
-        "else",
-        "skip",
-        "leave",
-        "nothing",
-        "without",
-        "almost",
-        "partly",
-        "and",
-    ]
-)
+_NAMES_NOTHING = frozenset((
+    "later", "tomorrow", "tonight", "soon", "first", "once", "after", "when", "before", "maybe", "perhaps", "instead", "else", "skip", "leave",
+    "nothing", "without", "almost", "partly", "and",
+))  # fmt: skip
 """Words that put off or restrict a yes: they do so even where an action has them."""
 _NESTED = frozenset(("gh", "glab", "aws", "gcloud", "az"))
-_WITH_VERBS = _NESTED | frozenset(
-    [
-        "git",
-        "hg",
-        "svn",
-        "jj",
-        "npm",
-        "pnpm",
-        "yarn",
-        "bun",
-        "cargo",
-        "go",
-        "docker",
-        "podman",
-        "kubectl",
-        "helm",
-        "terraform",
-        "tofu",
-        "pulumi",
-        "make",
-        "just",
-        "poetry",
-        "uv",
-        "pip",
-        "pip3",
-        "pipenv",
-        "conda",
-        "brew",
-        "apt",
-        "apt-get",
-        "systemctl",
-        "vercel",
-        "netlify",
-        "fly",
-        "flyctl",
-        "wrangler",
-        "heroku",
-        "firebase",
-        "serverless",
-        "sls",
-        "alembic",
-        "twine",
-        "dotnet",
-        "mvn",
-        "gradle",
-        "gradlew",
-        "rake",
-        "bundle",
-        "gem",
-        "composer",
-        "mix",
-        "task",
-        "nx",
-        "turbo",
-    ]
-)
+_WITH_VERBS = _NESTED | frozenset((
+    "git", "hg", "svn", "jj", "npm", "pnpm", "yarn", "bun", "cargo", "go", "docker", "podman", "kubectl", "helm", "terraform", "tofu", "pulumi",
+    "make", "just", "poetry", "uv", "pip", "pip3", "pipenv", "conda", "brew", "apt", "apt-get", "systemctl", "vercel", "netlify", "fly",
+    "flyctl", "wrangler", "heroku", "firebase", "serverless", "sls", "alembic", "twine", "dotnet", "mvn", "gradle", "gradlew", "rake", "bundle",
+    "gem", "composer", "mix", "task", "nx", "turbo",
+))  # fmt: skip
 """Programs whose first argument says what they do, and those of which the second one does."""
 _RUN = frozenset(("run", "run-script", "compose"))
 """First arguments of which the next one says what is done."""
 _VALUED = (
-    "-C",
-    "-c",
-    "-n",
-    "--prefix",
-    "--filter",
-    "-F",
-    "--dir",
-    "--namespace",
-    "--context",
-    "--project",
-    "--profile",
-)
+    "-C", "-c", "-n", "--prefix", "--filter", "-F", "--dir", "--namespace", "--context", "--project", "--profile",
+)  # fmt: skip
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _IN_FULL = 80
 """Characters of an action by which it is named; a longer one is named by its digest."""
@@ -213,7 +133,7 @@ def lifts(kind: str, payload: Record, text: str | None, command: str | None, *, 
     if kind == "permission.denied":
         names += [_name(bare)] if bare else [] if tool or command is None else [ACTION + _name(command)]
         lines = _lines(payload)
-        verbs = sorted(_verbs(payload)) if all(len(segments_of(line)) == 1 for line in lines) else []
+        verbs = sorted(_verbs(payload)) if all(len(simple_commands(line)) == 1 for line in lines) else []
         return [*dict.fromkeys(names), *(f"{WORD}{word}" for word in verbs[:_WORDS_OF_ACTION])] or None
     subject = payload.identifier("subject", "constraintId", "memoryId", "requestId") or ""
     names += [ACTION + _name(bare)] if bare else []
@@ -233,8 +153,8 @@ def _lines(payload: Record) -> list[str]:
 def _verbs(payload: Record) -> set[str]:
     """The words by which a user may tell the model to do it: those of the name of the tool, the program, and what the program is to do."""
     names = [(payload.text("tool", "toolName") or "").split("__")[-1]]
-    for segment in (each for line in _lines(payload) for each in segments_of(line)):
-        words = started(segment.words)
+    for simple in (each for line in _lines(payload) for each in simple_commands(line)):
+        words = started(simple.words)
         program = PurePosixPath(words[0]).name if words else ""
         names.append(program)
         if program.lower() in _WITH_VERBS:
@@ -303,7 +223,7 @@ def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
         if not _GIVES.fullmatch(read):
             return False
         letters += read
-    programs = [set(_WORD.findall(" ".join(each.words).lower())) for each in segments_of(action)]
+    programs = [set(_WORD.findall(" ".join(each.words).lower())) for each in simple_commands(action)]
     own = [each.difference(*(other for other in programs if other != each)) & known for each in programs]
     part = len(programs) > 1 and bool(set(letters) & set("NT")) and not all(own)
     return (told or bool(set(letters) & set("YVFCGD"))) and not part and not _says_no(text)

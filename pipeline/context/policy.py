@@ -24,7 +24,7 @@ from ...nodes.errors import InputError
 from ...nodes.turns.session_sources import item_ids
 from ..line.tokenizers import load_counters
 from ..sources.jsonl import Record
-from .beyond import Beyond, texts_of_log
+from .before_horizon import BeforeHorizon, texts_of_log
 from .events import LogTables, read_events
 from .inputs import (
     EPOCH,
@@ -157,8 +157,8 @@ class ContextPolicy:
             phases=self.phases,
             counters=load_counters(set(table["tokenizer"].to_pylist())),
         )
-        beyond = Beyond(log, inputs.items)
-        return Projections(table, run_context(inputs), log.artifacts, beyond, partial(_texts, inputs))
+        before_horizon = BeforeHorizon(log, inputs.items)
+        return Projections(table, run_context(inputs), log.artifacts, before_horizon, partial(_texts, inputs))
 
     def turns_of(
         self,

@@ -16,7 +16,7 @@ from ...nodes.context_tables import TURN_WARNINGS
 from ...nodes.turns.words import TURN_CONDITIONS
 from . import shapes
 from .artifacts import Artifacts
-from .beyond import Beyond, Decisions
+from .before_horizon import BeforeHorizon, Decisions
 
 __all__ = ["Projection", "Projections"]
 
@@ -178,7 +178,7 @@ class Projections:
     turns: pa.Table
     tables: Mapping[str, pa.Table]
     artifacts: Artifacts = field(default_factory=Artifacts)
-    beyond: Beyond | None = None
+    before_horizon: BeforeHorizon | None = None
     """What the turns were made from: the ledger has a row for all of it."""
     said: Callable[[], Mapping[str, str]] = dict
     """What was given says, by source."""
@@ -208,11 +208,11 @@ class Projections:
             start, end = bounds.get(turn["input_id"], (0, 0))
             rows[name] = self.tables[name].slice(start, end - start).to_pylist()
         one = {name: self.tables[name].slice(place, 1).to_pylist()[0] for name in ("model_inputs", "turn_states")}
-        near, beyond = rows["context_decisions"], self.beyond
+        near, older = rows["context_decisions"], self.before_horizon
         return Projection(
             turn,
             one["model_inputs"],
-            near if beyond is None else Decisions(near, partial(beyond.rows, turn)),
+            near if older is None else Decisions(near, partial(older.rows, turn)),
             rows["turn_warnings"],
             one["turn_states"],
             self.artifacts,

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ...nodes.errors import AccessError, InputError, StoreError
-from ...nodes.turns.asof import HORIZON
+from ...nodes.turns.as_of import HORIZON
 from ...nodes.turns.words import PHASES
 from ..config.settings import Settings
 from ..parsing.quoting import canonical
@@ -48,9 +48,9 @@ def project_log(
     every: bool = False,
     max_tokens: int | None = None,
     phase: str | None = None,
-    told: list[str] | None = None,
+    notes: list[str] | None = None,
 ) -> Projections:
-    """Projections of a session log under an input file. `told` gets what should be known of the log, in sentences.
+    """Projections of a session log under an input file. `notes` gets what should be known of the log, in sentences.
 
     Raises:
         InputError: a file, field or flag is not what was expected.
@@ -61,8 +61,8 @@ def project_log(
     session_id, view = _session(log, place if type(place) is int else None, every)
     if at is not None:
         _expect_place(view.tables, at)
-    if told is not None:
-        told += view.notes
+    if notes is not None:
+        notes += view.notes
     if phase is not None:
         turn["phase"] = canonical(PHASES, phase, "--phase")
     budget = _object(given, "budget")
@@ -93,7 +93,7 @@ def project_log(
     if rules and (missing := about_rules(rules, files, left_out)):
         found = found.under(*missing)
     # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` replaces them.
-    return replace(found, beyond=None) if every else found
+    return replace(found, before_horizon=None) if every else found
 
 
 def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPolicy:

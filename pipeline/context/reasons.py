@@ -3,7 +3,7 @@
 Reads a projection, and if available the session log behind it, its retrieval snapshots, and the input as it was sent.
 Gives `why` (S3.11, S3.43, S3.44).
 
-Note: the layers are looked at in the order in which a source passes them. The last three are those of `afterwards`.
+Note: the layers are looked at in the order in which a source passes them. The last three are those of `later_use`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from ...nodes.errors import InputError
 from ...nodes.turns.words import LEVELS
-from .afterwards import Traces, afterwards, names_of, names_of_file
 from .events import LogTables
+from .later_use import Traces, later_use, names_of, names_of_file
 from .layers import LAYER_OF, OMITTED_FOR, SAID_BY, SAYS
 from .projection import Projection
-from .sent import told, unfenced
-from .sought import Log, Meant, finding, is_named, is_of_file, meant, spellings, with_lines, with_others
+from .row_lookup import Log, Meant, finding, is_named, is_of_file, meant, spellings, with_lines, with_others
+from .sent_input import lines_of, unfenced
 
 __all__ = ["why"]
 
@@ -231,9 +231,9 @@ def _of_rows(
         return answer | {
             "answer": f"{answer['answer']}; these words are not in what is shown of it: open {row['reference']}"
         }
-    of_row = Traces(names_of(row), row["path"], told(seen, id_, log))
+    of_row = Traces(names_of(row), row["path"], lines_of(seen, id_, log))
     traces = of_row if file is None else Traces(names_of_file(file), file)
-    lost = afterwards(seen.turn["as_of_seq"], log.events, traces)
+    lost = later_use(seen.turn["as_of_seq"], log.events, traces)
     # Who obeys a rule about a file may never name it.
     obeyed = (
         lost is not None and lost[0] == "model_did_not_use" and any(each["source_kind"] in _BINDING for each in rows)

@@ -32,12 +32,12 @@ def read_session(
     if place.is_dir():
         log = SessionLog.open(place)
         return log.session_id, log.read(keep)
-    reader, places, told = LogReader(session_id or place.stem, keep=keep), list[str](), list[str]()
+    reader, places, notes = LogReader(session_id or place.stem, keep=keep), list[str](), list[str]()
     try:
-        tables = reader.read(values_of(file_lines(place, told), places), lambda number: places[number])
+        tables = reader.read(values_of(file_lines(place, notes), places), lambda number: places[number])
     except InputError as error:
         raise of_other_file(error, place) from error
-    return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards, tuple(told))
+    return reader.session_id, LogView(tables, STATE_FACTS.empty(), reader.repeated, reader.backwards, tuple(notes))
 
 
 def open_reference(path: str | Path, reference: str) -> str:

@@ -1,10 +1,10 @@
 """A command line as a shell would run it: the programs that it starts, in their order.
 
-Gives: `segments_of` (each program with its arguments, redirections and the signs around it) and `started` (the program behind
+Gives: `simple_commands` (each program with its arguments, redirections and the signs around it) and `started` (the program behind
 assignments, wrappers and `uv run`).
 
 Note: it is not split at spaces. Quotes, `bash -c '...'`, here documents, pipes and `&&` are read as a shell reads
-them; a line that no shell takes is read up to the end of its first line. A segment says what it does not tell: `exact`, `nested`.
+them; a line that no shell takes is read up to the end of its first line. A simple command says what it does not tell: `exact`, `nested`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-__all__ = ["VALUED", "Segment", "behind_options", "first_word", "segments_of", "started"]
+__all__ = ["VALUED", "SimpleCommand", "behind_options", "first_word", "simple_commands", "started"]
 
 LONGEST = 20_000
 """Characters of a command that are read."""
@@ -55,7 +55,7 @@ class _Token(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Segment:
+class SimpleCommand:
     words: tuple[str, ...]
     behind: str
     """The sign in front of it: `&&`, `|`, ..."""
@@ -70,16 +70,16 @@ class Segment:
 
 
 @lru_cache(maxsize=256)
-def segments_of(command: str) -> tuple[Segment, ...]:
+def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """The programs of a command line, each with the sign in front of it; those inside of `bash -c '...'` as well."""
     tokens, whole = _tokens(command[:LONGEST])
     if tokens and tokens[0].text == "(" and tokens[-1].text == ")" and sum(each.text == "(" for each in tokens) == 1:
         tokens = tokens[1:-1]  # the whole line is one group
-    found = [each if whole else replace(each, nested=True) for each in _segments(tokens)]
+    found = [each if whole else replace(each, nested=True) for each in _simple_commands(tokens)]
     return tuple(inner for each in found for inner in _inside(each, alone=len(found) == 1))
 
 
-def _segments(tokens: list[_Token]) -> Iterator[Segment]:
+def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
     sign, depth, exact = "", 0, True
     words, redirects = list[str](), list[tuple[str, str]]()
     awaited = ""
@@ -97,7 +97,7 @@ def _segments(tokens: list[_Token]) -> Iterator[Segment]:
             opened = token.text in ("(", "$(", "`")
             if words:
                 nested = bool(depth) or opened or words[0] in _SHELL_WORDS
-                yield Segment(tuple(words), sign, token.text, tuple(redirects), exact, nested)
+                yield SimpleCommand(tuple(words), sign, token.text, tuple(redirects), exact, nested)
                 sign = token.text
             elif token.text not in ("(", ")", "$(", "`"):
                 sign = token.text
@@ -105,19 +105,19 @@ def _segments(tokens: list[_Token]) -> Iterator[Segment]:
             words, redirects, exact, awaited = [], [], True, ""
 
 
-def _inside(segment: Segment, *, alone: bool) -> Iterator[Segment]:
-    words = started(segment.words)
+def _inside(simple: SimpleCommand, *, alone: bool) -> Iterator[SimpleCommand]:
+    words = started(simple.words)
     if words and PurePosixPath(words[0]).name in _SHELLS:
         place = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)), None)
         if place is not None and place + 1 < len(words):
-            hidden = not alone or not segment.exact or bool(segment.redirects) or words != segment.words
-            inner = segments_of(words[place + 1])
+            hidden = not alone or not simple.exact or bool(simple.redirects) or words != simple.words
+            inner = simple_commands(words[place + 1])
             for number, each in enumerate(inner):
-                behind = each.behind if number else segment.behind
-                ahead = each.ahead if number + 1 < len(inner) or each.ahead else segment.ahead
+                behind = each.behind if number else simple.behind
+                ahead = each.ahead if number + 1 < len(inner) or each.ahead else simple.ahead
                 yield replace(each, behind=behind, ahead=ahead, nested=each.nested or hidden)
             return
-    yield segment
+    yield simple
 
 
 def _tokens(command: str) -> tuple[list[_Token], bool]:
@@ -186,7 +186,7 @@ def _behind(command: str, at: int, documents: Sequence[str]) -> int:
 
 
 def started(words: Sequence[str]) -> tuple[str, ...]:
-    """The program that a segment starts, with its arguments: behind assignments, wrappers and `uv run`."""
+    """The program that a simple command starts, with its arguments: behind assignments, wrappers and `uv run`."""
     rest = list(words)
     while rest:
         head = PurePosixPath(rest[0]).name

@@ -29,7 +29,7 @@ from ...nodes.columns.digests import named_digest, stored_form, table_digest, te
 from ...nodes.columns.keys import constants, flat, integers, positions
 from ...nodes.context_tables import CONTEXT_TABLES
 from ...nodes.errors import AccessError, InputError, StoreError, VerificationError
-from ...nodes.turns.filling import FORMS_SHOWN
+from ...nodes.turns.fitting import FORMS_SHOWN
 from ...nodes.turns.frame import neutral, sealed
 from ...nodes.turns.texts import texts_of
 from ..config.settings import Settings

@@ -118,18 +118,18 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
     styles = (*_STYLES[program], "coverage") if program in _STYLES else tuple(_SUMMARIES)
     lines = [_ESCAPES.sub("", line).strip() for line in text[-TAIL:].splitlines()]
     said = [
-        (style, told)
+        (style, summary)
         for line in lines
         if line and len(line) <= LINE and _any_of(styles).fullmatch(line)
         for style in styles
         if _pattern(style).fullmatch(line)
-        and (told := _told(style, line)) is not None
-        and not (cut and told == "passed" and line.startswith(_OF_A_PART.get(style, "\n")))
+        and (summary := _summary_in(style, line)) is not None
+        and not (cut and summary == "passed" and line.startswith(_OF_A_PART.get(style, "\n")))
     ]
     if not several:  # of pytest the last one covers all
         last = next((n for n in range(len(said) - 1, -1, -1) if said[n][0] == "pytest"), 0)
         said = [each for n, each in enumerate(said) if each[0] != "pytest" or n == last]
-    outcomes = {told for _, told in said}
+    outcomes = {summary for _, summary in said}
     if "failed" in outcomes:
         return "failed"
     if "passed" in outcomes and not _skipped(lines):
@@ -148,7 +148,7 @@ def _pattern(style: str) -> re.Pattern[str]:
     return re.compile(_SUMMARIES[style])
 
 
-def _told(style: str, line: str) -> str | None:
+def _summary_in(style: str, line: str) -> str | None:
     """What a line of a summary says."""
     if style == "unittest" and line.startswith("Ran "):
         return "nothing" if line.startswith("Ran 0 ") else None

@@ -19,7 +19,7 @@ from .check_lines import Ran
 from .checks import Check, path_from, place_of
 from .masking import one_path
 
-__all__ = ["LABELS", "PLACES", "Part", "named", "narrowed", "spoken_of", "statement"]
+__all__ = ["LABELS", "PLACES", "VerifiedPart", "named", "narrowed", "spoken_of", "statement"]
 
 LABELS = ("name", "check", "checkName", "check_name", "checks", "job")
 """Fields that say what was checked."""
@@ -43,7 +43,7 @@ _BREAK = re.compile(r"(?<=[.!?;\u3002])\s+|(?<=\u3002)")
 
 
 @dataclass(frozen=True)
-class Part:
+class VerifiedPart:
     """What the fields of a verification name: what was checked, and the files, tests and the like of which it was."""
 
     labels: tuple[str, ...] = ()
@@ -60,11 +60,11 @@ class Part:
         return tuple(each for each in (*kept, *self.places) if f" {each.lower()} " not in f" {line.lower()} ")
 
 
-def named(payload: Record, root: str) -> Part:
+def named(payload: Record, root: str) -> VerifiedPart:
     """The part that the fields of a verification name."""
     labels = [each.lower() for name in LABELS for each in _texts(payload.value(name))]
     places = [one_path(each) or "" for name in PLACES for each in _texts(payload.value(name))]
-    return Part(_narrow(labels), _narrow(each for each in places if place_of("", root, each)))
+    return VerifiedPart(_narrow(labels), _narrow(each for each in places if place_of("", root, each)))
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -22,7 +22,7 @@ from ..sources.file_kinds import is_file_name
 from .check_programs import check_of
 from .checks import IN_HOME, is_absolute, of_drive, place_of
 from .git_lines import BACK, BRINGS, MOVES, Step, steps_of
-from .shell import Segment
+from .shell import SimpleCommand
 
 __all__ = ["WorkPlace"]
 
@@ -104,15 +104,15 @@ class WorkPlace:
         code = event["exit_code"]
         code = 1 if code is None and event["failed"] else code
         for step in steps_of(command, event["text"] or "", code):
-            segment = step.segment
-            inner = inner if segment.nested else outer
-            if segment.words[0] in MOVES:
-                inner = _gone_to(segment, inner, root, left)
-                outer = outer if segment.nested else inner
+            simple = step.simple
+            inner = inner if simple.nested else outer
+            if simple.words[0] in MOVES:
+                inner = _gone_to(simple, inner, root, left)
+                outer = outer if simple.nested else inner
             elif step.verb:
                 of = {_beside(place_of(inner, root, each), root) for each in step.folders}
                 place = place._moved_in(step, inner, of.pop()) if len(of) == 1 else place
-            elif check_of(segment) is not None:
+            elif check_of(simple) is not None:
                 checks[place._at(_beside(inner, root))] = None
         return list(checks) or [place._at(_beside(inner, root))], place
 
@@ -278,15 +278,15 @@ def _placed(name: str, work: str) -> str:
     return f"{name} @{work}" if work else name
 
 
-def _gone_to(segment: Segment, folder: str, root: str, left: list[str]) -> str:
+def _gone_to(simple: SimpleCommand, folder: str, root: str, left: list[str]) -> str:
     """Where `cd` and its like go from a folder, `` where that is not known; `left` are the folders that the line has left."""
-    word = segment.words[1] if segment.words[1:] else "-" if segment.words[0] == "popd" else ""
+    word = simple.words[1] if simple.words[1:] else "-" if simple.words[0] == "popd" else ""
     if word == "-" and left:
         return left.pop()
     left.append(folder)
     way_back = not root and folder.startswith("../") and word.startswith("..")
-    known = segment.exact or IN_HOME.fullmatch(word)
-    return place_of(folder, root, word) if len(segment.words) == 2 and known and not way_back else ""
+    known = simple.exact or IN_HOME.fullmatch(word)
+    return place_of(folder, root, word) if len(simple.words) == 2 and known and not way_back else ""
 
 
 def _beside(folder: str, root: str) -> str:

@@ -9,7 +9,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `typed`: slash commands of Claude Code
 - `effects`: what tools of Claude Code read and changed, as a record says it
 - `speaking`: who speaks under the role of the user
-- `searching`, `found_lines`: what a search found, in the form that it prints
+- `searching`, `search_output`: what a search found, in the form that it prints
 - `phases`: the phases of a session, derived from what was done
 - `writing`: what both share: ids, rounds, relative paths, versions of files by their content
 
@@ -97,7 +97,7 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
         "events": len(events),
         "new": new,
         "left_out": dict(sorted(left_out.items())),
-        "told": log.notes,
+        "notes": log.notes,
     }
 
 

@@ -17,9 +17,9 @@ from typing import Any
 from .background import Background
 from .branches import rewound
 from .effects import edits_of, lines_of, marked
-from .found_lines import matches_in
+from .search_output import matches_in
 from .searching import Search
-from .speaking import told
+from .speaking import speech_in
 from .typed import Typed
 from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of
 
@@ -102,7 +102,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             made.add("history.summarized", id_, text=summary)
         elif _not_said(record):
             made.left_out["messages of the harness"] += 1
-            if isinstance(message, Mapping) and told(text_of(message.get("content")), _TAGS).own.strip():
+            if isinstance(message, Mapping) and speech_in(text_of(message.get("content")), _TAGS).own.strip():
                 calls.typed.prompted()
         elif kind == "user" and isinstance(message, Mapping):
             _user(made, id_, record, message, calls)
@@ -158,7 +158,7 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Ca
 def _summary(record: Record, message: Mapping[str, Any]) -> str:
     """The summary of earlier rounds that a record under the user's role is, if it is one."""
     text = text_of(message.get("content"))
-    return text if record.get("isCompactSummary") else told(text, _TAGS).summary
+    return text if record.get("isCompactSummary") else speech_in(text, _TAGS).summary
 
 
 def _by_user(record: Record) -> bool:
@@ -172,7 +172,7 @@ def _by_user(record: Record) -> bool:
     kinds = (
         {str(each.get("type")) for each in content if isinstance(each, Mapping)} if isinstance(content, list) else set()
     )
-    said = told(text_of(content), _TAGS, human=_writer(record) is True)
+    said = speech_in(text_of(content), _TAGS, human=_writer(record) is True)
     return bool(said.own.strip()) or bool(kinds - {"text", "tool_result"})
 
 
@@ -216,9 +216,9 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
 def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Record) -> None:
     """What the user wrote, or ran in the shell of the agent."""
     by_user = _writer(record)
-    said = told(text, _TAGS, human=by_user is True)
+    said = speech_in(text, _TAGS, human=by_user is True)
     if by_user is False:
-        made.told(id_, replace(said, own="", others=said.own or said.others))
+        made.add_speech(id_, replace(said, own="", others=said.own or said.others))
         return
     calls.typed.follows(id_, text, said)
     if ran := _RAN.match(text):
@@ -229,7 +229,7 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Recor
         printed = {name: said for name, said in streams.items() if said.strip()} or {"stdout": "(no output)"}
         made.add("command.finished", id_, command=command, **printed, **made.ran_in(record.get("cwd")))
     else:
-        made.told(id_, said)
+        made.add_speech(id_, said)
 
 
 def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> None:

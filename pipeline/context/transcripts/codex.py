@@ -15,9 +15,9 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
-from .found_lines import matches_in
+from .search_output import matches_in
 from .searching import Search
-from .speaking import told
+from .speaking import speech_in
 from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of
 
 __all__ = ["events_of"]
@@ -234,12 +234,12 @@ def _of_user(made: Transcript, id_: str, payload: Mapping[str, Any], content: Se
             end = next((each.end for each in blocks_of(text) if each.name in _RULE_TAGS), len(text))
             made.add("rules.repository", id_, text=text[:end])
             text = text[end:]
-        said = told(text, _TAGS, human=human)
+        said = speech_in(text, _TAGS, human=human)
         if isinstance(kind, str) and not human and kind != "unknown":
             made.left_out["messages of the harness"] += 1
         else:
             own.append(said.own)
-            made.told(id_, replace(said, own=""))
+            made.add_speech(id_, replace(said, own=""))
     made.user(id_, "\n".join(filter(str.strip, own)))
 
 

@@ -1,6 +1,6 @@
 """Searches: the form in which a search prints what it finds, from its command line or its call.
 
-Gives `Search`. What is printed is read in `found_lines`.
+Gives `Search`. What is printed is read in `search_output`.
 
 Note: a form that is not known is no form. Lines have numbers only where these were asked for: `grep -r ERROR logs` prints
 `logs/app.log:12:30:05 ERROR`, which names no line. Of one file `rg -n` prints the lines alone: the file is then the one that was
@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from ..said_fields import truth
-from ..shell import Segment, segments_of, started
+from ..outcome_fields import truth
+from ..shell import SimpleCommand, simple_commands, started
 
 __all__ = ["Search"]
 
@@ -38,20 +38,10 @@ _VALUED_WORDS = re.compile(
     r"exclude-dir|exclude-from|sort|sortr|color|colour|colors|encoding|engine|replace|threads|max-columns|ignore-file|pre|pre-glob|label|binary-files|devices|"
     r"directories|group-separator|context-separator|dfa-size-limit|regex-size-limit|hyperlink-format|hostname-bin)"
 )
-_UNKNOWN = frozenset(
-    (
-        "-q",
-        "--quiet",
-        "--silent",
-        "--json",
-        "--null",
-        "--files-without-match",
-        "--type-list",
-        "--initial-tab",
-        "--field-match-separator",
-        "--path-separator",
-    )
-)
+_UNKNOWN = frozenset((
+    "-q", "--quiet", "--silent", "--json", "--null", "--files-without-match", "--type-list", "--initial-tab", "--field-match-separator",
+    "--path-separator",
+))  # fmt: skip
 """Options with which no matches are printed, or in a form that is not read here."""
 _UNKNOWN_OF = {
     "rg": {"-0"},
@@ -99,17 +89,17 @@ class Search:
     def of_command(cls, command: str) -> Search:
         """Of a command line. Where it does more than search, and pass on what is found, the form is not known."""
         found = list[Search]()
-        segments = segments_of(command)
-        if any(each.words[0] in ("cd", "pushd") for each in segments):
+        commands = simple_commands(command)
+        if any(each.words[0] in ("cd", "pushd") for each in commands):
             return cls("")
-        for number, segment in enumerate(segments):
-            words = started(segment.words)
-            piped = segment.behind.startswith("|") and segment.behind != "||"
+        for number, simple in enumerate(commands):
+            words = started(simple.words)
+            piped = simple.behind.startswith("|") and simple.behind != "||"
             if piped and found:
                 found[-1] = _behind(words, found[-1])
             elif words and words[0] not in _SILENT:
-                found.append(_printed(segment, words))
-            if piped and number and words and (own := _printed(segment, words)).form and words[0] in _STARTS:
+                found.append(_printed(simple, words))
+            if piped and number and words and (own := _printed(simple, words)).form and words[0] in _STARTS:
                 found[-1] = own
         one = found[0] if found else cls("")
         if len(found) < 2:
@@ -132,14 +122,14 @@ def _behind(words: Sequence[str], found: Search) -> Search:
     return Search("")
 
 
-def _printed(segment: Segment, words: Sequence[str]) -> Search:
+def _printed(simple: SimpleCommand, words: Sequence[str]) -> Search:
     """The form in which a program prints what it finds."""
     head = PurePosixPath(words[0]).name
     if head in _PROGRAMS or words[:2] == ("git", "grep"):
         found = _options(words) or Search("")
         file = found.file or ""
-        named = (segment.exact and "%" not in file) or not _EXPANDED.search(file)
-        return found if named and segment.ahead not in ("$(", "`") else replace(found, file=None, bare=True)
+        named = (simple.exact and "%" not in file) or not _EXPANDED.search(file)
+        return found if named and simple.ahead not in ("$(", "`") else replace(found, file=None, bare=True)
     place = next((n for n, word in enumerate(words) if PurePosixPath(word).name in _PROGRAMS), None)
     if head in _STARTS and place is not None and (head != "find" or words[place - 1].startswith("-exec")):
         found = _options(words[place:]) or Search("")

@@ -1,7 +1,7 @@
 """Who speaks in a message of the role `user`: the user, the harness, or another program or agent.
 
-Harnesses write reminders, outputs, summaries and messages of other agents under that role. Gives `told`, which takes a text apart,
-and `Told`, its parts.
+Harnesses write reminders, outputs, summaries and messages of other agents under that role. Gives `speech_in`, which takes a text apart,
+and `Speech`, its parts.
 
 Note: text that the user did not write is recognized by its form, and known names decide only what is worth keeping.
 A block in tags is not taken as the user's words: one with a name of the harness is always left out; a message that has
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ....nodes.turns.tagged import foreign_blocks
 
-__all__ = ["OTHERS", "Told", "told"]
+__all__ = ["OTHERS", "Speech", "speech_in"]
 
 OTHERS = "somebody else"
 """The origin of events that the user did not write, and that no tool printed."""
@@ -38,7 +38,7 @@ _EDITOR = re.compile(
 
 
 @dataclass(frozen=True)
-class Told:
+class Speech:
     """A text by who said it."""
 
     own: str = ""
@@ -51,12 +51,12 @@ class Told:
     """What the harness said: names of tags, `` without one, and texts."""
 
 
-def told(text: str, tags: re.Pattern[str], *, human: bool = False) -> Told:
+def speech_in(text: str, tags: re.Pattern[str], *, human: bool = False) -> Speech:
     """A text under the role of the user. `tags` are the names of tags that the harness uses; `human`: its record says that a human wrote it."""
     if _SUMMARY.match(text):
-        return Told(summary=text)
+        return Speech(summary=text)
     if _SENTENCE.match(text):
-        return Told(blocks=(("", text),))
+        return Speech(blocks=(("", text),))
     blocks: list[tuple[str, str]] = []
     kept, at = list[str](), 0
     for block in foreign_blocks(text):
@@ -73,8 +73,8 @@ def told(text: str, tags: re.Pattern[str], *, human: bool = False) -> Told:
         rest = pattern.sub("", rest)
     rest = rest.strip() if blocks else rest
     if human or not _only_blocks(rest):
-        return Told(own=rest, blocks=tuple(blocks))
-    return Told(others=rest, blocks=tuple(blocks))
+        return Speech(own=rest, blocks=tuple(blocks))
+    return Speech(others=rest, blocks=tuple(blocks))
 
 
 def _unclosed(text: str, tags: re.Pattern[str]) -> re.Match[str] | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .speaking import Told
+from .speaking import Speech
 from .writing import Transcript
 
 __all__ = ["Typed"]
@@ -37,7 +37,7 @@ class Typed:
     name: str = ""
     arguments: str = ""
 
-    def follows(self, id_: str, text: str, said: Told) -> None:
+    def follows(self, id_: str, text: str, said: Speech) -> None:
         """A text under the user's role follows: the output of the command, other words of the user, or another command."""
         begun = _COMMAND.search(text) if _TYPED.match(text) else None
         if any(name.startswith("local-command-std") for name, _ in said.blocks):

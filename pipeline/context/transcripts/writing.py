@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..changes import may_change
-from .speaking import OTHERS, Told
+from .speaking import OTHERS, Speech
 
 __all__ = ["Transcript", "asked", "exit_code_of", "text_of", "version_of"]
 
@@ -113,7 +113,7 @@ class Transcript:
         if text.strip():
             self.add("user.message", id_, text=text, origin=OTHERS)
 
-    def told(self, id_: str, said: Told) -> None:
+    def add_speech(self, id_: str, said: Speech) -> None:
         """A text under the user's role, by who said it; what the harness said is counted."""
         if said.blocks:
             self.left_out["messages of the harness"] += len(said.blocks)

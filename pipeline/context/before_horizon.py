@@ -1,7 +1,7 @@
 """Rows of the ledger for what a turn does not look at one by one: events before its horizon, what they found and recalled, and
 snapshots that were retrieved for other turns.
 
-Gives `Beyond`, which has the tables that a projection was made from, `Decisions`, the rows of a turn followed by those of older
+Gives `BeforeHorizon`, which has the tables that a projection was made from, `Decisions`, the rows of a turn followed by those of older
 events, and `texts_of_log`.
 
 Note: the line makes no row per turn and old event, so that its cost does not grow with the session.
@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...nodes.context_tables import CONTEXT_DECISIONS, RETRIEVED_ITEMS
-from ...nodes.turns.asof import HORIZON
+from ...nodes.turns.as_of import HORIZON
 from ...nodes.turns.words import DECISION_TRUST, REASONS
 from .events import LogTables
 from .masking import from_folder
 
-__all__ = ["Beyond", "Decisions", "texts_of_log"]
+__all__ = ["BeforeHorizon", "Decisions", "texts_of_log"]
 
 Row = Mapping[str, Any]
 
@@ -71,7 +71,7 @@ class Decisions(Sequence[Row]):
 
 
 @dataclass
-class Beyond:
+class BeforeHorizon:
     """The log and the items of snapshots that a projection was made from; of a record, the log that is available later."""
 
     log: LogTables

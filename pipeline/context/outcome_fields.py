@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..sources.jsonl import Record
-from .verified_parts import LABELS, PLACES, Part, named
+from .verified_parts import LABELS, PLACES, VerifiedPart, named
 
 __all__ = ["Listed", "code_of", "says", "truth"]
 
@@ -98,7 +98,7 @@ def truth(value: Any, *, unknown: bool | None = None) -> bool | None:
 
 def _is_part(one: Record) -> bool:
     """Whether an object has a name or a command, and says how that came out."""
-    has_name = named(one, "") != Part() or one.text("command", "tool", "toolName") is not None
+    has_name = named(one, "") != VerifiedPart() or one.text("command", "tool", "toolName") is not None
     return has_name and (bool(_own(one)) or code_of(one) is not None)
 
 
@@ -115,7 +115,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         if not isinstance(each, Mapping):
             continue
         one = _object(payload.at, each)
-        if field in _NAMED and named(one, "") == Part() and not _own(one) and code_of(one) is None:
+        if field in _NAMED and named(one, "") == VerifiedPart() and not _own(one) and code_of(one) is None:
             for name, said in each.items():
                 outcome = (
                     said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}

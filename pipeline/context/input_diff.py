@@ -1,4 +1,4 @@
-"""Differences: what differs between two model inputs: sources, tokens, lines. Gives `difference`."""
+"""Input diff: what differs between two model inputs: sources, tokens, lines. Gives `difference`."""
 
 from __future__ import annotations
 

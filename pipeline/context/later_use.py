@@ -1,6 +1,6 @@
-"""Afterwards: what the model did with a source that its input had, as far as the log says.
+"""Later use: what the model did with a source that its input had, as far as the log says.
 
-Gives `afterwards`, the last three layers of S3.43, `Traces`, by what an act is known to use a source, and the names by which the
+Gives `later_use`, the last three layers of S3.43, `Traces`, by what an act is known to use a source, and the names by which the
 model may name one: `names_of` a row of the ledger and `names_of_file`.
 
 Note: a verdict needs proof. A model did not use a source where the source has a name, the model acted, the whole text
@@ -28,7 +28,7 @@ from .check_lines import may_check, may_read
 from .summaries import summary_of
 from .tool_names import capability_of
 
-__all__ = ["Traces", "afterwards", "names_of", "names_of_file"]
+__all__ = ["Traces", "later_use", "names_of", "names_of_file"]
 
 Row = Mapping[str, Any]
 
@@ -118,7 +118,7 @@ class Traces:
         return re.compile(rf"(?i)(?<![a-z0-9])(?:{'|'.join(parts)})(?![a-z0-9])").search
 
 
-def afterwards(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, str] | None:
+def later_use(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, str] | None:
     """The layer at which a source was lost behind the input before event `as_of`, and what happened there; None where nothing went
     wrong, or that cannot be known.
     """

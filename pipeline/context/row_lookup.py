@@ -1,4 +1,4 @@
-"""Sought: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
+"""Row lookup: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
 
 Gives `spellings` of what is asked for, `meant` (the rows), `with_others` (and the rows that say what became of their texts), `with_lines`
 (those that have a line), `is_named` (one row), `is_of_file`, `finding` (words in a text), and `Log`, what the log of an input adds to
@@ -19,7 +19,7 @@ from typing import Any
 from ...nodes.turns.user_sources import own_and_pasted
 from ..sources.file_kinds import named_by_convention
 from .artifacts import Artifacts
-from .beyond import Beyond, texts_of_log
+from .before_horizon import BeforeHorizon, texts_of_log
 from .events import LogTables
 from .layers import SAID_BY
 from .masking import from_folder, one_path
@@ -57,7 +57,7 @@ class Log:
         events = [event | {"found": found.get(event["seq"], ())} for event in log.events.to_pylist()]
         turn = {**seen.turn, "session_id": events[0]["session_id"] if events else None}
         texts = {**texts_of_log(log.events, log.matches, log.memories), **seen.texts}
-        return cls(events, Beyond(log).rows(turn, seen.decisions), texts, log.artifacts)
+        return cls(events, BeforeHorizon(log).rows(turn, seen.decisions), texts, log.artifacts)
 
     @cached_property
     def said(self) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
-"""Sent: whether an input, as another program sent it, has the text of a source outside of its fence; and what a source says, line by line.
+"""Sent input: whether an input, as another program sent it, has the text of a source outside of its fence; and what a source says, line by line.
 
-Gives `unfenced` and `told`.
+Gives `unfenced` and `lines_of`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 from .projection import Projection
-from .sought import Log
+from .row_lookup import Log
 
-__all__ = ["told", "unfenced"]
+__all__ = ["lines_of", "unfenced"]
 
 Row = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ def unfenced(seen: Projection, rows: Iterable[Row], log: Log, sent: str) -> str 
         if row["standing"] not in ("untrusted", "hint") and row["source_kind"] != "retrieval_result":
             continue
         id_ = row["source_id"]
-        if any(len(line.strip()) > 8 and line.rstrip() in lines for line in told(seen, id_, log)):
+        if any(len(line.strip()) > 8 and line.rstrip() in lines for line in lines_of(seen, id_, log)):
             return id_
     return None
 
@@ -61,7 +61,7 @@ def _held(text: str) -> list[Any]:
     return []
 
 
-def told(seen: Projection, id_: str, log: Log) -> list[str]:
+def lines_of(seen: Projection, id_: str, log: Log) -> list[str]:
     """The lines that a source says, in an input and in the log."""
     return [*_words(seen.lines.get(id_, "")), *log.said.get(id_, "").splitlines()]
 

@@ -60,12 +60,12 @@ def matches_in(text: str, made: Transcript, search: Search, folder: str = "") ->
         found = ((path, {}) for path in _counted(lines, search))
     elif search.form == "lines":
         read = [each for each in _lines(lines, search) if each.path and each.matches]
-        found = ((str(each.path), _told(each, search)) for each in read)
+        found = ((str(each.path), _line_and_text(each, search)) for each in read)
     matches = [{"path": made.path(str(PurePosixPath(folder) / path)), **told} for path, told in found]
     return matches[:MOST_MATCHES]
 
 
-def _told(found: _Line, search: Search) -> dict[str, Any]:
+def _line_and_text(found: _Line, search: Search) -> dict[str, Any]:
     text = "" if _OMITTED.fullmatch(found.text) else found.text
     for _ in range(search.columns):
         text = _COLUMN.sub("", text, count=1) if _COLUMN.match(text) else text
