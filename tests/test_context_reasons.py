@@ -685,6 +685,52 @@ def test_a_line_of_a_path_means_the_sources_that_have_it():
     assert why(seen, "src/a.py:4", snapshots=decided)["layer"] == "ordering_not_ranked"
 
 
+def test_of_a_line_of_rules_the_section_has_it_with_its_heading_and_each_file_has_its_own_sections():
+    rules = [
+        {
+            "path": "a/GEMINI.md",
+            "text": "# A\n\n## One\n\nUse pnpm.\n\nNever push.\nNever ship.\n\n## Two\n\nUse zig.\n",
+        },
+        {"path": "b/GEMINI.md", "text": "# B\n\nBe brief.\n\n## Other\n\nBe polite.\n"},
+    ]
+    seen = projected(rules=rules, turn={"taskPaths": ["a/x.py", "b/y.py"]})
+    for asked, source in (
+        ("a/GEMINI.md:3", "a/GEMINI.md:4"), ("a/GEMINI.md:9", "a/GEMINI.md:4"), ("a/GEMINI.md:10", "a/GEMINI.md:11"), ("a/GEMINI.md:12", "a/GEMINI.md:11"),
+        ("b/GEMINI.md:1", "b/GEMINI.md:2"), ("b/GEMINI.md:5", "b/GEMINI.md:6"), ("GEMINI.md:8", "a/GEMINI.md:4"), ("GEMINI.md:10", "a/GEMINI.md:11"),
+    ):  # fmt: skip
+        told = why(seen, asked)
+        assert (told["source_id"], told["layer"]) == (f"rule:{source}", None), (asked, told["answer"])
+    assert why(seen, "a/GEMINI.md:1")["source_id"] is None, "a title that no section says"
+
+
+def test_of_a_line_of_a_file_an_edit_has_it_whose_diff_says_so():
+    session = Session("Fix it.")
+    session.add("file.read", turn=1, path="src/a.ts", version="1", text="a\nb", lineStart=1, lineEnd=2)
+    session.add("tool.error", turn=1, tool="Edit", path="src/a.ts", text="no match")
+    files = "--- a/src/b.ts\n+++ b/src/b.ts\n@@ -70 +70 @@\n-x\n+y\n--- a/src/a.ts\n+++ b/src/a.ts\n@@ -90,0 +90,2 @@\n+y\n+z\n"
+    session.add("file.modified", turn=1, path="src/a.ts", version="2", diff=files)
+    session.add("file.modified", turn=1, path="src/c.ts", version="2", diff="@@ -90 +90 @@ class A\n-x\n+y")
+    long = "".join(f"@@ -{n} +{n} @@\n-was {n}\n+is {n}\n" for n in range(100, 1300, 3))
+    session.add("file.modified", turn=1, path="src/long.ts", version="2", diff=long)
+    seen = projected(session)
+    for asked, source, more in (
+        ("src/a.ts:91", "event:e3", ""), ("src/a.ts:90-95", "event:e3", ""), ("src/c.ts:90", "event:e4", ""),
+        ("src/long.ts:700", "event:e5", "; this shorter form may lack the line: open artifact:"),
+    ):  # fmt: skip
+        for events in (None, rows(session)):
+            told = why(seen, asked, events=events)
+            assert (told["source_id"], told["layer"]) == (source, None), (asked, told["answer"])
+            assert told["answer"].startswith("it is in the input (") and more in told["answer"], (asked, told["answer"])
+            assert "without its content" not in told["answer"], asked
+    for asked, known in (
+        ("src/a.ts:70", "event:e1, event:e3; event:e2 in the input is about"),
+        ("src/c.ts:91", "event:e4"),
+    ):
+        told = why(seen, asked, events=rows(session))
+        assert told["layer"] == "retrieval_not_recalled", (asked, told["answer"])
+        assert f" has this line of it; other lines of it: {known}" in told["answer"], (asked, told["answer"])
+
+
 def test_a_shorter_form_of_a_file_may_lack_a_line_and_what_is_about_a_file_has_none_of_its_content():
     session = Session()
     text = "\n".join(f"line {n} of the parser" for n in range(900))

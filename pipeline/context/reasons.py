@@ -18,7 +18,7 @@ from .events import LogTables
 from .later_use import Traces, later_use, names_of, names_of_file
 from .layers import LAYER_OF, OMITTED_FOR, SAID_BY, SAYS
 from .projection import Projection
-from .row_lookup import Log, Meant, finding, is_named, is_of_file, meant, spellings, with_lines, with_others
+from .row_lookup import Log, Meant, finding, is_named, is_of_file, meant, spellings, with_hunks, with_lines, with_others
 from .sent_input import lines_of, unfenced
 
 __all__ = ["why"]
@@ -136,19 +136,19 @@ def _of_own(
     snapshots: Mapping[str, Sequence[Row]],
 ) -> dict[str, Any]:
     """What became of sources that are what is asked for, and do not merely mention it. Of a path those have its content that are no notes
-    about it, and of a line of it those that have the line.
+    about it, and of a line of it those that have the line, edits among them whose diff has it.
     """
     if found.worded or not found.path:
         return _of_rows(answer, seen, rows, log, words=answer["expected"] if found.worded else None)
     notes = _notes(seen, rows)
     content = [row for row in rows if row not in notes]
-    if content and found.span and not (content := with_lines(seen, content, found.span, log)):
+    known = [*content, *with_hunks(seen, notes, log)]
+    if known and found.span and not (content := with_lines(seen, known, found.span, log)):
         lost = _in_snapshots(answer, [found.path], snapshots)
         if lost["answer"] != SAYS["retrieval_not_recalled"]:
             return lost
-        return lost | {
-            "answer": f"nothing that was gathered for this turn has this line of it; other lines of it: {_ids(rows)}"
-        }
+        said = f"nothing that was gathered for this turn has this line of it; other lines of it: {_ids(known)}"
+        return lost | {"answer": f"{said}{_aside(notes, known)}"}
     if not content or any(row["action"] != "exclude" for row in content):
         made = _of_rows(answer, seen, content or rows, log)
         row = next(row for row in content or rows if row["source_id"] == made["source_id"])
@@ -160,9 +160,7 @@ def _of_own(
             }
     else:
         made = _of_rows(answer, seen, content, log)
-        about = [row for row in notes if row["action"] != "exclude"]
-        more = f"; {_ids(about)} in the input is about the file, without its content" if about else ""
-        made |= {"answer": f"{made['answer']}{more}"}
+        made |= {"answer": f"{made['answer']}{_aside(notes, content)}"}
     files = sorted({row["path"] for row in rows if row["path"]})
     if len(files) < 2:
         return made
@@ -170,6 +168,12 @@ def _of_own(
     return made | {
         "answer": f"{made['answer']}; this is {chosen}, one of {len(files)} files that end so: {', '.join(files)}"
     }
+
+
+def _aside(notes: Iterable[Row], told: Sequence[Row]) -> str:
+    """What the input has about a file beside the rows that an answer tells of."""
+    about = [row for row in notes if row["action"] != "exclude" and row not in told]
+    return f"; {_ids(about)} in the input is about the file, without its content" if about else ""
 
 
 def _ids(rows: Iterable[Row]) -> str:
@@ -317,7 +321,7 @@ def _shows(seen: Projection, row: Row, words: str) -> bool:
     has = finding(_plain(words), str)
     if row["mode"] == "full" or row["action"] == "exclude":
         return row["mode"] == "full"
-    if row["mode"] == "reference" and row["reason_code"] != "shown_in_tail":
+    if row["mode"] == "reference":
         return False
     return all(has(_plain(each)) for each in (seen.lines.get(row["source_id"], ""), seen.text()))
 

@@ -1,8 +1,8 @@
 """Row lookup: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
 
 Gives `spellings` of what is asked for, `meant` (the rows), `with_others` (and the rows that say what became of their texts), `with_lines`
-(those that have a line), `is_named` (one row), `is_of_file`, `finding` (words in a text), and `Log`, what the log of an input adds to
-its ledger.
+(those that have a line), `with_hunks` (edits whose diff says which lines it has), `is_named` (one row), `is_of_file`, `finding` (words in
+a text), and `Log`, what the log of an input adds to its ledger.
 
 Note: a source says what its own text says. Of a message that is the message; its constraint says the part that binds, what is pasted
 into it is a source of its own.
@@ -25,7 +25,18 @@ from .layers import SAID_BY
 from .masking import from_folder, one_path
 from .projection import Projection
 
-__all__ = ["Log", "Meant", "finding", "is_named", "is_of_file", "meant", "spellings", "with_lines", "with_others"]
+__all__ = [
+    "Log",
+    "Meant",
+    "finding",
+    "is_named",
+    "is_of_file",
+    "meant",
+    "spellings",
+    "with_hunks",
+    "with_lines",
+    "with_others",
+]
 
 Row = Mapping[str, Any]
 
@@ -34,6 +45,15 @@ _LINES = re.compile(r"(?::(?P<first>\d+)(?:-(?P<last>\d+))?(?:[-:]\d+)*|#L(?P<fr
 """Lines behind a path, as citations and errors name them; what follows them is a column."""
 _FOUND = re.compile(r":\d+:\S")
 """Between a path and the text of a line that a search found."""
+_HUNK = re.compile(
+    r"(?m)^--- .*\n\+\+\+ (?:b/)?(?P<file>\S.*)|^@@ -\d+(?:,\d+)? \+(?P<first>\d+)(?:,(?P<count>\d+))? @@"
+)
+"""In a unified diff the file that the next hunks are of, or the lines that a hunk has of the new file."""
+_DIFF = 'source="file_diff"'
+"""How the fence of an edit names its class."""
+
+Span = tuple[int, int | None]
+"""The first and the last line that a source has of its file; no last one of a whole file."""
 
 
 @dataclass(frozen=True)
@@ -118,41 +138,78 @@ def _span(expected: str) -> tuple[int, int] | None:
 
 
 def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log: Log) -> list[Row]:
-    """The rows of one file that have a line of a span; if of none that is known, those of which the lines are not known."""
+    """The rows of one file that have a line of a span; if of none that is known, those of which the lines are not known. Of files whose
+    paths end alike each has lines of its own.
+    """
     kinds = {f"event:{event['event_id']}": event for event in log.events}
-    own = {row["source_id"]: _lines_of(seen, row, kinds.get(row["source_id"])) for row in rows}
-    starts = [
-        lines[0] for row in rows if row["source_kind"] == "repository_instructions" and (lines := own[row["source_id"]])
-    ]
+    own = {row["source_id"]: _lines_of(seen, row, kinds.get(row["source_id"]), log) for row in rows}
+    starts: dict[str, list[int]] = {}
+    for row in rows:
+        if row["source_kind"] == "repository_instructions":
+            starts.setdefault(row["path"], []).extend(first for first, _ in own[row["source_id"]])
     having, unknown = [], []
     for row in rows:
-        if (lines := own[row["source_id"]]) is None:
+        if not (lines := own[row["source_id"]]):
             unknown.append(row)
             continue
-        first, last = lines
         if row["source_kind"] == "repository_instructions":  # a section ends where the next one begins
-            last = min((each for each in starts if each > first), default=span[1] + 1) - 1
-        if first <= span[1] and (last is None or last >= span[0]):
+            lines = [
+                (first, min((n - 1 for n in starts[row["path"]] if n > first), default=None)) for first, _ in lines
+            ]
+        if any(first <= span[1] and (last is None or last >= span[0]) for first, last in lines):
             having.append(row)
+        elif _is_part_of_a_diff(seen, row, kinds.get(row["source_id"])):
+            unknown.append(row)
     return having or unknown
 
 
-def _lines_of(seen: Projection, row: Row, event: Row | None) -> tuple[int, int | None] | None:
-    """The first and the last line that a source has of its file; no last one of a whole file, and nothing where they are not known."""
+def with_hunks(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
+    """The rows of edits whose diff says which lines of the file it has."""
+    edits = {f"event:{event['event_id']}" for event in log.events if event["kind"] == "file.modified"}
+    return [row for row in rows if _hunks(seen, row, log, row["source_id"] in edits)]
+
+
+def _is_part_of_a_diff(seen: Projection, row: Row, event: Row | None) -> bool:
+    """Whether of the diff of an edit only a part is available."""
+    if event is None:
+        return _DIFF in seen.lines.get(row["source_id"], "") and row["mode"] != "full"
+    return event["kind"] == "file.modified" and bool(event["cut"])
+
+
+def _hunks(seen: Projection, row: Row, log: Log, is_edit: bool) -> list[Span]:
+    """The lines that the diff of an edit has of a file as it was afterwards."""
+    shown = seen.lines.get(row["source_id"], "")
+    if not is_edit and _DIFF not in shown:
+        return []
+    diff = log.said.get(row["source_id"]) or re.sub(r"(?m)^\| ", "", shown)
+    found, of_file = list[Span](), True
+    for each in _HUNK.finditer(diff):
+        if each["file"]:
+            written = one_path(each["file"].partition("\t")[0].strip())
+            of_file = _has_path(row, written or "", str) or f"/{written}".endswith(f"/{row['path']}")
+        elif of_file and (count := int(each["count"] or 1)):
+            found.append((int(each["first"]), int(each["first"]) + count - 1))
+    return found
+
+
+def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[Span]:
+    """The lines that a source has of its file; nothing where they are not known."""
     if row["source_kind"] == "search_match":
         line = (row["reference"] or "").removeprefix(f"{row['path']}:")
-        return (int(line), int(line)) if line.isdigit() else None
-    if row["source_kind"] == "repository_instructions":
+        return [(int(line), int(line))] if line.isdigit() else []
+    if row["source_kind"] == "repository_instructions":  # its id names the line below its heading
         line = row["source_id"].rpartition(":")[2]
-        return (int(line), None) if line.isdigit() else None
+        return [(max(int(line) - 1, 1), None)] if line.isdigit() else []
+    if hunks := _hunks(seen, row, log, event is not None and event["kind"] == "file.modified"):
+        return hunks
     if event is not None and event["kind"] == "file.read":
         first, _, last = (event["subject"] or "").partition("-")
-        return (int(first), int(last)) if last else (1, None)
+        return [(int(first), int(last))] if last else [(1, None)]
     head = (each for each in seen.lines.get(row["source_id"], "").splitlines() if each.startswith("- "))
     cited = re.compile(rf"{re.escape(row['path'] or '')}(?::(\d+)(?:-(\d+))?)?(?![\w:-])").search(next(head, ""))
     if cited is None or not row["path"] or (cited[1] is None and row["source_kind"] != "file_content"):
-        return None
-    return (int(cited[1]), int(cited[2] or cited[1])) if cited[1] else (1, None)
+        return []
+    return [(int(cited[1]), int(cited[2] or cited[1]))] if cited[1] else [(1, None)]
 
 
 def with_others(seen: Projection, rows: Sequence[Row], log: Log) -> list[Row]:
