@@ -118,6 +118,14 @@ def test_what_codex_says_of_a_command_that_did_not_end(
     assert ('source="timeout"' in ContextPolicy().project(events=events).text()) is bool(late)
 
 
+@pytest.mark.parametrize("blank", ["\n" * 100_000, " " * 100_000, " \n" * 50_000, "\r\n\t" * 30_000])
+def test_an_output_that_begins_with_blank_lines_is_read_in_linear_time(tmp_path: Path, blank: str):
+    running = "Process running with session ID 7\n"
+    for text in (f"{blank}words", f"{running}{blank}words", f"{running}{blank}Output:\n{blank}words"):
+        told = _read(codex(*SH, called("1", "shell", {"cmd": "npm test"}), output("1", text)), tmp_path)[-1]["payload"]
+        assert told["stdout"].endswith("words"), text[:40]
+
+
 def test_a_tool_or_a_patch_that_was_interrupted_did_nothing_that_is_known(tmp_path: Path):
     for tool, given, kind in (
         ("mcp__docs__search", {"query": "ls"}, "function_call"),
