@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -32,6 +33,7 @@ _COLUMN = re.compile(r"\d{1,9}[:=-]")
 _MOST = 8
 """Numbers in a line that are looked at."""
 _OMITTED = re.compile(r"\[Omitted long (?:matching )?(?:line|context line)\b.*\]")
+_LAST_NUMBER = re.compile(r"(?<!\d)\d{1,3}\Z")
 _STANDARD = ("(standard input)", "<stdin>")
 _SAYS = re.compile(
     r"Found \d+ (?:files?|total)\b.*|No (?:files|matches) found|\[Showing results with pagination\b.*|\(Results are truncated\b.*"
@@ -51,7 +53,7 @@ class _Line(NamedTuple):
 def matches_in(text: str, made: Transcript, search: Search, folder: str = "") -> list[dict[str, Any]]:
     """The matches that the output of a search in a folder names."""
     lines = [line.removesuffix("\r") for line in _ESCAPES.sub("", text).split("\n")]
-    lines = [line for line in lines if not _SAYS.fullmatch(line)]
+    lines = [line for line in lines if not (_SAYS.fullmatch(line) or _is_said(line, search))]
     found: Iterable[tuple[str, dict[str, Any]]] = ()
     if search.form == "files":
         names = (line.strip() for line in lines if _WHOLE.fullmatch(line.strip()) and "//" not in line)
@@ -63,6 +65,11 @@ def matches_in(text: str, made: Transcript, search: Search, folder: str = "") ->
         found = ((str(each.path), _line_and_text(each, search)) for each in read)
     matches = [{"path": made.path(str(PurePosixPath(folder) / path)), **told} for path, told in found]
     return matches[:MOST_MATCHES]
+
+
+def _is_said(line: str, search: Search) -> bool:
+    """Whether the command line prints a line besides what it finds."""
+    return bool(search.said) and (line in search.said or _LAST_NUMBER.sub("$?", line) in search.said)
 
 
 def _line_and_text(found: _Line, search: Search) -> dict[str, Any]:
@@ -80,7 +87,10 @@ def _counted(lines: Sequence[str], search: Search) -> Iterator[str]:
 
 def _lines(lines: Sequence[str], search: Search) -> list[_Line]:
     """The lines of an output that have a number."""
-    named = _is_name(lines, 0) and (not search.bare or lines[0].startswith(f"{search.file}/"))
+    if search.file and any(line.startswith(f"{search.file}/") for line in lines):
+        search = replace(search, bare=False, file=None)  # a folder was searched
+    begins = next((place for place, line in enumerate(lines) if line), 0)
+    named = _is_name(lines, begins) and not search.bare
     headed = search.headed or (search.headed is None and named)
     if search.numbered is False and not headed:
         return []

@@ -25,7 +25,11 @@ _LISTS = frozenset(("find", "fd", "fdfind"))
 _STARTS = frozenset(("xargs", "parallel", *_LISTS))
 """Programs that start a search for the files that they are given."""
 _KEEP_LINES = (("head",), ("tail",), ("sort",), ("uniq",))
-_SILENT = frozenset(("true", "false", ":", "echo", "printf", "test", "[", "sleep"))
+_NOT_CUT = re.compile(r"-\w*c\w*|--(?:bytes|count)\b.*")
+"""Options with which they change the lines."""
+_SILENT = frozenset(("true", "false", ":", "test", "[", "sleep"))
+"""Programs that print nothing."""
+_SAYS = frozenset(("echo", "printf"))
 _CUT = re.compile(r"cut (?:-d ?: -f ?1|-f ?1 -d ?:)")
 _PRINTS = re.compile(
     r"-(?:exec|execdir|ok|okdir|printf|print0|ls|delete|fprint\w*|fls)|--?(?:x|X|exec|exec-batch|l|list-details|0|print0)"
@@ -49,7 +53,8 @@ _UNKNOWN_OF = {
     "git": {"-L", "-z", "-O", "--name-status"},
 }
 _EXPANDED = re.compile(r"[*?\[{$`]|\A~|%\w+%")
-"""What a shell puts other words in the place of."""
+"""What a shell replaces by other words."""
+_PARTS_ONLY = re.compile(r"-[a-zA-Z]*o|--only-matching")
 
 
 @dataclass(frozen=True)
@@ -72,10 +77,12 @@ class Search:
     """One file may have been searched, whose lines name none."""
     file: str | None = None
     """That file."""
+    said: frozenset[str] = frozenset()
+    """Lines that the command line prints besides (`echo done`); `$?` at the end of one is a number."""
 
     @classmethod
     def of_call(cls, given: Mapping[str, Any]) -> Search:
-        """Of a call of Claude Code's `Grep` or `Glob`. Of no `-n` newer versions make line numbers, older ones none."""
+        """Of a call of Claude Code's `Grep` or `Glob`. Without `-n` newer versions number the lines, older ones do not."""
         mode, numbered, path = given.get("output_mode"), truth(given.get("-n")), given.get("path")
         around = any(given.get(name) not in (None, 0, False) for name in ("-A", "-B", "-C", "context"))
         file = path if isinstance(path, str) and path and not path.endswith("/") else None
@@ -88,20 +95,22 @@ class Search:
     @classmethod
     def of_command(cls, command: str) -> Search:
         """Of a command line. Where it does more than search, and pass on what is found, the form is not known."""
-        found = list[Search]()
+        found, said = list[Search](), set[str]()
         commands = simple_commands(command)
         if any(each.words[0] in ("cd", "pushd") for each in commands):
             return cls("")
         for number, simple in enumerate(commands):
             words = started(simple.words)
-            piped = simple.behind.startswith("|") and simple.behind != "||"
+            piped = _is_pipe(simple.behind)
             if piped and found:
                 found[-1] = _behind(words, found[-1])
+            elif words and words[0] in _SAYS and (lines := _said(simple, words)) is not None:
+                said.update(filter(None, lines))
             elif words and words[0] not in _SILENT:
                 found.append(_printed(simple, words))
             if piped and number and words and (own := _printed(simple, words)).form and words[0] in _STARTS:
                 found[-1] = own
-        one = found[0] if found else cls("")
+        one = replace(found[0] if found else cls(""), said=frozenset(said))
         if len(found) < 2:
             return one
         alike = {replace(each, context=False, bare=False, file=None) for each in found}
@@ -109,15 +118,32 @@ class Search:
         return replace(one, context=around, bare=True, file=None) if len(alike) == 1 else cls("")
 
 
+def _is_pipe(sign: str) -> bool:
+    return sign.startswith("|") and sign != "||"
+
+
+def _said(simple: SimpleCommand, words: Sequence[str]) -> list[str] | None:
+    """The lines that `echo` or `printf` prints, None where the command line does not tell."""
+    text = " ".join(words[1:])
+    if words[0] == "printf":
+        if len(words) != 2 or "%" in text or not text.endswith("\\n"):
+            return None
+        text = text.removesuffix("\\n").replace("\\n", "\n")
+    told = simple.exact or not _EXPANDED.search(text.removesuffix("$?"))
+    options = words[0] == "echo" and len(words) > 1 and re.fullmatch("-[neE]+", words[1])
+    return text.split("\n") if told and not (options or "\\" in text or _is_pipe(simple.ahead)) else None
+
+
 def _behind(words: Sequence[str], found: Search) -> Search:
     """What is left of a form behind a pipe."""
     found = replace(found, headed=bool(found.headed))
-    if words == ("cat",) or (words[:1] in _KEEP_LINES and "-c" not in words):
+    if words == ("cat",) or (words[:1] in _KEEP_LINES and not any(map(_NOT_CUT.fullmatch, words))):
         return found
     own = _options(words) if words and PurePosixPath(words[0]).name in _PROGRAMS else None
     if own is not None and (own.form, own.numbered, own.context, own.columns) == ("lines", False, False, 0):
-        return found
-    if _CUT.fullmatch(" ".join(words)) and found.form in ("lines", "counts") and not (found.context or found.headed):
+        return found if own.file is None and not any(map(_PARTS_ONLY.match, words)) else Search("")
+    named = found.form == "counts" or (found.form == "lines" and (found.numbered or not found.bare))
+    if _CUT.fullmatch(" ".join(words)) and named and not (found.context or found.headed):
         return Search("files", bare=found.bare)
     return Search("")
 
@@ -129,7 +155,9 @@ def _printed(simple: SimpleCommand, words: Sequence[str]) -> Search:
         found = _options(words) or Search("")
         file = found.file or ""
         named = (simple.exact and "%" not in file) or not _EXPANDED.search(file)
-        return found if named and simple.ahead not in ("$(", "`") else replace(found, file=None, bare=True)
+        given = any(sign.startswith("<") for sign, _ in simple.redirects)
+        known = named and not given and simple.ahead not in ("$(", "`")
+        return found if known else replace(found, file=None, bare=True)
     place = next((n for n, word in enumerate(words) if PurePosixPath(word).name in _PROGRAMS), None)
     if head in _STARTS and place is not None and (head != "find" or words[place - 1].startswith("-exec")):
         found = _options(words[place:]) or Search("")
@@ -156,9 +184,12 @@ def _options(words: Sequence[str]) -> Search | None:
     files = named if has("-e", "-f", "--regexp", "--file", "--files") else named[1:]
     without = has("--no-filename", "-I" if by_rg else "-h")
     recursive = not by_rg and has("-r", "-R", "--recursive", "--dereference-recursive", "--directories")
-    bare = without or (len(files) == 1 and program != "git" and not recursive and not has("-H", "--with-filename"))
+    folder = len(files) == 1 and re.search(r"(?:\A|/)\.{0,2}\Z", files[0]) is not None
+    alone = len(files) == 1 or not (files or by_rg or recursive)
+    unnamed = alone and program != "git" and not (recursive and folder) and not has("-H", "--with-filename")
+    bare = without or unnamed
     of_one = len(files) == 1 and not recursive and program != "git" and not (without and by_rg)
-    file = files[0] if bare and of_one and not re.search(r"(?:\A|/)\.{0,2}\Z", files[0]) else None
+    file = files[0] if bare and of_one and not folder else None
     pretty = by_rg and has("-p", "--pretty")
     numbered = pretty or has("-n", "--line-number") or (by_rg and has("--column", "--vimgrep"))
     headed = has("--heading") or pretty or (None if by_rg and not has("--no-heading", "--vimgrep") else False)
