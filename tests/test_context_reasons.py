@@ -685,6 +685,38 @@ def test_a_line_of_a_path_means_the_sources_that_have_it():
     assert why(seen, "src/a.py:4", snapshots=decided)["layer"] == "ordering_not_ranked"
 
 
+def test_a_match_that_has_the_name_of_a_file_alone_has_none_of_its_lines():
+    session = Session("Fix it.")
+    named = [{"path": path} for path in ("src/a.py", "src/b.py")]
+    session.add("search.result", turn=1, query="*.py", matches=named, text="src/a.py\nsrc/b.py")
+    session.add("search.result", turn=1, query="x", matches=[{"path": "src/a.py", "line": 7, "text": ""}])
+    session.add("file.read", turn=2, path="src/a.py", version="1", text="x\ny", lineStart=40, lineEnd=41)
+    session.add("command.finished", turn=3, command="ls", exitCode=0, stdout="x")
+    seen = projected(session)
+    session.add("model.request", turn=4)
+    session.add("model.message", turn=4, text="I change src/c.py.")
+    about = "match:e1:{} in the input is about the file, without its content"
+    for events in (None, rows(session)):
+        for asked, more in (
+            ("src/a.py:10", f"; other lines of it: event:e3, match:e2:1; {about.format(1)}"), ("src/b.py:10", f"; {about.format(2)}"),
+        ):  # fmt: skip
+            told = why(seen, asked, events=events)
+            assert told["layer"] == "retrieval_not_recalled", (asked, told["answer"])
+            assert told["answer"] == f"nothing that was gathered for this turn has this line of it{more}"
+        assert [why(seen, f"src/a.py:{n}", events=events)["source_id"] for n in (7, 41)] == ["match:e2:1", "event:e3"]
+        assert why(seen, "src/b.py", events=events)["answer"].endswith("; that is about the file, without its content")
+
+
+def test_of_a_line_a_match_before_the_horizon_is_the_one_that_the_log_says():
+    session = Session()
+    session.add("search.result", turn=0, query="x", matches=[{"path": "src/a.py", "line": 7, "text": "x = 1"}])
+    for number in range(2, 60):
+        session.failing(f"src/b.py:{number} error", turn=number)
+    seen = projected(session)
+    assert why(seen, "src/a.py:7", events=rows(session))["source_id"] == "match:e1:1"
+    assert why(seen, "src/a.py:8", events=rows(session))["layer"] == "retrieval_not_recalled"
+
+
 def test_of_a_line_of_rules_the_section_has_it_with_its_heading_and_each_file_has_its_own_sections():
     rules = [
         {

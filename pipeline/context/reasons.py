@@ -18,7 +18,19 @@ from .events import LogTables
 from .later_use import Traces, later_use, names_of, names_of_file
 from .layers import LAYER_OF, OMITTED_FOR, SAID_BY, SAYS
 from .projection import Projection
-from .row_lookup import Log, Meant, finding, is_named, is_of_file, meant, spellings, with_hunks, with_lines, with_others
+from .row_lookup import (
+    Log,
+    Meant,
+    finding,
+    has_name_alone,
+    is_named,
+    is_of_file,
+    meant,
+    spellings,
+    with_hunks,
+    with_lines,
+    with_others,
+)
 from .sent_input import lines_of, unfenced
 
 __all__ = ["why"]
@@ -140,14 +152,16 @@ def _of_own(
     """
     if found.worded or not found.path:
         return _of_rows(answer, seen, rows, log, words=answer["expected"] if found.worded else None)
-    notes = _notes(seen, rows)
+    notes = _notes(seen, rows, log)
     content = [row for row in rows if row not in notes]
     known = [*content, *with_hunks(seen, notes, log)]
-    if known and found.span and not (content := with_lines(seen, known, found.span, log)):
+    listed = all(has_name_alone(row, log) for row in rows)
+    if found.span and (known or listed) and not (content := with_lines(seen, known, found.span, log)):
         lost = _in_snapshots(answer, [found.path], snapshots)
         if lost["answer"] != SAYS["retrieval_not_recalled"]:
             return lost
-        said = f"nothing that was gathered for this turn has this line of it; other lines of it: {_ids(known)}"
+        others = f"; other lines of it: {_ids(known)}" if known else ""
+        said = f"nothing that was gathered for this turn has this line of it{others}"
         return lost | {"answer": f"{said}{_aside(notes, known)}"}
     if not content or any(row["action"] != "exclude" for row in content):
         made = _of_rows(answer, seen, content or rows, log)
@@ -306,12 +320,13 @@ def _with_showing(seen: Projection, rows: list[Row], words: str) -> list[Row]:
     return [*rows, *(row for row in others if has(_plain(seen.lines.get(row["source_id"], ""))))]
 
 
-def _notes(seen: Projection, rows: Iterable[Row]) -> list[Row]:
-    """The rows of events that are about a file and do not have its content: edits, calls, failures."""
+def _notes(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
+    """The rows that are about a file and do not have its content: edits, calls, failures, matches that have its name alone."""
     return [
         row
         for row in rows
         if row["source_kind"] == "recent_tail"
+        or has_name_alone(row, log)
         or (row["source_kind"] == "latest_observation" and _CONTENT not in seen.lines.get(row["source_id"], _CONTENT))
     ]
 

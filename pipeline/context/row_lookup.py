@@ -1,7 +1,7 @@
 """Row lookup: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
 
 Gives `spellings` of what is asked for, `meant` (the rows), `with_others` (and the rows that say what became of their texts), `with_lines`
-(those that have a line), `with_hunks` (edits whose diff says which lines it has), `is_named` (one row), `is_of_file`, `finding` (words in
+(those that have a line), `with_hunks` (edits whose diff says which lines it has), `is_named` (one row), `is_of_file`, `has_name_alone`, `finding` (words in
 a text), and `Log`, what the log of an input adds to its ledger.
 
 Note: a source says what its own text says. Of a message that is the message; its constraint says the part that binds, what is pasted
@@ -29,6 +29,7 @@ __all__ = [
     "Log",
     "Meant",
     "finding",
+    "has_name_alone",
     "is_named",
     "is_of_file",
     "meant",
@@ -68,16 +69,21 @@ class Log:
     """What sources say that are no events."""
     artifacts: Artifacts = field(default_factory=Artifacts)
     """The whole texts of events that have the beginning and the end."""
+    places: Mapping[str, int] = field(default_factory=dict)
+    """The line of its file that each match is, by source."""
 
     @classmethod
     def of(cls, seen: Projection, log: LogTables) -> Log:
-        found: dict[int, list[str]] = {}
-        for match in log.matches.select(["seq", "path"]).to_pylist():
+        found, places = dict[int, list[str]](), dict[str, int]()
+        ids = dict(zip(log.events["seq"].to_pylist(), log.events["event_id"].to_pylist(), strict=True))
+        for match in log.matches.select(["seq", "place", "path", "line"]).to_pylist():
             found.setdefault(match["seq"], []).append(match["path"])
+            if match["line"] is not None:
+                places[f"match:{ids.get(match['seq'])}:{match['place']}"] = match["line"]
         events = [event | {"found": found.get(event["seq"], ())} for event in log.events.to_pylist()]
         turn = {**seen.turn, "session_id": events[0]["session_id"] if events else None}
         texts = {**texts_of_log(log.events, log.matches, log.memories), **seen.texts}
-        return cls(events, BeforeHorizon(log).rows(turn, seen.decisions), texts, log.artifacts)
+        return cls(events, BeforeHorizon(log).rows(turn, seen.decisions), texts, log.artifacts, places)
 
     @cached_property
     def said(self) -> Mapping[str, str]:
@@ -192,11 +198,21 @@ def _hunks(seen: Projection, row: Row, log: Log, is_edit: bool) -> list[Span]:
     return found
 
 
+def _line_of_match(row: Row, log: Log) -> int | None:
+    line = (row["reference"] or "").removeprefix(f"{row['path']}:")
+    return log.places.get(row["source_id"], int(line) if line.isdigit() else None)
+
+
+def has_name_alone(row: Row, log: Log) -> bool:
+    """Whether a match is a file that was found by its name, without any of its lines: what Glob and `rg -l` list."""
+    return row["source_kind"] == "search_match" and not row["characters"] and _line_of_match(row, log) is None
+
+
 def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[Span]:
     """The lines that a source has of its file; nothing where they are not known."""
     if row["source_kind"] == "search_match":
-        line = (row["reference"] or "").removeprefix(f"{row['path']}:")
-        return [(int(line), int(line))] if line.isdigit() else []
+        line = _line_of_match(row, log)
+        return [] if line is None else [(line, line)]
     if row["source_kind"] == "repository_instructions":  # its id names the line below its heading
         line = row["source_id"].rpartition(":")[2]
         return [(max(int(line) - 1, 1), None)] if line.isdigit() else []
