@@ -263,7 +263,7 @@ def _tree(folder: Path, case: str) -> None:
     if case in ("of a tool", "titled"):
         (folder / ".claude" / "rules").mkdir(parents=True)
         head = "---\nname: push\n---\n" if case == "titled" else ""
-        (folder / ".claude" / "rules" / "a.md").write_text(f"{head}Never push.\npaths: none\n")
+        (folder / ".claude" / "rules" / "a.md").write_text(f"{head}Never push.\npaths: none\n\n---\nmore\n")
     if case == "vendored":
         (folder / "vendor" / "a").mkdir(parents=True)
         (folder / "vendor" / "a" / "AGENTS.md").write_text("Never push.\n")
@@ -358,8 +358,53 @@ def test_of_dependencies_the_ledger_has_the_first_hundred_rule_files():
         "GEMINI.md": "is empty"
     }
     assert [each["leftOut"] for each in unread_files(left_out)] == ["rule_dependency"] * 100 + ["rule_empty"]
+    _, message = about_rules(Path("tree"), [], left_out) or ("", "")
+    assert message.endswith("; and 296 more, of which the ledger names 96")
     with pytest.raises(InputError, match=r"Expected one of rule_dependency, .*, got 'lost' - at rules\[0\].leftOut"):
         read_rules([{"path": "a.md", "leftOut": "lost"}])
+
+
+@pytest.mark.parametrize("name", ["text", "content"])
+def test_a_rule_file_that_was_not_read_has_no_text(name: str):
+    with pytest.raises(InputError, match=rf"Expected no text beside `leftOut`, got text - at rules\[0\]\.{name}"):
+        read_rules([{"path": "a.md", "leftOut": "rule_empty", name: "Never push."}])
+    assert read_rules([{"path": "a.md", "leftOut": "rule_empty", name: " \n"}])["left_out"].to_pylist() == [
+        "rule_empty"
+    ]
+
+
+def test_long_rule_files_and_many_of_them_are_read_in_one_pass(tmp_path: Path):
+    """In time that grows with the square of their length, each of these took minutes."""
+    (tmp_path / ".claude" / "rules").mkdir(parents=True)
+    for name, text in {
+        "blank": "---" + "\n" * 200_000, "open": "---\n" + "paths: a\n" * 50_000, "scoped": "---\n" + "a: b\n" * 50_000 + "paths: a\n---\n",
+    }.items():  # fmt: skip
+        (tmp_path / ".claude" / "rules" / f"{name}.md").write_text(text)
+    left_out: dict[str, str] = {}
+    rule_files(tmp_path, left_out=left_out)
+    of_tool = "is in the folder of one tool"
+    assert left_out == {
+        ".claude/rules/blank.md": of_tool,
+        ".claude/rules/open.md": of_tool,
+        ".claude/rules/scoped.md": "applies by its front matter",
+    }
+    gaps = " " * 100_000
+    (rule,) = read_rules([{"path": "AGENTS.md", "text": f"## One{gaps}two ## \nNever push."}]).to_pylist()
+    assert (rule["rule_id"], rule["text"]) == ("AGENTS.md:2", f"One{gaps}two: Never push.")
+    left_out = {f"vendor/{n}/AGENTS.md": "is in a folder of dependencies" for n in range(60_000)}
+    assert len(unread_files(left_out)) == 100
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("# Git", "Git"), ("###### Git ##", "Git"), ("#\tGit\t#  ", "Git"), ("# C#", "C#"), ("# Use #1 # 2", "Use #1 # 2"), ("# #", "#"), ("## ## ##", "##"),
+        ("#Git", None), ("####### Git", None), (" # Git", None), ("# ", None),
+    ],
+)  # fmt: skip
+def test_headings_are_those_of_markdown(line: str, title: str | None):
+    (rule,) = read_rules([{"path": "AGENTS.md", "text": f"{line}\nUse pnpm."}]).to_pylist()
+    assert rule["text"] == (f"{title}: Use pnpm." if title else f"{line}\nUse pnpm.")
 
 
 def test_a_rule_file_in_the_place_of_its_folder_is_an_error_with_a_hint(tmp_path: Path):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,8 +42,9 @@ CONDITIONAL_FILES = (
     ".claude/rules/**", ".cursor/rules/**", ".windsurf/rules/**", ".clinerules/**", ".github/instructions/**",
 )  # fmt: skip
 """Rules of single tools, each in its format, whose front matter may say where they apply. They are not read, and a condition names them."""
-_SCOPED = re.compile(r"(?sm)\A---\s*$.*?^(?:paths|globs|applyTo|alwaysApply|trigger|description)\s*:.*?^---\s*$")
-"""Front matter that says where a file applies, in any of these formats."""
+_FRONT_MATTER = re.compile(r"(?sm)\A---[ \t]*\n(?P<fields>.*?)^---[ \t]*$")
+_SCOPED = re.compile(r"(?m)^(?:paths|globs|applyTo|alwaysApply|trigger|description)[ \t]*:")
+"""A field of front matter that says where a file applies, in any of these formats."""
 _LEFT_OUT = {
     "rule_dependency": "is in a folder of dependencies", "rule_link": "is a symbolic link, or behind one", "rule_ignored": "is ignored by Git",
     "rule_empty": "is empty", "rule_conditional": "applies by its front matter", "rule_of_tool": "is in the folder of one tool",
@@ -61,7 +63,7 @@ MOST_TOLD = 5
 """Files that were left out that a message names; the ledger has a row for each."""
 _IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\.\w+)")
 """A file that a CLAUDE.md names for its tool to read as part of it."""
-_HEADING = re.compile(r"^(?P<marks>#{1,6})\s+(?P<title>.+?)(?:\s+#+)?\s*$")
+_HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>\S.*)")
 
 
 def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
@@ -79,6 +81,11 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
         if path is not None and (why := record.text("leftOut", "left_out")):
             if why not in RULES_NOT_READ:
                 raise InputError.one_of(RULES_NOT_READ, why, record.place("leftOut", "left_out"))
+            if record.text("text", "content") is not None:
+                hint = "remove `leftOut` if the text is a rule"
+                raise InputError.described(
+                    "no text beside `leftOut`", "text", record.place("text", "content"), hint=hint
+                )
             rows.append({"rule_id": path, "origin": "repository", "path": path, "folder": "", "topics": [], "left_out": why, "text": ""})  # fmt: skip
             continue
         text = record.required("text", "content")
@@ -110,7 +117,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
         row["place"] = place_
     ids = [row["rule_id"] for row in rows]
     if len(set(ids)) != len(ids):
-        again = next(id_ for id_ in ids if ids.count(id_) > 1)
+        again = next(id_ for id_, count in Counter(ids).items() if count > 1)
         raise InputError.described("every rule once", f"{again!r} again", at)
     return RULE_TEXTS.from_rows(rows)
 
@@ -173,8 +180,9 @@ def unread_files(left_out: Mapping[str, str]) -> list[dict[str, Any]]:
     """The rule files that were left out, as values for `read_rules`; of dependencies the first ones."""
     codes = {words: code for code, words in _LEFT_OUT.items()}
     found = [{"path": name, "leftOut": codes.get(why, "rule_imported")} for name, why in left_out.items()]
-    beyond = [each for each in found if each["leftOut"] == "rule_dependency"][MOST_DEPENDENCIES:]
-    return [each for each in found if each not in beyond]
+    dependencies = [each["path"] for each in found if each["leftOut"] == "rule_dependency"]
+    beyond = set(dependencies[MOST_DEPENDENCIES:])
+    return [each for each in found if each["path"] not in beyond]
 
 
 def _of_tools(top: Path, listed: list[str]) -> dict[str, str]:
@@ -193,7 +201,8 @@ def _kind_of(top: Path, name: str) -> str:
         text = (top / name).read_text(encoding="utf-8-sig", errors="replace")
     except OSError:
         return "rule_of_tool"
-    return "rule_conditional" if _SCOPED.search(text) else "rule_of_tool"
+    front = _FRONT_MATTER.match(text)
+    return "rule_conditional" if front and _SCOPED.search(front["fields"]) else "rule_of_tool"
 
 
 def _imported(top: Path, values: list[dict[str, Any]]) -> dict[str, str]:
@@ -219,9 +228,13 @@ def about_rules(root: Path, found: Collection[Any], left_out: Mapping[str, str])
     """The condition of inputs whose rule files are not all of those that there are, with its message: none was found, or some were left
     out; None where nothing is missing. Rules of dependencies are missed only where there are no others.
     """
-    told = [f"{name} {why}" for name, why in left_out.items() if not found or why != _LEFT_OUT["rule_dependency"]]
-    more = [f"and {len(told) - MOST_TOLD} more, which the ledger names"] * (len(told) > MOST_TOLD)
-    listed = "; ".join([*told[:MOST_TOLD], *more])
+    missed = {name: why for name, why in left_out.items() if not found or why != _LEFT_OUT["rule_dependency"]}
+    told = [f"{name} {why}" for name, why in missed.items()][:MOST_TOLD]
+    if more := len(missed) - len(told):
+        named = len(unread_files(missed)) - len(told)
+        which = "which the ledger names" if named == more else f"of which the ledger names {named}"
+        told.append(f"and {more} more, {which}")
+    listed = "; ".join(told)
     if found:
         return ("rules_left_out", f"rule files that are not read: {listed}") if told else None
     names = ", ".join(dict.fromkeys(each.removeprefix("**/") for each in INSTRUCTION_FILES))
@@ -252,7 +265,7 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
             fence = mark[:3]
         if not fence and (heading := _HEADING.match(line)):
             depth = len(heading["marks"])
-            above = [*(each for each in above if each[0] < depth), (depth, heading["title"])]
+            above = [*(each for each in above if each[0] < depth), (depth, _title(heading["title"]))]
             parts.append((number + 1, _titles(above), []))
         else:
             parts[-1][2].append(line)
@@ -272,6 +285,13 @@ def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] 
         }
         for (line, titles, body), mask in zip(kept, about, strict=True)
     ]  # fmt: skip
+
+
+def _title(written: str) -> str:
+    """A heading without the marks that may close it."""
+    title = written.rstrip()
+    bare = title.rstrip("#")
+    return bare.rstrip() if bare[-1:].isspace() else title
 
 
 def _titles(above: list[tuple[int, str]]) -> list[str]:
