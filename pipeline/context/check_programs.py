@@ -23,7 +23,7 @@ __all__ = ["INERT_VARIABLES", "check_of"]
 
 _PROGRAMS = {
     **dict.fromkeys(("pytest", "jest", "vitest", "mocha", "ava", "ctest", "phpunit", "rspec", "tap", "nose2", "pest", "busted", "gotestsum",
-                     "unittest", "doctest", "trial", "green", "nextest", "prove"), "test"),
+                     "unittest", "doctest", "trial", "green", "nextest", "prove", "bats"), "test"),
     **dict.fromkeys(("flake8", "pylint", "eslint", "stylelint", "rubocop", "golangci-lint", "staticcheck", "shellcheck", "hadolint",
                      "oxlint", "markdownlint", "yamllint", "lint-imports", "bandit", "vulture", "ktlint", "swiftlint", "clippy-driver", "credo",
                      "standard", "xo", "ansible-lint", "codespell"), "lint"),
@@ -64,6 +64,11 @@ _SAME = {
     "py.test": "pytest", "gmake": "make", "mvnw": "mvn", "gradlew": "gradle", "cargo t": "cargo test", "cargo c": "cargo check",
     "cargo b": "cargo build",
 }  # fmt: skip
+_TAKES_IN = {
+    **dict.fromkeys(("cargo build", "cargo clippy", "cargo test --no-run"), ("cargo check",)),
+    "cargo test": ("cargo check", "cargo test --no-run"), "cargo nextest": ("cargo check",),
+}  # fmt: skip
+"""Programs that do first all that another one does."""
 _FORMATTERS = frozenset(("black", "prettier", "isort", "gofmt", "rustfmt", "clang-format"))
 _LOOKING = frozenset(("--check", "-c", "--list-different", "--check-only", "-l", "--dry-run"))
 """Options with which a formatter changes nothing."""
@@ -91,16 +96,16 @@ _OWN_SCRIPT = re.compile(r"(?:run[-_]?)?(?P<name>tests?|lint|check|verify|build|
 _TEST_FILE = re.compile(r"(?:test_.+|.+_test)\.py\Z")
 _READ_ONLY = frozenset((
     "--collect-only", "--collectonly", "--co", "--version", "--help", "-h", "--fixtures", "--markers", "--dry-run", "--list", "--listtests", "--list-tests",
-    "--init", "--showconfig", "--print-config", "--show-settings", "--show-files", "--setup-plan", "--just-print", "--no-run", "--clean",
+    "--init", "--showconfig", "--print-config", "--show-settings", "--show-files", "--setup-plan", "--just-print", "--clean",
     "--clearcache", "--clear-cache", "--cache-show", "--setup-only", "--fixtures-per-test", "--listenvs", "--listenvs-all", "--notest",
     "--show-only", "--install-only", "--print-labels", "--touch", "--question", "--list-sessions", "--recon",
 ))  # fmt: skip
 """Options with which a checker checks nothing."""
 _CHECKS_NOTHING: dict[str, set[str]] = {
     "ctest": {"-N"}, "go test": {"-list", "-c", "-n"}, "go vet": {"-n"}, "nox": {"-l"}, "make": {"-n", "-q", "-t"}, "dotnet test": {"-t"},
-    "tox": {"-l", "-a", "l", "list", "c", "config", "d", "devenv", "de", "depends", "e", "exec"}, "cargo nextest": {"list", "archive", "show-config"},
+    "tox": {"-l", "-a", "l", "list", "c", "config", "d", "devenv", "de", "depends", "e", "exec"}, "cargo nextest": {"list", "archive", "show-config", "--no-run"}, "deno test": {"--no-run"},
     "vitest": {"list", "init"}, "gradle": {"-m"}, "playwright test": {"--ui"}, "pre-commit": {"install", "autoupdate", "clean", "gc"},
-    "just": {"-n", "-l"}, "task": {"-n", "-l"},
+    "bats": {"-c", "--count"}, "just": {"-n", "-l"}, "task": {"-n", "-l"},
 }  # fmt: skip
 """The same, of single programs, and words with which they do something else."""
 INERT_VARIABLES = frozenset((
@@ -205,7 +210,7 @@ def _recognized(head: str, written: str, rest: list[str]) -> _Found | None:
 
 
 def _plain(family: str, program: str, rest: list[str]) -> _Found:
-    return Check(family, program), rest, options_of(program, family)
+    return Check(family, program, takes_in=_TAKES_IN.get(program, ())), rest, options_of(program, family)
 
 
 def _of_verb(head: str, rest: list[str]) -> _Found | None:
@@ -217,7 +222,11 @@ def _of_verb(head: str, rest: list[str]) -> _Found | None:
     if family is None:
         return None
     program, place = f"{head} {verb}", rest.index(verb)
-    return _plain(family, _SAME.get(program, program), rest[:place] + rest[place + 1 :])
+    program, rest = _SAME.get(program, program), rest[:place] + rest[place + 1 :]
+    if program == "cargo test" and "--no-run" in rest:
+        family, program = "build", "cargo test --no-run"
+        rest.remove("--no-run")
+    return _plain(family, program, rest)
 
 
 def _of_build(head: str, rest: list[str]) -> _Found | None:

@@ -59,11 +59,13 @@ class Check:
         paths = [part for part in self.selection if not part.startswith("-")]
         if not self.understood:
             return (self.name,)
-        if not self.selection:
-            found.append(self._named(EVERYTHING))
-            found += [self._named(*rest, program=each) for each in self.takes_in for rest in ((), (EVERYTHING,))]
-            found += [self._named(*rest, plain=True) for rest in ((), (EVERYTHING,)) if self.wide]
-        elif len(paths) == len(self.selection):
+        programs, whole = (self.program, *self.takes_in), ((), (EVERYTHING,))
+        if self.selection:
+            found += [self._named(*self.selection, program=each) for each in self.takes_in]
+        else:
+            found += [self._named(*rest, program=each) for each in programs for rest in whole]
+            found += [self._named(*rest, program=each, plain=True) for each in programs for rest in whole if self.wide]
+        if self.selection and len(paths) == len(self.selection):
             found += [self._named(path) for path in paths]
             found += [self._named()] if self.usual else []
         return tuple(dict.fromkeys(found))

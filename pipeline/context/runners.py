@@ -103,6 +103,11 @@ _CARGO = _options(
     other_valued="--features -F --target --profile --manifest-path",
     wide="--workspace --all",
 )
+_CARGO_BUILD = _CARGO._replace(
+    inert=_CARGO.inert | {"--fix", "--allow-dirty", "--allow-staged"},
+    other_valued=_CARGO.other_valued | {"-D"},
+    wide=_CARGO.wide | {"--all-targets", "-D warnings"},
+)
 _MAKE = _options(
     inert="-j -s --silent --quiet -k --keep-going --no-print-directory -B --always-make -w", valued="-j --jobs -l", folder="-C --directory"
 )  # fmt: skip
@@ -147,6 +152,7 @@ _OPTIONS: dict[str, Options] = {
     "gotestsum": _options(valued="--format -f"),
     "cargo test": _CARGO,
     "cargo nextest": _CARGO._replace(inert=_CARGO.inert | {"run"}),
+    **dict.fromkeys(("cargo check", "cargo build", "cargo clippy", "cargo test --no-run"), _CARGO_BUILD),
     "make": _MAKE,
     "mvn": _MAVEN,
     "gradle": _GRADLE,
@@ -163,6 +169,8 @@ _OPTIONS: dict[str, Options] = {
     "prove": _options(inert="--verbose --lib --blib --failures --comments --quiet --QUIET --shuffle --timer --color --nocolor --merge --parse", valued="-j --jobs",
                       other="-r --recurse", other_valued="-I -M -e --exec --state --harness --formatter --source", letters="vlbfoqQsmpc", wide="-r --recurse",
                       usual="t"),
+    "bats": _options(inert="-p --pretty -t --tap -T --timing -x --trace --print-output-on-failure --show-output-of-passing-tests --verbose-run --no-tempdir-cleanup", valued="-j --jobs -F --formatter -o --output",
+                     narrow_valued="-f --filter --filter-tags --filter-status", other="-r --recursive"),
     "rspec": _XUNIT._replace(valued=_XUNIT.valued | {"-f"}),
     "dotnet test": _XUNIT._replace(valued=_XUNIT.valued | {"-v"}, other_valued=frozenset(("-c", "--configuration", "-f", "--framework"))),
     **dict.fromkeys(("phpunit", "pest", "mix test", "swift test", "flutter test", "dart test", "deno test", "bun test", "bazel test", "sbt test",

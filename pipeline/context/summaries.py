@@ -72,12 +72,12 @@ _STYLES = {
     "pytest": ("pytest",), "unittest": ("unittest",), "manage.py test": ("unittest",), "green": ("unittest",), "trial": ("unittest",), "nose2": ("unittest",),
     "jest": ("jest",), "vitest": ("vitest",), "mocha": ("mocha",), "ava": ("ava",), "node --test": ("node", "tap"), "bun test": ("bun",), "playwright test": ("playwright",),
     "cypress run": ("cypress",), "karma start": ("karma",), "cargo test": ("cargo",), "cargo nextest": ("nextest", "cargo"), "go test": ("go",), "gotestsum": ("go",),
-    "ctest": ("ctest",), "rspec": ("rspec",), "prove": ("prove",), "mix test": ("rspec",), "rails test": ("rspec",), "phpunit": ("phpunit",), "pest": ("phpunit", "jest"),
+    "ctest": ("ctest",), "rspec": ("rspec",), "prove": ("prove",), "bats": ("tap", "rspec"), "mix test": ("rspec",), "rails test": ("rspec",), "phpunit": ("phpunit",), "pest": ("phpunit", "jest"),
     "dotnet test": ("dotnet",), "deno test": ("deno",), "nox": ("nox", "pytest"), "swift test": ("swift",), "zig test": ("zig",),
     "dart test": ("dart",), "flutter test": ("dart",), "bazel test": ("bazel",), "meson test": ("meson",), "sbt test": ("sbt",),
     "ruff check": ("ruff",), "ruff format": ("ruff",), "black": ("ruff",), "mypy": ("mypy",), "dmypy": ("mypy",), "pyright": ("pyright",), "basedpyright": ("pyright",),
     "eslint": ("eslint",), "tsc": ("tsc",), "vue-tsc": ("tsc",), "rubocop": ("rubocop",), "golangci-lint": ("golangci",), "prettier": ("prettier",),
-    "cargo check": ("cargo",), "cargo clippy": ("cargo",), "cargo build": ("cargo",),
+    "cargo check": ("cargo",), "cargo clippy": ("cargo",), "cargo build": ("cargo",), "cargo test --no-run": ("cargo",),
 }  # fmt: skip
 """The styles of a program. Another one may start any of them."""
 _OF_A_PART = {"jest": "Tests", "vitest": "Tests", "playwright": "", "dotnet": "", "nox": "", "pre-commit": ""}
