@@ -897,18 +897,25 @@ def test_words_mean_the_rules_memories_and_items_that_say_them_whether_they_are_
 
 
 def test_of_a_record_words_of_what_was_left_out_are_not_denied(tmp_path: Any):
+    session = Session()
+    named = [{"path": path} for path in ("src/a.py", "src/b.py")]
+    session.add("search.result", turn=1, query="*.py", matches=named, text="src/a.py\nsrc/b.py")
     made = policy().project_turns(
         turns=[{}],
-        events=Session().events,
+        events=session.events,
         memories=[memory("m1", "Prefers zig builds", scope="other"), memory("m2", "Uses pnpm workspaces")],
     )
     store = ContextStore(tmp_path, principal="ana")
     seen = store.replay(store.record(made)).projection
     assert [each["source_id"] for each in why(seen, "pnpm workspaces")["sources"]] == ["memory:m2"]
-    found = why(seen, "zig builds", events=rows(Session()))
-    assert found["layer"] is None
-    assert found["answer"].startswith("no available text has it, and the text of 1 source is not available")
+    found = why(seen, "zig builds", events=rows(session))
+    unread = "no available text has it, and the text of 1 source is not available (memory:m1): ask by path or id"
+    assert (found["layer"], found["answer"]) == (None, unread), "the log is given, and a path has no text"
+    assert why(seen, "zig builds")["answer"].endswith(": ask by path or id, or with the log")
     assert why(seen, "src/lexer.ts")["layer"] == "retrieval_not_recalled"
+    made = policy().project_turns(turns=[{}], events=session.events)
+    seen = store.replay(store.record(made)).projection
+    assert why(seen, "zig builds", events=rows(session))["layer"] == "retrieval_not_recalled"
 
 
 @pytest.mark.parametrize("nothing", ["", "  "])

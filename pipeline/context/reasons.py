@@ -128,9 +128,11 @@ def _of_none(
         )
         return answer | {"answer": said}
     if unread := _unread(seen, expected, log):
-        texts = "the text of 1 source is" if unread == 1 else f"the texts of {unread} sources are"
+        texts = "the text of 1 source is" if len(unread) == 1 else f"the texts of {len(unread)} sources are"
+        some = ", ".join([*unread[:3], *["…"][: len(unread) > 3]])
+        more = "" if log.events else ", or with the log"
         return answer | {
-            "answer": f"no available text has it, and {texts} not available: ask by path or id, or with the log"
+            "answer": f"no available text has it, and {texts} not available ({some}): ask by path or id{more}"
         }
     missing = [row["reference"] for row in seen.decisions if row["reason_code"] == "snapshot_missing"]
     if missing:
@@ -357,15 +359,16 @@ def _unlisted(seen: Projection) -> str | None:
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
-def _unread(seen: Projection, expected: str, log: Log) -> int:
-    """How many omitted sources may have the words although no available text does: a record does not keep their texts, and those
-    of events are in the log, the middle of a long one where it is held.
+def _unread(seen: Projection, expected: str, log: Log) -> list[str]:
+    """The omitted sources that may have the words although no available text does: a record does not keep their texts, and those of
+    events are in the log, the middle of a long one where it is held.
     """
     if _NAME.fullmatch(expected) and not (expected.startswith("event:") and not log.events):
-        return 0
+        return []
     kinds = _WORDED if log.events else (*_WORDED, *_EVENTS)
-    unknown = sum(row["source_id"] not in log.texts and row["source_kind"] in kinds for row in seen.decisions)
-    return unknown + log.cut(seen.turn["as_of_seq"])
+    unknown = (row for row in seen.decisions if row["characters"] and row["source_kind"] in kinds)
+    ids = (row["source_id"] for row in unknown if row["source_id"] not in log.texts)
+    return [*ids, *log.cut(seen.turn["as_of_seq"])]
 
 
 def _in_snapshots(

@@ -90,10 +90,11 @@ class Log:
         """What every source says, as far as the log has it."""
         return {**{f"event:{event['event_id']}": event["text"] or "" for event in self.events}, **self.texts}
 
-    def cut(self, as_of: int) -> int:
-        """How many events before one have the beginning and the end of a text that is not available."""
+    def cut(self, as_of: int) -> list[str]:
+        """The events before one that have the beginning and the end of a text that is not available."""
         held = set(self.artifacts.kept)
-        return sum(event["cut"] and event["seq"] < as_of and event["ref"] not in held for event in self.events)
+        cut = (event for event in self.events if event["cut"] and event["seq"] < as_of)
+        return [f"event:{event['event_id']}" for event in cut if event["ref"] not in held]
 
 
 @dataclass(frozen=True)
