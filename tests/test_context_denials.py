@@ -28,13 +28,15 @@ NOT_GIVEN: list[dict[str, Any]] = [
     *({"text": text} for text in ("are you sure", "is it ok", "is that correct", "can you do that again", "do you agree", "do we continue", "can I go ahead", "you sure",
                                   "please confirm", "confirm this", "please correct it", "correct this", "please correct", "I can do it", "I do it", "ok, I run it",
                                   "we can do it", "\u8bf7\u786e\u8ba4", "\u4f60\u786e\u8ba4", "\u597d\u7684\uff0c\u8bf7\u786e\u8ba4")),
+    # Quoted words are not the user's.
+    *({"text": text} for text in ("'yes'", "`yes`", "'push it'", "`push it`", "he said 'yes'", "\u2018push it\u2019", "`OK, push it", "ok, 'push it'")),
     # It says no in a field of another name.
     {"denied": True}, {"isDenied": True}, {"verdict": "rejected"}, {"ok": False}, {"permitted": False}, {"reply": "no"}, {"optionId": "reject_once"}, {"reason": "too risky"},
     {"approved": False}, {"granted": False}, {"decision": "denied"}, {"decision": "rejected"}, {"status": "pending"}, {"answer": "no"},
     {"approved": "false"}, {"approved": 1}, {"approved": False, "text": "yes"}, {"approved": True, "text": "no"}, {"decision": "deny", "text": "yes"},
 ]  # fmt: skip
 GIVEN: list[dict[str, Any]] = [
-    *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "`yes`", "Sure, do it!", "同意", "同意了", "我批准了", "可以",
+    *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "Sure, do it!", "同意", "同意了", "我批准了", "可以",
                                   "Yes, please go ahead with the push.", "looks good, approved", "that's fine", "好的", "行吧", "可以\uff0c没问题", "yes, you can do it", "it is fine", "go ahead and push", "yes I do",
                                   "looks good go ahead", "That is correct.", "yes to all", "you may proceed", "confirm", "permission granted")),
     {}, {"approved": True}, {"granted": True}, {"decision": "approved"}, {"decision": "allow"}, {"answer": "yes", "text": "for this session"},
@@ -129,6 +131,36 @@ NOT_ASKED: list[tuple[dict[str, Any], str]] = [
         ("rm -rf build", "OK, build it"), ("touch test", "test it"), ("git commit -m 'revert change'", "revert it"), ("npm run deploy", "run it"), ("sleep 5 first", "ok, first"))),
     ({"tool": "mcp__fix__create_issue", "arguments": '{"title": "fix"}'}, "ok, fix it"), ({"tool": "Task", "arguments": '{"prompt": "later"}'}, "ok, later"),
 ]  # fmt: skip
+
+MAY_MEAN_TO_DROP = (
+    *(({"tool": f"mcp__x__{verb}_thing"}, verb) for verb in ("drop", "forget", "abort", "postpone", "undo", "revert", "skip", "leave", "scrap", "ditch", "end", "quit", "pause", "ignore",
+                                                             "delay", "defer", "shelve", "park", "table", "archive", "close", "dismiss", "block", "disable", "veto", "mothball")),
+    *(({"tool": "Bash", "command": command}, verb) for command, verb in (
+        ("kill 4711", "kill"), ("npm run watch", "watch"), ("git revert HEAD", "revert"), ("make mine", "make"), ("git stash", "stash"))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("about", "verb"), MAY_MEAN_TO_DROP, ids=str)
+def test_a_verb_that_may_mean_to_drop_the_matter_grants_only_beside_a_clear_yes(about: dict[str, Any], verb: str):
+    refused = {"subject": None, "requestId": "r1", **about}
+    for text in ("{} it", "please {} it", "please {} that", "you may {} it", "ok, {} it", "Fine, {} it.", "sure, {} it", "do {} it", "alright, {} that", "great, {} it",
+                 "go {} it", "continue, {} it"):  # fmt: skip
+        said = {"requestId": "r1", "text": text.format(verb)}
+        assert denied(("user.confirmation", said), **refused) != [], text
+        assert denied(("user.confirmation", {**refused, **said}), **refused) != [], f"{text}, nor where it is named"
+        assert denied(("user.confirmation", {**said, "requestId": verb}), **{**refused, "requestId": verb}) != []
+    if verb not in ("skip", "leave", "stash", "make"):
+        for text in (f"yes, {verb} it", f"go ahead and {verb} it", f"approved, {verb} it"):
+            assert denied(("user.confirmation", {"requestId": "r1", "text": text}), **refused) == [], text
+
+
+@pytest.mark.parametrize("text", ["ok, git push", "yes, run `git push`", "go ahead with `git push`", "OK, push it"])
+def test_a_yes_may_name_the_command_as_it_stands(text: str):
+    assert denied(("user.confirmation", {**PUSH, "text": text}), **PUSH) == []
+
+
+def test_a_confirmation_of_many_blank_lines_is_read_at_once():
+    assert denied(("user.confirmation", {"requestId": "r1", "text": f"yes{chr(10) * 200_000}yes"}), **PUSH) == []
 
 
 @pytest.mark.parametrize(("about", "text"), ASKED, ids=str)
@@ -304,7 +336,8 @@ def test_a_grant_without_words_is_shown_as_what_it_is(payload: dict[str, Any], t
 
 
 @pytest.mark.parametrize(
-    ("said", "told"), [({"approved": True}, "yes"), ({"approved": False}, "no yes"), ({}, "yes"), ({"x": 1}, "no yes")]
+    ("said", "told"),
+    [({"approved": True}, "yes"), ({"approved": False}, "not approved"), ({}, "yes"), ({"x": 1}, "not approved")],
 )
 def test_a_confirmation_without_words_is_shown_with_what_it_says(said: dict[str, Any], told: str):
     session = Session("Fix it.")

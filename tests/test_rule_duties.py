@@ -223,7 +223,7 @@ def test_what_a_user_says_in_passing_binds_nothing(sentence: str):
 GIVEN_NOW = (
     "go ahead, fetch it", "Go ahead and publish.", "go ahead", "Yes, go ahead!", "ok go ahead, push it", "you may go ahead", "Sure, you can go ahead and run it.", "please go ahead",
     "Approved.", "yes, approved, push it", "I approve", "I approve it, push it", "permission granted", "you have my approval", "Confirmed, thanks", "looks good, go ahead",
-    "Fetch it. Go ahead.", "\u540c\u610f", "\u597d\u7684\uff0c\u540c\u610f\u4e86", "\u6279\u51c6\u3002", "go-ahead: publish it",
+    "Fetch it. Go ahead.", "\u540c\u610f", "\u597d\u7684\uff0c\u540c\u610f\u4e86", "\u6279\u51c6\u3002", "go-ahead: publish it", "Go ahead with it, please.", "Yes! Go ahead.\n\nThanks!", "That's fine, go ahead.", "go ahead and commit it, then push it",
 )  # fmt: skip
 GIVEN_WITHIN_LIMITS = (
     "go ahead, but do not push", "go ahead only when CI is green", "go ahead after you ran the tests", "go ahead if CI is green", "Go ahead. If it fails, tell me.", "go ahead once I approve",
@@ -231,6 +231,9 @@ GIVEN_WITHIN_LIMITS = (
     "go ahead and keep the API as it is", "Go ahead signals come from me.", "Approved dependencies are fine.", "Approved by me first.", "I approve every push.", "I approve all migrations", "Run the tests, then go ahead",
     "approved, as long as the tests pass", "go ahead with everything except the tests", "go ahead. Never push.", "You have my approval for src/a.ts, nothing else", "go ahead then ask me",
     "\u540c\u610f\uff0c\u4f46\u4e0d\u8981\u63a8\u9001", "\u7ecf\u6211\u540c\u610f\u518d\u63a8", "\u540c\u610f\uff0c\u5982\u679c\u6d4b\u8bd5\u901a\u8fc7", "Go ahead while the tests are green", "go ahead, tests must pass",
+    "Go ahead, assuming CI is green.", "Approved, in case CI is green.", "Go ahead, subject to CI.", "Go ahead, provide that CI passes", "You may go ahead with docs/, the rest stays locked.",
+    "Go ahead with the rename in docs/ alone.", "Go ahead, CI being green.", "Approved: releases.", "Go ahead, pending a word from Ann.", "Approved for docs/.", "Go ahead, I publish it.",
+    "Go ahead. Docs alone.", "Approved, given a green CI", "go ahead, sparing src/", "Go ahead?", "Go ahead, make sure it is fine.", "Approved, minus the push", "\u540c\u610f\uff0c\u6d4b\u8bd5\u901a\u8fc7\u7684\u8bdd",
 )  # fmt: skip
 
 

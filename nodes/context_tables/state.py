@@ -51,7 +51,7 @@ TURN_STATES = table(
     artifact_count=int32("number of artifacts"),
     approvals=strings("what was denied and not granted since, the last ones first"),
     approval_count=int32("number of denials in force"),
-    unanswered_count=int32("how many of them the user has written nothing behind"),
+    unanswered_count=int32("how many of them the user has written nothing since"),
     turn_count=int64("rounds so far"),
     events=int64("events so far"),
 )

@@ -136,7 +136,7 @@ def sections(text: str) -> list[str]:
 def binds(said: str) -> bool:
     """Whether a user's words forbid something, ask for an approval, or ask for a check."""
     plain = _plain(said)
-    return bool(BINDS.search(GIVEN.sub(" ", STATED.sub(" ", plain))) or _asks(plain))
+    return bool((not GIVEN.fullmatch(plain) and BINDS.search(STATED.sub(" ", plain))) or _asks(plain))
 
 
 def is_duty(text: str) -> bool:

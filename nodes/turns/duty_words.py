@@ -1,6 +1,6 @@
 """Words that bind: prohibitions, approvals and checks, as people put them in English and Chinese.
 
-Gives: `BINDS`, `STATED` (reports, which bind nothing), `GIVEN` (yeses, which bind nothing), `ASKED` (requests by their form), `POLITE` and `AGREED` (those that are put as a question), and
+Gives: `BINDS`, `STATED` (reports, which bind nothing), `GIVEN` (a yes and nothing else, which binds nothing), `ASKED` (requests by their form), `POLITE` and `AGREED` (those that are put as a question), and
 `DUTY`, softer words that count in rules.
 
 Note: these are wordings, not a language. What they miss is kept as long as the message that says it is in the tail.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["AGREED", "ASKED", "BINDS", "DUTY", "POLITE", "STATED"]
+__all__ = ["AGREED", "ASKED", "BINDS", "DUTY", "GIVEN", "POLITE", "STATED"]
 
 _NEGATED = (
     r"\b(?:(?:must|should|shall|may|need|ought)\s*(?:not|n't)|(?:do|could|will|would)\s*(?:not|n't)|can(?:not|'t|\s+not)|won't|(?:do|must|should|need|ca|wo)nt|don'?ts|never|(?:not|(?:is|are)n't)\s+(?:be\s+)?"
@@ -86,17 +86,17 @@ STATED = re.compile(
     rf"(?i)\b(?:says|said|states|reports|claims|complains)\s+(?:that\s+)?{_SAYS}(?:is|was){_NOT}|\b(?!{'|'.join(_RULED)}){_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
 )
 """Reports of what does not work, which forbid nothing."""
-_YES = r"(?:(?:yes|yep|yeah|ok|okay|sure|fine|good|great|perfect|alright|all\s+right|thanks|please|(?:looks?|sounds?)\s+good|lgtm|\u597d\u7684?|\u53ef\u4ee5|\u884c|\u662f\u7684?)[,!:\s\uff0c]+\s?){0,4}"
-_LIMITS = (
-    r"\b(?:if|when(?:ever)?|once|after|before|until|till|unless|only|but|except|as|provided|while|where|first|then|without|for|by|not|no|never|nothing|later|tomorrow|tonight|next|every|each|all|any)\b|n't\b|"
-    "\u5982\u679c|\u82e5|\u8981\u662f|\u7b49|\u5148|\u540e|\u518d|\u624d|\u9664|\u53ea|\u4ec5|\u4f46|\u4e0d|\u522b|[?\uff1f]"
-)
-"""What may put a condition to a yes, or limit it."""
+_BETWEEN = r"[\s.,:;!\u2013\u2014\u3002\uff0c\uff01-]"
 GIVEN = re.compile(
-    rf"(?im)(?:^|(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])){_YES}(?:(?:you\s+(?:may|can)\s+)?go[- ]ahead|(?:approved|confirmed)|i\s+(?:approve|confirm)(?:\s+(?:it|this|that))?|(?:permission|approval)\s+granted|"
-    rf"you\s+have\s+my\s+(?:permission|approval|consent)|\u6211?(?:\u540c\u610f|\u6279\u51c6)\u4e86?)(?=\s*(?:[.,:;!\u2013\u2014\u3002\uff0c\uff01-]|$|(?:and|with|please|now)\b))(?![\s\S]{{0,1200}}?(?:{_LIMITS}))"
+    rf"(?i){_BETWEEN}*+(?:(?:(?:go(?:[- ]ahead|\sfor\sit)?|proceed|continue|approved|confirmed|agreed|i\s(?:approve|confirm|agree)|(?:permission|approval)\s(?:granted|given)|"
+    r"you\shave\smy\s(?:permission|approval|consent|go[- ]ahead)|you\s(?:may|can)|(?:it|this|that)(?:'s|\sis)\s(?:fine|ok|okay|good|right|approved|confirmed)|"
+    r"yes|yep|yeah|ok|okay|sure|fine|good|great|perfect|alright|all\sright|(?:looks?|sounds?)\s(?:good|great|fine)|lgtm|thanks?|thank\syou|please|now|and|then|it|this|that|them|"
+    r"with\s(?:it|this|that|them)|do|run|fetch|pull|download|install|build|create|write|send|post|open|start|restart|apply|commit|push|merge|rebase|tag|publish|release|deploy|ship|upload|upgrade|"
+    rf"implement|execute)\b|\u6211?(?:\u540c\u610f|\u6279\u51c6|\u5141\u8bb8)\u4e86?|\u597d\u7684?|\u53ef\u4ee5|\u884c|\u662f\u7684?|\u8bf7|\u8c22\u8c22|\u5427){_BETWEEN}*+)++"
 )
-"""Yeses to what was asked: they give a permission now and ask for none, unless anything behind them may limit them."""
+"""A message that is a yes to what was asked, which gives a permission now and asks for none: all of its words say no more than that it is to be
+done. Any other word may limit the yes, and then it binds.
+"""
 _SOFT = (
     r"\b(?:prefer\w*|tests?|tested|testing|lint\w*|check\w*|format\w*|pass(?:es|ing)?|before|after|prior\s+to|run(?:s|ning)?|type-?check\w*|green|ci|coverage|"
     r"builds?|rebuild\w*|update|keep|stop|warning|deprecated|not|n't|no|none|nor|neither|nothing|without|should|request\w*|review\w*|don'?ts?|disable\w*|stale|"

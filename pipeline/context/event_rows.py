@@ -161,7 +161,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     key = record.value("key", "keyEvent")
     granted = grants(kind, payload, text, command)
     if kind == "user.confirmation" and not (text or summary):
-        summary = "yes" if granted else "no yes"
+        summary = "yes" if granted else "not approved"
     speaks = kind in ("user.goal", "user.message", "user.confirmation") and actor == "user"
     return {
         "kind": kind,

@@ -5,8 +5,9 @@ Gives `grants`, `action_of`, `lifts`, and `ABOUT_PERMISSIONS`, the kinds of even
 Note: what is unclear grants nothing. A confirmation in words must say yes and nothing else: every clause of it is a sentence that gives the
 permission (`yes`, `it is fine`, `I approve`, `please do it`) or tells the model to do what was denied (`push it`, `you may push`), of words that are
 known or name what the event is about. What is done is named by its verb alone: `fix it` is no yes to `git push origin fix`. The same words in
-another order ask (`are you sure`, `please confirm`) or tell what the user does (`I can do it`). That may be asked again; what was taken for a
-yes by mistake may not be undone.
+another order ask (`are you sure`, `please confirm`) or tell what the user does (`I can do it`). A verb that may as well mean to drop the matter, or that
+no one knows (`drop it`, `ok, forget it`, `watch it`), gives it only beside a clear yes (`yes, drop it`, `go ahead and drop it`). That may be
+asked again; what was taken for a yes by mistake may not be undone.
 """
 
 from __future__ import annotations
@@ -74,6 +75,23 @@ _GIVES = re.compile(
 _TELLS = re.compile(r"[YPA]*(?:UMP*N|P+N|N(?=[OPT]*[EP]))[EOPTN]*")
 """A clause that tells the model to do what the event is about: `you may push`, `please push`, `push it`; E are the words of `_IT`."""
 _IT = frozenset(("it", "this", "that", "them"))
+_CLEAR = frozenset((
+    "yes", "yep", "yup", "approved", "allowed", "granted", "confirmed", "permitted", "approve", "allow", "grant", "permit", "consent", "ahead", "proceed",
+    "\u540c\u610f", "\u6279\u51c6", "\u5141\u8bb8", "\u53ef\u4ee5",
+))  # fmt: skip
+"""Words that say yes and nothing else; others (`ok`, `fine`, `agreed`) also open a sentence that drops the matter."""
+_DOES = frozenset((
+    "add", "annotate", "append", "apply", "assign", "attach", "bind", "boot", "browse", "build", "bump", "charge", "checkout", "cherry", "click", "clone",
+    "commit", "compile", "configure", "connect", "convert", "copy", "crawl", "create", "decode", "decrypt", "deploy", "describe", "dispatch", "download",
+    "edit", "email", "enable", "encode", "encrypt", "evaluate", "exec", "execute", "export", "extract", "fetch", "find", "fix", "format", "generate", "get",
+    "import", "index", "init", "initialize", "insert", "inspect", "install", "invite", "invoke", "label", "launch", "link", "lint", "list", "load", "login",
+    "merge", "message", "migrate", "mount", "navigate", "notify", "open", "optimize", "order", "patch", "pay", "ping", "post", "print", "promote",
+    "provision", "publish", "push", "query", "read", "rebase", "rebuild", "recreate", "redeploy", "refactor", "refresh", "refund", "regenerate", "register",
+    "reindex", "release", "reload", "rename", "render", "reopen", "replace", "reply", "rerun", "restart", "retry", "run", "scale", "scan", "screenshot",
+    "search", "seed", "send", "serve", "set", "share", "ship", "show", "sign", "start", "submit", "subscribe", "sync", "test", "trace", "transcribe",
+    "transfer", "translate", "trigger", "type", "unlock", "update", "upgrade", "upload", "upsert", "use", "validate", "verify", "view", "write", "\u63a8",
+))  # fmt: skip
+"""Verbs that, told to the model, only mean to do it: not one that also drops, ends, undoes or puts off a matter (`kill`, `close`, `table`, `pull`)."""
 _NAMES_NOTHING = frozenset((
     "later", "tomorrow", "tonight", "soon", "first", "once", "after", "when", "before", "maybe", "perhaps", "instead", "else", "skip", "leave",
     "nothing", "without", "almost", "partly", "and",
@@ -104,10 +122,15 @@ _WORD = re.compile(
 """Words, those of Chinese as far as they are known, else its characters; signs that mean something."""
 _NO = re.compile(
     r"\b(?:no|not|nope|nah|never|none|dont|den(?:y|ied)|reject\w*|refus\w*|declin\w*|disallow\w*|forbid\w*|stop|cancel\w*|wait|hold|but|except|unless|"
-    r"only|if|until|false|revoke\w*)\b|n't\b|^\s*>|[\"\u201c\u201d\u300c\u300d\u00ab\u00bb]|\?|[\uff1f\u4e0d\u522b\u52ff\u62d2\u4f46\u672a]|\u6ca1(?!\u95ee\u9898)|\U0001f44e|\u274c",
+    r"only|if|until|false|revoke\w*)\b|n't\b|^[^\S\n]*>|[\"\u201c\u201d\u300c\u300d\u00ab\u00bb]|\?|[\uff1f\u4e0d\u522b\u52ff\u62d2\u4f46\u672a]|\u6ca1(?!\u95ee\u9898)|\U0001f44e|\u274c",
     re.MULTILINE,
 )
 """What makes an answer a no, or unclear, whatever it names; quoted words are not the user's."""
+_QUOTED = re.compile(r"(?<!\w)'|'(?!\w)")
+"""An apostrophe that opens or closes a quotation."""
+_APOSTROPHES = str.maketrans("\u2018\u2019", "''")
+_ASIDE = re.compile("[RVF]")
+"""Letters behind which the words of a clause name what is run or approved, and tell nothing themselves."""
 
 
 def action_of(payload: Record, command: str | None) -> str | None:
@@ -197,7 +220,7 @@ def _only_word(kind: str, payload: Record, text: str | None, subject: str) -> se
 
 
 def _decided(value: Any) -> bool:
-    return value is True or (isinstance(value, str) and _says_yes(value, {"once"}))
+    return value is True or (isinstance(value, str) and _says_yes(value.lower().replace("once", " "), set()))
 
 
 def _refuses(name: str, value: Any) -> bool:
@@ -210,11 +233,15 @@ def _refuses(name: str, value: Any) -> bool:
 
 def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
     """Whether a text says yes and nothing else; `verbs` name what it is about, or tell to do it. Of an action of several programs it names
-    none or each.
+    none or each. A word in backticks is one of what it is about, or quoted.
     """
+    text = text.lower().translate(_APOSTROPHES)
     things, known = set(_WORD.findall(action.lower())) - _NAMES_NOTHING, set[str]()
-    letters, told = "", False
-    for clause in _CLAUSE.split(text.lower().replace("\u2019", "'")):
+    quoted = _WORD.findall(" ".join(text.split("`")[1::2]))
+    if _QUOTED.search(text) or not things.union(verbs).issuperset(quoted):
+        return False
+    letters, told, doubtful = "", False, False
+    for clause in _CLAUSE.split(text):
         words = _WORD.findall(clause)
         known.update(words)
         read = "".join(_CLASS.get(word, "N" if word in verbs else "T" if word in things else "?") for word in words)
@@ -223,11 +250,20 @@ def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
         if not _GIVES.fullmatch(read):
             return False
         letters += read
+        doubtful |= _is_doubtful(words, read)
     programs = [set(_WORD.findall(" ".join(each.words).lower())) for each in simple_commands(action)]
     own = [each.difference(*(other for other in programs if other != each)) & known for each in programs]
     part = len(programs) > 1 and bool(set(letters) & set("NT")) and not all(own)
-    return (told or bool(set(letters) & set("YVFCGD"))) and not part and not _says_no(text)
+    said = known & _CLEAR if doubtful else told or set(letters) & set("YVFCGD")
+    return bool(said) and not part and not _says_no(text)
+
+
+def _is_doubtful(words: list[str], read: str) -> bool:
+    """Whether the first word by which a clause tells what to do may mean to drop it; `read` are the letters of the words."""
+    told = zip(words, _ASIDE.split(read)[0], strict=False)
+    named = [word for word, letter in told if letter in "NT" and word.isalpha()]
+    return bool(named) and next((word for word in named if word not in _WITH_VERBS), named[0]) not in _DOES
 
 
 def _says_no(text: str) -> bool:
-    return bool(_NO.search(text.lower().replace("\u2019", "'")))
+    return bool(_NO.search(text.lower().translate(_APOSTROPHES)))
