@@ -39,7 +39,8 @@ NAMES = {
         "mcp__gitlab__get_merge_request", "mcp__vercel__get_deployment", "mcp__gmail__get_email", "mcp__linear__get_comment",
         "mcp__fs__get_file_type", "mcp__notion__API-get-page", "mcp__mcp-atlassian__jira_get_issue", "mcp__redis__get", "slack_get_users", "http_get",
         "MCP__gitlab__getMergeRequest", "mcp__netlify__get_deploy", "mcp__netlify__list_deploys", "mcp__git__get_log", "mcp__github__fetch_issue",
-        "mcp__gitlab__fetch_file", "github_fetch_issue",
+        "mcp__gitlab__fetch_file", "github_fetch_issue", "mcp__GitHub__fetch_issue", "mcp__GitLab__fetch_file", "mcp__claude_ai_GitHub__fetch_issue", "GitHub_fetch_issue",
+        "mcp__GITHUB__fetch_issue", "mcp__Github__fetch_issue", "mcp__fetch__list_branches", "mcp__fetch__get_tags", "mcp__GitBook__fetch_page", "mcp__Bitbucket__fetchIssue",
     ),
     "external": (
         "deploy_production", "deploy", "DeployService", "publish_package", "npm_publish", "release", "create_release", "delete_database",
@@ -50,13 +51,19 @@ NAMES = {
         "mcp__mongodb__findANDmodify", "mcp__mongodb__findandmodify", "mcp__trello__clear_list", "mcp__crm__blacklist_user",
         "mcp__foo__list_and_ban", "mcp__foo__listOrBan", "mcp__foo__list-then-ban", "mcp__foo__read_write", "mcp__redis__getset",
         "mcp__redis__getSet", "fetch_deploy_service", "fetchDeployService", "mcp__ci__get_restart_job", "mcp__git__fetch", "mcp__git__git_fetch", "git_fetch",
-        "mcp__git-server__fetch", "mcp__vcs__fetch_origin", "mcp__repo__fetch_all_remotes", "mcp__mail__read_mark_done", "mcp__foo__save_view", "mcp__foo__fetch_to_file", "mcp__foo__l\u00f6schen_list", "mcp__foo__", "mcp__get",
+        "mcp__git-server__fetch", "mcp__GitServer__fetch", "mcp__Git__fetch", "mcp__github__git_fetch", "mcp__fetch__fetch_tags", "mcp__vcs__fetch_origin", "mcp__repo__fetch_all_remotes", "mcp__mail__read_mark_done", "mcp__foo__save_view", "mcp__foo__fetch_to_file", "mcp__foo__l\u00f6schen_list", "mcp__foo__", "mcp__get",
     ),
     "other": (
         "frobnicate", "Task", "thread", "prune", "credit", "checklist", "target", "budget", "playlist", "list_then_kill", "dropdown_list",
         "read_mark_done", "search_index_rebuild", "search_reindex", "list_toggle", "get_reload_config_now", "resolve_review_thread", "confirm_order", "db_query", "open", "",
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("part", ["git_", "fetch_", "git_fetchs_", "Git"])
+def test_a_long_name_is_read_at_once(part: str):
+    """With a step for each pair of its 50,000 words this would never end."""
+    assert capability_of(part * 50_000) == ("external_read" if part == "fetch_" else "other")
 
 
 @pytest.mark.parametrize(("name", "capability"), [(name, word) for word, names in NAMES.items() for name in names])

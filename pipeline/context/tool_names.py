@@ -42,8 +42,10 @@ _ACTS_ON = re.compile(
     r"\b(?:deploy|migrate|promote|reload|restart|restore)\b(?! (?:status|state|logs?|ids?|info|details?|history|times?|counts?|config|urls?|keys?|hooks?|points?|previews?)$|$)"
 )
 """Verbs that are nouns at the end of a name, and in front of a word that says so: `get_deploy_status`."""
-_GIT_FETCHES = re.compile(r"\bgit\b.*\bfetch\b|\bfetch\b.*\b(?:remotes?|origin|upstream|refs|branch(?:es)?|tags)\b")
-"""What brings a repository up to date, by the names of the server and of the tool."""
+_REMOTE = frozenset(("remote", "remotes", "origin", "upstream", "refs", "branch", "branches", "tags"))
+"""What `fetch` brings up to date in a repository."""
+_BRANDS = re.compile(r"(?i)git(?:hub|lab|ea|book|kraken|lens)|bitbucket")
+"""Names of services whose capitals begin no word: `GitHub` is not `git`."""
 _REQUESTS = frozenset(("pr", "prs", "pullrequest", "pullrequests", "mergerequest", "mergerequests"))
 _SERVICES = frozenset(("web", "http", "https", "url", "github", "gitlab", "bitbucket", "slack", "jira", "confluence", "notion"))  # fmt: skip
 _NOUNS = _REQUESTS | _SERVICES | frozenset(("api", "code", "codebase", "docs", "file", "git", "issue", "memory", "notebook", "repo", "symbol", "workspace"))  # fmt: skip
@@ -69,12 +71,13 @@ _OWN = frozenset(("todowrite", "todoread", "updateplan", "enterplanmode", "exitp
 
 def capability_of(name: str) -> str:
     """The capability that a tool of this name most likely has; `other` where its name says nothing."""
+    name = _BRANDS.sub(lambda brand: brand[0].lower(), name)
     of_mcp = name.lower().startswith("mcp")
     parts = name.split("__", 2)
     own = parts[2] if parts[0].lower() == "mcp" and len(parts) > 2 else name
     words = _words(own)
     said, joined = frozenset(words), "".join(words)
-    fetches = _GIT_FETCHES.search(" ".join(map(str.lower, _WORDS.findall(name))))
+    fetches = "fetch" in words and _fetches(words, _words(name.removesuffix(own)))
     reads = _reads(words, own) if own.isascii() and not fetches else None
     if of_mcp or said & _OUTSIDE:
         return "external_read" if reads else "external"
@@ -110,6 +113,12 @@ def _words(name: str) -> list[str]:
     """The words of a name in small letters, `pull request` and its like as one."""
     said = " ".join(word.lower() for word in _WORDS.findall(name))
     return ("read file" if _OPENS_A_FILE.fullmatch(said) else _COMPOUND.sub(r"\1\2", said)).split()
+
+
+def _fetches(words: Sequence[str], server: Sequence[str]) -> bool:
+    """Whether a tool of these words brings a repository of Git up to date: `fetch` behind `git`, or in front of what it fetches."""
+    first, last = words.index("fetch"), len(words) - 1 - words[::-1].index("fetch")
+    return "git" in (*server, *words[:last]) or not _REMOTE.isdisjoint(words[first:])
 
 
 def _reads(words: Sequence[str], name: str) -> str | None:
