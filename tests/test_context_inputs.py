@@ -50,6 +50,10 @@ def event(**fields: Any) -> dict[str, Any]:
         ({"kind": "phase.changed", "payload": {}}, "Expected one of diagnosing, planning"),
         ({"kind": "user.goal", "payload": {}}, "Expected text, got nothing"),
         (
+            {"kind": "constraint.ended", "payload": {"constraint": "c1"}},
+            "by its constraintId or the id of its event, got nothing",
+        ),
+        (
             {"kind": "command.finished", "payload": {"exitCode": "1"}},
             "Expected an exit code from -2147483648 to 4294967295, got '1'",
         ),

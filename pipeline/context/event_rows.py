@@ -156,6 +156,9 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         subject = RUNNING
     if kind == "memory.revoked" and subject is None:
         subject = payload.identifier("id", "memory_id")
+    if kind == "constraint.ended" and subject is None:
+        which = "the constraint that ends, by its constraintId or the id of its event"
+        raise InputError.expected(which, None, payload.place("constraintId"))
     if kind in ("user.goal", "user.constraint") and not text:
         raise InputError.expected("text", None, payload.place("text"))
     key = record.value("key", "keyEvent")
