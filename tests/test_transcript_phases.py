@@ -15,6 +15,8 @@ from transcript_records import CLAUDE, PATCH, Rows, call, called, claude, codex,
 REFUSED = "The user doesn't want to proceed with this tool use."
 STEPS: dict[str, Rows] = {
     "ask": [{"type": "user", "message": {"role": "user", "content": "Fix the login test."}}],
+    "ask for a plan": [{"type": "user", "permissionMode": "plan", "message": {"role": "user", "content": "Plan it first."}}],
+    "ask by default": [{"type": "user", "permissionMode": "default", "message": {"role": "user", "content": "Go on."}}],
     "read": [call("m1", "t1", "Read", file_path="/home/me/shop/a.ts"), result("t1", "     1→x")],
     "edit": [call("m2", "t2", "Edit", file_path="/home/me/shop/a.ts", old_string="x", new_string="y"), result("t2", "ok")],
     "edit fails": [
@@ -63,6 +65,12 @@ STEPS: dict[str, Rows] = {
         ("ask, plan, approved, check", "diagnosing planning editing"),
         ("ask, plan, approved, edit, check", "diagnosing planning editing verifying"),
         ("ask, edit, plan, check", "diagnosing editing planning"),
+        ("ask for a plan, read", "planning"),
+        ("ask by default, read", "diagnosing"),
+        ("ask, edit, check, ask for a plan, read, check, ask for a plan", "diagnosing editing verifying planning"),
+        ("ask for a plan, read, approved, edit, check", "planning editing verifying"),
+        ("ask for a plan, read, ask, read, ask by default, read", "planning editing"),
+        ("ask, edit, check, ask by default", "diagnosing editing verifying"),
     ],
 )
 def test_a_phase_follows_from_what_was_done(tmp_path: Path, steps: str, phases: str):

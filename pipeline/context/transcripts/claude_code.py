@@ -105,7 +105,9 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             if isinstance(message, Mapping) and speech_in(text_of(message.get("content")), _TAGS).own.strip():
                 calls.typed.prompted()
         elif kind == "user" and isinstance(message, Mapping):
+            begun = len(made.events)
             _user(made, id_, record, message, calls)
+            made.in_mode(begun, record.get("permissionMode"))
         elif kind == "assistant" and isinstance(message, Mapping):
             calls.typed.answered()
             if message.get("id") != response or response is None:

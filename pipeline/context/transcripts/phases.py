@@ -6,7 +6,8 @@ Gives `with_phases`, the events with a `phase.changed` where another phase begin
 | --- | --- |
 | the first request to the model | `diagnosing` |
 | the agent enters its plan mode (`EnterPlanMode`) | `planning` |
-| its plan is approved (`ExitPlanMode` is not refused), or a tool of edits or a patch of it changes a file | `editing` |
+| the user writes in plan mode (`permissionMode` of Claude Code) | `planning` |
+| its plan is approved (`ExitPlanMode` is not refused), the user leaves plan mode, or a tool of edits or a patch of it changes a file | `editing` |
 | a check runs (pytest, a linter, a build; see `check_lines`) behind such a change | `verifying` |
 
 Note: such an event says `derived`, and the state shows its phase as a guess. A list of steps (`TodoWrite`, `update_plan`) is kept in every
@@ -43,6 +44,8 @@ def with_phases(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 shown, changed = "verifying", False
         elif _is_edit(event):
             shown, changed = "editing", True
+        elif mode := payload.get("permissionMode"):
+            shown = "planning" if mode == "plan" else "editing" if phase == "planning" else phase
         if shown is not None and shown != phase:
             phase = shown
             found.append(_event(event, phase))

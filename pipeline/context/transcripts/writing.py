@@ -103,6 +103,12 @@ class Transcript:
             self.add("user.message" if self.spoken else "user.goal", id_, text=text)
             self.spoken = True
 
+    def in_mode(self, begun: int, mode: Any) -> None:
+        """The permission mode in which the user wrote the messages from an event on."""
+        for each in self.events[begun:] if isinstance(mode, str) else ():
+            if each["kind"] in ("user.goal", "user.message") and "origin" not in each["payload"]:
+                each["payload"]["permissionMode"] = mode
+
     def read(self, id_: str, path: str, text: str, lines: Mapping[str, int] = MappingProxyType({})) -> None:
         """A file that was read, or lines of it. The version of a file follows from its whole content alone."""
         version = None if lines else version_of(text)
