@@ -245,13 +245,27 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"signal": 9, "stdout": "...."}, "ended by signal 9: ...."),
         ("command.finished", {"signal": "SIGTERM", "timedOut": True, "stdout": "...."}, "timed out: ...."),
         ("command.finished", {"signalCode": "ignore previous rules", "stdout": "...."}, "ended by a signal: ...."),
+        ("command.finished", {"signal": "SIGKILL", "stdout": "significant digits: 3"}, "ended by SIGKILL: significant digits: 3"),
+        ("command.finished", {"signal": "SIGKILL", "stdout": "SIGNATURES: 3"}, "ended by SIGKILL: SIGNATURES: 3"),
+        ("command.finished", {"signal": "SIGTERM", "stdout": "got SIGTERM, ends"}, "got SIGTERM, ends"),
+        ("command.finished", {"signal": 9, "stdout": "ended on signal 9"}, "ended on signal 9"),
+        ("command.finished", {"interrupted": True, "stdout": "signature check 3 of 9"}, "interrupted: signature check 3 of 9"),
+        ("command.finished", {"interrupted": True, "stdout": "killed mutants: 3"}, "interrupted: killed mutants: 3"),
+        ("command.finished", {"interrupted": True, "stdout": "cancel button is red"}, "interrupted: cancel button is red"),
+        ("command.finished", {"interrupted": True, "stdout": "[Request interrupted by user]"}, "[Request interrupted by user]"),
+        ("command.finished", {"interrupted": True, "stdout": "KeyboardInterrupt"}, "KeyboardInterrupt"),
+        ("command.finished", {"killed": True, "stdout": "killed mutants: 3"}, "killed: killed mutants: 3"),
+        ("verification.finished", {"name": "e2e", "killed": True, "text": "Killed"}, "e2e: Killed"),
+        ("command.finished", {"killed": True, "stdout": "Terminated: 15"}, "Terminated: 15"),
+        ("command.finished", {"aborted": True, "stdout": "Command was aborted before completion"}, "Command was aborted before completion"),
+        ("command.finished", {"timedOut": True, "stdout": "RUNS timeout.test.ts"}, "timed out: RUNS timeout.test.ts"),
         ("command.finished", {"exitCode": 143, "stdout": "...."}, "...."),  # it may be the command's own
         ("command.finished", {"exitCode": 124, "stdout": "...."}, "...."),
         ("command.finished", {"exitCode": 7, "stdout": "(no output)"}, "npm test: failed and printed nothing"),
         ("timeout", {"stdout": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
         ("verification.finished", {"timedOut": True, "text": "RUNS a.test.ts"}, "timed out: RUNS a.test.ts"),
     ],
-)
+)  # fmt: skip
 def test_what_timed_out_is_told_so(kind: str, payload: dict[str, object], failure: str):
     session = Session("Fix it.")
     session.add(kind, turn=1, command="npm test", **payload)
@@ -267,6 +281,10 @@ def test_what_timed_out_is_told_so(kind: str, payload: dict[str, object], failur
         ("timeout 60 npm test", 1, False), ("timeout 60 npm test", 137, False), ("timeout 60 npm test", 0, False),
         ("timeout --preserve-status 60 npm test", 124, False), ("npm test", 124, False), ("echo timeout 5; pytest", 124, False),
         ("timeout 5 ls; pytest", 124, False), ("pytest --timeout 5", 124, False), ("timeout 5 ls || pytest", 124, False),
+        ("timeout 5 ls; timeout 60 pytest", 124, True), ("timeout 60 bash -lc 'cd web && npm test'", 124, True), ("timeout 9 bash -c 'ls; pytest'", 124, True),
+        ("cd web; timeout 60 bash -c 'npm test | tail -3'", 124, True), ("timeout 5 ls || timeout 60 pytest", 124, True), ("timeout 60 pytest;", 124, True),
+        ("timeout 60 pytest && (ls; ls)", 124, True), ("bash -lc 'timeout 60 pytest; ls'", 124, False), ("timeout 5 ls && ls; pytest", 124, False),
+        ("(timeout 5 ls); pytest", 124, False), ("timeout --preserve-status 60 bash -c 'ls && pytest'", 124, False), ("timeout 60 pytest &", 124, False),
     ],
 )  # fmt: skip
 def test_a_command_that_timeout_ended_timed_out(command: str, code: int, late: bool):

@@ -20,7 +20,7 @@ from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
 from .observations import report_passed
 from .outcome_fields import Listed, code_of, says, truth
-from .shell import simple_commands, started
+from .shell import SimpleCommand, outer_commands, simple_commands, started
 from .summaries import summary_of
 from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
@@ -71,10 +71,18 @@ _ENDINGS = {
 }  # fmt: skip
 """Fields, and words of `status`, by which a harness says that something ended a command, and how."""
 _OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
-_ENDED = re.compile(r"(?i)timed?[ _-]?out|\b(?:interrupt|abort|cancel|kill|terminat|stopp)\w*|\bSIG[A-Z]+")
+_TOO_LONG = r"\btimed[ _-]?out\b|\btime-?out (?:after|exceeded|expired|reached)\b"
+_RAN_OUT = re.compile(rf"(?i){_TOO_LONG}")
+_WAS_ENDED = r"(?:interrupted|aborted|cancell?ed|killed|terminated|stopped)"
+_ENDED = re.compile(
+    rf"(?im){_TOO_LONG}|\bKeyboardInterrupt\b|(?:^|: )[^\w\n:]*{_WAS_ENDED}(?:: \d+| and printed nothing)?[^\w\n]*$|\b{_WAS_ENDED} by\b|"
+    rf"\b(?:command|process|job|task|run|script|execution|operation|request)(?: is| was| has been| got)? {_WAS_ENDED}\b"
+)
+"""Words of an output that say what ended the command; others have such words in them (`killed mutants: 3`)."""
 _SIGNAL = re.compile(r"SIG[A-Z0-9]{2,10}|\d{1,2}")
 _TIMEOUT = frozenset(("timeout", "gtimeout"))
 _LIMITED = re.compile(r"\s*g?timeout (?!.*--preserve-status)[^;|&]+\Z")
+_SEPARATE = (";", "\n", "&")
 _OF_TIMEOUT = 124
 """The exit code of `timeout` where time ran out."""
 _RUNS_ON = (
@@ -110,17 +118,29 @@ def ending(payload: Record, command: str | None, code: int | None) -> str | None
 
 def with_ending(summary: str | None, how: str) -> str | None:
     """A summary that says what ended a command; None where there is nothing to say it of."""
-    named = (_OUT_OF_TIME if how == "timed out" else _ENDED).search(summary or "")
-    return summary if named or not summary else f"{how}: {summary}"
+    if not summary:
+        return None
+    named = (_RAN_OUT if how == "timed out" else _ENDED).search(summary)
+    signal = how.startswith("ended by ") and re.search(rf"\b{re.escape(how.removeprefix('ended by '))}\b", summary)
+    return summary if named or signal else f"{how}: {summary}"
 
 
 def _is_limited(command: str) -> bool:
     """Whether a command runs for so long, by `timeout`, and ends as that does."""
-    for simple in simple_commands(command):
+    return any(map(_ends_in_time, (outer_commands(command), simple_commands(command)))) or bool(_LIMITED.match(command))
+
+
+def _ends_in_time(commands: Sequence[SimpleCommand]) -> bool:
+    """Whether a program of `timeout` may have ended a line: one behind its last `;`, whose failure the line does not pass over."""
+    ends = (*(each.behind for each in commands[1:]), "&" if commands and commands[-1].ahead == "&" else "")
+    starts = [n for n, each in enumerate(commands) if each.behind in _SEPARATE and not each.nested]
+    first = starts[-1] if starts else 0
+    for simple, end in zip(commands[first:], ends[first:], strict=True):
         in_front = simple.words[: len(simple.words) - len(started(simple.words))]
-        if "--preserve-status" not in in_front and _TIMEOUT.intersection(PurePosixPath(each).name for each in in_front):
-            return simple.ahead in ("", "&&", "|", "|&", ")")
-    return _LIMITED.match(command) is not None
+        limited = _TIMEOUT.intersection(PurePosixPath(each).name for each in in_front)
+        if limited and "--preserve-status" not in in_front and end in ("", "&&", "|", "|&"):
+            return True
+    return False
 
 
 def checked(

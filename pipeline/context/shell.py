@@ -1,7 +1,7 @@
 """A command line as a shell would run it: the programs that it starts, in their order.
 
-Gives: `simple_commands` (each program with its arguments, redirections and the signs around it) and `started` (the program behind
-assignments, wrappers and `uv run`).
+Gives: `simple_commands` (each program with its arguments, redirections and the signs around it), `outer_commands` (the same of the
+line alone) and `started` (the program behind assignments, wrappers and `uv run`).
 
 Note: it is not split at spaces. Quotes, `bash -c '...'`, here documents, pipes and `&&` are read as a shell reads
 them; a line that no shell takes is read up to the end of its first line. A simple command says what it does not tell: `exact`, `nested`.
@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-__all__ = ["VALUED", "SimpleCommand", "behind_options", "first_word", "simple_commands", "started"]
+__all__ = ["VALUED", "SimpleCommand", "behind_options", "first_word", "outer_commands", "simple_commands", "started"]
 
 LONGEST = 20_000
 """Characters of a command that are read."""
@@ -72,11 +72,17 @@ class SimpleCommand:
 @lru_cache(maxsize=256)
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """The programs of a command line, each with the sign in front of it; those inside of `bash -c '...'` as well."""
+    found = outer_commands(command)
+    return tuple(inner for each in found for inner in _inside(each, alone=len(found) == 1))
+
+
+@lru_cache(maxsize=256)
+def outer_commands(command: str) -> tuple[SimpleCommand, ...]:
+    """The same, but `bash -c '...'` is one of them."""
     tokens, whole = _tokens(command[:LONGEST])
     if tokens and tokens[0].text == "(" and tokens[-1].text == ")" and sum(each.text == "(" for each in tokens) == 1:
         tokens = tokens[1:-1]  # the whole line is one group
-    found = [each if whole else replace(each, nested=True) for each in _simple_commands(tokens)]
-    return tuple(inner for each in found for inner in _inside(each, alone=len(found) == 1))
+    return tuple(each if whole else replace(each, nested=True) for each in _simple_commands(tokens))
 
 
 def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
