@@ -93,6 +93,36 @@ def test_what_the_user_interrupted_did_not_time_out_and_has_no_exit_code(
 
 
 @pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("Command timed out after 2m 0.0s\nRUNS a", True), ("Error: Command timed out after 2m 0.0s\nRUNS a", True), (f"...\n{ABORTED}", True),
+        ("RUNS a\n[Request interrupted by user for tool use]", True), ("[Request interrupted by user for tool use]", False), ("No such tool", False),
+        ("Command timed outside", False),
+    ],
+)  # fmt: skip
+def test_a_denied_command_that_ran_later_was_granted_though_it_did_not_end(tmp_path: Path, text: str, runs: bool):
+    denied = (
+        call("m1", "t1", "Bash", command="npm test"),
+        result("t1", REFUSED, "User rejected tool use", is_error=True),
+    )
+    rows = claude(*denied, call("m2", "t2", "Bash", command="npm test"), result("t2", text, is_error=True))
+    assert ("permission.granted" in {each["kind"] for each in _read(rows, tmp_path)}) is runs
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[Request interrupted by user " * 7_000, f"{ABORTED}{' ' * 50}" * 1_000 + "x", "\n" * 100_000 + "x", "<bash-stdout>" * 20_000],
+)  # fmt: skip
+def test_a_long_output_of_claude_code_is_read_in_linear_time(tmp_path: Path, text: str):
+    for tool, given in (("Bash", {"command": "npm test"}), ("Read", {"file_path": "/a"})):
+        rows = claude(call("m1", "t1", tool, **given), result("t1", f"a\n{text}", is_error=tool == "Bash"))
+        assert _read(rows, tmp_path)[-1]["kind"] == ("file.read" if tool == "Read" else "command.finished")
+    ran = ("<bash-input>npm test</bash-input>", f"<bash-stdout>{text}")
+    rows = claude(*({"type": "user", "message": {"role": "user", "content": each}} for each in ran))
+    assert _read(rows, tmp_path)[-1]["payload"]["command"] == "npm test"
+
+
+@pytest.mark.parametrize(
     ("tool", "command", "text", "told"),
     [
         ("exec_command", "npm test", "aborted by user after 3.2s", {"interrupted": True}),

@@ -32,9 +32,8 @@ _TAGS = re.compile(
 _NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
 """Fields that say of a record under the user's role that the user did not write it."""
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
-_SHELL = re.compile(r"\A\s*<bash-std(?:out|err)>")
-_PRINTED = re.compile(r"<bash-(?P<stream>stdout|stderr)>(?P<text>.*?)</bash-(?P=stream)>", re.DOTALL)
-_NUMBERED = re.compile(r"^\s*\d+[→\t]", re.MULTILINE)
+_SHELL = re.compile(r"\A\s*<bash-(?P<stream>stdout|stderr)>")
+_NUMBERED = re.compile(r"^[ \t]*\d+[→\t]", re.MULTILINE)
 _DENIED = re.compile(
     r"(?i)\A\s*(?:<tool_use_error>)?(?:error: )?(?:the user (?:doesn't|does not|didn't) want to (?:proceed with this tool use|take this action)\b|"
     r"permission (?:to use \S|for this (?:action|tool use))[^\n]*\bdenied\b|claude requested permissions? to \S|this command requires approval\b|"
@@ -52,7 +51,7 @@ _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _TIMED_OUT = re.compile(r"\A(?:Error: )?Command timed out after \d")
 _ABORTED = re.compile(
-    r"(?:<error>Command was aborted before completion</error>|\[Request interrupted by user[^\]\n]*\])\s*\Z"
+    r"(?:<error>Command was aborted before completion</error>|\[Request interrupted by user[^\[\]\n]*\])\s*\Z"
 )
 _KILLED = (None, 137, 143)
 """How a command ends that the harness stopped, where it says so; the same words beside another code are those of the command."""
@@ -227,11 +226,20 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Recor
         calls.shell = ran["command"].strip()
     elif calls.shell is not None and _SHELL.match(text):
         command, calls.shell = calls.shell, None
-        streams = {each["stream"]: each["text"] for each in _PRINTED.finditer(text)}
-        printed = {name: said for name, said in streams.items() if said.strip()} or {"stdout": "(no output)"}
+        printed = {name: said for name, said in _streams(text).items() if said.strip()} or {"stdout": "(no output)"}
         made.add("command.finished", id_, command=command, **printed, **made.ran_in(record.get("cwd")))
     else:
         made.add_speech(id_, said)
+
+
+def _streams(text: str) -> dict[str, str]:
+    """What a command printed that the user ran, one block behind the other."""
+    found, rest = dict[str, str](), text
+    while opened := _SHELL.match(rest):
+        said, closed, rest = rest[opened.end() :].partition(f"</bash-{opened['stream']}>")
+        if closed:
+            found[opened["stream"]] = said
+    return found
 
 
 def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str, Any], calls: _Calls) -> None:
@@ -281,17 +289,16 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.denied(id_, called, text, str(block.get("tool_use_id")))
         made.user(id_, _feedback(record, tool, text))
         return
-    if (
-        not (failed or waits) or exited or text.startswith("Command timed out")
-    ):  # of another error it is not known that it ran
-        made.let_through(id_, called)
+    stopped = tool in _SHELLS and bool(_ABORTED.search(text)) and not _NOT_RUN.match(text)
+    if not (failed or waits) or exited or stopped or _TIMED_OUT.match(text):
+        made.let_through(id_, called)  # of another error it is not known that it ran
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
         pass
     elif tool in _SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
         code = exit_code_of(beside.get("exitCode"))
-        interrupted = beside.get("interrupted") is True or (failed and bool(_ABORTED.search(text)))
+        interrupted = beside.get("interrupted") is True or (failed and stopped)
         code = 0 if code is None and not failed and not interrupted else code
         if tool != "Bash" and not code:
             code = None  # PowerShell may end with 0 though a program of the line failed
