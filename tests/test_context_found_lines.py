@@ -177,7 +177,7 @@ def test_an_edit_that_names_a_file_is_not_its_content():
     seen = projected(session)
     found = why(seen, "src/parser.py")
     assert found["answer"] == (
-        "left out: the file was modified after this was read; event:e2 in the input is about the file, without its content"
+        "left out: the file was modified after this was seen; event:e2 in the input is about the file, without its content"
     )
     assert [row["source_id"] for row in found["sources"]] == ["event:e1", "event:e2"]
     assert why(seen, "event:e2")["answer"].startswith("it is in the input (full)")

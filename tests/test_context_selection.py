@@ -62,7 +62,16 @@ def test_a_relevant_log_that_is_stale_stays_out():
     row = seen.decision("event:e1")
     assert (row["action"], row["reason_code"], row["content_class"]) == ("exclude", "stale_version", "stale")
     assert "old text of a" not in seen.text()
-    assert "- src/a.ts: the file was modified after this was read" in seen.text()
+    assert "- src/a.ts: the file was modified after this was seen" in seen.text()
+
+
+def test_of_a_file_that_only_a_search_named_nothing_says_that_it_was_read():
+    session = Session()
+    session.add("search.result", turn=1, tool="Glob", query="**/*.ts", matches=[{"path": "src/a.ts"}])
+    session.add("file.modified", turn=2, path="src/a.ts", text="- 1\n+ 2")
+    session.add("user.message", turn=3, text="Go on.")
+    seen = projected(session)
+    assert "- src/a.ts: the file was modified after this was seen" in seen.text() and "was read" not in seen.text()
 
 
 def test_a_file_that_was_read_again_stands_there_as_it_is_now():

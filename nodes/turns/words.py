@@ -225,7 +225,7 @@ REASONS: Mapping[str, str] = {
     "outside_package": "outside the package of the task",
     "not_key_event": "no key event",
     "rules_of_log": "rules in a log are a record of what was said: only those that are given as rules instruct",
-    "stale_version": "the file was modified after this was read",
+    "stale_version": "the file was modified after this was seen",
     "superseded": "a newer one of the same kind took its place",
     "expired": "expired",
     "may_have_changed": "a later command may have changed files that it does not name",
