@@ -717,6 +717,26 @@ def test_of_a_line_a_match_before_the_horizon_is_the_one_that_the_log_says():
     assert why(seen, "src/a.py:8", events=rows(session))["layer"] == "retrieval_not_recalled"
 
 
+def test_of_a_path_that_is_left_out_what_has_its_text_goes_first_by_how_new_it_is_and_a_name_last():
+    session = Session()
+    session.add("search.result", turn=1, query="*.py", matches=[{"path": "src/a.py"}], text="src/a.py")
+    session.add("search.result", turn=1, query="x", matches=[{"path": "src/a.py", "line": 7, "text": "x = 1"}])
+    session.add("file.read", turn=1, path="src/a.py", version="1", text="x", lineStart=1, lineEnd=9)
+    session.add("file.read", turn=1, path="src/b.py", version="1", text="x")
+    session.add("file.modified", turn=2, path="src/b.py", version="2", text="+ y")
+    session.add("tool.error", turn=2, tool="Edit", path="src/b.py", text="no match")
+    for number in range(7, 30):
+        session.failing(f"src/z.py:{number} error", turn=number)
+    session.add("file.modified", turn=30, path="src/a.py", version="2", text="- x\n+ y")
+    session.add("search.result", turn=30, query="*.py", matches=[{"path": "src/a.py"}], text="src/a.py")
+    for number in range(32, 72):
+        session.failing(f"src/z.py:{number} error", turn=number)
+    seen = projected(session)
+    for asked, source, layer in (("src/a.py", "event:e30", "ordering_not_ranked"), ("src/b.py", "event:e5", None)):
+        told = why(seen, asked, events=rows(session))
+        assert (told["source_id"], told["layer"]) == (source, layer), (asked, told["answer"])
+
+
 def test_of_a_line_of_rules_the_section_has_it_with_its_heading_and_each_file_has_its_own_sections():
     rules = [
         {

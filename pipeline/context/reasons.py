@@ -19,6 +19,7 @@ from .later_use import Traces, later_use, names_of, names_of_file
 from .layers import LAYER_OF, OMITTED_FOR, SAID_BY, SAYS
 from .projection import Projection
 from .row_lookup import (
+    ACTIONS,
     Log,
     Meant,
     finding,
@@ -26,6 +27,7 @@ from .row_lookup import (
     is_named,
     is_of_file,
     meant,
+    preference,
     spellings,
     with_hunks,
     with_lines,
@@ -53,7 +55,6 @@ _WORDED = (
 )
 _TOLD = ("source_id", "source_kind", "path", "action", "mode", "decided_by", "reason_code", "reason", "tokens", "original_ref")  # fmt: skip
 """What an answer tells of each source."""
-_ACTIONS = ("include", "summarize", "reference", "exclude")
 _TEXTUAL = ("full", "excerpt", "summary")
 _BINDING = ("system_rules", "repository_instructions", "active_constraint", "rule_conflict")
 """Kinds that say what to do: the model follows them, and seldom says so."""
@@ -168,14 +169,17 @@ def _of_own(
     if not content or any(row["action"] != "exclude" for row in content):
         made = _of_rows(answer, seen, content or rows, log)
         row = next(row for row in content or rows if row["source_id"] == made["source_id"])
-        if not content and row["action"] != "exclude":
+        if not content and row["action"] == "exclude":
+            made |= {"answer": f"{made['answer']}{_aside(notes, [row])}"}
+        elif not content:
             made |= {"answer": f"{made['answer']}; that is about the file, without its content"}
         elif found.span and made["layer"] is None and row["mode"] in ("excerpt", "summary"):
             made |= {
                 "answer": f"{made['answer']}; this shorter form may lack the line: open {row['original_ref'] or row['reference']}"
             }
     else:
-        made = _of_rows(answer, seen, content, log)
+        left = [] if found.span else [row for row in notes if row["action"] == "exclude"]
+        made = _of_rows(answer, seen, [*content, *left], log)
         made |= {"answer": f"{made['answer']}{_aside(notes, content)}"}
     files = sorted({row["path"] for row in rows if row["path"]})
     if len(files) < 2:
@@ -210,12 +214,16 @@ def _of_rows(
     """
     shown = {each["source_id"] for each in rows if words is None or _shows(seen, each, words)}
     quoted = {each["source_id"]: event for each in rows if (event := _quoted_in(seen, each, log))}
+
+    def action(each: Row) -> str:
+        return "summarize" if each["source_id"] in quoted else each["action"]
+
     row = min(
         rows,
         key=lambda each: (
             each["source_id"] not in shown,
             each["reason_code"] in SAID_BY,
-            _ACTIONS.index("summarize" if each["source_id"] in quoted else each["action"]),
+            (ACTIONS.index(action(each)), 0) if words or file else preference(each, log, action(each)),
             LEVELS[each["source_kind"]],
         ),
     )

@@ -1,7 +1,7 @@
 """Row lookup: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
 
 Gives `spellings` of what is asked for, `meant` (the rows), `with_others` (and the rows that say what became of their texts), `with_lines`
-(those that have a line), `with_hunks` (edits whose diff says which lines it has), `is_named` (one row), `is_of_file`, `has_name_alone`, `finding` (words in
+(those that have a line), `with_hunks` (edits whose diff says which lines it has), `is_named` (one row), `is_of_file`, `has_name_alone`, `preference` (which of many goes first), `finding` (words in
 a text), and `Log`, what the log of an input adds to its ledger.
 
 Note: a source says what its own text says. Of a message that is the message; its constraint says the part that binds, what is pasted
@@ -26,6 +26,7 @@ from .masking import from_folder, one_path
 from .projection import Projection
 
 __all__ = [
+    "ACTIONS",
     "Log",
     "Meant",
     "finding",
@@ -33,6 +34,7 @@ __all__ = [
     "is_named",
     "is_of_file",
     "meant",
+    "preference",
     "spellings",
     "with_hunks",
     "with_lines",
@@ -50,6 +52,8 @@ _HUNK = re.compile(
     r"(?m)^--- .*\n\+\+\+ (?:b/)?(?P<file>\S.*)|^@@ -\d+(?:,\d+)? \+(?P<first>\d+)(?:,(?P<count>\d+))? @@"
 )
 """In a unified diff the file that the next hunks are of, or the lines that a hunk has of the new file."""
+ACTIONS = ("include", "summarize", "reference", "exclude")
+"""From what shows most of a source to what shows nothing."""
 _DIFF = 'source="file_diff"'
 """How the fence of an edit names its class."""
 
@@ -89,6 +93,11 @@ class Log:
     def said(self) -> Mapping[str, str]:
         """What every source says, as far as the log has it."""
         return {**{f"event:{event['event_id']}": event["text"] or "" for event in self.events}, **self.texts}
+
+    @cached_property
+    def by_source(self) -> Mapping[str, Row]:
+        """The event that each source is."""
+        return {f"event:{event['event_id']}": event for event in self.events}
 
     def cut(self, as_of: int) -> list[str]:
         """The events before one that have the beginning and the end of a text that is not available."""
@@ -148,8 +157,7 @@ def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log
     """The rows of one file that have a line of a span; if of none that is known, those of which the lines are not known. Of files whose
     paths end alike each has lines of its own.
     """
-    kinds = {f"event:{event['event_id']}": event for event in log.events}
-    own = {row["source_id"]: _lines_of(seen, row, kinds.get(row["source_id"]), log) for row in rows}
+    own = {row["source_id"]: _lines_of(seen, row, log.by_source.get(row["source_id"]), log) for row in rows}
     starts: dict[str, list[int]] = {}
     for row in rows:
         if row["source_kind"] == "repository_instructions":
@@ -165,7 +173,7 @@ def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log
             ]
         if any(first <= span[1] and (last is None or last >= span[0]) for first, last in lines):
             having.append(row)
-        elif _is_part_of_a_diff(seen, row, kinds.get(row["source_id"])):
+        elif _is_part_of_a_diff(seen, row, log.by_source.get(row["source_id"])):
             unknown.append(row)
     return having or unknown
 
@@ -207,6 +215,25 @@ def _line_of_match(row: Row, log: Log) -> int | None:
 def has_name_alone(row: Row, log: Log) -> bool:
     """Whether a match is a file that was found by its name, without any of its lines: what Glob and `rg -l` list."""
     return row["source_kind"] == "search_match" and not row["characters"] and _line_of_match(row, log) is None
+
+
+def preference(row: Row, log: Log, action: str) -> tuple[int, int]:
+    """Where a row goes among those of one file: first what is in the input, then what has text of the file, before the horizon and of
+    the tail the newest first, then other events; files that were found by name go behind what has text.
+    """
+    out, in_tail = action == "exclude", row["source_kind"] == "recent_tail"
+    id_ = row["source_id"]
+    named = f"event:{id_.removeprefix('match:').rpartition(':')[0]}" if row["source_kind"] == "search_match" else id_
+    event = log.by_source.get(named)
+    newest = 0 if event is None else -event["seq"]
+    if has_name_alone(row, log):
+        return 5 if out else 3, newest
+    if not out:
+        return 0, ACTIONS.index(action)
+    if row["reason_code"] != "before_horizon" and not in_tail:
+        return 1, 0
+    has_text = not in_tail or (event is not None and event["kind"] in ("file.read", "file.modified"))
+    return 2 if has_text else 4, newest
 
 
 def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[Span]:
