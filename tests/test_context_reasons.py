@@ -1027,6 +1027,14 @@ def test_words_of_a_command_are_found():
     assert [each["source_id"] for each in found["sources"]] == ["event:e1"]
 
 
+def test_a_denial_is_found_by_the_id_of_its_request():
+    session = Session()
+    session.add("permission.denied", turn=1, tool="Bash", action="git push", requestId="toolu_01", text="No.")
+    seen = projected(session)
+    assert "event:e1" in [each["source_id"] for each in why(seen, "toolu_01", events=rows(session))["sources"]]
+    assert why(seen, "toolu_0", events=rows(session))["sources"] == []
+
+
 def test_words_and_paths_are_found_in_any_case_and_first_as_they_are_written():
     session = Session("Fix the Parser. Do not change the Public API.")
     session.add("file.read", turn=1, path="src/Serializer.ts", version="1", text="const a = 1")

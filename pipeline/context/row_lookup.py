@@ -316,7 +316,8 @@ def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str
         id_ = f"event:{event['event_id']}"
         carried = () if event["kind"] == "model.request" else map(same, event["evidence_ids"] or ())
         whole = event["cut"] and id_ not in said and log.artifacts.says(event["ref"], has)
-        if whole or has(event["command"] or "") or expected in carried:
+        asked = event["kind"].startswith("permission.") and expected == same(event["subject"] or "")
+        if whole or asked or has(event["command"] or "") or expected in carried:
             said.add(id_)
     return said
 
