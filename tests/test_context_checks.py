@@ -223,7 +223,7 @@ def test_an_output_takes_time_in_proportion_to_its_length(text: str):
 
 
 def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
-    for payload, how in (({"exitCode": 1}, "failed"), ({"exitCode": 1, "stdout": ""}, "failed"), ({"interrupted": True}, "interrupted")):  # fmt: skip
+    for payload, how in (({"exitCode": 1}, "failed"), ({"exitCode": 1, "stdout": ""}, "failed"), ({"timedOut": True}, "timed out")):  # fmt: skip
         told = (f"pytest -q: {how} and printed nothing", "pytest -q: failed")
         assert ended("pytest -q", **{"stdout": "", **payload}) == told
 
@@ -231,18 +231,36 @@ def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():
 @pytest.mark.parametrize(
     "says",
     [
-        *({name: True} for name in ("interrupted", "cancelled", "canceled", "aborted", "killed", "failed", "isError", "is_error")),
-        *({name: False} for name in ("success", "passed", "ok")), {"timedOut": False, "interrupted": True}, {"timedOut": "true"}, {"signal": "SIGKILL"},
+        *({name: True} for name in ("killed", "failed", "isError", "is_error")),
+        *({name: False} for name in ("success", "passed", "ok")), {"timedOut": "true"}, {"signal": "SIGKILL"},
         {"success": "false"}, {"passed": 0}, {"failed": False, "success": False},
-        *({"status": word} for word in ("failed", "error", "timed-out", "Cancelled", "interrupted")), {"outcome": "failed"},
+        *({"status": word} for word in ("failed", "error", "timed-out")), {"outcome": "failed"},
         {"result": "failed"}, {"conclusion": "failure"}, {"failed": 3}, {"failed": ["a"]}, {"failures": 2}, {"errors": 1}, {"passed": "no"},
-        {"passed": 5, "failed": 2}, {"failed": 3, "passed": True}, {"terminated": True}, {"timeout": True}, {"exitSignal": "SIGTERM"}, {"wasInterrupted": True},
+        {"passed": 5, "failed": 2}, {"failed": 3, "passed": True}, {"terminated": True}, {"timeout": True}, {"exitSignal": "SIGTERM"},
         *({name: 1} for name in ("returncode", "return_code", "exit_status", "exitStatus", "code", "status", "exit_code")), {"error": "spawn ENOENT"},
     ],
 )  # fmt: skip
 def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_did_not_pass_is_believed(says: dict[str, Any]):
     failure, verification = ended("pytest", "5 passed in 0.1s", exitCode=0, **says)
     assert failure and verification == "pytest: failed"
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest")
+    session.add("verification.finished", turn=2, command="pytest", exitCode=0, **says)
+    assert projected(session).state["failure"]
+
+
+@pytest.mark.parametrize(
+    ("says", "how"),
+    [
+        ({"interrupted": True}, "interrupted"), ({"timedOut": False, "interrupted": True}, "interrupted"), ({"wasInterrupted": True}, "interrupted"),
+        ({"status": "interrupted"}, "interrupted"), ({"cancelled": True}, "cancelled"), ({"canceled": True}, "cancelled"), ({"status": "Cancelled"}, "cancelled"),
+        ({"aborted": True}, "aborted"),
+    ],
+)  # fmt: skip
+def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_was_broken_off_is_believed(
+    says: dict[str, Any], how: str
+):
+    assert ended("pytest", "5 passed in 0.1s", exitCode=0, **says) == ("a.py:3 boom", f"pytest: {how}")
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, command="pytest", exitCode=0, **says)

@@ -236,11 +236,7 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"timedOut": True}, "npm test: timed out and printed nothing"),
         ("command.finished", {"timedOut": True, "stderr": "Error: Timed out after 5 s"}, "Error: Timed out after 5 s"),
         ("command.finished", {"status": "timeout"}, "npm test: timed out and printed nothing"),
-        ("command.finished", {"interrupted": True, "stdout": "RUNS a.test.ts"}, "interrupted: RUNS a.test.ts"),
-        ("command.finished", {"interrupted": True}, "npm test: interrupted and printed nothing"),
-        ("command.finished", {"status": "Cancelled", "stdout": "RUNS a"}, "cancelled: RUNS a"),
         ("command.finished", {"killed": True, "stdout": "Killed"}, "Killed"),
-        ("command.finished", {"aborted": True, "stdout": "aborted by user after 3.2s"}, "aborted by user after 3.2s"),
         ("command.finished", {"signal": "SIGTERM", "exitCode": 143, "stdout": "...."}, "ended by SIGTERM: ...."),
         ("command.finished", {"signal": 9, "stdout": "...."}, "ended by signal 9: ...."),
         ("command.finished", {"signal": "SIGTERM", "timedOut": True, "stdout": "...."}, "timed out: ...."),
@@ -273,6 +269,23 @@ def test_what_timed_out_is_told_so(kind: str, payload: dict[str, object], failur
 
 
 @pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        ({"interrupted": True, "stdout": "RUNS a.test.ts"}, "interrupted: RUNS a.test.ts"),
+        ({"interrupted": True}, "npm test: interrupted and printed nothing"),
+        ({"status": "Cancelled", "stdout": "RUNS a"}, "cancelled: RUNS a"),
+        ({"aborted": True, "stdout": "aborted by user after 3.2s"}, "aborted by user after 3.2s"),
+    ],
+)
+def test_what_was_broken_off_is_told_so(payload: dict[str, object], words: str):
+    session = Session("Fix it.")
+    session.add("command.finished", turn=1, command="npm test", **payload)
+    text = projected(session).text()
+    how = str(payload.get("status", next(iter(payload)))).lower()
+    assert f"- Command {how}: npm test\n- Key failure: {words}\n" in text and "current failure" not in text
+
+
+@pytest.mark.parametrize(
     ("command", "code", "late"),
     [
         ("timeout 60 npm test", 124, True), ("timeout -s KILL 5m pytest", 124, True), ("CI=1 timeout 60 pytest", 124, True),
@@ -292,6 +305,56 @@ def test_a_command_that_timeout_ended_timed_out(command: str, code: int, late: b
     session.add("command.finished", turn=1, command=command, exitCode=code, stdout="RUNS a.test.ts")
     text = projected(session).text()
     assert ('source="timeout"' in text, "- Key failure: timed out: RUNS a.test.ts\n" in text) == (late, late)
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        ({"exitCode": 0}, "command finished, ./deploy.sh: step 1"),
+        ({}, "command finished, ./deploy.sh: step 1"),
+        ({"exitCode": 3}, "command failed (exit 3), ./deploy.sh: step 1"),
+        ({"failed": True}, "command failed, ./deploy.sh: step 1"),
+        ({"timedOut": True}, "command timed out, ./deploy.sh: "),
+        ({"interrupted": True}, "command interrupted, ./deploy.sh: "),
+        ({"interrupted": True, "exitCode": 130}, "command interrupted, ./deploy.sh: "),
+        ({"status": "cancelled"}, "command cancelled, ./deploy.sh: "),
+        ({"signal": "SIGKILL"}, "command ended by SIGKILL, ./deploy.sh: "),
+        ({"status": "running"}, "command still running then, ./deploy.sh: step 1"),
+    ],
+)
+def test_the_tail_says_of_a_command_how_it_ended(payload: dict[str, object], told: str):
+    for lines in (1, 40):
+        stdout = "\n".join(f"step {n}" for n in range(1, lines + 1))
+        session = Session()
+        session.add("command.finished", command="./deploy.sh", stdout=stdout, **payload)
+        for turn in (2, 3, 4):
+            session.add("command.finished", turn=turn, command="ls", stdout="a", exitCode=0)
+        assert f", {told}" in projected(session).text(), lines
+
+
+@pytest.mark.parametrize(
+    ("payload", "state"),
+    [
+        ({"interrupted": True}, "npm test: interrupted"),
+        ({"interrupted": True, "exitCode": 130}, "npm test: interrupted"),
+        ({"status": "cancelled"}, "npm test: cancelled"),
+        ({"aborted": True}, "npm test: aborted"),
+        ({"timedOut": True}, "npm test: failed"),
+        ({"signal": "SIGKILL"}, "npm test: failed"),
+        ({"interrupted": True, "stdout": "Tests  1 failed | 3 passed (4)"}, "npm test: failed"),
+        ({"interrupted": True, "stdout": "Tests  4 passed (4)", "exitCode": 0}, "npm test: interrupted"),
+    ],
+)
+def test_a_check_that_was_broken_off_neither_failed_nor_passed(payload: dict[str, object], state: str):
+    session = Session()
+    session.add("command.finished", command="npm test", **{"stdout": "RUN v1.6.0", **payload})
+    seen = projected(session)
+    assert seen.state["verification"] == state
+    assert (seen.state["failure"] is None) == (not state.endswith("failed"))
+    session = Session()
+    session.failing("a.ts:3 boom", command="npm test")
+    session.add("command.finished", turn=2, command="npm test", **{"stdout": "RUN v1.6.0", **payload})
+    assert projected(session).state["failure"], "an earlier failure stays"
 
 
 def test_what_was_interrupted_did_not_time_out():

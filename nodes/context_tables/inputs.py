@@ -65,7 +65,7 @@ LOG_EVENTS = table(
     path=string("file that it read or changed", nullable=True),
     version=string("version of that file: a hash, a commit or a number", nullable=True),
     subject=string(
-        "what it sets or ends: id of a constraint, memory or approval; the phase; the lines of a partial read; the name of a verification",
+        "what it sets or ends: id of a constraint, memory or approval; the phase; the lines of a partial read; the name of a verification; what ended a command",
         nullable=True,
     ),
     origin=string(

@@ -19,6 +19,7 @@ from ..columns.keys import among, codes_of, constants, distinct_rows, flat, inte
 from ..columns.ragged import Ragged
 from ..context_tables import STATE_FACTS
 from .joining import joined
+from .words import RUNNING
 
 __all__ = ["ABOUT", "ACTION", "RING", "WORD", "assertions"]
 
@@ -158,6 +159,9 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     passing, unknown = passing & ~reported, unknown & ~reported
     check = failing | passing | unknown
     outcome = pc.replace_substring(of.column("check_outcome"), pattern="unknown", replacement="outcome unknown")
+    broken_off = of.kind("command.finished") & of.has("subject") & of.check("unknown")
+    broken_off &= ~among(of.table["subject"], (RUNNING,))
+    outcome = pc.if_else(pa.array(broken_off), of.column("subject").cast(_TEXT), outcome.cast(_TEXT))
     whole = pc.or_kleene(command.is_valid(), pc.equal(said.cast(_TEXT), of.column("subject").cast(_TEXT)))
     told = pc.if_else(
         pc.fill_null(whole, False),

@@ -104,8 +104,8 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
     names = pc.replace_substring(kind, pattern=".", replacement=" ").cast(_TEXT)
     ran = pc.equal(kind, "command.finished")
     names = pc.if_else(pc.and_(ran, flat(events["observation_class"]).take(at).is_null()), "tool result", names)
-    running = pc.fill_null(pc.equal(flat(events["subject"]).take(at).cast(_TEXT), RUNNING), False)
-    names = pc.if_else(pc.and_(ran, running), "command still running then", names)
+    commands = pc.and_(ran, flat(events["observation_class"]).take(at).is_valid())
+    names = pc.if_else(commands, pc.coalesce(_ending(events.take(at)), names), names)
     of_others = among(actor, ("model", "tool", "memory", "system")) & np.asarray(
         pc.starts_with(kind, pattern="user.")
     ).astype(bool)
@@ -137,6 +137,18 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
         seq=flat(events["seq"]).take(at),
         observation_class=flat(events["observation_class"]).take(at),
         row=event,
+    )
+
+
+def _ending(events: pa.Table) -> pa.Array:
+    """How commands ended where they did not end well; null for the others."""
+    how, code = (flat(events[name]).cast(_TEXT) for name in ("subject", "exit_code"))
+    failed, running = flat(events["failed"]), pc.fill_null(pc.equal(how, RUNNING), False)
+    ended = pc.if_else(pc.equal(how, RUNNING), "command still running then", joined("command ", how))
+    by_code = joined(pc.if_else(failed, "command failed (exit ", "command finished (exit "), code, ")")
+    by_code = pc.if_else(pc.not_equal(code, "0"), by_code, None)
+    return pc.coalesce(
+        ended, by_code, pc.if_else(pc.and_not(failed, running), pa.scalar("command failed", _TEXT), None)
     )
 
 

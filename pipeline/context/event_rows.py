@@ -85,7 +85,16 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     how = "timed out" if given == "timeout" else ending(payload, command, code)
     timed_out = how is not None or stopped(payload)
     folder, root = ran_in(payload)
-    check = checked(kind, payload, command, text, folder=folder, root=root, code=code, timed_out=timed_out)
+    check = checked(
+        kind,
+        payload,
+        command,
+        text,
+        folder=folder,
+        root=root,
+        code=code,
+        ended=how or ("stopped" if timed_out else None),
+    )
     failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
     failed |= kind in ("tool.error", "permission.denied")
     origin = _origin(record, payload)
@@ -152,8 +161,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         subject = _lines_of(payload)
     if kind == "verification.finished":
         subject = name or None
-    if kind == "command.finished" and code is None and says(payload) == "running":
-        subject = RUNNING
+    if kind == "command.finished":
+        subject = how or (RUNNING if code is None and says(payload) == "running" else None)
     if kind == "memory.revoked" and subject is None:
         subject = payload.identifier("id", "memory_id")
     if kind == "constraint.ended" and subject is None:

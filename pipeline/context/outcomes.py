@@ -70,6 +70,8 @@ _ENDINGS = {
     **dict.fromkeys(("cancelled", "canceled"), "cancelled"), **{name: name for name in ("aborted", "killed", "terminated", "stopped")},
 }  # fmt: skip
 """Fields, and words of `status`, by which a harness says that something ended a command, and how."""
+_BROKEN_OFF = ("interrupted", "cancelled", "aborted")
+"""Endings that say nothing of what was checked."""
 _OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
 _TOO_LONG = r"\btimed[ _-]?out\b|\btime-?out (?:after|exceeded|expired|reached)\b"
 _RAN_OUT = re.compile(rf"(?i){_TOO_LONG}")
@@ -152,26 +154,27 @@ def checked(
     folder: str = "",
     root: str = "",
     code: int | None,
-    timed_out: bool,
+    ended: str | None,
 ) -> dict[str, Any]:
     """The columns of an event about its checks: `check_scope`, `check_outcome`, and the names of the checks that passed
-    (`check_clears`) or may have failed (`check_fails`); none where it checks nothing. `folder` is where the command ran.
+    (`check_clears`) or may have failed (`check_fails`); none where it checks nothing. `folder` is where the command ran, `ended` what
+    `ending` gives.
     """
     if kind != "verification.finished":
-        return _checked(kind, payload, command, text, folder, root, code, timed_out=timed_out)
+        return _checked(kind, payload, command, text, folder, root, code, ended=ended)
     whole, *parts = Listed.of(payload)
-    told = _checked(kind, whole.payload, command, text, folder, root, code, timed_out=timed_out)
+    told = _checked(kind, whole.payload, command, text, folder, root, code, ended=ended)
     words = text or payload.text("summary") or ""
     if parts:
         found = [_of_part(each.payload, command, folder, root) for each in parts]
-        silent = says(whole.payload) is None and code is None and not words and not timed_out
+        silent = says(whole.payload) is None and code is None and not words and ended is None
         return _joined(told, found, [each.lists for each in parts], silent=silent)
     sentences = [] if command or named(payload, root) != VerifiedPart() or summary_of(words) else statement(words)
     telling = _telling(sentences)
     if len(sentences) < 2 or not telling:
         return told
     fields = payload if says(payload) == "passed" else Record(payload.at, {})
-    found = [_checked(kind, fields, None, each, folder, root, None, timed_out=False) for each in telling]
+    found = [_checked(kind, fields, None, each, folder, root, None, ended=None) for each in telling]
     return _joined(told, found, [False] * len(found), silent=False)
 
 
@@ -195,7 +198,9 @@ def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[
     own = part.text("command", "tool", "toolName")
     line = own or (None if checks_of(" ".join(named(part, root).labels)) else command)
     text, code = part.text("text", "message", "output"), code_of(part)
-    return _checked("verification.finished", part, line, text, folder, root, code, timed_out=stopped(part))
+    return _checked(
+        "verification.finished", part, line, text, folder, root, code, ended="stopped" if stopped(part) else None
+    )
 
 
 def _joined(
@@ -235,7 +240,7 @@ def _checked(
     root: str,
     code: int | None,
     *,
-    timed_out: bool,
+    ended: str | None,
 ) -> dict[str, Any]:
     """The same of one that lists no parts."""
     verification = kind == "verification.finished"
@@ -252,11 +257,15 @@ def _checked(
     running |= any(payload.value(*names) not in (None, False) for names in _RUNS_ON)
     told = [_report(words) or _summed_up(ran, words, checks) for ran in checks]
     if verification:
-        outcome = _verified(words, payload.text("summary") or "", said, code, timed_out=timed_out, running=running)
+        outcome = _verified(
+            words, payload.text("summary") or "", said, code, timed_out=ended is not None, running=running
+        )
         known = all(ran.stands and ran.check.understood for ran in checks)
         outcome = "unknown" if outcome == "passed" and not known else outcome
+    elif ended in _BROKEN_OFF:  # it would have gone on: what it printed until then is all that is known
+        outcome = _outcome(checks, told, code=None, failed=False, running=True)
     else:
-        outcome = _outcome(checks, told, code=code, failed=timed_out or said == "failed", running=running)
+        outcome = _outcome(checks, told, code=code, failed=ended is not None or said == "failed", running=running)
     said_so = list(zip(checks, told, strict=True))
     failing = [ran for ran, each in said_so if each == "failed"]
     failing = failing or [ran for ran, each in said_so if each != "passed"] or checks
