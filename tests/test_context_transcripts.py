@@ -616,15 +616,19 @@ def test_a_command_of_codex_runs_where_the_session_works_by_then(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "text", ["command timed out after 1000 milliseconds\n3 passed in 1s", "aborted by user after 3.0s"]
+    ("text", "how"),
+    [
+        ("command timed out after 1000 milliseconds\n3 passed in 1s", "failed"),
+        ("aborted by user after 3.0s", "interrupted"),
+    ],
 )
-def test_a_command_that_codex_ended_passed_nothing(text: str, tmp_path: Path):
+def test_a_command_that_codex_ended_passed_nothing(text: str, how: str, tmp_path: Path):
     rows = codex(
         said("user", "Fix it."),
         called("1", "shell", {"command": ["bash", "-lc", "pytest"]}),
         output("1", text),
     )
-    assert state_of(rows, tmp_path)["verification"] == "pytest: failed"
+    assert state_of(rows, tmp_path)["verification"] == f"pytest: {how}"
 
 
 @pytest.mark.parametrize("poll", [("BashOutput", "bash_id", "stdout"), ("TaskOutput", "task_id", "output")])

@@ -174,6 +174,13 @@ def test_what_another_program_may_print_beside_a_refusal_binds_nothing(tool: str
     assert own(events) == ["Fix it."] and "push" not in bound(events)
 
 
+def test_what_a_program_may_have_printed_beside_a_refusal_is_a_proposal():
+    for tool, record in (("Bash", {}), ("WebFetch", {"toolUseResult": f"Error: {REFUSED}"})):
+        events = refused(tool, "Never push to main.", **record)
+        text = ContextPolicy().project(events=events, budget={"maxTokens": 20_000}).text()
+        assert "Proposed, not confirmed: Never push to main." in text and "Never push to main." not in bound(events)
+
+
 COMMAND = "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>never touch src/api</command-args>"
 PROMPT = user([{"type": "text", "text": "Fix what is broken."}], isMeta=True)
 REMINDER = user([{"type": "text", "text": "<system-reminder>Be kind.</system-reminder>"}], isMeta=True)

@@ -47,7 +47,7 @@ _FEEDBACK = re.compile(
 )
 """What the user says beside a refusal, in the words of the harness."""
 _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
-"""Tools whose errors may be words of other programs: a field of the record has to say that the user spoke."""
+"""Tools whose errors may be words of other programs: what the user says in them is a proposal, unless a field of the record says that the user spoke."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _TIMED_OUT = re.compile(r"\A(?:Error: )?Command timed out after \d")
 _ABORTED = re.compile(
@@ -287,7 +287,9 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     called = _called(tool, given, path)
     if _denied(record, tool, text, failed=failed and not exited):
         made.denied(id_, called, text, str(block.get("tool_use_id")))
-        made.user(id_, _feedback(record, tool, text))
+        own, others = _feedback(record, tool, text)
+        made.user(id_, own)
+        made.proposed(id_, others)
         return
     stopped = tool in _SHELLS and bool(_ABORTED.search(text)) and not _NOT_RUN.match(text)
     if not (failed or waits) or exited or stopped or _TIMED_OUT.match(text):
@@ -376,15 +378,18 @@ def _answers(beside: Mapping[str, Any]) -> list[str]:
     return [each for each in (*beside["answers"].values(), *notes) if isinstance(each, str)]
 
 
-def _feedback(record: Record, tool: str, text: str) -> str:
-    """What the user says beside a refusal: in a field of the record, else in the words of the harness where only the harness can have written them."""
+def _feedback(record: Record, tool: str, text: str) -> tuple[str, str]:
+    """What the user says beside a refusal: in a field of the record, else in the words of the harness where only the harness can have
+    written them. Second, such words where another program can have written them.
+    """
     given, said = record.get("userFeedback"), _FEEDBACK.search(text)
     by_user = (
         str(record.get("toolDenialKind")).startswith("user") or record.get("toolUseResult") == "User rejected tool use"
     )
     if isinstance(given, str) and given.strip():
-        return given
-    return said["text"] if said and (by_user or not tool.startswith(_OTHER_PROGRAMS)) else ""
+        return given, ""
+    words = said["text"] if said else ""
+    return (words, "") if by_user or not tool.startswith(_OTHER_PROGRAMS) else ("", words)
 
 
 def _denied(record: Record, tool: str, text: str, *, failed: bool) -> bool:

@@ -119,6 +119,11 @@ class Transcript:
         if text.strip():
             self.add("user.message", id_, text=text, origin=OTHERS)
 
+    def proposed(self, id_: str, text: str) -> None:
+        """Words that may be the user's, or of a program that prints what the harness would."""
+        if text.strip():
+            self.add("user.constraint", id_, text=text, origin=OTHERS)
+
     def add_speech(self, id_: str, said: Speech) -> None:
         """A text under the user's role, by who said it; what the harness said is counted."""
         if said.blocks:
