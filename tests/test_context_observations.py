@@ -245,15 +245,9 @@ def test_a_traceback_that_was_cut_is_a_log_like_any_other():
         ("command.finished", {"signal": "SIGKILL", "stdout": "SIGNATURES: 3"}, "ended by SIGKILL: SIGNATURES: 3"),
         ("command.finished", {"signal": "SIGTERM", "stdout": "got SIGTERM, ends"}, "got SIGTERM, ends"),
         ("command.finished", {"signal": 9, "stdout": "ended on signal 9"}, "ended on signal 9"),
-        ("command.finished", {"interrupted": True, "stdout": "signature check 3 of 9"}, "interrupted: signature check 3 of 9"),
-        ("command.finished", {"interrupted": True, "stdout": "killed mutants: 3"}, "interrupted: killed mutants: 3"),
-        ("command.finished", {"interrupted": True, "stdout": "cancel button is red"}, "interrupted: cancel button is red"),
-        ("command.finished", {"interrupted": True, "stdout": "[Request interrupted by user]"}, "[Request interrupted by user]"),
-        ("command.finished", {"interrupted": True, "stdout": "KeyboardInterrupt"}, "KeyboardInterrupt"),
         ("command.finished", {"killed": True, "stdout": "killed mutants: 3"}, "killed: killed mutants: 3"),
         ("verification.finished", {"name": "e2e", "killed": True, "text": "Killed"}, "e2e: Killed"),
         ("command.finished", {"killed": True, "stdout": "Terminated: 15"}, "Terminated: 15"),
-        ("command.finished", {"aborted": True, "stdout": "Command was aborted before completion"}, "Command was aborted before completion"),
         ("command.finished", {"timedOut": True, "stdout": "RUNS timeout.test.ts"}, "timed out: RUNS timeout.test.ts"),
         ("command.finished", {"exitCode": 143, "stdout": "...."}, "...."),  # it may be the command's own
         ("command.finished", {"exitCode": 124, "stdout": "...."}, "...."),
@@ -275,6 +269,12 @@ def test_what_timed_out_is_told_so(kind: str, payload: dict[str, object], failur
         ({"interrupted": True}, "npm test: interrupted and printed nothing"),
         ({"status": "Cancelled", "stdout": "RUNS a"}, "cancelled: RUNS a"),
         ({"aborted": True, "stdout": "aborted by user after 3.2s"}, "aborted by user after 3.2s"),
+        ({"interrupted": True, "stdout": "signature check 3 of 9"}, "interrupted: signature check 3 of 9"),
+        ({"interrupted": True, "stdout": "killed mutants: 3"}, "interrupted: killed mutants: 3"),
+        ({"interrupted": True, "stdout": "cancel button is red"}, "interrupted: cancel button is red"),
+        ({"interrupted": True, "stdout": "[Request interrupted by user]"}, "[Request interrupted by user]"),
+        ({"interrupted": True, "stdout": "KeyboardInterrupt"}, "KeyboardInterrupt"),
+        ({"aborted": True, "stdout": "Command was aborted before completion"}, "Command was aborted before completion"),
     ],
 )
 def test_what_was_broken_off_is_told_so(payload: dict[str, object], words: str):

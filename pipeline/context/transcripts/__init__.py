@@ -6,7 +6,7 @@ Gives `import_transcript`, and `read_transcript`, which gives the events alone.
 - `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), of today and before records had a payload
 - `background`: commands of Claude Code that run in the background
 - `branches`: conversations that were rewound, in transcripts of Claude Code
-- `typed`: slash commands of Claude Code
+- `typed`: slash commands of Claude Code; `refusals`: denied calls of Claude Code, and what the user said beside them
 - `effects`: what tools of Claude Code read and changed, as a record says it
 - `speaking`: who speaks under the role of the user
 - `searching`, `search_output`: what a search found, in the form that it prints

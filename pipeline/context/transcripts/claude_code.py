@@ -17,6 +17,7 @@ from typing import Any
 from .background import Background
 from .branches import rewound
 from .effects import edits_of, lines_of, marked
+from .refusals import feedback, is_denied
 from .search_output import matches_in
 from .searching import Search
 from .speaking import speech_in
@@ -34,20 +35,7 @@ _NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanio
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _SHELL = re.compile(r"\A\s*<bash-(?P<stream>stdout|stderr)>")
 _NUMBERED = re.compile(r"^[ \t]*\d+[→\t]", re.MULTILINE)
-_DENIED = re.compile(
-    r"(?i)\A\s*(?:<tool_use_error>)?(?:error: )?(?:the user (?:doesn't|does not|didn't) want to (?:proceed with this tool use|take this action)\b|"
-    r"permission (?:to use \S|for this (?:action|tool use))[^\n]*\bdenied\b|claude requested permissions? to \S|this command requires approval\b|"
-    r"this \w+ command contains [^\n]* requires? approval\b|the agent proposed a plan that was rejected by the user\b)"
-)
-"""What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
 _BACKGROUND = re.compile(r"\ACommand (?:running in background|was (?:manually )?backgrounded)")
-_FEEDBACK = re.compile(
-    r"(?:the user said:\n|the user provided the following reason for the rejection:\s+)(?P<text>(?!The user wants to clarify).+?)(?:\n\nNote: The user's next message may|\Z)",
-    re.DOTALL | re.IGNORECASE,
-)
-"""What the user says beside a refusal, in the words of the harness."""
-_OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
-"""Tools whose errors may be words of other programs: what the user says in them is a proposal, unless a field of the record says that the user spoke."""
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
 _TIMED_OUT = re.compile(r"\A(?:Error: )?Command timed out after \d")
 _ABORTED = re.compile(
@@ -285,9 +273,9 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     path = made.path(path) if isinstance(path, str) else None
     exited, waits = _EXITED.match(text), beside.get("awaitingLeaderApproval") is True
     called = _called(tool, given, path)
-    if _denied(record, tool, text, failed=failed and not exited):
+    if is_denied(record, tool, text, failed=failed and not exited):
         made.denied(id_, called, text, str(block.get("tool_use_id")))
-        own, others = _feedback(record, tool, text)
+        own, others = feedback(record, tool, text)
         made.user(id_, own)
         made.proposed(id_, others)
         return
@@ -376,29 +364,3 @@ def _answers(beside: Mapping[str, Any]) -> list[str]:
         else []
     )
     return [each for each in (*beside["answers"].values(), *notes) if isinstance(each, str)]
-
-
-def _feedback(record: Record, tool: str, text: str) -> tuple[str, str]:
-    """What the user says beside a refusal: in a field of the record, else in the words of the harness where only the harness can have
-    written them. Second, such words where another program can have written them.
-    """
-    given, said = record.get("userFeedback"), _FEEDBACK.search(text)
-    by_user = (
-        str(record.get("toolDenialKind")).startswith("user") or record.get("toolUseResult") == "User rejected tool use"
-    )
-    if isinstance(given, str) and given.strip():
-        return given, ""
-    words = said["text"] if said else ""
-    return (words, "") if by_user or not tool.startswith(_OTHER_PROGRAMS) else ("", words)
-
-
-def _denied(record: Record, tool: str, text: str, *, failed: bool) -> bool:
-    """Whether the user or a rule of the harness refused a call: by a field of the record, else by the words of the harness. What a
-    server of MCP prints as its error are its own words.
-    """
-    kind = record.get("toolDenialKind")
-    if isinstance(kind, str):
-        return kind not in ("interrupted", "cancelled")
-    if record.get("toolUseResult") == "User rejected tool use":
-        return True
-    return failed and not tool.startswith("mcp__") and bool(_DENIED.match(text))
