@@ -265,6 +265,20 @@ def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_was_broken_of
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, command="pytest", exitCode=0, **says)
     assert projected(session).state["failure"]
+    session = Session()
+    session.add("verification.finished", command="pytest", **says)
+    assert (projected(session).state["failure"], projected(session).state["verification"]) == (
+        None,
+        "pytest: outcome unknown",
+    )
+
+
+@pytest.mark.parametrize("command", [None, "", "# comment", ">x"])
+def test_an_exit_code_of_a_timeout_needs_no_command(command: str | None):
+    session = Session()
+    for kind in ("command.finished", "verification.finished"):
+        session.add(kind, command=command, exitCode=124, stdout="x", name="e2e")
+    assert "timed out" not in projected(session).text()
 
 
 def test_fields_that_say_nothing_of_a_failure_leave_a_pass():

@@ -19,7 +19,7 @@ OK = "3 passed in 0.10s"
 
 def came_out(command: str, stdout: str = "", code: int | None = 0, folder: str = "", **payload: Any) -> dict[str, Any]:
     record = Record("event", payload)
-    return checked("command.finished", record, command, stdout, folder=folder, root="/repo", code=code, timed_out=False)
+    return checked("command.finished", record, command, stdout, folder=folder, root="/repo", code=code, ended=None)
 
 
 def ends(failing: str, passing: str, stdout: str = "", code: int | None = 0, **places: str) -> bool:
@@ -80,6 +80,8 @@ OTHERS = {
                    "cargo test --features x", "cargo test -- --skip x"),
     "cargo test --workspace": ("cargo test",),
     "cargo check": ("cargo build -p a", "cargo test --lib", "cargo build --release", "cargo clippy --features x", "cargo fmt --check", "cargo nextest run --no-run"),
+    **dict.fromkeys(("cargo check --tests", "cargo check --examples", "cargo check --test it", "cargo clippy --tests", "cargo build --benches"),
+                    ("cargo check", "cargo build", "cargo clippy", "cargo check --lib")),
     "cargo clippy": ("cargo check", "cargo build", "cargo test"), "cargo build": ("cargo check", "cargo clippy", "cargo test"),
     "npm test": ("npm test -- src/a.test.ts", "npm test -- -t name", "npm run test:unit", "npm test --workspace a", "pnpm --filter a test", "npm --prefix web test", "npm ci",
                  "npm run lint", "npm test --if-present", "pnpm -r test", "yarn workspace a test", "npx jest"),

@@ -224,6 +224,7 @@ GIVEN_NOW = (
     "go ahead, fetch it", "Go ahead and publish.", "go ahead", "Yes, go ahead!", "ok go ahead, push it", "you may go ahead", "Sure, you can go ahead and run it.", "please go ahead",
     "Approved.", "yes, approved, push it", "I approve", "I approve it, push it", "permission granted", "you have my approval", "Confirmed, thanks", "looks good, go ahead",
     "Fetch it. Go ahead.", "\u540c\u610f", "\u597d\u7684\uff0c\u540c\u610f\u4e86", "\u6279\u51c6\u3002", "go-ahead: publish it", "Go ahead with it, please.", "Yes! Go ahead.\n\nThanks!", "That's fine, go ahead.", "go ahead and commit it, then push it",
+    "Yes, go ahead. Thank you!", "Approved, thank you", "Go ahead :)", "Go ahead \U0001f44d", "Go ahead and commit the changes.", "Yes, go ahead, do the rename.",
 )  # fmt: skip
 GIVEN_WITHIN_LIMITS = (
     "go ahead, but do not push", "go ahead only when CI is green", "go ahead after you ran the tests", "go ahead if CI is green", "Go ahead. If it fails, tell me.", "go ahead once I approve",

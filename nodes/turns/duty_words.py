@@ -86,13 +86,13 @@ STATED = re.compile(
     rf"(?i)\b(?:says|said|states|reports|claims|complains)\s+(?:that\s+)?{_SAYS}(?:is|was){_NOT}|\b(?!{'|'.join(_RULED)}){_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
 )
 """Reports of what does not work, which forbid nothing."""
-_BETWEEN = r"[\s.,:;!\u2013\u2014\u3002\uff0c\uff01-]"
+_BETWEEN = r"[\s.,:;!)\u2013\u2014\u3002\uff0c\uff01\u2600-\u27bf\U0001f300-\U0001faff-]"
 GIVEN = re.compile(
     rf"(?i){_BETWEEN}*+(?:(?:(?:go(?:[- ]ahead|\sfor\sit)?|proceed|continue|approved|confirmed|agreed|i\s(?:approve|confirm|agree)|(?:permission|approval)\s(?:granted|given)|"
     r"you\shave\smy\s(?:permission|approval|consent|go[- ]ahead)|you\s(?:may|can)|(?:it|this|that)(?:'s|\sis)\s(?:fine|ok|okay|good|right|approved|confirmed)|"
-    r"yes|yep|yeah|ok|okay|sure|fine|good|great|perfect|alright|all\sright|(?:looks?|sounds?)\s(?:good|great|fine)|lgtm|thanks?|thank\syou|please|now|and|then|it|this|that|them|"
+    r"yes|yep|yeah|ok|okay|sure|fine|good|great|perfect|alright|all\sright|(?:looks?|sounds?)\s(?:good|great|fine)|lgtm|thank\syou|thanks?|please|now|and|then|it|this|that|them|"
     r"with\s(?:it|this|that|them)|do|run|fetch|pull|download|install|build|create|write|send|post|open|start|restart|apply|commit|push|merge|rebase|tag|publish|release|deploy|ship|upload|upgrade|"
-    rf"implement|execute)\b|\u6211?(?:\u540c\u610f|\u6279\u51c6|\u5141\u8bb8)\u4e86?|\u597d\u7684?|\u53ef\u4ee5|\u884c|\u662f\u7684?|\u8bf7|\u8c22\u8c22|\u5427){_BETWEEN}*+)++"
+    rf"implement|execute|the\s(?:changes?|commands?|scripts?|migrations?|plan|fix|commit|rename|edits?|patch|branch|release|package))\b|\u6211?(?:\u540c\u610f|\u6279\u51c6|\u5141\u8bb8)\u4e86?|\u597d\u7684?|\u53ef\u4ee5|\u884c|\u662f\u7684?|\u8bf7|\u8c22\u8c22|\u5427){_BETWEEN}*+)++"
 )
 """A message that is a yes to what was asked, which gives a permission now and asks for none: all of its words say no more than that it is to be
 done. Any other word may limit the yes, and then it binds.

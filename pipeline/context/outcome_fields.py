@@ -21,9 +21,9 @@ _TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "
 _STATES = {
     **dict.fromkeys(("passed", "pass", "success", "succeeded", "ok"), "passed"),
     **dict.fromkeys(("failed", "fail", "failure", "error", "errored"), "failed"),
-    **dict.fromkeys(("timeout", "timed_out", "interrupted", "cancelled", "canceled", "aborted", "killed"), "failed"),
+    **dict.fromkeys(("timeout", "timed_out", "killed"), "failed"),
     **dict.fromkeys(("running", "pending", "queued", "started", "in_progress"), "running"),
-    **dict.fromkeys(("skipped", "not_run"), "short"),
+    **dict.fromkeys(("skipped", "not_run", "interrupted", "cancelled", "canceled", "aborted"), "short"),
 }
 """What `status` and `outcome` say; other words of theirs say nothing of a check."""
 _SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")

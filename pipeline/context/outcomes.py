@@ -134,7 +134,9 @@ def _is_limited(command: str) -> bool:
 
 def _ends_in_time(commands: Sequence[SimpleCommand]) -> bool:
     """Whether a program of `timeout` may have ended a line: one behind its last `;`, whose failure the line does not pass over."""
-    ends = (*(each.behind for each in commands[1:]), "&" if commands and commands[-1].ahead == "&" else "")
+    if not commands:
+        return False
+    ends = (*(each.behind for each in commands[1:]), "&" if commands[-1].ahead == "&" else "")
     starts = [n for n, each in enumerate(commands) if each.behind in _SEPARATE and not each.nested]
     first = starts[-1] if starts else 0
     for simple, end in zip(commands[first:], ends[first:], strict=True):
@@ -198,9 +200,8 @@ def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[
     own = part.text("command", "tool", "toolName")
     line = own or (None if checks_of(" ".join(named(part, root).labels)) else command)
     text, code = part.text("text", "message", "output"), code_of(part)
-    return _checked(
-        "verification.finished", part, line, text, folder, root, code, ended="stopped" if stopped(part) else None
-    )
+    how = ending(part, line, code) or ("stopped" if stopped(part) else None)
+    return _checked("verification.finished", part, line, text, folder, root, code, ended=how)
 
 
 def _joined(
@@ -256,16 +257,17 @@ def _checked(
     running = said == "running" or bool(_RUNNING.search(words[:HEAD]))
     running |= any(payload.value(*names) not in (None, False) for names in _RUNS_ON)
     told = [_report(words) or _summed_up(ran, words, checks) for ran in checks]
+    broken_off = ended in _BROKEN_OFF  # it would have gone on: what it printed until then is all that is known
+    late = ended is not None and not broken_off
     if verification:
-        outcome = _verified(
-            words, payload.text("summary") or "", said, code, timed_out=ended is not None, running=running
-        )
+        beside, running = payload.text("summary") or "", running or broken_off
+        outcome = _verified(words, beside, said, code, timed_out=late, running=running)
         known = all(ran.stands and ran.check.understood for ran in checks)
         outcome = "unknown" if outcome == "passed" and not known else outcome
-    elif ended in _BROKEN_OFF:  # it would have gone on: what it printed until then is all that is known
+    elif broken_off:
         outcome = _outcome(checks, told, code=None, failed=False, running=True)
     else:
-        outcome = _outcome(checks, told, code=code, failed=ended is not None or said == "failed", running=running)
+        outcome = _outcome(checks, told, code=code, failed=late or said == "failed", running=running)
     said_so = list(zip(checks, told, strict=True))
     failing = [ran for ran, each in said_so if each == "failed"]
     failing = failing or [ran for ran, each in said_so if each != "passed"] or checks

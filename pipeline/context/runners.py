@@ -103,9 +103,17 @@ _CARGO = _options(
     other_valued="--features -F --target --profile --manifest-path",
     wide="--workspace --all",
 )
+_UNBUILT, _UNBUILT_VALUED = (
+    frozenset(("--tests", "--examples", "--benches")),
+    frozenset(("--test", "--example", "--bench")),
+)
+"""What a build of Cargo does without such options leaves out."""
 _CARGO_BUILD = _CARGO._replace(
     inert=_CARGO.inert | {"--fix", "--allow-dirty", "--allow-staged"},
-    other_valued=_CARGO.other_valued | {"-D"},
+    narrow=_CARGO.narrow - _UNBUILT,
+    narrow_valued=_CARGO.narrow_valued - _UNBUILT_VALUED,
+    other=_CARGO.other | _UNBUILT,
+    other_valued=_CARGO.other_valued | {"-D"} | _UNBUILT_VALUED,
     wide=_CARGO.wide | {"--all-targets", "-D warnings"},
 )
 _MAKE = _options(
