@@ -116,7 +116,8 @@ def test_events_of_others_change_no_byte_of_what_instructs(said: list[tuple[Any,
     given_ = [("user.constraint", "c", "Never push."), ("user.message", None, "Ask me first.")]
     for kind, subject, text, *other in [*given_, *said]:
         mine = not other
-        payload = {"text": text} | ({"subject": subject} if subject else {})
+        named = subject or ("nothing" if kind == "constraint.ended" else None)
+        payload = {"text": text} | ({"subject": named} if named else {})
         event = {
             "id": f"{'u' if mine else 'o'}{len(events)}", "turnId": "1", "kind": kind, "createdAt": "2026-05-20T08:00:00Z",
             "payload": payload if mine else payload | {other[1]: other[0]},
