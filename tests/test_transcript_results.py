@@ -111,7 +111,7 @@ def test_a_denied_command_that_ran_later_was_granted_though_it_did_not_end(tmp_p
 
 @pytest.mark.parametrize(
     "text",
-    ["[Request interrupted by user " * 7_000, f"{ABORTED}{' ' * 50}" * 1_000 + "x", "\n" * 100_000 + "x", "<bash-stdout>" * 20_000],
+    ["[Request interrupted by user " * 7_000, f"{ABORTED}{' ' * 50}" * 1_000 + "x", "\n" * 100_000 + "x", "<bash-stdout>" * 20_000, "<bash-stdout></bash-stdout>" * 60_000],
 )  # fmt: skip
 def test_a_long_output_of_claude_code_is_read_in_linear_time(tmp_path: Path, text: str):
     for tool, given in (("Bash", {"command": "npm test"}), ("Read", {"file_path": "/a"})):

@@ -27,7 +27,7 @@ from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcome_fields import says
-from .outcomes import checked, ending, stopped, with_ending
+from .outcomes import NOTHING, checked, cut_short, ending, with_ending
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
 from .verified_parts import named
 
@@ -52,8 +52,6 @@ _CLASS = {
 _NAMED_ORIGIN = ("user.constraint", "user.goal", "verification.finished", "command.finished")
 """Kinds whose weight depends on the origin that they name."""
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
-_NOTHING = ("", "(no output)")
-"""What an output says that is none."""
 _HALF = 2**31
 _ENDED = ("exitStatus", "exit_status", "returnCode", "return_code", "returncode", "code", "status", "rc")
 """Other names of an exit code, where they hold a number."""
@@ -83,19 +81,10 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         command = action_of(payload, command)
     code = _exit_code(payload, kind)
     how = "timed out" if given == "timeout" else ending(payload, command, code)
-    timed_out = how is not None or stopped(payload)
+    ended = cut_short(payload, how)
     folder, root = ran_in(payload)
-    check = checked(
-        kind,
-        payload,
-        command,
-        text,
-        folder=folder,
-        root=root,
-        code=code,
-        ended=how or ("stopped" if timed_out else None),
-    )
-    failed = bool(code) or timed_out or payload.value("failed") is True or check["check_outcome"] == "failed"
+    check = checked(kind, payload, command, text, folder=folder, root=root, code=code, ended=ended)
+    failed = bool(code) or ended is not None or payload.value("failed") is True or check["check_outcome"] == "failed"
     failed |= kind in ("tool.error", "permission.denied")
     origin = _origin(record, payload)
     actor = EVENT_ACTORS[kind] if origin is None else _speaker(origin)
@@ -111,7 +100,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         of_tool = not (stdout or stderr or how == "timed out" or given in _NATIVE) and _of_tool(payload, code, check)
         class_, excerpt, suspicious = None if of_tool else seen.kind, seen.excerpt, seen.suspicious
         changed = () if of_tool else changed
-        quiet = failed and not of_tool and (text or "").strip() in _NOTHING
+        quiet = failed and not of_tool and (text or "").strip() in NOTHING
         summary = summary or (
             f"{command or 'a command'}: {how or 'failed'} and printed nothing" if quiet else seen.summary
         )

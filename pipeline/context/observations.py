@@ -18,7 +18,7 @@ from typing import Any
 from .diffs import in_short
 from .summaries import summary_of
 
-__all__ = ["Observation", "addresses_the_model", "observed", "report_passed"]
+__all__ = ["ESCAPES", "Observation", "addresses_the_model", "observed", "report_passed"]
 
 SUMMARY_CHARACTERS = 300
 EXCERPT_LINES = 24
@@ -51,7 +51,7 @@ _PANIC = re.compile(
 )
 """The number of the thread differs from run to run."""
 _REPORTS_FAILURE = re.compile(r"\d+ of \d+ tests failed:")
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def observed(
     """An output as an observation. `passed`: it is that of a check that passed, and no word in it tells of a failure. `diff`: it is
     one, though no line of it may name a file.
     """
-    plain = _ESCAPES.sub("", text).replace("\r\n", "\n")
+    plain = ESCAPES.sub("", text).replace("\r\n", "\n")
     suspicious = addresses_the_model(plain)
     found = _parsed(plain, command)
     if found is None and not failed:
@@ -103,7 +103,7 @@ def addresses_the_model(text: str) -> bool:
 
 def report_passed(text: str) -> bool | None:
     """Whether a report in JUnit XML or TAP says that its tests passed; None for other outputs."""
-    plain = _ESCAPES.sub("", text)
+    plain = ESCAPES.sub("", text)
     read = _report(plain)
     found = read(plain) if read else None
     return None if found is None else not _REPORTS_FAILURE.match(found[0])

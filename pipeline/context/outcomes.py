@@ -1,6 +1,6 @@
 """How a check came out, and which failures it ends: by what ran, where, how it ended, and what it printed at its end.
 
-Gives: `checked`, the columns of an event that say so, `stopped`, `ending` and `with_ending` of what did not come to its end, and
+Gives: `checked`, the columns of an event that say so, `cut_short`, `ending` and `with_ending` of what did not come to its end, and
 `told_outcome` of a sentence.
 
 Note: a pass needs two things: a command line that is understood, and an exit code of 0 that is the check's own or a summary of its own
@@ -24,7 +24,7 @@ from .shell import SimpleCommand, outer_commands, simple_commands, started
 from .summaries import summary_of
 from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
-__all__ = ["checked", "ending", "stopped", "told_outcome", "with_ending"]
+__all__ = ["NOTHING", "checked", "cut_short", "ending", "told_outcome", "with_ending"]
 
 HEAD = 400
 _RUNNING = re.compile(
@@ -59,7 +59,7 @@ _ONLY = re.compile(
 )
 _ONE = re.compile(r"(?i)[(\uff08](?:[\w-]*[/.][\w./-]*|the\s+[\w-]+\s+(?:tests?|ones|suite|checks?))\.?[)\uff09]\.?")
 """Remarks that narrow the sentence before them: with such a word, or the name of a part alone."""
-_NOTHING = ("", "(no output)")
+NOTHING = ("", "(no output)")
 """What an output says where nothing was printed."""
 _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
@@ -95,10 +95,11 @@ _RUNS_ON = (
 """Fields by which a harness says that a command still runs."""
 
 
-def stopped(payload: Record) -> bool:
-    """Whether a harness says that a command did not come to its end: it was interrupted, killed, or took too long."""
+def cut_short(payload: Record, how: str | None) -> str | None:
+    """What ended a command before it came to its end: `how`, or `stopped` where a harness says no more than that something did."""
     said = [truth(payload.value(name), unknown=True) for name in (*_LATE, *_ENDINGS)]
-    return any(said) or payload.value("timeout") is True  # a number there is how long it may take
+    is_stopped = any(said) or payload.value("timeout") is True  # a number there is how long it may take
+    return how or ("stopped" if is_stopped else None)
 
 
 def ending(payload: Record, command: str | None, code: int | None) -> str | None:
@@ -160,7 +161,7 @@ def checked(
 ) -> dict[str, Any]:
     """The columns of an event about its checks: `check_scope`, `check_outcome`, and the names of the checks that passed
     (`check_clears`) or may have failed (`check_fails`); none where it checks nothing. `folder` is where the command ran, `ended` what
-    `ending` gives.
+    `cut_short` gives.
     """
     if kind != "verification.finished":
         return _checked(kind, payload, command, text, folder, root, code, ended=ended)
@@ -200,8 +201,8 @@ def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[
     own = part.text("command", "tool", "toolName")
     line = own or (None if checks_of(" ".join(named(part, root).labels)) else command)
     text, code = part.text("text", "message", "output"), code_of(part)
-    how = ending(part, line, code) or ("stopped" if stopped(part) else None)
-    return _checked("verification.finished", part, line, text, folder, root, code, ended=how)
+    ended = cut_short(part, ending(part, line, code))
+    return _checked("verification.finished", part, line, text, folder, root, code, ended=ended)
 
 
 def _joined(
@@ -352,7 +353,7 @@ def _counts_fewer(words: str) -> bool:
 
 def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:
     """What an output says of a check. Where the line shows no more than the last lines, a summary of a part passes nothing."""
-    if ran.quiet and len(checks) == 1 and words.strip() in _NOTHING:
+    if ran.quiet and len(checks) == 1 and words.strip() in NOTHING:
         return "passed"
     several = sum(each.check.program == ran.check.program for each in checks) > 1
     cut = ran.last is not None and len(words.splitlines()) >= ran.last - _BLANK

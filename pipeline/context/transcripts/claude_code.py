@@ -33,7 +33,7 @@ _TAGS = re.compile(
 _NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
 """Fields that say of a record under the user's role that the user did not write it."""
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
-_SHELL = re.compile(r"\A\s*<bash-(?P<stream>stdout|stderr)>")
+_SHELL = re.compile(r"\s*<bash-(?P<stream>stdout|stderr)>")
 _NUMBERED = re.compile(r"^[ \t]*\d+[→\t]", re.MULTILINE)
 _BACKGROUND = re.compile(r"\ACommand (?:running in background|was (?:manually )?backgrounded)")
 _EXITED = re.compile(r"\A(?:Error: )?Exit code (?P<code>\d+)(?:\n|\Z)")
@@ -222,11 +222,12 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Recor
 
 def _streams(text: str) -> dict[str, str]:
     """What a command printed that the user ran, one block behind the other."""
-    found, rest = dict[str, str](), text
-    while opened := _SHELL.match(rest):
-        said, closed, rest = rest[opened.end() :].partition(f"</bash-{opened['stream']}>")
-        if closed:
-            found[opened["stream"]] = said
+    found, at = dict[str, str](), 0
+    while opened := _SHELL.match(text, at):
+        closing = f"</bash-{opened['stream']}>"
+        if (end := text.find(closing, opened.end())) < 0:
+            break
+        found[opened["stream"]], at = text[opened.end() : end], end + len(closing)
     return found
 
 

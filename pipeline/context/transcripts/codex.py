@@ -381,6 +381,6 @@ def _read_output(output: Any) -> tuple[str, int | None]:
         code = about.get("exit_code") if isinstance(about, Mapping) else read.get("exit_code")
         return read["output"], exit_code_of(code)
     exited = _EXITED.match(text)
-    return (_OUTPUT.sub("", text, count=1) if exited else _GOES_ON.sub("", text)), int(
-        exited["code"]
-    ) if exited else None
+    if exited is None:
+        return _GOES_ON.sub("", text), None
+    return _OUTPUT.sub("", text, count=1), int(exited["code"])

@@ -16,13 +16,13 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
+from ..observations import ESCAPES
 from .searching import Search
 from .writing import Transcript
 
 __all__ = ["MOST_MATCHES", "matches_in"]
 
 MOST_MATCHES = 200
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _PATH = re.compile(r"(?:[A-Za-z]:(?=[\\/]))?[^\s:\x00][^:\t\x00]*")
 _WHOLE = re.compile(r"(?:[A-Za-z]:(?=[\\/]))?[^\s:(\[<\x00][^\s:\x00]*")
 """A path that is all of a line."""
@@ -52,7 +52,7 @@ class _Line(NamedTuple):
 
 def matches_in(text: str, made: Transcript, search: Search, folder: str = "") -> list[dict[str, Any]]:
     """The matches that the output of a search in a folder names."""
-    lines = [line.removesuffix("\r") for line in _ESCAPES.sub("", text).split("\n")]
+    lines = [line.removesuffix("\r") for line in ESCAPES.sub("", text).split("\n")]
     lines = [line for line in lines if not (_SAYS.fullmatch(line) or _is_said(line, search))]
     found: Iterable[tuple[str, dict[str, Any]]] = ()
     if search.form == "files":

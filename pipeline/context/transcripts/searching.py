@@ -152,7 +152,7 @@ def _printed(simple: SimpleCommand, words: Sequence[str]) -> Search:
     """The form in which a program prints what it finds."""
     head = PurePosixPath(words[0]).name
     if head in _PROGRAMS or words[:2] == ("git", "grep"):
-        found = _options(words) or Search("")
+        found = _options(words)
         file = found.file or ""
         named = (simple.exact and "%" not in file) or not _EXPANDED.search(file)
         given = any(sign.startswith("<") for sign, _ in simple.redirects)
@@ -160,14 +160,14 @@ def _printed(simple: SimpleCommand, words: Sequence[str]) -> Search:
         return found if known else replace(found, file=None, bare=True)
     place = next((n for n, word in enumerate(words) if PurePosixPath(word).name in _PROGRAMS), None)
     if head in _STARTS and place is not None and (head != "find" or words[place - 1].startswith("-exec")):
-        found = _options(words[place:]) or Search("")
+        found = _options(words[place:])
         return replace(found, file=None, bare=True, headed=bool(found.headed))
     if head in _LISTS and not any(_PRINTS.fullmatch(word) for word in words[1:]):
         return Search("files")
     return Search("")
 
 
-def _options(words: Sequence[str]) -> Search | None:
+def _options(words: Sequence[str]) -> Search:
     """The form of a search by its options."""
     name = PurePosixPath(words[0]).name
     program = name if name in ("rg", "git") else "grep"
