@@ -1,37 +1,38 @@
-"""The line: pure modules, one per step, and what the steps share. No I/O, clock, environment or randomness in any of them.
+"""The line: pure modules, one per step, and the code they share. None uses I/O, a clock, the environment or randomness.
 
-A step holds Hamilton nodes: its public functions are tables by name, and a parameter names the table it takes. Steps
-never import each other; they meet through `tables`. What a step is made of lies in a folder, and folders rest on each
-other in one direction only; the import rules of the project hold both.
+A step is a module of Hamilton nodes: each public function is named after the table it returns, each parameter after the
+table it reads. Steps never import each other; they share only `tables`. The helpers of a step are in a folder, and
+folders import each other in one direction only; the project's import rules enforce both.
 
-The steps, in the order of the line, with the folders they draw on most:
+The steps, in the order of the line, each with the folder it uses most:
 
 - `mode_presets`: what the mode of each request chooses; `scope`
 - `scope_resolution`: contracts, their bounds, layers and groups; `scope`
-- `session_trail`: what the last events of the request's own session add to it
+- `session_trail`: the last events of the request's own session
 - `query_planning`: anchors, sub-queries and terms; `text`
 - `boundary_gates`, the first wall: which rows recall may score; `walls`
-- `candidate_recall`: hits lane by lane, and candidates; `recall`, which runs over `kernels` where they pay
+- `candidate_recall`: hits lane by lane, and candidates; `recall`, which uses `kernels` where they are faster
 - `boundary_filtering`, the second wall: every candidate judged again; `walls`
-- `relevance_feedback`: what the best rows of a request say of its others
+- `relevance_feedback`: scores derived from a request's best rows
 - `task_aware_reranking`: score terms and ranks; `reranking`
 - `evidence_packing`: candidates become items; `blocks`
-- `fact_verification`: facts against structured records; `facts`
+- `fact_verification`: checks values against structured records; `facts`
 - `budget_trimming`: the hard limit; `blocks`
-- `citation_binding`: every label leads to its source; `blocks`
+- `citation_binding`: resolves every label to its source; `blocks`
 - `context_projection`: the bytes the model may read; `blocks`
 - `audit_snapshot`: decisions, conditions, snapshots; `audit`
 
-The context policy is a second line (`context_tables`: its tables), over `turns`: `context_state` (the session log folded),
-`context_sources` (everything that might be shown), six decisions (`context_selection`, `context_ordering`,
-`context_compression`, `context_isolation`, `context_budget`, `context_ledger`) and `context_messages` (the input itself).
+The context policy is a second line (`context_tables`: its tables), over `turns`: `context_state` (the folded session
+log), `context_sources` (everything that might be shown), six decisions (`context_selection`, `context_ordering`,
+`context_compression`, `context_isolation`, `context_budget`, `context_ledger`) and `context_messages` (the input
+itself).
 
-After the line: `answers`, which hold what a model said against what it was shown.
+After the line: `answers`, which compares a model's answer with what the model was shown.
 
-What all of them rest on:
+Shared by all of them:
 
 - declarations: `schema` (how a table is declared), `tables` (every table), `vocabulary` (closed lists), `errors`
-- what there is of each kind: `lanes`, `score_terms`; the gates are in `walls`; `plugins`: what other packages add
+- registries: `lanes`, `score_terms` (the gates are in `walls`); `plugins`: extensions from other packages
 - `frames`: the corpus as arrays
 - `rendering`: every byte of a block
 - `columns`: look-ups, groups, exact numbers and identity

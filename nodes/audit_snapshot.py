@@ -3,8 +3,8 @@
 Reads every table of the line. Gives `decisions` (recalled = selected + hidden + rejected), `conditions` (a set with
 actions), `request_digests` and `snapshots` (status, counts and the digest of everything asked, decided and shown).
 
-A row merged into an item counts as selected only if the item still shows it after trimming. Conditions speak of the
-contract and of what was shown, never of what was withheld: a caller reads them.
+A row merged into an item counts as selected only if the item still shows it after trimming. Conditions describe the
+contract and what was shown, never what was withheld, because callers read them.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def decisions(
     evidence: Evidence,
     placements: Placements,
 ) -> Decisions:
-    """Every candidate once, by request and evidence id: outcome, stage, what decided, and the reason.
+    """Every candidate once, by request and evidence id, with outcome, stage, deciding rule and reason.
 
-    The earliest stage that removed a row is the one that decided; a row that none removed was selected.
+    The earliest stage that removed a row decided it; a row that no stage removed was selected.
     """
     columns = decision_columns(
         candidates, verdicts, bounded_candidates, ranked, packs, trimmed, trims, citations, contracts
@@ -113,7 +113,7 @@ def conditions(
     fact_checks: FactChecks,
     admissible: Admissible,
 ) -> Conditions:
-    """What the caller should know, by request, condition and subject; `healthy` where there is nothing to say."""
+    """What the caller should know, by request, condition and subject; `healthy` where there is nothing to report."""
     return condition_rows(
         Answered(
             requests, failures, contracts, sub_queries, role_policies, lane_states, verdicts, score_terms, candidates,
@@ -151,7 +151,7 @@ def request_digests(
     decisions: Decisions,
     conditions: Conditions,
 ) -> RequestDigests:
-    """The digest of each request's rows of every table but the snapshots, by table and request: what snapshots add up."""
+    """The digest of each request's rows in every table except the snapshots, by table and request."""
     tables = {
         "requests": requests, "failures": failures, "contracts": contracts, "contract_bounds": contract_bounds,
         "contract_layers": contract_layers, "session_events": session_events, "anchors": anchors, "sub_queries": sub_queries, "admissible": admissible,

@@ -2,9 +2,9 @@
 
 Reads candidates, contracts with bounds, EVIDENCE and PLACEMENTS. Gives `verdicts` and `bounded_candidates`.
 
-Note: nothing here calls the first wall's predicates, and nothing should. The two walls share the
-list of gates and the closed vocabularies; where they disagree about a candidate, its request keeps none. Only shadowing
-by a work tree, which needs other rows, is the first wall's alone.
+Note: nothing here calls the first wall's predicates, and nothing should. The two walls share only the list of gates and
+the closed vocabularies; where they disagree about a candidate, its request keeps no candidates. Only the first wall
+checks shadowing by a work tree, because that needs other rows.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _JUDGED = tuple(
 _VISIBILITY = NUMBER["visibility"]
 _OF_HISTORY = np.zeros(len(GATES) + 1, dtype=bool)
 _OF_HISTORY[[NUMBER["superseded"], NUMBER["deleted"], NUMBER["valid_until"]]] = True
-"""The gates by number of which a text that they stop is history."""
+"""Indexed by gate number: whether a text stopped by this gate counts as history."""
 
 _HISTORICAL = ("deprecated", "expired")
 _ASKED = ["project", "as_of", "window_start", "window_end", "include_deleted", "instruction_sources"]
-"""What is read of each candidate's contract, its place apart."""
+"""The contract columns read for each candidate, apart from those that `place_stops` reads."""
 _UNTRUSTED_KINDS = ("test-log", "tool-output")
 _UNTRUSTED_ORIGINS = ("external", "mcp-resource")
 _RULE_ORIGINS = ("workspace", "project-doc", "team-standard")
@@ -58,7 +58,7 @@ def verdicts(
 ) -> Verdicts:
     """The second wall's judgment of every candidate, in recall order, with the first gate that removed it.
 
-    A candidate that both passes and was recalled for the record only, or neither, is a disagreement of the walls.
+    The walls disagree about a candidate that passes here but was recalled as withheld, or that fails here but was not.
     """
     order = pc.index_in(flat(candidates["request_id"]), flat(contracts["request_id"])).to_numpy()
     rows = pa.table(gathered_columns(evidence, _JUDGED, candidates["row"]))
@@ -89,10 +89,10 @@ def verdicts(
 
 
 def bounded_candidates(candidates: Candidates, verdicts: Verdicts) -> Candidates:
-    """The candidates both walls let through, in recall order; none of a request about which the walls disagree.
+    """The candidates both walls let through, in recall order; none for a request on which the walls disagree.
 
     Raises:
-        SchemaError: the verdicts are not those of these candidates.
+        SchemaError: the verdicts do not belong to these candidates.
     """
     expect_same_rows(candidates, verdicts)
     disputed = candidates["request_id"].filter(verdicts["wall_disagreement"])
@@ -123,10 +123,10 @@ def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:
 
 
 def _standing(rows: pa.Table, asked: pa.Table, over: Mask) -> pa.Array:
-    """How the text may speak: no text promotes itself, and the more doubtful word wins.
+    """How the text may speak: no text promotes itself, and the less trusted standing wins.
 
-    Instruction takes more than a path the contract names: a verified rule of the project asked in, from its own files,
-    that was declared evidence at least.
+    A path that the contract names is not enough for `instruction`: the row must also be a verified rule from the
+    requested project's own files, declared at least evidence.
     """
     declared = rows["declared_standing"]
     historical = among(rows["lifecycle"], _HISTORICAL) | over
@@ -148,7 +148,7 @@ def _standing(rows: pa.Table, asked: pa.Table, over: Mask) -> pa.Array:
 
 
 def _in_instruction_sources(paths: pa.ChunkedArray, globs: pa.ChunkedArray) -> Mask:
-    """Whether each path matches a glob of its contract; judged once per distinct list of globs."""
+    """Whether each path matches a glob of its contract; evaluated once per distinct list of globs."""
     lists = pc.binary_join(flat(globs), "\0").dictionary_encode()
     which = lists.indices.to_numpy()
     matched = np.zeros(len(which), dtype=bool)

@@ -1,13 +1,13 @@
 """Boundary gates, the first wall: decides which rows recall may score, before anything is scored.
 
-Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `gated_rows` per scope group; `row_groups`, the
-groups again, those that fare alike as one; `reachable` and `group_ladder` per row group, `scope_times` per row group and
+Reads contracts with their bounds and the gate columns of EVIDENCE. Gives `gated_rows` per scope group; `row_groups`,
+the groups with equal outcomes merged; `reachable` and `group_ladder` per row group, `scope_times` per row group and
 instant, and per request `admissible` and `filter_ladder`.
 
-Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the
-rows of those segments and its gates project and owner stop none; a count that depended on what else the frame holds
-would differ between a batch and a single request. And a work tree's text shadows committed text of the same source and
-path only where it is itself admissible: what a request may not see changes nothing for it.
+Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the rows of those
+segments and its gates project and owner stop none; a count that depended on the other segments of the frame would
+differ between a batch and a single request. A work tree's text shadows committed text of the same source and path only
+where it is itself admissible: rows that a request may not see do not affect its result.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from .walls.time_gates import time_grid
 
 _TIME = [gate.number for gate in GATES if gate.gate_class == "time"]
 _PAIRS_AT_ONCE = 1 << 20
-"""(instant, row) pairs judged together: about 60 MB."""
+"""(instant, row) pairs evaluated together: about 60 MB."""
 _NO_ROWS = np.empty(0, dtype=np.int8)
 
 
@@ -74,9 +74,9 @@ def gated_rows(
     row_index: RowIndex,
     plugins: Plugins = NO_PLUGINS,
 ) -> GatedRows:
-    """Every segment each scope group reads, by group and row, with the first gate, time apart, that stops each row.
+    """Every segment each scope group reads, by group and row, with the first gate other than time that stops each row.
 
-    Outcomes are compared by SHA-256; of groups that fare alike only the first lists them.
+    Outcomes are compared by SHA-256; of the groups with equal outcomes only the first lists them.
     """
     columns, spans = columns_of_frame(evidence), _spans(segments)
     first: dict[tuple[Any, ...], int] = {}
@@ -109,9 +109,9 @@ def gated_rows(
 
 
 def row_groups(scope_groups: ScopeGroups, gated_rows: GatedRows) -> ScopeGroups:
-    """The scope groups by request id, renumbered: those that read the same rows with the same outcome are one.
+    """The scope groups by request id, renumbered: groups that read the same rows with the same outcome are merged.
 
-    For example, branches that no row names divide requests but not rows; the following steps then run once for all of them.
+    For example, branches that no row names separate requests but not rows; the following steps then run once for all.
     """
     spoken, number = _row_groups(gated_rows)
     group = scope_groups["scope_group"].to_numpy()
@@ -160,7 +160,7 @@ def scope_times(
 ) -> ScopeTimes:
     """Each distinct instant and window of a row group, by group and instant, with the rows that pass every gate then.
 
-    `row_digest` is over the whole ids, each with a line end after it, in order.
+    `row_digest` covers the full ids in order, each followed by a line feed.
     """
     instants, _ = _instants(contracts, row_groups)
     group, row, withheld = (reachable[name].to_numpy() for name in ("scope_group", "row", "withheld_by"))
@@ -269,7 +269,7 @@ def filter_ladder(
 def _leaders(
     contracts: pa.Table, contract_bounds: pa.Table, scope_groups: pa.Table
 ) -> Iterator[tuple[int, dict[str, Any], list[dict[str, Any]]]]:
-    """Each group's number, the contract that speaks for it and that contract's bounds, by number."""
+    """Each group's number, its leading contract and that contract's bounds, by number."""
     leading = scope_groups.filter(scope_groups["leader"]).sort_by("scope_group")
     ids = flat(leading["request_id"])
     names = ["request_id", *CONTRACT_COLUMNS, *(name for name, _ in _INSTANT_COLUMNS)]
@@ -298,7 +298,7 @@ def _opens(bound: Mapping[str, Any], span: Mapping[str, Any]) -> bool:
 def _shadow(
     parts: list[tuple[int, SegmentColumns, NDArray[np.int8]]], contract: Mapping[str, Any], row_index: RowIndex
 ) -> None:
-    """Mark committed rows whose source and path an admissible text of the contract's work tree takes."""
+    """Mark committed rows whose source and path also occur in an admissible text of the contract's work tree."""
     root = contract["workspace_root"]
     if root is None:
         return
@@ -321,7 +321,8 @@ def _shadow(
 
 
 def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct (group, as_of, window start, window end, history), sorted, and each request's place; -1 = denied.
+    """The distinct (group, as_of, window start, window end, history), sorted, and the position of each request; -1 =
+    denied.
 
     History is 1 where superseded and deleted text passes, else 0.
     """
@@ -335,7 +336,7 @@ def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.i
 
 
 def _lines(ids: pa.ChunkedArray) -> pa.Array:
-    """Each id with a line end."""
+    """Each id followed by a line feed."""
     return pc.binary_join_element_wise(
         flat(ids).cast(pa.large_string()), *(pa.scalar(t, pa.large_string()) for t in ("\n", ""))
     )
@@ -348,7 +349,7 @@ def _chunks(positions: list[int], rows: int) -> Iterator[list[int]]:
 
 
 def _segments_read(reachable: pa.Table, segments: pa.Table, groups: int) -> pa.ListArray:
-    """Ids of the segments with a reachable row, per group and in frame order; last, an empty list."""
+    """Ids of the segments with a reachable row, per group and in frame order, followed by one empty list."""
     starts, ends = segments["row_start"].to_numpy(), segments["row_end"].to_numpy()
     row = reachable["row"].to_numpy()
     bounds = np.searchsorted(reachable["scope_group"].to_numpy(), np.arange(groups + 1))
@@ -362,14 +363,14 @@ def _segments_read(reachable: pa.Table, segments: pa.Table, groups: int) -> pa.L
 
 
 def _row_groups(gated_rows: pa.Table) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The groups that list rows, ascending, and the row group of every scope group: the place of its own among them."""
+    """The groups that list rows, ascending, and the row group of every scope group as a position among them."""
     group, same = gated_rows["scope_group"].to_numpy(), gated_rows["same_as"].to_numpy()
     first = np.flatnonzero(np.diff(group, prepend=-1))
     return np.unique(same[first], return_inverse=True)
 
 
 def _listed(gated_rows: pa.Table) -> Iterator[tuple[int, int, NDArray[np.int8]]]:
-    """Row group, first row and outcome of every segment that is listed."""
+    """Row group, first row and outcome of every listed segment."""
     spoken, _ = _row_groups(gated_rows)
     group, start = gated_rows["scope_group"].to_numpy(), gated_rows["row_start"].to_numpy()
     lists = flat(gated_rows["stopped_by"])

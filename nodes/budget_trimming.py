@@ -1,12 +1,12 @@
-"""Budget trimming: the hard limit. The rendered block, labels and fences included, never exceeds it, from 1 up.
+"""Budget trimming: the hard limit. The rendered block, labels and fences included, never exceeds it, from 1 token up.
 
-Reads packs, contracts and stored rows. Gives `fits` (what of every item stays, and what bound), `trimmed` (the items
-that fit, with the text the model will see) and `trims` (what was cut, to the byte range). The rules of cutting are in
-`greedy_fit`.
+Reads packs, contracts and stored rows. Gives `fits` (the part of every item that stays, and the limit that bound),
+`trimmed` (the items that fit, with the text the model will see) and `trims` (the byte ranges that were cut). The
+trimming rules are in `greedy_fit`.
 
-Note: an item's ranges are bytes of the item's text, which of merged rows is their joined
-text. The line break that ends a text is not part of what is shown, and its absence is no cut. Counters that do not add
-up over lines have the last word here: the whole block is rendered and counted, and the last item dropped until it fits.
+Note: an item's ranges are bytes of the item's text, which for merged rows is their joined text. The line break that
+ends a text is not shown, and its absence does not count as a cut. For counters that are not additive over lines, the
+whole block is rendered and counted, and the last item is dropped until the block fits.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def fits(
     match_terms: MatchTerms,
     counters: Counters,
 ) -> Fits:
-    """Every item that reached trimming, by request and position: what of its text fits, and which limit bound."""
+    """Every item that reached trimming, by request and position, with the part of its text that fits."""
     kept = packs.filter(packs["kept"])
     owner = positions(kept["request_id"], contracts["request_id"])
     shapes = objects(contracts["output_shape"])
@@ -91,10 +91,10 @@ def fits(
     brief = work.shape == "model-brief"
     heading = pc.if_else(pa.array(brief), group_lines(kinds), literal("")) if brief.any() else None
     shown = fenced(work.shape)
-    # Any member may be the first shown, and then names the section: each is measured, and the longest is reserved.
+    # Any member may be the first shown, which names the section: each is measured, and the longest is reserved.
     items, member = work.worst_case(), texts.item
     one = way = np.arange(len(member))
-    if len(member) > FEW_ROWS:  # most requests print the same rows the same way: each way is measured once
+    if len(member) > FEW_ROWS:  # most requests print the same rows alike: each distinct form is measured once
         asked = codes_of([contracts["output_shape"], contracts["citation_style"], contracts["tokenizer"], masks])
         ways = codes_of([pa.array(asked[owner[member]]), *items.ways()])
         _, one, way = np.unique(ways, return_index=True, return_inverse=True)
@@ -202,7 +202,7 @@ def trims(fits: Fits) -> Trims:
 
 
 class _Work:
-    """The items under trimming, and how they will be printed."""
+    """The items being trimmed, and how they will be printed."""
 
     def __init__(
         self,
@@ -231,11 +231,11 @@ class _Work:
             self.dispute = np.unique(pair_codes((kept["request_id"], sets.fill_null("")))[0], return_inverse=True)[1]
 
     def sets(self) -> Int:
-        """A number per request and conflict set, -1 for items of none."""
+        """A number per request and conflict set, -1 for items outside any set."""
         return np.where(self.disputed, self.dispute, -1)
 
     def worst_case(self) -> Items:
-        """Every member of every item as the first shown, with the longest label, line number and notes that it may get."""
+        """Every member of every item as if shown first, with the longest label, line number and notes possible."""
         member = self.texts.item
         count = np.bincount(self.owner, minlength=self.requests)
         widest = 10 ** np.char.str_len(count.astype(str)).astype(np.int64) - 1
@@ -262,7 +262,7 @@ class _Work:
     def places(self, number: Int) -> Int:
         """Place in the block: newest first where the contract says so, else order of choice; 0 = dropped.
 
-        A model-brief has its groups, and this order inside them.
+        A model-brief is ordered by group, then in this order within each group.
         """
         index = number.nonzero()[0]
         group = np.where(self.shape[index] == "model-brief", self.group[index], 0)
@@ -278,7 +278,7 @@ class _Work:
         return pa.array(form.astype(object), pa.string())
 
     def conflict_notes(self, number: Int) -> NDArray[np.bool_]:
-        """Members of a conflict set of which no other member is shown."""
+        """Members of a conflict set that have no other member of the set shown."""
         shown = np.bincount(self.dispute[number > 0], minlength=int(self.dispute.max(initial=0)) + 1)
         return self.disputed & (shown[self.dispute] < 2)
 
@@ -310,7 +310,7 @@ class _Work:
 
 
 def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counters) -> Fit:
-    """Drop the last item of every block that a counter which does not add up finds too long, and its rivals, until none is."""
+    """While a non-additive counter finds a block too long, drop its last item and that item's rivals."""
     additive = np.array([counters.get(name).additive for name in budgets.names], dtype=bool)
     if additive.all():
         return result
@@ -333,7 +333,7 @@ def _counted_whole(result: Fit, work: _Work, budgets: Budgets, counters: Counter
 
 
 def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
-    """The texts without what each item's contract has masked, and the byte ranges of the masks."""
+    """The texts with the masks of each item's contract applied, and the byte ranges of the masks."""
     covered, spans = masked_with_spans(texts.text, mask)
     if covered is texts.text:
         return texts, spans
@@ -343,7 +343,7 @@ def _masked(texts: ItemTexts, mask: pa.Array) -> tuple[ItemTexts, pa.Array]:
 
 
 def _happened(kept: pa.Table, owner: Int, contracts: pa.Table, evidence: pa.Table, placements: pa.Table) -> Int:
-    """When each item happened, microseconds; 0 for those of contracts whose blocks are not in order of time."""
+    """When each item happened, microseconds; 0 under contracts that do not order blocks by time."""
     wanted = flags_at(contracts["newest_first"], owner)
     if not wanted.any():
         return np.zeros(len(owner), dtype=np.int64)
@@ -358,7 +358,7 @@ def _reasons(kept: pa.Table, ranked: pa.Table) -> pa.Array:
 
 
 def _shown(texts: ItemTexts, result: Fit, fenced: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The members of which something is shown; all those of an item that is cited whole."""
+    """The members that are shown at least in part; all members of an item that is cited whole."""
     after, last = np.empty_like(texts.start), last_of_runs(texts.item)
     after[:-1] = texts.start[1:]
     after[last] = texts.size[texts.item[last]]
@@ -366,7 +366,7 @@ def _shown(texts: ItemTexts, result: Fit, fenced: NDArray[np.bool_]) -> NDArray[
 
 
 def _first_shown(texts: ItemTexts, here: NDArray[np.bool_]) -> Int:
-    """The first member shown of each item; of one of which nothing is, its first."""
+    """The first member shown of each item; the first member where none is shown."""
     members = np.arange(len(here))
     if not len(members):
         return members

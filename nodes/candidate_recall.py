@@ -2,9 +2,9 @@
 
 Reads the plan, the first wall and the indexes. Gives one table of hits per lane, `hits` and `candidates`.
 
-Note: a row that passes the access gates but is withheld by time or visibility is recorded with
-`withheld`, so that an auditor sees what was held back. It is scored with the statistics of the admissible rows, chosen
-apart and ranked behind, and no id, score, rank or order of an admissible row depends on it.
+Note: a row that passes the access gates but is withheld by time or visibility is recorded with `withheld`, so that an
+auditor sees it. It is scored with the statistics of the admissible rows, but selected separately and ranked after them;
+no id, score, rank or order of an admissible row depends on it.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ def recall_tables(
 def lexical_recall(
     lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
 ) -> Weighed:
-    """The rows with the best BM25 per sub-query, and what each term weighs; df, N and avgdl are those of A(r)."""
+    """The rows with the best BM25 per sub-query, and the weight of each term; df, N and avgdl are those of A(r)."""
     if "lexical" not in lanes:
         return Weighed.concat([])
     return recall_terms(recall_tables, query_terms, postings, "lexical", bm25)
 
 
 def match_terms(recall_tables: RecallTables, lexical_recall: Weighed) -> MatchTerms:
-    """What each request asked for in words, by request and term; the weight is the greatest of its sub-queries'."""
+    """The search terms of each request, by request and term; the weight is the greatest among its sub-queries."""
     weights = TermWeights.concat(lexical_recall.weights)
     request = recall_tables.sub_request[weights.sub]
     order = order_by(request, weights.key, -weights.weight)
@@ -106,14 +106,14 @@ def lexical_hits(recall_tables: RecallTables, lexical_recall: Weighed) -> Hits:
 def exact_hits(
     lanes: tuple, recall_tables: RecallTables, bm25: Bm25, postings: PostingIndex, query_terms: QueryTerms
 ) -> Hits:
-    """The rows whose id the request names, by sub-query and rank."""
+    """The rows whose id is named in the request, by sub-query and rank."""
     if "exact" not in lanes:
         return hit_table(recall_tables, "exact", _nothing())
     return hit_table(recall_tables, "exact", recall_terms(recall_tables, query_terms, postings, "exact", bm25).found)
 
 
 def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex, query_terms: QueryTerms) -> Hits:
-    """The rows that define, mention or are the file of what the request names, and one hop of calls, by rank."""
+    """The rows that define or mention a symbol the request names or are its file, and one hop of calls, by rank."""
     found = recall_symbols(recall_tables, query_terms, postings) if "symbol" in lanes else _nothing()
     return hit_table(recall_tables, "symbol", found)
 
@@ -126,7 +126,7 @@ def file_recall(
     postings: PostingIndex,
     query_terms: QueryTerms,
 ) -> FileRecall:
-    """The best chunks of the files of code that answer best as a whole, and how well those files do."""
+    """The best chunks of the code files that match best as a whole, and the scores of those files."""
     if "file" not in lanes:
         return FileRecall.concat([])
     weights = TermWeights.concat(lexical_recall.weights)
@@ -134,7 +134,7 @@ def file_recall(
 
 
 def file_hits(recall_tables: RecallTables, file_recall: FileRecall) -> Hits:
-    """The best chunks of the best files, by sub-query and rank; those of one file have one score."""
+    """The best chunks of the best files, by sub-query and rank; all chunks of a file have the same score."""
     return hit_table(recall_tables, "file", file_recall.found)
 
 
@@ -153,7 +153,7 @@ def recent_hits(lanes: tuple, recall_tables: RecallTables) -> Hits:
 
 
 def plugin_hits(recall_tables: RecallTables, plugins: Plugins = NO_PLUGINS) -> Hits:
-    """The hits of the lanes of plugins, lane after lane, by sub-query and rank."""
+    """The hits of plugin lanes, lane after lane, by sub-query and rank."""
     found = [hit_table(recall_tables, lane.name, recall_by_plugin(recall_tables, lane)) for lane in plugins.lanes]
     return pa.concat_tables(found) if found else HITS.empty()
 
@@ -167,15 +167,15 @@ def direct_hits(
     exact_hits: Hits,
     plugin_hits: Hits,
 ) -> Hits:
-    """The hits of the lanes that look at queries alone, lane after lane: what expansion and walks begin with."""
+    """The hits of the lanes that depend on queries alone, lane after lane: the seeds of expansion and graph walks."""
     return pa.concat_tables([lexical_hits, semantic_hits, symbol_hits, file_hits, recent_hits, exact_hits, plugin_hits])
 
 
 def expansion_hits(
     lanes: tuple, recall_tables: RecallTables, placements: Placements, postings: PostingIndex, direct_hits: Hits
 ) -> Hits:
-    """What the best hits lead to, by sub-query and rank: neighbours, parents, children, conflict partners, superseding
-    records, cited documents and structured records that are named.
+    """Rows related to the best hits, by sub-query and rank: neighbours, parents, children, conflict partners,
+    superseding records, cited documents and structured records that they name.
     """
     if "expansion" not in lanes:
         return hit_table(recall_tables, "expansion", _nothing())
@@ -194,8 +194,8 @@ def graph_hits(
     direct_hits: Hits,
     expansion_hits: Hits,
 ) -> Hits:
-    """What a walk from the best hits over links, imports, calls and common changes reaches, by sub-query and rank; `via`
-    names the edge, its confidence and the row that it starts from.
+    """Rows reached by a walk from the best hits over links, imports, calls and common changes, by sub-query and rank;
+    `via` names the edge, its confidence and the row that it starts from.
     """
     if "graph" not in lanes or not recall_tables.uses("graph").any():
         return hit_table(recall_tables, "graph", _nothing())
@@ -266,7 +266,7 @@ def candidates(
 
 
 def _place_of_best(order: Int, place: Int, request: Int, conflict_set: pa.Array, withheld: np.ndarray) -> Int:
-    """Each row's place, of an admissible member of a conflict set that of the set's first."""
+    """Each row's place; admissible members of a conflict set share the place of the set's first."""
     disputed = (np.asarray(conflict_set.is_valid()) & ~withheld)[order].nonzero()[0]
     if len(disputed) < 2:
         return place
@@ -281,7 +281,7 @@ def _place_of_best(order: Int, place: Int, request: Int, conflict_set: pa.Array,
 
 
 def _links_of(via: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The links of hits, of those that the graph lane reached without confidence and start."""
+    """The links of hits; for those of the graph lane, without confidence and start."""
     if not pc.any(pc.match_substring(via, " ")).as_py():
         return via
     return pc.replace_substring_regex(via, pattern=" .*", replacement="")
@@ -292,7 +292,7 @@ def _nothing() -> Found:
 
 
 def _all_found(sub_queries: pa.Table, tables: list[pa.Table]) -> tuple[Found, Int]:
-    """The hits of several lanes as cells, and their ranks."""
+    """The hits of several lanes as `Found`, and their ranks."""
     sub = np.concatenate([sub_query_of(sub_queries, table) for table in tables])
     table = pa.concat_tables(tables)
     withheld = np.asarray(table["withheld"])
@@ -301,7 +301,7 @@ def _all_found(sub_queries: pa.Table, tables: list[pa.Table]) -> tuple[Found, In
 
 
 def _seeds(tables: RecallTables, known: Found, rank: Int, lane: str = "expansion") -> tuple[Found, Int]:
-    """The visible rows of the sub-queries of a lane by fusion, each with the one that ranks it best, and their place."""
+    """The visible rows of a lane's sub-queries by fusion, each with its best sub-query, and their places."""
     shown = (~known.withheld & tables.uses(lane)[known.sub]).nonzero()[0]
     sub = known.sub[shown]
     fusion = Fusion.of(tables.sub_request[sub], known.row[shown], rank[shown])

@@ -1,12 +1,12 @@
-"""Citation binding: every label of a block leads to source, version, span and hash, or it does not leave.
+"""Citation binding: every label of a block resolves to source, version, span and hash, or it is dropped.
 
 Reads the trimmed items and their stored rows. Gives `citations`, one row per label, equal to the labels in the block,
-and `item_details`, what else a bundle says of each item.
+and `item_details`, the other fields of a bundle's items.
 
-Note: lines and bytes are those of the text *shown*. A cut item starts later or ends
-earlier than its row, and neighbors merged into one item may have sections of their own. `text_sha256` is that of the
-leading row as stored, `visible_sha256` that of what is visible. Masks of the contract apply to source, path, section,
-locator and details, too; a reader with access to the row finds all of it by evidence id.
+Note: lines and bytes are those of the text *shown*. A cut item starts later or ends earlier than its row, and neighbors
+merged into one item may belong to different sections. `text_sha256` is that of the leading row as stored,
+`visible_sha256` that of the visible text. The contract's masks also apply to source, path, section, locator and
+details; a reader with access to the row finds all of it by evidence id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .tables import (
 
 _DETAILS = ("entity", "title", "uri", "content_type", "document_type", "domain", "tags",
             "applicable_roles", "excluded_roles")  # fmt: skip
-"""Columns of a stored row that a bundle shows. All of them are words of sources, so they are masked as the text is."""
+"""Columns of a stored row that a bundle shows. All of them come from sources, so they are masked like the text."""
 
 
 def citations(
@@ -42,7 +42,7 @@ def citations(
 ) -> Citations:
     """The citation map, by request and place in the block. A locator names the first line shown, and its section.
 
-    Where the contract requires citations, what does not resolve is left out, and with it its item.
+    Where the contract requires citations, one that does not resolve is left out together with its item.
     """
     row, placement = trimmed["row"], trimmed["placement"]
     stored = {
@@ -81,7 +81,7 @@ def citations(
 def item_details(
     trimmed: Trimmed, score_terms: ScoreTerms, contracts: Contracts, evidence: Evidence, placements: Placements
 ) -> ItemDetails:
-    """What the stored rows say of the items, by request and place in the block; a null authority reads as 0."""
+    """Fields of the items' stored rows, by request and place in the block; a null authority reads as 0."""
     row = trimmed["row"]
     tables = (trimmed, score_terms)
     term = pair_positions(*((table["request_id"], table["evidence_id"]) for table in tables))
@@ -108,7 +108,7 @@ def item_details(
 
 
 def _first_rows(trimmed: pa.Table, packs: pa.Table) -> pa.Array:
-    """The frame row of the first row shown of each item; of an item of which no text is shown, its leading row."""
+    """The frame row of the first row shown of each item; for an item without shown text, its leading row."""
     listed = flat(trimmed["merged_rows"])
     some = np.flatnonzero(np.asarray(pc.list_value_length(listed)))
     first = pc.list_element(listed.take(pa.array(some)), 0)

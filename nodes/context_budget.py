@@ -2,9 +2,9 @@
 
 Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: the content of each input, and which limit bound.
 
-Note: rules, goal, state and constraints are never cut. If they alone are over the limit, the
-turn fails, and shows nothing. Counters that do not add up over lines decide at the end: the whole input is rendered as the
-model reads it, with its nonces, and counted; sources are dropped in trim order until it fits.
+Note: rules, goal, state and constraints are never cut. If they alone are over the limit, the turn fails and shows
+nothing. For counters that are not additive over lines, the whole input is finally rendered as the model reads it, with
+its nonces, and counted; sources are dropped in trim order until it fits.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def fitted(
     phase_policies: PhasePolicies,
     counters: Counters,
 ) -> Fitted:
-    """What fits of every source that goes on, in the order of the sources."""
+    """The form in which every isolated source fits, in the order of the sources."""
     mine = pair_positions(
         (isolated["input_id"], isolated["source_id"]), (context_sources["input_id"], context_sources["source_id"])
     )
@@ -84,7 +84,7 @@ def fitted(
     frames = Frames.of(context_turns, counters)
     carried, found = carrier >= 0, None
     quoted = carried & match
-    for _ in range(2):  # what its carrier leaves without a text is asked once more with its own
+    for _ in range(2):  # a source whose carrier is not shown is tried once more with its own text
         found = _filled(_in_place(some, carried, quoted, carrier), order, frames, limit, hard, shares)
         lost = carried & (found.shown[carrier] != BODY)
         if not lost.any():
@@ -136,7 +136,7 @@ def _candidates(
 
 
 def _carriers(isolated: pa.Table, match: Bool) -> Int:
-    """The row of each source's carrier among these, -1 where it has none that is here, or no line that says so; a match needs none."""
+    """The row of each source's carrier; -1 if it is missing, or if a source that is not a match has no fallback."""
     asked = (isolated["input_id"], pc.fill_null(isolated["carrier"], "\0"))
     found = pair_positions(asked, (isolated["input_id"], isolated["source_id"]))
     return np.where(match | np.asarray(flat(isolated["fallback"]).is_valid()), found, -1)
@@ -151,7 +151,7 @@ def _shares(phases: pa.Table, policy: Int) -> NDArray[np.float64]:
 
 
 def _in_place(some: Candidates, carried: Bool, quoted: Bool, carrier: Int) -> Candidates:
-    """Sources with a reference in place of what others carry, and with nothing in place of a match that one of them quotes."""
+    """The sources, with references in place of texts that a carrier shows, and nothing in place of quoted matches."""
     return replace(
         some,
         group=np.where(quoted, some.group[carrier], np.where(carried, PLACE["references"], some.group)),
@@ -161,7 +161,7 @@ def _in_place(some: Candidates, carried: Bool, quoted: Bool, carrier: Int) -> Ca
 
 
 def _filled(some: Candidates, order: Int, frames: Frames, limit: Int, hard: Int, shares: NDArray[np.float64]) -> Filled:
-    """`fill` in the order of keeping; the result in the order of the sources."""
+    """Runs `fill` in keep order; the result is in the order of the sources."""
     sorted_ = Candidates(
         some.turn[order],
         some.group[order],
@@ -177,14 +177,14 @@ def _filled(some: Candidates, order: Int, frames: Frames, limit: Int, hard: Int,
 
 
 def _part_limit(found: Filled, hard: Int, limit: Int, turn: Int, some: Candidates) -> Int:
-    """Tokens that the part of each source had: its share, for required parts the whole input; never more than its own limit."""
+    """Tokens available to the part of each source: its share (required: the whole input), at most the part's limit."""
     share = np.where(some.required, limit[turn], found.share[turn, some.part])
     return np.minimum(share, hard[turn, some.part])
 
 
 @dataclass(frozen=True)
 class _Whole:
-    """What whole inputs are put together from, to be counted."""
+    """The data needed to assemble and count whole inputs."""
 
     isolated: pa.Table
     ordering: pa.Table
@@ -196,7 +196,7 @@ class _Whole:
     carrier: Int
 
     def as_read(self, shown: Int) -> Int:
-        """What is shown, with what a carrier shows already as its fallback, and a match that one quotes without a line."""
+        """What is shown, with a fallback for each text that a carrier already shows, and no line for a quoted match."""
         return np.where(self.carried & (shown == BODY), np.where(self.quoted, QUOTED, FALLBACK), shown)
 
     def tokens(self, shown: Int, some: Candidates) -> Int:
@@ -209,11 +209,12 @@ class _Whole:
 
 
 def _counted_whole(shown: Int, some: Candidates, whole: _Whole, limit: Int, failed: Bool) -> tuple[Int, Bool, Bool]:
-    """Drop what lost its carrier, and what is kept last of every input that a counter which does not add up finds too long,
-    until none is.
+    """Drop sources that lost their carrier and, while a non-additive counter finds an input too long, the last source
+    in keep order.
 
-    Gives what is shown, what lost its carrier, and the turns that fail: what is required alone is over the limit under their
-    counter. `failed` are those whose lines alone are; of these too, a counter that does not add up counts the whole.
+    Returns what is shown, the sources that lost their carrier, and the turns that fail: their required sources alone
+    are over the limit. `failed` are the turns that fail by the sum of their lines; a non-additive counter counts these
+    again as a whole.
     """
     names = flat(whole.turns["tokenizer"]).dictionary_encode()
     additive = np.array([whole.counters.get(name).additive for name in names.dictionary.to_pylist()], dtype=bool)
