@@ -1,10 +1,11 @@
-"""`approx-bpe/1` over bytes: the count of many plain texts in a few passes over bytes, ten times as fast as the expressions.
+"""`approx-bpe/1` over bytes: counts many plain texts in a few passes over bytes, ten times as fast as the expressions.
 
-Reads bytes of ASCII texts cut into units. Gives tokens per unit, margin included. A token of the base counter lies in
-one run of characters of a class, or joins the space or the capital before it, so counts follow from the lengths of runs.
+Reads bytes of ASCII texts cut into units. Gives tokens per unit, margin included. A token of the base counter lies
+within one run of characters of a class, possibly with the space or the capital before the run, so counts follow from
+the lengths of runs.
 
-Note: this is the same counter, not a second one. `token_counting.TOKEN` defines it, a property test
-holds the two together, and texts that are not plain (see `plain`) take the expressions.
+Note: this is the same counter, not a second one. `token_counting.TOKEN` defines it, a property test keeps the two
+equal, and texts that are not plain (see `plain`) are counted by the expressions.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ Int = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
 BYTES_AT_ONCE = 1 << 18
-"""Bytes looked at together, so that their runs stay in the processor's cache. No result depends on it."""
+"""Bytes processed together, so that their runs stay in the processor's cache. Does not affect results."""
 _LOWER, _UPPER, _DIGIT, _SIGN, _BREAK, _OTHER, _CONTROL, _SPACE, _TAB, _NONE = 0, 2, 4, 6, 8, 10, 11, 12, 13, 14
-"""Classes of characters; `_NONE` is what follows the last one. A run is of one class, the lowest bit apart: of blanks, with
-the class of the last one."""
+"""Classes of characters; `_NONE` follows the last character. The characters of a run differ in class at most in the
+lowest bit; a run of blanks has the class of its last one."""
 _LONGEST = np.repeat([7, 4, 3, 2, 1, 1, 16, 1], 2)
-"""Most characters of one token, by class; see `token_counting.TOKEN`."""
+"""The maximum number of characters in a token, by class; see `token_counting.TOKEN`."""
 _LENGTHS = 64
 """Runs shorter than this are looked up."""
 
@@ -44,7 +45,7 @@ _ODD[127:] = True
 _ODD[:32] = True
 _ODD[[9, 10, 13]] = False
 _JOINED = np.isin(np.arange(16), (_LOWER, _UPPER, _SIGN))
-"""Classes that take the space before them into their first token."""
+"""Classes whose first token includes the space before it."""
 
 
 def _counted() -> NDArray[np.int32]:
@@ -52,7 +53,7 @@ def _counted() -> NDArray[np.int32]:
     kind, after, length = np.indices((16, 16, _LENGTHS))
     longest = _LONGEST[kind]
     tokens = (length + longest - 1) // longest
-    # A last single capital joins the small letters after it; a last single space joins a word, capitals or signs.
+    # A final single capital joins the lower-case letters after it; a final single space joins a word, capitals or signs.
     tokens -= (kind == _UPPER) & (length % 4 == 1) & (after == _LOWER)
     tokens -= (kind == _SPACE) & (length % 16 == 1) & _JOINED[after]
     return tokens.astype(np.int32).reshape(-1)
@@ -64,8 +65,8 @@ _TOKENS = _counted()
 def _steps() -> NDArray[np.uint16]:
     """The same rule byte by byte, for compiled loops: uint16[256 * 16], by state and class of the next byte.
 
-    A state is 16 times the class of the last byte and how much of a token its run has; a step is the next state, 256 where
-    the byte is one token more, and 512 where it is a sign that begins a run.
+    A state is 16 times the class of the last byte plus the length of the unfinished token; a step is the next state,
+    plus 256 where the byte begins a token, plus 512 where it is a sign that begins a run.
     """
     state, class_ = np.indices((256, 16))
     kind, held = np.divmod(state, 16)
@@ -88,7 +89,7 @@ def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
     odd = _ODD[data]
     returns = (data == 13).nonzero()[0]
     if len(returns):
-        within = ~np.isin(returns + 1, offsets)  # the next text's first character is none of this one's
+        within = ~np.isin(returns + 1, offsets)  # the next text's first character is not part of this one
         within[within] = data[returns[within] + 1] == 10
         odd[returns[~within]] = True
     texts[offsets.searchsorted(odd.nonzero()[0], "right") - 1] = False
@@ -96,7 +97,7 @@ def plain(offsets: Int, data: Bytes) -> NDArray[np.bool_]:
 
 
 def unit_tokens(data: Bytes, starts: Int, opens: NDArray[np.bool_]) -> tuple[Int, NDArray[np.bool_]]:
-    """Tokens of each unit [start, next start), the margin included where it `opens` a line; and whether it has a sign.
+    """Tokens of each unit [start, next start), including the margin where it `opens` a line; and whether it has a sign.
 
     Units cover `data`, none is empty, and those that do not open a line start with a space.
     """

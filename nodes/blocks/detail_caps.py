@@ -1,11 +1,11 @@
 """How much of each item's text may be shown: the best in full, the next as outlines, where the detail is automatic.
 
-Reads what the items of each request cost, in the order of their places. Gives `Caps`: the most tokens of each item's text,
-and the limit that binds where a text is longer.
+Reads the costs of each request's items, in the order of their places. Gives `Caps`: the maximum number of tokens of
+each item's text, and the limit that binds where a text is longer.
 
-Note: an item is shown in full as long as outlines of the items behind it still fit, or half
-of the budget is left for them. The first for which that fails is cut to what is left over, and all behind it are outlines:
-so nothing is cut where everything fits, and a small budget is not spent on outlines alone.
+Note: an item is shown in full as long as outlines of the items behind it still fit, or half of the budget is left for
+them. The first item for which that fails is cut to the remaining room, and all items behind it are outlines: nothing is
+cut where everything fits, and a small budget is not spent on outlines alone.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..columns.keys import first_of_runs, run_lengths
 from .item_costs import AUTO, CHUNK, DETAIL, NO_ROOM, OUTLINE, TOKENS, Budgets
 
 OUTLINE_TOKENS = 64
-"""Most tokens of the text of an outline: a signature with what it is for, or the lines that match."""
+"""The maximum number of tokens of an outline's text: a signature with its description, or the matching lines."""
 CHARS_PER_TOKEN = 4
-"""Characters that a token of a cut is taken for."""
+"""Characters per token, as estimated for cuts."""
 FOR_OUTLINES = 2
-"""At most one part in this many of the budget waits for outlines."""
+"""At most one part in this many of the budget is reserved for outlines."""
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -31,7 +31,9 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Caps:
-    """Per item the most tokens of its text, and the code of the limit that binds where the text is longer."""
+    """Per item the maximum number of tokens of its text, and the code of the limit that binds where the text is
+    longer.
+    """
 
     tokens: Int
     bound: Int
@@ -39,8 +41,9 @@ class Caps:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The cost of each item, in tokens or in characters: all of its text, its frame, and the request's limit
-    and the room that is left before its first item."""
+    """The cost of each item, in tokens or in characters: its whole text and its frame; and the request's limit and the
+    room left before its first item.
+    """
 
     text: Int
     beside: Int
@@ -51,7 +54,7 @@ class Sizes:
 def item_caps(asking: Int, rank: Int, tokens: Sizes, chars: Sizes, budgets: Budgets, brief: Bool) -> Caps:
     """The caps of items, sorted by request and rank (from 0).
 
-    `brief` says which requests show outlines from here on, and is brought up to date.
+    `brief` marks the requests that show outlines from here on, and is updated.
     """
     most = budgets.max_chunk_tokens[asking]
     outline = np.minimum(most, OUTLINE_TOKENS)
@@ -73,7 +76,7 @@ def item_caps(asking: Int, rank: Int, tokens: Sizes, chars: Sizes, budgets: Budg
 
 
 def _free(asking: Int, counted: Bool, sizes: Sizes, most: Int, outline: Int) -> Int:
-    """What each item's text may take if all before it are shown in full and those behind it as outlines."""
+    """The room for each item's text if all items before it are shown in full and those behind it as outlines."""
     full, short = ((sizes.beside + np.minimum(sizes.text, each)) * counted for each in (most, outline))
     starts = first_of_runs(asking)
     lengths = run_lengths(starts, len(asking))
@@ -83,6 +86,6 @@ def _free(asking: Int, counted: Bool, sizes: Sizes, most: Int, outline: Int) -> 
 
 
 def _running(values: Int, starts: Int, lengths: Int) -> Int:
-    """The sum of the values up to each, itself included, in its run."""
+    """The running sum of the values within each run, inclusive."""
     sums = values.cumsum()
     return sums - (sums[starts] - values[starts]).repeat(lengths)

@@ -1,18 +1,18 @@
 """Which items fit a budget, and how much of each: greedily by rank, for all requests of a shard at once.
 
-Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice that stays, the order in which it was
+Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice that is kept, the order in which it was
 chosen and the limit that bound.
 
-Policy `line-end/2`: best item first, each as far as its cap goes (see `detail_caps`). What does not fit is cut at a line
+Policy `line-end/2`: best item first, each up to its cap (see `detail_caps`). An item that does not fit is cut at a line
 end, if at least a quarter of what the item may show remains or nothing was chosen before; else it is dropped, and the
-next, maybe smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short or miss
-a log's first error line: then it starts there (in a log two lines above). A cap keeps the passage that says most of
-what was asked (see `passages`); an outline of code begins at the signature around it (see `signatures`).
+next, possibly smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short or
+miss a log's first error line: then it starts there (in a log two lines above). A cap keeps the passage that covers most
+of the query (see `passages`); an outline of code begins at the signature around it (see `signatures`).
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 
-Note: costs are those of the rendering, margins and fences included, and everything not
-known yet (nonce, reference, label number, notes) is reserved at its worst. So no limit is exceeded, from 1 up.
+Note: costs are those of the rendering, margins and fences included, and everything not yet known (nonce, reference,
+label number, notes) is reserved at its worst case. So no limit is exceeded, however small.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from .signatures import from_signatures
 from .token_counting import Counters
 
 LEAST_TOKENS, LEAST_CHARS = 16, 40
-"""Hardly any item is smaller than this, label and fence included; a request with less left is done."""
+"""Hardly any item is smaller than this, label and fence included; a request with less room left is finished."""
 LEAST_SHARE = 4
-"""A cut item keeps at least one part in this many of what it may show."""
+"""A cut item keeps at least one part in this many of the text that it may show."""
 _UNREAD = np.iinfo(np.int64).min
 RANKS_FIRST = 8
-"""Ranks whose texts are measured together at first; later ones, four times as many each time, only for requests that
-still have room."""
+"""Ranks whose texts are measured together at first; later rounds measure four times as many each, only for requests
+that still have room."""
 _FRAME = HEADER + "a0" * (REF_LENGTH // 2) + "\n" + CLOSING
 
 Int = NDArray[np.int64]
@@ -62,9 +62,9 @@ class Fit:
 
 
 class _Progress:
-    """What each request has used up, and what became of each item.
+    """The budget used by each request, and the outcome of each item.
 
-    `count` is the number of items chosen, `places` what they use of `max_items`, `open_set` the conflict set of the item
+    `count` is the number of items chosen, `places` their share of `max_items`, `open_set` the conflict set of the item
     chosen last (-1 = none); `dispute` is the conflict set of each item.
     """
 
@@ -83,7 +83,7 @@ class _Progress:
         """Requests whose next items are outlines."""
 
     def keep(self, item: Int, units: Units, opening: Int, start: Int, end: Int) -> None:
-        """Note the units [start, end) of each item, which begins with the unit `opening`."""
+        """Record the units [start, end) of each item, which begins with the unit `opening`."""
         filled = end > start
         i, opening, start, end = item[filled], opening[filled], start[filled], end[filled] - 1
         self.start[i], self.end[i] = units.start[start], units.end[end]
@@ -107,8 +107,8 @@ def fit(
     counters: Counters,
     terms: RequestTerms = NO_TERMS,
 ) -> Fit:
-    """What fits, no conflict set in part; items are sorted by request and place, `owner` is the request of each and `dispute`
-    its conflict set (-1 = none). A cut keeps the passage with most of the request's `terms`.
+    """The items that fit, with no conflict set in part; items are sorted by request and place, `owner` is the request
+    of each and `dispute` its conflict set (-1 = none). A cut keeps the passage with most of the request's `terms`.
     """
     result = _filled(owner, dispute, texts, costs, budgets, counters, terms)
     bound = np.full(len(owner), -1, dtype=np.int64)
@@ -120,7 +120,7 @@ def fit(
 
 
 def parted_sets(number: Int, dispute: Int) -> Bool:
-    """The members of conflict sets of which some are chosen and some are not."""
+    """The members of conflict sets that are only partly chosen."""
     size = int(dispute.max(initial=-1)) + 2
     all_, chosen = (np.bincount(each + 1, minlength=size) for each in (dispute, dispute[number > 0]))
     return ((chosen > 0) & (chosen < all_))[dispute + 1] & (dispute >= 0)
@@ -129,7 +129,7 @@ def parted_sets(number: Int, dispute: Int) -> Bool:
 def _filled(
     owner: Int, dispute: Int, texts: ItemTexts, costs: Costs, budgets: Budgets, counters: Counters, terms: RequestTerms
 ) -> Fit:
-    """What fits, by rank alone."""
+    """The items that fit, by rank alone."""
     requests = len(budgets.which)
     items = np.bincount(owner, minlength=requests)
     first = items.cumsum() - items
@@ -138,7 +138,7 @@ def _filled(
     done = _Progress(frame_tokens[budgets.which], len(_FRAME), int(costs.group.max(initial=0)) + 1, dispute)
     headed = bool(costs.heading_chars.any())
     low, most = 0, int(items.max(initial=0))
-    # How much of each item an automatic detail shows depends on all that may be shown beside it.
+    # How much of an item is shown under automatic detail depends on all items that may be shown with it.
     ranks = max(RANKS_FIRST, int(np.minimum(budgets.max_items, items)[budgets.detail == AUTO].max(initial=0)))
     while low < most:
         live = _with_room(done, first + low, np.maximum(items - low, 0), owner, costs, budgets)
@@ -162,10 +162,10 @@ def _filled(
 
 
 def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs, budgets: Budgets) -> Int:
-    """The requests of which an item not tried yet may still fit; what is left of the others is settled unread.
+    """The requests for which an untried item may still fit; the remaining items of the others are settled unread.
 
-    Room only shrinks, so where nothing has room beside its text, nothing will. `first` and `count` say per request which
-    items are left.
+    Room only shrinks, so where no item's frame fits now, none ever will. `first` and `count` locate the remaining items
+    of each request.
     """
     rest = expand_ranges(first, count)
     asking = owner[rest]
@@ -176,7 +176,7 @@ def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs
     room = (room_tokens >= 0) & (room_chars >= 0) & (exhausted < 0)
     live = np.bincount(asking[room], minlength=len(count)) > 0
     over = ~live[asking]
-    # The limit that bound is the one with the heading reserved, as in a round.
+    # The binding limit is computed with the heading reserved, as in a round.
     room_tokens -= fresh * costs.heading_tokens[rest]
     limit = np.where((room_tokens >= 0) & (room_chars - fresh * costs.heading_chars[rest] < 0), CHARS, TOKENS)
     limit = np.where(exhausted >= 0, exhausted, limit)
@@ -186,8 +186,9 @@ def _with_room(done: _Progress, first: Int, count: Int, owner: Int, costs: Costs
 
 @dataclass(frozen=True)
 class _Trial:
-    """The items tried together: each one's number, its first unit and the one after its last, what all of its text
-    costs, and its focus (see `focus_units`); of what its cap leaves, the units [`start`, `end`) and their cost."""
+    """The items tried together: each one's number, its first unit and the one after its last, the cost of its whole
+    text, and its focus (see `focus_units`); of the part within its cap, the units [`start`, `end`) and their cost.
+    """
 
     item: Int
     units: Units
@@ -204,11 +205,11 @@ class _Trial:
 
     @property
     def whole(self) -> Bool:
-        """Whether the cap leaves all of the text."""
+        """Whether the cap admits the whole text."""
         return (self.start == self.opening) & (self.end == self.closing)
 
     def much(self, index: Int, tokens: Int) -> Bool:
-        """Whether these tokens are enough of what the items at `index` may show; an outline is as short as it is."""
+        """Whether these tokens are a large enough share of the items at `index`; a whole outline always is."""
         shown = np.minimum(self.whole_tokens[index], self.caps.tokens[index])
         return (LEAST_SHARE * tokens >= shown) | ((self.caps.bound[index] == DETAIL) & (tokens == self.tokens[index]))
 
@@ -216,9 +217,9 @@ class _Trial:
 def _tried(
     item: Int, owner: Int, texts: ItemTexts, done: _Progress, costs: Costs, budgets: Budgets, counters: Counters
 ) -> _Trial:
-    """Measure items: each distinct text once per counter, however many requests it answers.
+    """Measure items: each distinct text once per counter, however many requests share it.
 
-    If not even the frame of the text fits, the text need not be read: it counts as empty, and is not chosen.
+    If not even the frame of the text fits, the text is not read: it counts as empty, and is not chosen.
     """
     asking = owner[item]
     room = budgets.max_tokens[asking] - done.tokens[asking] >= costs.tokens[item]
@@ -242,7 +243,9 @@ def _tried(
 
 
 def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets, terms: RequestTerms) -> _Trial:
-    """What the caps leave of each text: the passage that says most of what was asked; outlines of code from its signature on."""
+    """Cut each text to its cap: to the passage that covers most of the query; an outline of code starts at its
+    signature.
+    """
     long = np.flatnonzero(trial.whole_tokens > caps.tokens)
     if not len(long):
         return replace(trial, caps=caps)
@@ -272,9 +275,9 @@ def _exhausted(done: _Progress, budgets: Budgets, item: Int, requests: Int) -> I
 def run_that_fits(
     done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets, headed: bool
 ) -> Int:
-    """Choose the items of each request that fit, as far as their caps go, one after another, from its first on; gives what is left of `left`.
+    """Choose the leading items of each request that fit, up to their caps, and return the rest of `left`.
 
-    What they use adds up, so a running sum tells of all of them at once what `_round` would find one by one. `headed` is
+    Their costs add up, so a running sum gives for all of them at once what `_round` would find one by one. `headed` is
     true if some item has a heading.
     """
     item = trial.item[left]
@@ -319,13 +322,13 @@ def run_that_fits(
 
 
 def _before(values: NDArray[np.generic], starts: Int, lengths: Int) -> Int:
-    """The sum of the values before each, in its run."""
+    """The running sum of the values within each run, exclusive."""
     sums = values.cumsum() - values
     return sums - sums[starts].repeat(lengths)
 
 
 def _round(done: _Progress, asking: Int, left: Int, trial: _Trial, costs: Costs, budgets: Budgets) -> Int:
-    """Choose the first item that fits of each request and settle those before it; gives what is left of `left`.
+    """Choose the first item of each request that fits, settle those before it, and return the rest of `left`.
 
     Room only shrinks, so an item that does not fit now would not fit later: trying all at once equals trying in turn.
     """

@@ -1,4 +1,4 @@
-"""What a request may spend on its block, and what items cost beside their text.
+"""The budget of a request's block, and the cost of its items besides their text.
 
 Reads contracts and the pieces of items in their worst case. Gives `Budgets` per request and `Costs` per item.
 """
@@ -20,11 +20,11 @@ from .token_counting import Counters
 
 BUDGET_LIMITS = ("max_items", "max_tokens", "max_chars", "max_chunk_tokens")
 BOUNDS = (*BUDGET_LIMITS, "conflict_set", "detail")
-"""Names of what may bind an item, by code; -1 = nothing. What `conflict_set` bound fits, and its rivals do not; what `detail`
-bound is an outline."""
+"""Names of the limits that may bind an item, by code; -1 = none. An item bound by `conflict_set` fits, but its rivals
+do not; one bound by `detail` is an outline."""
 ITEMS, TOKENS, CHARS, CHUNK, DISPUTE, DETAIL = range(6)
 NO_ROOM = 1 << 40
-"""Tokens that no budget has."""
+"""More tokens than any budget has."""
 FULL, OUTLINE, AUTO = (DETAILS.values.index(name) for name in ("full", "outline", "auto"))
 _CODE_KINDS = ("code",)
 _LOG_KINDS = ("test-log", "tool-output", "session-event")
@@ -48,7 +48,7 @@ class Budgets:
 
     @classmethod
     def of(cls, contracts: pa.Table, shapes: NDArray[np.object_]) -> Budgets:
-        """The limits of contracts; an excerpt of a model-brief is short whatever they say."""
+        """The limits of contracts; excerpts of a model-brief are short in any case."""
         encoded = flat(contracts["tokenizer"]).dictionary_encode()
         limits = {name: contracts[name].to_numpy().astype(np.int64) for name in BUDGET_LIMITS}
         limits["max_chunk_tokens"] = np.where(
@@ -65,8 +65,9 @@ class Budgets:
 
 @dataclass(frozen=True)
 class Costs:
-    """What items cost beside their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per item,
-    0 where no heading is printed; `fenced` is false for items without text, `log` true for logs, `code` for code."""
+    """The cost of items besides their text: `tokens` and `chars` per item, `group` (kind) and its heading's cost per
+    item, 0 where no heading is printed; `fenced` is false for items without text, `log` true for logs, `code` for
+    code."""
 
     tokens: Int
     chars: Int
@@ -111,7 +112,7 @@ class Costs:
         return Costs(**{name: values[index] for name, values in vars(self).items()})
 
     def most(self, first: Int) -> Costs:
-        """The greatest cost of each item that may be printed in several ways; those of item `i` begin at `first[i]`."""
+        """The greatest cost of each item over the ways it may be printed; those of item `i` begin at `first[i]`."""
         if len(first) == len(self.tokens):
             return self
         found = vars(self.take(first))

@@ -1,7 +1,7 @@
-"""From rows of items to bytes of blocks: the stored columns that are printed, put into the renderer's hands.
+"""From rows of items to bytes of blocks: passes the stored columns that are printed to the renderer.
 
 Reads items with their stored rows. Gives `Printed` (the pieces of each item and its heading) and `rendered` (blocks).
-Trimming calls it with the worst case of everything that it does not know yet; projection calls it with what is.
+Trimming calls it with the worst case of everything that is not yet known; projection calls it with the actual values.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .masking import masked
 Int = NDArray[np.int64]
 
 _STORED = ("evidence_kind", "path", "title", "source_id", "authority", "event_time", "text_sha256")
-"""What is printed of a stored row beside its text."""
+"""The columns of a stored row that are printed besides its text."""
 SHORT_KINDS = ("memory", "session-event")
-"""Kinds of which many short rows come from one source: neighbors of one kind and source may share a fence."""
+"""Kinds whose sources yield many short rows: neighbors of one kind and source may share a fence."""
 _GROUP_LINES = constants(tuple(f"{name}\n" for name in GROUPS.values()), pa.large_string())
 
 
@@ -41,8 +41,8 @@ class Items:
     """Items to be printed, all arrays in item order, sorted by `owner` and place.
 
     `row` is the frame row of the leading row, `number` the n of its label, `line` and `section` those of the first line
-    shown, which its locator names, `shape` the output shape of its request and `style` its citation style, `mask` what
-    its request has masked (see `masking`; null = nothing).
+    shown, which its locator names, `shape` the output shape of its request and `style` its citation style, `mask` the
+    classes its request masks (see `masking`; null = none).
     """
 
     owner: Int
@@ -60,7 +60,9 @@ class Items:
     mask: pa.Array
 
     def ways(self) -> list[pa.Array]:
-        """Columns that say how an item is printed, beside what its request says of all: equal items read the same."""
+        """Columns that determine how an item is printed, apart from its request's settings: equal items print the
+        same.
+        """
         return [
             self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
             self.fact_note, self.reason,
@@ -100,7 +102,9 @@ def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> ItemLi
 
 
 def _joins(items: Items, stored: dict[str, pa.Array]) -> tuple[NDArray[np.bool_] | None, pa.Array | None]:
-    """Which items are short rows of the source and kind of the item before, and the place of each in it; None if none is."""
+    """Which items are short rows of the same source and kind as the item before, and the place of each in the source;
+    None if none is.
+    """
     short = among(stored["evidence_kind"], SHORT_KINDS)
     joins = np.zeros(len(short), dtype=bool)
     joins[1:] = short[1:] & short[:-1] & (items.owner[1:] == items.owner[:-1])
@@ -115,7 +119,7 @@ def _joins(items: Items, stored: dict[str, pa.Array]) -> tuple[NDArray[np.bool_]
 
 
 def fenced(shapes: NDArray[np.object_]) -> NDArray[np.bool_]:
-    """Whether an item of this shape carries text."""
+    """Whether an item of this shape includes text."""
     return np.asarray(shows_text(shapes), dtype=bool)
 
 

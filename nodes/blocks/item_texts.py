@@ -1,11 +1,11 @@
-"""The text of an item and the places of its parts in their document: shared by trimming and citation.
+"""The text of an item and the positions of its parts in their document: shared by trimming and citation.
 
 Reads packs and stored rows. Gives `ItemTexts`: per item its text (one row's, or neighbors joined in document order),
-and per member row its byte range in that text and its place in the document.
+and per member row its byte range in that text and its position in the document.
 
-Note: a joined text is the document's own bytes wherever the rows lie side by side. Where a line break
-between two rows belongs to neither, it is put back. Byte positions of the document are known only if they account for
-every byte of the text; masked secrets or changed line ends make them unknown, and then they are null, not near.
+Note: a joined text is the document's own bytes wherever the rows lie side by side. A line break between two rows that
+belongs to neither is restored. Byte positions in the document are known only if they account for every byte of the
+text; masked secrets or changed line endings make them unknown, and then they are null, not approximate.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ItemTexts:
 
 
 def item_texts(items: pa.Table, packs: pa.Table, evidence: pa.Table, placements: pa.Table) -> ItemTexts:
-    """The texts of `items`, rows of `packs` that were kept. `packs` has a row for every member."""
+    """The texts of `items`, rows of `packs` that were kept. `packs` has a row per member."""
     item, member_id = flattened(items["merged_rows"])
     alone = len(item) == items.num_rows
     if alone:
@@ -122,9 +122,9 @@ def _joined(text: pa.Array, opening: Int) -> pa.Array:
 def resolvable(
     line_start: pa.Array, byte_start: pa.Array, version: pa.Array, path: pa.Array, text_sha256: pa.Array
 ) -> pa.Array:
-    """Whether a citation leads back to its text: a hash fixes it, and something says where it is.
+    """Whether a citation can be resolved to its text: it needs a hash and a position.
 
-    That is lines or bytes, or the version whose text it is; a record without a path is its own place.
+    A position is a range of lines or bytes, or the version of the text; a record without a path needs none.
     """
     span = pc.or_(line_start.is_valid(), byte_start.is_valid())
     whole = pc.or_(version.is_valid(), path.is_null())

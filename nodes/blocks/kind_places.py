@@ -1,11 +1,11 @@
-"""Places in a block that are kept for the best item of a kind, so that one kind does not fill it alone.
+"""Places in a block that are reserved for the best item of a kind, so that one kind does not fill it alone.
 
-Reads the places that packing gave by rank, with what each item may cost. Gives the places after it.
+Reads the places that packing assigned by rank, and the estimated cost of each item. Gives the final places.
 
-Note: ranking is not touched, and what matches best keeps the first places. An item is moved
-only from behind the estimated end of the shown items to the last places before that end, and only if its score is near
-that of the best, or if the request requires its kind. So variety costs only the weakest items that would be shown. The cost is
-an estimate: it decides on an order, never on a limit.
+Note: ranking is unchanged, and the best matches keep the first places. An item is moved only from behind the estimated
+end of the shown items to the last places before that end, and only if its score is near that of the best, or if the
+request requires its kind. So variety costs only the weakest items that would be shown. The cost is an estimate: it
+affects the order, never a limit.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NEAR = 0.7
 NEAR_IF_REQUIRED = 0.4
 """... or this one, if its kind is required."""
 KEPT_SHARE = 3
-"""At most one part in this many of the budget is kept for kinds."""
+"""At most one part in this many of the budget is reserved for kinds."""
 TOKENS_PER_TERM = 2
-"""Tokens that a text is likely to have per index term."""
+"""Estimated tokens of a text per index term."""
 BESIDE_TEXT = 40
 """Tokens of label, locator and fence."""
 
@@ -63,16 +63,18 @@ class Places:
 
 
 def kind_classes(items: Places, max_tokens: Int, max_items: Int) -> Int:
-    """0 for what stays in front, 1 for what follows it for its kind, 2 for the rest; limits are those of each item's request."""
+    """0 for items that stay in front, 1 for those kept for their kind, 2 for the rest; limits are those of each item's
+    request.
+    """
     if not len(items.owner):
         return np.empty(0, dtype=np.int64)
     lead = items.leads()
-    order = order_by(items.owner, ~items.required)  # what is required has the first claim
+    order = order_by(items.owner, ~items.required)  # required kinds come first
     cost = np.empty(len(lead), dtype=np.int64)
     used = _running(items.owner, items.tokens)
     kept = np.zeros(len(lead), dtype=bool)
     front = (used <= max_tokens) & (items.place <= max_items)
-    for _ in range(2):  # what is kept takes room, and may so push a lead out that had some
+    for _ in range(2):  # kept items take room, and may push another lead out of the front
         behind = lead & ~front
         cost[order] = _running(items.owner, (items.tokens * behind)[order])
         kept = behind & (cost <= max_tokens // KEPT_SHARE)
@@ -90,7 +92,7 @@ def first_in(owner: Int) -> Bool:
 
 
 def _running(owner: Int, values: Int) -> Int:
-    """The sum of the values up to each item, itself included, in its request."""
+    """The running sum of the values within each request, inclusive."""
     sums = values.cumsum()
     starts = first_of_runs(owner)
     return sums - (sums[starts] - values[starts]).repeat(run_lengths(starts, len(owner)))
@@ -103,7 +105,7 @@ def _total(owner: Int, values: NDArray[np.generic]) -> Int:
 
 
 def required_kinds(contracts: pa.Table, owner: Int, kind: pa.Array) -> Bool:
-    """Whether each row is of a kind that its request requires."""
+    """Whether the request of each row requires its kind."""
     request, needs = flattened(contracts["required_evidence"])
     required = np.zeros(len(owner), dtype=bool)
     if not len(needs):

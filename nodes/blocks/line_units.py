@@ -4,7 +4,7 @@ Reads item texts. Gives `Units`: where each unit ends, and running sums of token
 this item fits" is one binary search for all items at once.
 
 A unit is a line with its break. A line of more than `LONG_LINE` bytes is cut further: after a sentence, or else before
-the last space of every 256 bytes; a long line without either stays whole. Such cuts lie before a space or after an
+the last space of every 256 bytes; a long line without either is not cut. Such cuts lie before a space or after an
 ideographic stop, where no token of the base counter can span them, and never inside a character. The rules belong to
 the trimming policy `line-end/2`.
 """
@@ -33,7 +33,7 @@ _ENDS_SENTENCE = np.isin(np.arange(256), [*b".!?;"])
 _IDEOGRAPHIC_STOPS = (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f", b"\xef\xbc\x9b")
 
 ERROR_LINE = r"^E   |\b[A-Z]\w*(Error|Exception|Failure)\b|\b(FAILED|FAIL|ERROR|FATAL|panic|Traceback)\b|●|✕|✗"
-"""A line that says what went wrong; a cut log keeps the first of them."""
+"""An error line; a cut log keeps the first of them."""
 
 Int = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class Units:
     `tokens[k]` and `chars[k]` are the cost of all units up to `k`, rendered and closed by a line break;
     `before_tokens[k]` and `before_chars[k]` that of the units before it. `start` and `end` are bytes of the item's
     text, `end` without the line break; `line[k]` counts the lines that ended before unit `k`, `solid[k]` the units
-    before it with something else than white space.
+    before it that are not only white space.
     """
 
     first: Int
@@ -63,7 +63,7 @@ class Units:
     """The text of each unit, its line break included."""
 
     def fitting(self, start: Int, stop: Int, tokens: Int, chars: Int) -> tuple[Int, Int]:
-        """End unit, exclusive, of what fits from unit `start` on: by tokens and by characters, elementwise."""
+        """The end unit, exclusive, that fits from unit `start` on: by tokens and by characters, elementwise."""
         ends = []
         for closed, before, limit in (
             (self.tokens, self.before_tokens, tokens),
@@ -172,7 +172,7 @@ def _bounds(offsets: Int, data: NDArray[np.uint8]) -> Int:
         at = ((head == stop[0]) & (middle == stop[1]) & (tail == stop[2])).nonzero()[0] + 3
         at = at[at < len(data)]
         line = bounds.searchsorted(at, "right") - 1
-        # At the end of a line the break follows, and belongs to the line.
+        # No cut at the end of a line: its break belongs to the line.
         marked[at[long[line] & (data[at] > _SPACE)]] = True
     return marked.nonzero()[0]
 

@@ -1,11 +1,11 @@
-"""E-mail addresses and absolute paths masked at projection, where the purpose's policy says so.
+"""E-mail addresses and absolute paths masked at projection, where the purpose's policy requires it.
 
 Reads texts and the classes to mask in each. Gives the masked texts and the byte ranges of the masks. Secrets are not
 handled here: they are masked at import and are stored nowhere.
 
-Note: a mask is as long as what it covers, in bytes. So every line and byte position of a
-citation stays true, the budget is counted on what is shown, and no cut depends on whether a text was masked. Positions
-in a text are all that a mask tells of what it covers.
+Note: a mask is as long as what it covers, in bytes. So every line and byte position of a citation stays correct, the
+budget is counted on the text shown, and no cut depends on whether a text was masked. A mask discloses only the position
+and length of the covered text.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _PATTERNS = {
         ),
     ),
 }
-"""By class: an RE2 pattern that no text with a finding escapes, and the pattern that finds. A path counts if it begins at a
-root that systems have or ends in a file, because `/api/users` is a route. Stored paths have lost their leading slash: at the
-beginning of a text, a home folder counts without it."""
+"""By class: an RE2 pattern that matches every text with a finding, and the pattern of a finding. A path counts if it
+begins at a usual root or ends in a file, because `/api/users` is a route. Stored paths have lost their leading slash:
+at the beginning of a text, a home folder counts without it."""
 _NAMES = {"email": "email", "absolute-path": "path"}
 
 Int = NDArray[np.int64]
@@ -62,12 +62,12 @@ def class_lists(masks: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def masked(texts: pa.Array, classes: pa.Array) -> pa.Array:
-    """Each text without what its classes name; the array itself where nothing is masked. Nulls stay null."""
+    """Each text with its classes masked; the array itself where nothing is masked. Nulls stay null."""
     return texts if classes.null_count == len(classes) else masked_with_spans(texts, classes)[0]
 
 
 def masked_column(values: pa.Array, classes: pa.Array) -> pa.Array:
-    """The same for a column of texts or of lists of texts."""
+    """`masked` for a column of texts or of lists of texts."""
     if not pa.types.is_list(values.type):
         return masked(values, classes)
     owner, items = flattened(values)

@@ -1,6 +1,6 @@
 """Which neighbors of a row are shown with it: those with words of the question that the row lacks.
 
-Reads the texts of adjacent rows of one document, and what their requests ask for. Gives `AskedWords` and
+Reads the texts of adjacent rows of one document, and the query terms of their requests. Gives `AskedWords` and
 `reaches`, for packing. A neighbor that adds nothing is shown only if it is between the row and one that does.
 """
 
@@ -23,7 +23,7 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class AskedWords:
-    """The words that each request asks for, and the texts that may say them."""
+    """The query words of each request, and the texts that may contain them."""
 
     owner: Int
     row: Int
@@ -33,7 +33,7 @@ class AskedWords:
     """The id of each request, by number."""
 
     def adds(self, rows: Int, best: Int) -> Bool:
-        """Whether each row says a word of the question that the best row beside it does not say."""
+        """Whether each row contains a word of the question that its best row lacks."""
         terms = RequestTerms.of(self.match_terms, self.requests) if len(rows) else NO_TERMS
         if not len(terms.keys):
             return np.zeros(len(rows), dtype=bool)
@@ -48,9 +48,9 @@ def reaches(chain: Int, own: Bool, near: Bool, adds: Bool) -> Bool:
 
     Args:
         chain: number of the chain of neighbors of each row; its rows are adjacent.
-        own: which rows are the best of their chain.
-        near: which rows are near it, the best among them.
-        adds: of the rows in `near` without `own`, in their order, which add something.
+        own: the best row of each chain.
+        near: the rows near it, including the best.
+        adds: whether each row in `near` without `own`, in order, adds something.
     """
     best = np.zeros(int(chain.max(initial=0)) + 1, dtype=np.int64)
     best[chain[own]] = np.flatnonzero(own)

@@ -1,11 +1,11 @@
-"""Which passage of an item a cut keeps: the one that says most of what was asked, not the head.
+"""Which passage of an item a cut keeps: the one that covers most of the query, not necessarily the head.
 
-Reads units of texts and the terms of each request with their weights. Gives `best_windows`, the units that stay.
+Reads units of texts and the terms of each request with their weights. Gives `best_windows`, the units that are kept.
 
-Note: words are compared by their first five letters, since terms are stems and texts are not.
-That is enough to choose between the passages of one item, and decides nothing else. A cut keeps the head of an item
-unless another passage says clearly more; a log keeps its first error line; and of neighbors that became one item, the
-passage lies in the row that was ranked.
+Note: words are compared by their first five letters, since terms are stems and texts are not. That is enough to choose
+between the passages of one item, and affects nothing else. A cut keeps the head of an item unless another passage
+covers clearly more; a log keeps its first error line; and of neighbors joined into one item, the passage lies in the
+row that was ranked.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = ["NO_TERMS", "RequestTerms", "adds_terms", "best_windows", "context", 
 PREFIX = 5
 """Letters of a word that are compared."""
 CLEARLY = 1.25
-"""A passage is preferred to the head of its item if it says this many times as much."""
+"""A passage is preferred to the head of its item if its terms weigh this many times as much."""
 _IDEOGRAPH = 6
-"""Bytes of two neighboring ideographs, which are a term."""
+"""Bytes of two adjacent ideographs, which form a term."""
 _SLOTS = 1 << 16
 BYTES_AT_ONCE = 1 << 17
-"""Bytes whose words are looked up at once: what is made of them on the way stays in the processor's cache."""
+"""Bytes whose words are looked up at once: intermediate arrays stay in the processor's cache."""
 _WIDE = 1 << 40
-"""Characters that no text has."""
+"""More characters than any text has."""
 
 _KIND = np.zeros(256, dtype=np.uint8)
 _SEPARATOR, _DIGIT, _UPPER, _LOWER, _MARK = range(5)
@@ -49,11 +49,13 @@ _KIND[0xE3:0xEA] = _MARK  # the first byte of an ideograph or kana
 _SMALL = np.arange(256, dtype=np.uint8)
 _SMALL[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] += 32
 _EDGE = 5
-"""How many kinds of bytes there are; as a kind, what is before the first byte of a text."""
+"""The number of kinds of bytes; also the kind that precedes the first byte of a text."""
 
 
 def _marks() -> NDArray[np.uint8]:
-    """What each pair of kinds of bytes is, by `_EDGE` times the first plus the second: `_START` of a word, `_STOP` behind one, or 0."""
+    """The role of each pair of kinds of bytes, by `_EDGE` times the first plus the second: `_START` of a word, `_STOP`
+    after one, or 0.
+    """
     before, kind = np.indices((_EDGE + 1, _EDGE))
     starts = (before % _EDGE == _SEPARATOR) | ((kind == _UPPER) & (before != _UPPER)) | (kind == _MARK)
     stops = (before == _EDGE) | ((kind == _SEPARATOR) & (before != _SEPARATOR))
@@ -64,7 +66,7 @@ _STOP, _START = 1, 2
 _KINDS, _SMALLER, _MARKS = (table.tobytes().ljust(256) for table in (_KIND, _SMALL, _marks()))
 """The same as tables of `bytes.translate`, several times as fast as a look-up by index."""
 _SHORT_ENDINGS = {4: ("s", "e", "i", "*"), 3: ("s", "es", "ed", "er", "in", "*e", "*i")}
-"""How words go on whose stem is shorter than what is compared; `*` is the last letter again."""
+"""Endings of words whose stem is shorter than the compared prefix; `*` repeats the last letter."""
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
@@ -73,8 +75,8 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RequestTerms:
-    """What each request asks for: `keys`, the distinct word keys, ascending; `codes`, request * len(keys) + place of the
-    key, ascending, and the weight of each."""
+    """The query terms of each request: `keys`, the distinct word keys, ascending; `codes`, request * len(keys) + place
+    of the key, ascending, and the weight of each."""
 
     keys: Int
     codes: Int
@@ -106,7 +108,7 @@ class RequestTerms:
 
     @cached_property
     def likely(self) -> Bool:
-        """Which slots some key has."""
+        """The slots that contain a key."""
         found = np.zeros(_SLOTS, dtype=np.bool_)
         found[_slots(self.keys)] = True
         return found
@@ -116,14 +118,14 @@ NO_TERMS = RequestTerms(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0
 
 
 def matched_terms(texts: pa.LargeStringArray, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
-    """Each distinct pair of a text and a term of its request that it says: the numbers of both, ascending."""
+    """The distinct pairs of a text and a term of its request that it contains: the numbers of both, ascending."""
     text, _, key = _keyed(*offsets_and_bytes(texts), terms)
     hit, found = _asked(key, asking[text], terms)
     return np.divmod(np.unique(text[hit] * len(terms.codes) + found), max(len(terms.codes), 1))
 
 
 def adds_terms(text: Int, term: Int, rows: Int, beside: Int) -> Bool:
-    """Whether each text of `rows` says a term that the one of `beside` does not, by the pairs of `matched_terms`."""
+    """Whether each text of `rows` contains a term that the one of `beside` lacks, by the pairs of `matched_terms`."""
     width = int(term.max(initial=0)) + 1
     pairs = text * width + term
     starts = np.searchsorted(text, rows), np.searchsorted(text, rows, side="right")
@@ -142,9 +144,9 @@ def best_windows(
     asking: Int,
     terms: RequestTerms,
 ) -> tuple[Int, Int]:
-    """First unit and the one after the last of what stays of items that cost more than the first of `limits`, elementwise.
+    """The units [first, end) kept of items that cost more than the first of `limits`, elementwise.
 
-    One unit stays even if it costs more, up to the second of `limits`.
+    One unit is kept even if it costs more, up to the second of `limits`.
     """
     first, last = focus
     tokens, most = limits
@@ -172,15 +174,15 @@ def best_windows(
 
 
 def reach(units: Units, start: Int, closing: Int, tokens: Int, most: Int) -> Int:
-    """How far `tokens` reach from each unit on: at least over the unit itself, if `most` allows it."""
+    """The end of the units from each on that fit into `tokens`: at least the unit itself, if `most` allows it."""
     end, _ = units.fitting(start, closing, tokens, np.full(len(start), _WIDE))
     one = np.minimum(start + 1, closing)
     return np.where((end <= start) & (units.cost(start, one)[0] <= most), one, end)
 
 
 def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
-    """The unit that starts the focus's line; in a log two lines above it, inside the item."""
-    # An empty item has no units, and its focus may lie behind the last one.
+    """The unit that starts the focus's line; in a log, the line two above it, within the item."""
+    # An empty item has no units, and its focus may lie past the last one.
     start = np.maximum(units.line_first[np.minimum(focus, len(units.line_first) - 1)], opening)
     for _ in range(2):
         above = np.maximum(units.line_first[np.maximum(start - 1, 0)], opening)
@@ -189,10 +191,10 @@ def context(units: Units, focus: Int, opening: Int, log: Bool) -> Int:
 
 
 def _weight_before(units: Units, opening: Int, closing: Int, asking: Int, terms: RequestTerms) -> Int:
-    """Of each item the weights of the terms said before each of its units and before its end, one item after the other.
+    """The total weight of the terms before each unit of each item and before its end, item by item.
 
-    In multiples of `RESOLUTION`: a running sum over all items of a batch is exact in whole numbers; in floating-point
-    numbers, its rounding would depend on the items before.
+    In multiples of `RESOLUTION`: a running sum over all items of a batch is exact in integers; in floating point, its
+    rounding would depend on the items before.
     """
     # A text that answers several requests is read once.
     one, text = distinct_rows(opening, closing)
@@ -220,7 +222,7 @@ def _keyed(bounds: Int, data: NDArray[np.uint8], terms: RequestTerms) -> tuple[I
     """
     data = data[: bounds[-1]]
     if (loops := kernels(0)) is not None:
-        found = np.empty((3, len(data) // 2 + len(bounds)), dtype=np.int64)  # a word and what parts it from the next
+        found = np.empty((3, len(data) // 2 + len(bounds)), dtype=np.int64)  # a word and a separator
         size = loops.texts.keyed(data, bounds, _KIND, _SMALL, terms.likely, terms.keys, *found)
         text, start, key = found[:, :size]
         return text, start, key
@@ -240,7 +242,7 @@ def _keyed(bounds: Int, data: NDArray[np.uint8], terms: RequestTerms) -> tuple[I
 
 
 def _asked(key: Int, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
-    """Which of some keys the request beside each asks for, and the place of each such term in `terms.codes`."""
+    """Which keys are terms of their request, and the place of each such term in `terms.codes`."""
     code = asking * len(terms.keys) + key
     found = np.minimum(terms.codes.searchsorted(code), len(terms.codes) - 1)
     hit = np.flatnonzero(terms.codes[found] == code)
@@ -248,7 +250,7 @@ def _asked(key: Int, asking: Int, terms: RequestTerms) -> tuple[Int, Int]:
 
 
 def _slots(keys: Int) -> NDArray[np.uint64]:
-    """A slot of a table of `_SLOTS` for each key (Fibonacci hashing): no request asks for most words."""
+    """The slot of each key in a table of `_SLOTS` (Fibonacci hashing): most words are terms of no request."""
     return (keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(48)
 
 
@@ -285,12 +287,12 @@ def _keys(data: NDArray[np.uint8], start: Int, length: Int) -> Int:
 
 
 def _prefixes(terms: pa.Array) -> Ragged:
-    """What `_forms` gives for terms of more than `PREFIX` plain letters."""
+    """`_forms` for terms of more than `PREFIX` plain letters."""
     return Ragged.of(pc.utf8_slice_codeunits(terms, 0, PREFIX))
 
 
 def _forms(term: str) -> list[str]:
-    """The beginnings that words of a term have; a term of few letters has several."""
+    """The prefixes of the words of a term; a term of few letters has several."""
     if not term.isascii():
         return [term[:2] if len(term.encode()) >= _IDEOGRAPH else term]
     if len(term) >= PREFIX:

@@ -1,10 +1,10 @@
 """Outlines of code begin at the signature of the definition that the passage is part of.
 
-Reads units of texts and the passages that a cut would keep. Gives `from_signatures`, the passages that stay.
+Reads units of texts and the passages that a cut would keep. Gives `from_signatures`, the passages that are kept.
 
-Note: the last definition before a line is not always the one around it. The one around it is
-indented less. Signatures are known by their form, in the row that was ranked: where a long definition was cut into rows, only the
-first of them has one, and the head of an item names the definition of the others.
+Note: the last definition before a line is not always the one around it. The one around it is indented less. Signatures
+are recognized by their form, in the row that was ranked: where a long definition was cut into rows, only the first of
+them has one, and the head of an item names the definition of the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ DEFINITION = "|".join(
         r"^\s*(?:[\w$<>\[\].?*&:]+\s+)*[\w$#~:]+\s*(?:<[^>]*>)?\([^;]*\)\s*(?:const\s*|throws [\w., ]+|(?::|->)\s*[^;=]+)?\{\s*$",
     )
 )
-"""A line that begins a definition, in the languages that people ask about most; a method in braces by what follows its name."""
+"""A line that begins a definition, in the most common languages; a method in a brace language is recognized by the text
+after its name."""
 STATEMENT = r"^\s*(?:if|for|foreach|while|switch|catch|return|else|elif|with|try|do|match|throw|yield|await|new|super|using|lock)\b"
 _ABOVE = r"^\s*(?:#|//|/?\*|@|--|\[)"
 """A line above a definition that may belong to it: a comment, a decorator."""
@@ -43,13 +44,13 @@ Int = NDArray[np.int64]
 def from_signatures(
     units: Units, window: tuple[Int, Int], bounds: tuple[Int, Int], limits: tuple[Int, Int]
 ) -> tuple[Int, Int]:
-    """First unit and the one after the last of what stays of each item.
+    """The units [first, end) kept of each item.
 
     Args:
         units: of every item.
-        window: the units that would stay, [first, last + 1).
-        bounds: the units that may stay, from the row that was ranked on.
-        limits: the tokens of an outline, and the most that one line of it may cost.
+        window: the units that would be kept, [first, last + 1).
+        bounds: the units that may be kept, from the row that was ranked on.
+        limits: the tokens of an outline, and the maximum cost of one line of it.
     """
     (start, end), (opening, closing) = window, bounds
     opening = np.minimum(opening, start)

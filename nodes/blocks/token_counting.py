@@ -1,12 +1,12 @@
-"""Token counters by name: how long a text is in the unit that budgets are written in.
+"""Token counters by name: the length of a text in the unit of budgets.
 
 Gives: `TokenCounter`, the base counter `approx-bpe/1`, `EncodedCounter` for tokenizers that the caller loaded, and
 `Counters`, the registry that nodes receive as an input. `pipeline/line/tokenizers.py` loads files; nothing here does.
 
-Note: `approx-bpe/1` is exact under its own name, because its definition is the two
-expressions below, and an estimate of every other tokenizer. No token of it spans a line break, so counts add up over
-lines and a budget becomes a cumulative sum. Learned tokenizers do not add up: prefixes of one word take 1 1 2 2 2 3 3 3
-1 tokens. Their counts decide only on a whole rendering.
+Note: `approx-bpe/1` is exact under its own name, because its definition is the two expressions below, and an estimate
+of every other tokenizer. None of its tokens spans a line break, so counts add up over lines and a budget becomes a
+cumulative sum. Learned tokenizers do not add up: prefixes of one word take 1 1 2 2 2 3 3 3 1 tokens. Their counts are
+used only for a whole rendering.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True)
 class _ApproxBpe:
-    """The base counter; see `TOKEN` and `EXTRA`. ASCII texts are counted by the lengths of runs of bytes, to the same end."""
+    """The base counter; see `TOKEN` and `EXTRA`. ASCII texts are counted by the lengths of runs of bytes, with the same
+    result.
+    """
 
     name: str = BASE
     additive: bool = True
@@ -92,7 +94,7 @@ class _ApproxBpe:
 
 @dataclass(frozen=True)
 class EncodedCounter:
-    """A counter over a loaded tokenizer: `encode` gives the number of tokens of each text, special tokens left out."""
+    """A counter over a loaded tokenizer: `encode` returns the number of tokens of each text, without special tokens."""
 
     name: str
     encode: Callable[[Sequence[str]], Iterable[int]]
@@ -109,7 +111,7 @@ class Counters:
     others: Mapping[str, TokenCounter] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """Every name that `get` answers to, sorted."""
+        """Every name that `get` accepts, sorted."""
         return sorted({BASE, *self.others})
 
     def get(self, name: str) -> TokenCounter:

@@ -1,10 +1,10 @@
-"""Every table of the context policy, declared once: what a projection is given, and what its steps make.
+"""Every table of the context policy, declared once: the inputs of a projection and the outputs of its steps.
 
-Reads: nothing. Gives: one `Table` per input and node (`LOG_EVENTS`, `CONTEXT_SOURCES`, ...) and its annotation, and `CONTEXT_TABLES`,
-all of them by name. Tables about the session log lead with `session_id`, and `seq` counts its events from 0; tables about turns lead
-with `input_id`, one model input.
+Reads: nothing. Gives: one `Table` per input and node (`LOG_EVENTS`, `CONTEXT_SOURCES`, ...) and its annotation, and
+`CONTEXT_TABLES`, all of them by name. Tables about the session log start with `session_id`, and `seq` counts its events
+from 0; tables about turns start with `input_id`, one model input.
 
-- `inputs`: what a projection is given: the session log, turns, policies, rules, memories, items of retrieval, tools
+- `inputs`: the inputs of a projection: the session log, turns, policies, rules, memories, items of retrieval, tools
 - `state`: tables of `context_state`
 - `sources`: tables of `context_sources`, `context_selection` and `context_ordering`
 - `fitting`: tables of `context_compression`, `context_isolation` and `context_budget`

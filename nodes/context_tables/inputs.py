@@ -1,4 +1,4 @@
-"""What a projection is given: the session log, turns, policies, rules, memories, items of retrieval and tools.
+"""The inputs of a projection: the session log, turns, policies, rules, memories, items of retrieval and tools.
 
 Note: a turn sees the events before its `as_of_seq`, never the one at it.
 """

@@ -1,7 +1,7 @@
-"""Compiled loops of numba: the same numbers as the arrays of NumPy beside them, sooner where requests are many.
+"""Loops compiled by numba: the same numbers as the NumPy code, faster where there are many requests.
 
-- `compiled`: whether they are used, and where numba keeps them
+- `compiled`: whether they are used, and where numba caches them
 - over posting lists: `lookup_kernels`, `list_kernels`, `posting_kernels`, `top_rows_kernels`, `block_max_kernels`
 - over vectors: `vector_kernels`, `product_tiles`; over the bytes of texts: `text_kernels`
-- `selection_kernels`: what all of them choose with
+- `selection_kernels`: top-k selection, shared by all of them
 """

@@ -1,11 +1,11 @@
-"""A compiled loop for sub-queries of many postings: it passes over the rows that cannot be among the best.
+"""A compiled loop for sub-queries with many postings: it skips rows that cannot be among the best.
 
 Reads and fills the arrays that `compiled_recall` prepares. Needs numba; see `compiled.kernels`.
 
-Note: the whole scores of a few rows that look good say early what a score needs at least (`least`). With
-what each list can add within 64 rows, most rows of the lists that are read are known to need no sum. What is passed over
-could not have been among the best, so the result is that of `best_of_few`. This is block-max pruning (Ding and Suel 2011,
-*Faster top-k document retrieval using block-max indexes*) with blocks of 64 rows.
+Note: the full scores of a few promising rows give an early lower bound of the scores needed (`least`). With the maximum
+that each list can add within 64 rows, it rules out most rows of the lists that are read. Skipped rows could not have
+been among the best, so the result is that of `best_of_few`. This is block-max pruning (Ding and Suel 2011, *Faster
+top-k document retrieval using block-max indexes*) with blocks of 64 rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .selection_kernels import BINS, index, loop
 from .top_rows_kernels import ARGUMENTS, histogram_edge, ordered, part_of, reached, write
 
 ROWS_AT_ONCE = 1 << 13
-"""Rows whose sums are made together, so that they stay in the processor's cache. A multiple of 64."""
+"""Rows whose sums are computed together, so that they stay in the processor's cache. A multiple of 64."""
 SAMPLE = 1 << 11
-"""Postings among which rows are sought that say what a score needs."""
+"""Postings that are sampled for promising rows."""
 
 
 @njit
 def _sampled(order, size, scale, key, factors, lists, row, grade, passed, free, k, sums, cells, totals):
-    """Some rows of the first lists and their sums; how many rows, and of how many lists."""
+    """Writes some rows of the first lists and their sums; returns the number of rows, and of lists."""
     many, read, at = np.int64(0), np.int64(0), 0
     while at < size:
         one, times = key[order[at]], scale[order[at]]
@@ -53,7 +53,9 @@ def _lifted(
     order, first, size, scale, key, factors, lists, row, grade, line, words, before_word, cells, totals, many, edge, k,
     chosen, score,
 ) -> np.int64:  # fmt: skip
-    """A score that `k` rows reach: cells with totals of at least `edge`, with what the lists from `first` on add to them."""
+    """A score that `k` rows reach: cells with totals of at least `edge`, plus the parts of the lists from `first`
+    on.
+    """
     some, number = np.int64(0), np.int64(0)
     while some < k and number < many:
         chosen[index(some)], score[index(some)] = cells[index(number)], totals[index(number)]
@@ -71,7 +73,7 @@ def _lifted(
 
 @njit
 def _after(order, size, key, bounds, unit, line, peak, after) -> None:
-    """What the lists from each on can add at most, by words of rows, in units."""
+    """The maximum that the lists from each on can add, by words of rows, in units."""
     after[size] = 0
     for at in range(size - 1, -1, -1):
         own, behind, own_line = after[at], after[at + 1], line[key[order[at]]]
@@ -90,7 +92,7 @@ def best_of_many(
     first, last, many_, starts, pairs, key, setting, scale, bounds, factor,
     lists, row, grade, line, words, before_word, peak, gates, gate, k, rank, bits, found, keys, places,
 ) -> None:  # fmt: skip
-    """What `best_of_few` finds, for the sub-queries from `first` to `last` that are of `many_` postings."""
+    """`best_of_few` for the sub-queries from `first` to `last` that have `many_` postings."""
     rows, most = len(rank), 0
     for sub in range(first, last):
         most = max(most, (starts[sub + 1] - starts[sub]) * np.int64(many_[sub]))

@@ -1,10 +1,10 @@
-"""Whether the compiled loops are used: they give the same numbers as the arrays of NumPy, and pay once there is work.
+"""Whether the compiled loops are used: they compute the same numbers as NumPy, and pay off once there is enough work.
 
-Reads how many postings are visited. Gives the modules of kernels, or None where numba (extra `fast`) is not installed or
-has nowhere to keep what it compiled.
+Reads the number of postings to be visited. Gives the modules of kernels, or None where numba (extra `fast`) is not
+installed or has no writable cache folder.
 
-No node: loading code is the one thing below `nodes` that reads files, those of the kernels themselves, and names the folder
-where numba keeps what it compiled. No result depends on either.
+Note: this is not a node. Loading code is the only thing in `nodes` that reads files, those of the kernels themselves,
+and it sets numba's cache folder. No result depends on either.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 PAYS_FROM = 10_000_000
-"""Visits of postings that take NumPy about as long as it takes to import numba: a second."""
+"""Visits of postings for which NumPy needs about as long as the import of numba: a second."""
 SOURCES = (
     "block_max_kernels", "list_kernels", "lookup_kernels", "posting_kernels", "product_tiles", "selection_kernels",
     "text_kernels", "top_rows_kernels", "vector_kernels",
 )  # fmt: skip
 """The modules that are compiled."""
 ALONE = 200_000
-"""Visits that one thread does as fast as several."""
+"""Visits up to which one thread is as fast as several."""
 
 
 class Kernels(NamedTuple):
@@ -44,7 +44,7 @@ class Kernels(NamedTuple):
 
 
 def kernels(visits: int) -> Kernels | None:
-    """The compiled loops, if they are loaded already or as many visits pay for loading them."""
+    """The compiled loops, if they are loaded already or so many visits are worth loading them."""
     if not load.cache_info().currsize and visits < PAYS_FROM:
         return None
     return load()
@@ -56,13 +56,15 @@ _LOADING = Lock()
 
 @lru_cache(maxsize=1)
 def load() -> Kernels | None:
-    """The compiled loops, whatever there is to do: for a process that stays. numba compiles them once per machine."""
+    """The compiled loops, regardless of the amount of work: for long-running processes. numba compiles them once per
+    machine.
+    """
     if find_spec("numba") is None:
         return None
     try:
         with _LOADING, kept_by_content(Path(__file__).parent, SOURCES):
             from . import posting_kernels, text_kernels, vector_kernels
-    except (ImportError, OSError, RuntimeError):  # another NumPy than numba knows, or no folder that it may write
+    except (ImportError, OSError, RuntimeError):  # an unsupported version of NumPy, or no writable folder
         return None
     return Kernels(posting_kernels, text_kernels, vector_kernels)
 
@@ -72,8 +74,8 @@ def kept_by_content(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """Code compiled in this context is cached under a digest of all its sources, the modules of these names in `folder`.
 
     By default numba checks only the file of a function, not the files of those that it calls: after an upgrade it would
-    use the machine code of the previous version. This is a cache: the files that are read and kept are
-    code, and no value of a table depends on them.
+    use the machine code of the previous version. The files read and cached are code, and no value of a table depends on
+    them.
     """
     from numba import config  # pyright: ignore[reportMissingImports]
     from numba.misc.appdirs import AppDirs  # pyright: ignore[reportMissingImports]
@@ -89,9 +91,9 @@ def kept_by_content(folder: Path, names: Sequence[str]) -> Iterator[None]:
 
 
 def in_threads(kernel: Any, work: NDArray[np.int64], *arguments: Any) -> None:
-    """Calls `kernel(first, last, *arguments)` for ranges of things of about equal work; `work` is per thing, in visits.
+    """Calls `kernel(first, last, *arguments)` for ranges of about equal work; `work` is per element, in visits.
 
-    As many threads as Arrow uses. What is found for a thing does not depend on the range that it falls into.
+    Uses as many threads as Arrow. The result for an element does not depend on the range that it falls into.
     """
     done = np.cumsum(work)
     total = int(done[-1]) if len(done) else 0

@@ -1,4 +1,4 @@
-"""Compiled loops over whole posting lists: the grades of postings, and what a list can add to a score where.
+"""Compiled loops over whole posting lists: the grades of postings, and how much a list can add to a score where.
 
 Fills the arrays that `score_bounds` prepares. Needs numba; see `compiled.kernels`.
 """
@@ -15,7 +15,9 @@ _I8, _I4, _U8, _U1, _F8 = types.int64, types.int32, types.uint64, types.uint8, t
 
 @loop(given(_I4), filled(_I4), given(_I8), filled(_I4, 2))
 def grade(row, freq, length, slots) -> None:
-    """Replaces each frequency by the number of its (frequency, length of the row); `slots` is -1 where none is yet."""
+    """Replaces each frequency by the number of its (frequency, length of the row); `slots` is -1 where it has none
+    yet.
+    """
     grades = np.int32(0)
     for posting in range(len(row)):
         times, span = index(freq[posting]), index(length[index(row[posting])])
@@ -30,8 +32,8 @@ def grade(row, freq, length, slots) -> None:
     filled(_F8), given(_I4), filled(_U8, 2), filled(_I4, 2), filled(_U1, 2),
 )  # fmt: skip
 def bound(first, last, starts, row, grade_, usual, top, line, words, before_word, peak) -> None:
-    """The greatest factor of the lists from `first` to `last`; of a list with a line also the bits of its rows, the number
-    of its postings before each word, and the greatest factor of each word's rows.
+    """Writes the greatest factor of the lists from `first` to `last`; for a list with a line also the bits of its rows,
+    the number of its postings before each word, and the greatest factor of each word's rows.
     """
     for one in range(first, last):
         low, high, most = starts[one], starts[one + 1], 0.0
@@ -56,7 +58,7 @@ def bound(first, last, starts, row, grade_, usual, top, line, words, before_word
 
 @njit(inline="always")
 def ones(word) -> np.int64:
-    """How many bits of a word are set."""
+    """The number of bits set in a word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
     word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -65,7 +67,9 @@ def ones(word) -> np.int64:
 
 @njit(inline="always")
 def posting_of(own, low, high, row, own_line, words, before_word):
-    """The place of a row in a list from `low` to `high`, -1 if it is not in it; `own_line` is the list's, or -1."""
+    """The place of a row in a list from `low` to `high`, -1 if it is absent; `own_line` is the line of the list, or
+    -1.
+    """
     if own_line >= 0:
         at = index(own >> 6)
         bit, word = np.uint64(own & 63), words[own_line, at]

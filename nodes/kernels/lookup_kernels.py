@@ -1,4 +1,4 @@
-"""Compiled loops that find keys among those of a segment, and draw the postings of a scope out of its lists.
+"""Compiled loops that find keys among those of a segment, and extract the postings of a scope from its lists.
 
 Fills the arrays that `scope_postings` prepares. Needs numba; see `compiled.kernels`.
 """
@@ -14,7 +14,7 @@ _I8, _I4, _U8, _U1, _B = types.int64, types.int32, types.uint64, types.uint8, ty
 
 @loop(given(_U8), given(_I8), given(_U1), given(_U8), given(_I8), given(_U1), filled(_I8))
 def find(hashes, starts, texts, stored, stored_starts, stored_texts, position) -> None:
-    """The place of each key in a segment's list of keys, -1 if it is not in it.
+    """The place of each key in a segment's list of keys, -1 if it is absent.
 
     Both lists are sorted by hash; the text of key `i` is `texts[starts[i]:starts[i + 1]]`. Equal hashes are distinguished
     by their texts.
@@ -46,7 +46,9 @@ def find(hashes, starts, texts, stored, stored_starts, stored_texts, position) -
 
 @loop(given(_I8), given(_I8), given(_I4), given(_I4), _B, filled(_I8))
 def count(position, starts, rows, local, whole, counts) -> None:
-    """Adds to each key's count its postings in a segment's rows that are in scope: `local` is not -1 (`whole`: nowhere)."""
+    """Adds to each key's count its postings in the rows of a segment that are in scope, where `local` is not -1
+    (`whole`: all rows are).
+    """
     for key in range(len(position)):
         at = position[key]
         if at >= 0 and whole:
@@ -60,7 +62,7 @@ def count(position, starts, rows, local, whole, counts) -> None:
 
 @loop(given(_I8), given(_I8), given(_I4), given(_I4), given(_I4), filled(_I8), filled(_I4), filled(_I4))
 def gather(position, starts, rows, freqs, local, ends, row, freq) -> None:
-    """Writes the postings that `count` counted behind what each key has already; `ends` says where that is."""
+    """Appends the postings counted by `count` to those of each key, at its position in `ends`."""
     for key in range(len(position)):
         at = position[key]
         if at >= 0:
@@ -76,7 +78,7 @@ def gather(position, starts, rows, freqs, local, ends, row, freq) -> None:
 
 @loop(given(_U8), given(_I8), given(_I8), given(_U1), gives=_B)
 def alike(hashes, chosen, starts, texts) -> bool:
-    """Whether keys of equal hash, side by side, have equal texts; that of key `i` is `texts[starts[c]:starts[c + 1]]`, `c`
+    """Whether adjacent keys of equal hash have equal texts; that of key `i` is `texts[starts[c]:starts[c + 1]]`, `c`
     being `chosen[i]`.
     """
     for key in range(1, len(hashes)):

@@ -1,9 +1,9 @@
-"""Compiled loops over posting lists: the same numbers as `posting_recall` makes, without its passes over arrays.
+"""Compiled loops over posting lists: the same numbers as `posting_recall`, without its passes over arrays.
 
 Reads and fills the arrays that `compiled_recall` prepares. Needs numba; `compiled.kernels` decides whether it is loaded.
 
-Note: scores are whole multiples of 2**-30 as int64, so a sum is exact in any order, and a row may be left
-alone as soon as what it could still gain is known to be too little. No fast-math: every step rounds as NumPy's does.
+Note: scores are whole multiples of 2**-30 as int64, so a sum is exact in any order, and a row may be skipped as soon as
+its possible gain is known to be too small. No fast-math: every step rounds as NumPy's does.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _I8, _I4, _U8, _F8, _B = types.int64, types.int32, types.uint64, types.float64, 
 
 @loop(_I8, _I8, given(_I8), given(_I8), given(_I8), given(_I8), given(_I8), given(_I8), given(_B), filled(_B, 2))
 def judge(first, last, as_of, start, end, since, until, happened, withheld, open_) -> None:
-    """Which rows the clocks from `first` to `last` let pass: those alive from `since` until before `until` that happened in
-    the window and are not withheld.
+    """Which rows pass at the clocks from `first` to `last`: those alive from `since` until before `until` that happened
+    in the window and are not withheld.
     """
     for clock in range(first, last):
         now, low, high, own = as_of[clock], start[clock], end[clock], open_[clock]
@@ -42,10 +42,10 @@ def judge(first, last, as_of, start, end, since, until, happened, withheld, open
     filled(_I4), filled(_I4), filled(_I8),
 )  # fmt: skip
 def frequencies(first, last, starts, row, grade, key, judged, open_, held, held_row, held_grade, found) -> None:
-    """In how many rows that are open the keys of the pairs from `first` to `last` occur; the other rows and their grades
-    from `held[pair]` on, where there is room for one more than there are.
+    """Counts the open rows in which the keys of the pairs from `first` to `last` occur; writes the other rows and their
+    grades from `held[pair]` on, where there must be room for one more.
 
-    `judged` is the line of `open_` that says which are open, -1 where all are.
+    `judged` is the line of `open_` with the open rows, -1 where all are open.
     """
     for pair in range(first, last):
         low, high = starts[key[pair]], starts[key[pair] + 1]
@@ -63,9 +63,10 @@ def frequencies(first, last, starts, row, grade, key, judged, open_, held, held_
     _I8, _I8, given(_I8), given(_I8, 2), given(_I8, 2), _I8, given(_I8), given(_I8), filled(_I8), filled(_F8),
 )  # fmt: skip
 def read_keys(first, last, found, keys, places, bits, by_id, ends, row, score) -> None:
-    """The rows and scores of the sub-queries from `first` to `last`, best first, of keys that ascend; before their `ends`.
+    """Decodes ascending keys to the rows and scores of the sub-queries from `first` to `last`, best first, before their
+    `ends`.
 
-    `by_id` says which row has the id of a place.
+    `by_id` is the row of each place of an id.
     """
     limit, width = (np.int64(1) << bits) - 1, keys.shape[1]
     for sub in range(first, last):
@@ -84,7 +85,7 @@ def score_rows(
     first, last, starts, pairs, key, setting, scale, factor, list_starts, row, grade_, line, words, before_word, row_starts,
     asked, totals,
 ) -> None:  # fmt: skip
-    """What the keys of the sub-queries from `first` to `last` give the rows that each asks about, in multiples of 2**-30.
+    """Scores the rows requested by each of the sub-queries from `first` to `last`, in multiples of 2**-30.
 
     Those of sub-query `i` are `asked[row_starts[i]:row_starts[i + 1]]`.
     """
@@ -110,10 +111,10 @@ def best_held(
     held, count_, row, grade_, allowed, filter_, document, alone, documents,
     recorded, line, k, rank, ends, found, found_sub, found_row, found_score,
 ) -> None:  # fmt: skip
-    """The `k` best rows that are not open, of the requests from `first` to `last`: of a document the newest only.
+    """The `k` best rows that are not open, per request from `first` to `last`: of a document only the newest.
 
-    Request `i` has the sub-queries `requests[i]:requests[i + 1]`; those of one are written before its `ends`. A row that is
-    `alone` in its document is its newest: the scores of those say what a row needs.
+    Request `i` has the sub-queries `requests[i]:requests[i + 1]`; its rows are written before its `ends`. A row that is
+    `alone` in its document is its newest: the scores of those rows bound the score needed.
     """
     rows, room = len(rank), 0
     for request in range(first, last):

@@ -1,12 +1,11 @@
-"""Compiled: the exact products of a few vectors of int16 with a few others, all at once, in the processor's registers.
+"""Compiled: the exact products of a few int16 vectors with a few others, all at once, in the processor's registers.
 
-Gives `tile`, how many queries and rows one takes, and what finds the few products of a tile that matter. Needs numba;
-see `compiled.kernels`.
+Gives `tile`, the number of queries and rows in one, and functions that find the few products of a tile that matter.
+Needs numba; see `compiled.kernels`.
 
-Note: two components are packed into one int32, because processors multiply such pairs and add
-them up in one step (x86: `vpdpwssd`, `vpmaddwd`). That takes a third of the time of float32 and rounds nothing. Loops in
-Python do not compile to it, so the steps are written down one by one. Sums are modulo 2**32: what overflows on the way
-comes back.
+Note: two components are packed into one int32, because processors multiply such pairs and add them up in one step (x86:
+`vpdpwssd`, `vpmaddwd`). That takes a third of the time of float32 and rounds nothing. Loops in Python do not compile to
+it, so the instructions are written out. Sums are modulo 2**32: intermediate overflow cancels out.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _I16, _I32, _I64 = ir.IntType(16), ir.IntType(32), ir.IntType(64)
 
 
 class _Shape(NamedTuple):
-    """What fits the registers: numbers per register, registers of rows, queries, and the instruction."""
+    """Sizes that fit the registers: numbers per register, registers of rows, queries, and the instruction."""
 
     lanes: int
     registers: int
@@ -32,7 +31,7 @@ class _Shape(NamedTuple):
 
 
 def shape_of(features: Sequence[str]) -> _Shape:
-    """By the features that numba compiles for."""
+    """Selected by the features that numba compiles for."""
     if "+avx512vnni" in features:
         return _Shape(16, 2, 12, "llvm.x86.avx512.vpdpwssd.512")
     if "+avx512bw" in features:

@@ -1,6 +1,6 @@
-"""Compiled: the best of some cells, and what the other loops are made of.
+"""Compiled: the best of some cells, and building blocks of the other loops.
 
-A cell is a score (int64, whole multiples of something), the place of its row's id, and a number that says which it is.
+A cell is a score (int64, whole multiples of something), the place of its row's id, and a number that identifies it.
 Needs numba; see `compiled.kernels`.
 """
 
@@ -12,7 +12,7 @@ from numba import njit, types  # pyright: ignore[reportMissingImports]
 BINS = 512
 """Of a histogram of scores."""
 FEW_CELLS = 512
-"""Cells that are sorted by insertion."""
+"""The number of cells up to which insertion sort is used."""
 _I8 = types.int64
 
 
@@ -31,7 +31,7 @@ def loop(*arguments: types.Type, gives: types.Type = types.void):
 
 @njit(inline="always")
 def index(number) -> np.uint64:
-    """A position that is not negative: numba then leaves out the step that makes -1 the last."""
+    """A position that is not negative: numba then omits the wraparound of negative indices."""
     return np.uint64(number)
 
 
@@ -42,7 +42,9 @@ def before(score, rank, other, than) -> bool:
 
 @njit(inline="always")
 def first_from(values, wanted, low, high):
-    """Where in ascending values from `low` to `high` the first is that is not less than the wanted one; `high` if none."""
+    """The position of the first of ascending values from `low` to `high` that is not less than the wanted one; `high`
+    if none.
+    """
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:

@@ -1,4 +1,4 @@
-"""Compiled loops over the bytes of texts: the tokens of their units, what tells texts apart, and which of some words they say.
+"""Compiled loops over the bytes of texts: the tokens of their units, their checksums, and their query words.
 
 Fills the arrays that `byte_runs`, `same_texts` and `passages` prepare. Needs numba; see `compiled.kernels`.
 """
@@ -11,7 +11,7 @@ from .selection_kernels import filled, first_from, given, index, loop
 
 _I8, _U1, _U2, _U4, _B = types.int64, types.uint8, types.uint16, types.uint32, types.boolean
 _ALONE, _BEHIND_MARGIN = 14 * 16, 12 * 16 + 1
-"""The state before a unit, and that behind a margin: its sign and its space, which are two tokens so far."""
+"""The state before a unit, and that after a margin: its sign and its space, two tokens so far."""
 
 
 @loop(given(_U1), given(_I8), given(_B), given(_U1), given(_U2), filled(_I8), filled(_B))
@@ -48,7 +48,7 @@ _UPPER, _MARK, _PREFIX, _IDEOGRAPH = 2, 4, 5, 6
     given(_U1), given(_I8), given(_U1), given(_U1), given(_B), given(_I8), filled(_I8), filled(_I8), filled(_I8), gives=_I8
 )  # fmt: skip
 def keyed(data, bounds, kinds, small, likely, keys, text_of, start, place) -> int:
-    """Writes the words of texts whose key is known, and gives how many: `passages._keyed`, word by word."""
+    """Writes the words of texts whose key is known, and returns their number: `passages._keyed`, word by word."""
     size = 0
     for text in range(len(bounds) - 1):
         end = bounds[text + 1]

@@ -1,9 +1,9 @@
-"""A compiled loop that finds the best open rows of sub-queries, and what it shares with `block_max_kernels`.
+"""A compiled loop that finds the best open rows of sub-queries, and helpers shared with `block_max_kernels`.
 
 Reads and fills the arrays that `compiled_recall` prepares. Needs numba; see `compiled.kernels`.
 
-Note: scores are whole multiples of 2**-30 as int64, so a sum is exact in any order, and a row may be left
-alone as soon as what it could still gain is known to be too little. No fast-math: every step rounds as NumPy's does.
+Note: scores are whole multiples of 2**-30 as int64, so a sum is exact in any order, and a row may be skipped as soon as
+its possible gain is known to be too small. No fast-math: every step rounds as NumPy's does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .list_kernels import posting_of
 from .selection_kernels import BINS, choose, filled, front, given, index, loop, sort
 
 SHORT = 8
-"""A list of as many postings per row that it is asked about is read from end to end."""
+"""A list with fewer postings per row looked up is read from end to end."""
 
 _I8, _I4, _U8, _U1, _F8, _B = types.int64, types.int32, types.uint64, types.uint8, types.float64, types.boolean
 ARGUMENTS = (
@@ -27,13 +27,13 @@ ARGUMENTS = (
 
 @njit(inline="always")
 def part_of(scale, factors, grade) -> np.int64:
-    """What a posting adds to a score."""
+    """The part of a score that a posting adds."""
     return np.int64(np.rint(scale * factors[index(grade)]))
 
 
 @loop(given(_I8), _I8, gives=_I8)
 def histogram_edge(counts, k) -> np.int64:
-    """The bin of a histogram that holds the `k`-th best; there are as many."""
+    """The bin of a histogram that contains the `k`-th best; there are at least `k`."""
     above, bin_ = np.int64(0), np.int64(len(counts))
     while above < k:
         bin_ -= 1
@@ -54,7 +54,7 @@ def reached(totals, size, k, shift, counts) -> np.int64:
 
 @loop(given(_I8), given(_I4), _I8, _I8, _I8, filled(_I8), gives=_I8)
 def reached_by(sums, cells, size, k, shift, counts) -> np.int64:
-    """The same of the sums of some cells."""
+    """`reached` for the sums of some cells."""
     if size < k:
         return np.int64(0)
     counts[:] = 0
@@ -65,8 +65,8 @@ def reached_by(sums, cells, size, k, shift, counts) -> np.int64:
 
 @njit
 def ordered(pairs, bounds, order, rest) -> np.int64:
-    """The pairs of a sub-query by what they can add, greatest first, and what each and the later ones can add together;
-    gives by how many bits a score is shifted to be the number of a bin.
+    """Orders the pairs of a sub-query by their bounds, greatest first, with the sum of each bound and the later ones;
+    returns the shift that turns a score into the number of a bin.
     """
     for at in range(len(pairs)):
         pair, to = pairs[at], at
@@ -85,7 +85,7 @@ def ordered(pairs, bounds, order, rest) -> np.int64:
 
 @njit
 def write(sub, cells, totals, size, least, k, rank, bits, score, place, cell, found, keys, places) -> None:
-    """The keys of the best of some cells, of which `totals` are the scores and `least` is one that `k` of them reach."""
+    """Writes the keys of the best of some cells, with the scores `totals`; `k` of them reach `least`."""
     kept, limit = np.int64(0), (np.int64(1) << bits) - 1
     if bits:
         for number in range(size):
@@ -116,16 +116,16 @@ def best_of_few(
     first, last, many_, starts, pairs, key, setting, scale, bounds, factor,
     lists, row, grade, line, words, before_word, peak, gates, gate, k, rank, bits, found, keys, places,
 ) -> None:  # fmt: skip
-    """The keys of the best rows of the sub-queries from `first` to `last` that are not of `many_` postings: at least `k` if
-    there are so many, and no more than a line of `keys` holds. `found` is how many there are of the `k`.
+    """The keys of the best rows of the sub-queries from `first` to `last` that do not have `many_` postings: at least
+    `k` if there are so many, and no more than fit a line of `keys`. `found` is how many of the `k` there are.
 
-    A key is a score, and behind it in `bits` bits how far the place of the row's id is from the last one. Where both
-    need too many, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`. `gate` is the line
-    of `gates` that says which rows may return, -1 where all may.
+    A key is a score followed, in `bits` bits, by the distance of the place of the row's id from the last one. Where
+    both do not fit, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`. `gate` is the
+    line of `gates` with the rows that may return, -1 where all may.
 
-    The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as what is left could not lift
-    a new row to a score that `k` rows have already, the lists left are only asked about rows that can still be among
-    them.
+    The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as the remaining lists could
+    not lift a new row to a score that `k` rows have already, they are only looked up for rows that can still be among
+    the best.
     """
     rows, most = len(rank), 0
     for sub in range(first, last):

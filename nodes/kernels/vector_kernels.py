@@ -15,7 +15,7 @@ __all__ = ["QUERIES", "ROWS", "best", "leading", "side_by_side"]
 
 _I8, _I4, _B = types.int64, types.int32, types.boolean
 _LAST = 2147483647
-"""The 31 bits of a key below the product: the last place less that of the row's id."""
+"""The 31 bits of a key below the product: the last place minus that of the row's id."""
 
 
 @loop(_I8, _I8, given(_I4, 2), filled(_I4, 3))
@@ -36,9 +36,9 @@ def side_by_side(first, last, rows, panels) -> None:
 def best(first, last, queries, panels, starts, subs, place, masks, mask, k, edge, held, keys) -> None:
     """Adds to the keys of each sub-query those of a block of rows that can be among its `k` best.
 
-    The tiles of vectors from `first` to `last` are asked; vector `v` has the sub-queries
-    `subs[starts[v]:starts[v + 1]]`. `place` are the places of the ids of the block's rows; masks without rows let every
-    row pass. No key of at most `edge` is among the best.
+    The tiles of vectors from `first` to `last` are processed; vector `v` has the sub-queries `subs[starts[v]:starts[v +
+    1]]`. `place` contains the places of the ids of the block's rows; masks without rows let every row pass. No key of
+    at most `edge` is among the best.
     """
     out = np.empty((QUERIES, ROWS), dtype=np.int32)
     pairs, size, room, every = panels.shape[1], len(place), keys.shape[1], masks.shape[1] == 0
@@ -71,7 +71,8 @@ def best(first, last, queries, panels, starts, subs, place, masks, mask, k, edge
 
 @loop(_I8, _I8, given(_I8), given(_I8), given(_I8, 2), filled(_I8, 2))
 def leading(first, last, k, held, keys, found) -> None:
-    """Writes to the lines of `found` the `k` greatest keys of the sub-queries from `first` to `last`; others if they fit.
+    """Writes the `k` greatest keys of the sub-queries from `first` to `last` to the lines of `found`, and more if they
+    fit.
 
     A histogram finds a number that `k` keys reach.
     """

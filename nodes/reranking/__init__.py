@@ -1,8 +1,8 @@
-"""What a candidate is worth to its request: the parts of `task_aware_reranking`.
+"""The relevance of a candidate to its request: the parts of `task_aware_reranking`.
 
 - `anchor_hits`: which anchors a row hits, and how well
-- `file_terms`: how well a row's file answers, as a whole, by its best passages and by its outlines
+- `file_terms`: how well a row's file matches, as a whole, by its best passages and by its outlines
 - `reasons`: why a row was selected, in words
 - `row_terms`: authority, recency and scope, by a row's own columns
-- `role_terms`: effects of a role on a row, also on its place in the block, which packing asks for
+- `role_terms`: effects of a role on a row, including its place in the block, which packing uses
 """

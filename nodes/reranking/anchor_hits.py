@@ -3,9 +3,9 @@
 Reads candidate rows and `anchors`. Gives `AnchorTerm`: per candidate the anchor term, 0 to 1, and its strongest hit in
 words. A hit has a quality: 1 for a definition, a path, an error line, a test or an id as written; less for a mention.
 
-Note: with b = 0.6 of the strongest hit's weight and quality, and s the weighted share of the request's
-anchors that were hit, the term is b + (1 - b) * s. One declared anchor, say the failing test's file, so outweighs any
-number of mentions found in prose, whose weights are smaller.
+Note: with b = 0.6 of the strongest hit's weight and quality, and s the weighted share of the request's anchors that
+were hit, the term is b + (1 - b) * s. So one declared anchor, such as the failing test's file, outweighs any number of
+mentions found in prose, whose weights are smaller.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Float = NDArray[np.float64]
 
 STRONGEST_SHARE = 0.6
 DEFINED, CALLED, PATH_MENTIONED, NAME_MENTIONED, CALLEE = 1.0, 0.7, 0.8, 0.5, 0.4
-"""Quality of a hit; everything not named here has quality 1, a row's own id as well. A callee is what a definition of
-the named identifier calls: one hop down its call chain (S0.98); `CALLED` is one hop up."""
+"""Quality of a hit; hits not named here have quality 1, including a row's own id. A callee is what a definition of the
+named identifier calls: one hop down its call chain (S0.98); `CALLED` is one hop up."""
 
 SIGNALS = {
     ("test", ""): "matched failing test name",
@@ -43,7 +43,7 @@ SIGNALS = {
     ("identifier", ""): "matched a named identifier",
     ("id", ""): "matched a named id",
 }
-"""Words of a hit by the anchor's kind and origin; origin "" is any other."""
+"""Words of a hit by the anchor's kind and origin; origin "" matches any other."""
 
 CALLEE_SIGNAL = "called by what is named"
 
@@ -101,10 +101,10 @@ def anchor_term(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int
 
 
 def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> Iterator[tuple[Int, Int, Float]]:
-    """(candidate, anchor, quality) triples; a pair may come more than once."""
+    """(candidate, anchor, quality) triples; a pair may occur more than once."""
     kind = flat(anchors["kind"]).to_numpy(zero_copy_only=False)
     value = flat(anchors["value"]).cast(pa.large_string())
-    # A test is known by its own name: the last part of `tests/app.py::Suite::test_x[param]`.
+    # A test is identified by its own name: the last part of `tests/app.py::Suite::test_x[param]`.
     name = pc.replace_substring_regex(value, pattern=r"^.*(?:::| > )|\[[^\]]*\]$", replacement="")
     named = (kind == "identifier") | (kind == "test")
     texts = ((value, named), (name, named & np.asarray(pc.not_equal(name, value))))
@@ -128,11 +128,11 @@ def _hits(owner: Int, rows: pa.Table, anchors: pa.Table, anchor_owner: Int) -> I
 
 
 def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple[Int, Int, Float]:
-    """Candidates that define what the `definitions` of an anchor call, by the closest key of each call."""
+    """Candidates that define the callees of an anchor's `definitions`, by the closest key of each call."""
     call, names = flattened(rows["calls"].take(pa.array(definitions)))
     called = Ragged.of(names).expand(lambda one: definition_keys(one)[:1])
     row, names = flattened(rows["symbols"])
-    # Of most candidates no name ends as one that is called does: their keys need not be made.
+    # In most candidates no name ends like a called one: their keys are not computed.
     alike = np.asarray(pc.is_in(_ends(names), value_set=_ends(called.vocabulary)))
     row, names = row[alike], names.filter(pa.array(alike))
     defined = Ragged.of(names).expand(definition_keys)
@@ -148,7 +148,7 @@ def _callees(owner: Int, rows: pa.Table, definitions: Int, anchor: Int) -> tuple
 
 
 def _ends(names: pa.Array) -> pa.Array:
-    """The last part of each name in lower case: equal wherever a key of one is one of the other."""
+    """The last part of each name in lower case: equal for any two names that share a key."""
     bare = pc.utf8_rtrim(pc.utf8_lower(names.cast(pa.large_string())), characters=".:#/$() \t\r\n")
     return pc.replace_substring_regex(bare, pattern=r"(?s)^.*[.:#/$()\s]", replacement="")
 
@@ -202,7 +202,7 @@ def _mentions(
     quality = np.where(kind == "path", PATH_MENTIONED, np.where(kind == "identifier", NAME_MENTIONED, 1.0))
     first = owner.searchsorted(anchor_owner, "left")
     count = owner.searchsorted(anchor_owner, "right") - first
-    # Texts of one request lie side by side, with a NUL after each that no anchor has: a search is one scan of bytes.
+    # Texts of one request are adjacent, each followed by a NUL, which no anchor contains: a search is one scan of bytes.
     joined = pc.binary_join_element_wise(texts, *(pa.scalar(part, pa.large_string()) for part in ("\0", "")))
     offsets, data = offsets_and_bytes(joined)
     every = data.data

@@ -1,12 +1,12 @@
-"""The three score classes of a file: what it says as a whole, what its best passages say together, and what it defines.
+"""The three score classes of a file: its text as a whole, its best passages together, and its definitions.
 
 Reads candidates, their lexical and semantic terms, and the best files of each request. Gives `FileTerms`.
 
-Note: every row of a file has the same terms, so files come in the order of all, and the lexical term
-says which of its rows leads. A long file that says a little everywhere has a good whole and poor passages; one long
-definition has the reverse. Vectors of code are those of outlines (of one row each, see the corpus), so what is near the question
-are definitions; of their file only candidates count, which the request may see. Rows without a vector say nothing of how near
-a file is, so a file of one outline is as near as that one.
+Note: every row of a file has the same terms, so they order files, and the lexical term decides which row of a file
+leads. A long file with a few matches everywhere has a good whole and poor passages; one long definition has the
+reverse. Vectors of code are those of outlines (of one row each, see the corpus), so definitions are near the question;
+only candidates of a file count, which the request may see. Rows without a vector do not affect how near a file is, so a
+file of one outline is as near as that outline.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class FileTerms(NamedTuple):
 def file_terms(
     owner: Int, row: Int, lexical: Float, semantic: Float, best: tuple[Int, Int, Float], evidence: pa.Table
 ) -> FileTerms:
-    """The terms of candidates; 0 for rows that are no source, and but for outlines of files that are not among the best.
+    """The terms of candidates; 0 for rows that are not source code, and, except for outlines, of files not among the
+    best.
 
     Args:
         owner: request number of each candidate.
@@ -73,7 +74,7 @@ def file_terms(
 
 
 def _of_best(file: Int, term: Float) -> tuple[Float, Int]:
-    """Of each row the terms of the `PASSAGES` best rows of its file, added up, and how many of these are above 0."""
+    """Per row the sum of the terms of the `PASSAGES` best rows of its file, and how many of these are above 0."""
     if not term.any():
         return np.zeros(len(term)), np.zeros(len(term), dtype=np.int64)
     order = order_by(file, -term)

@@ -1,4 +1,4 @@
-"""Why a row was selected, in a few words (S0.60): the strongest of its contributions, or what kind of source it is.
+"""Why a row was selected, in a few words (S0.60): the strongest of its contributions, or the kind of its source.
 
 The words are those that the score terms declare (`ScoreTerm.reason`, `ScoreTerm.signal`).
 """
@@ -23,7 +23,7 @@ Rows = dict[str, pa.Array]
 
 
 def source_signal(rows: Rows, authority: Float, recency: Float) -> pa.Array:
-    """What kind of source it is, in the words of S0.60."""
+    """The kind of source, in the words of S0.60."""
     kind = _by_word(rows["evidence_kind"], EVIDENCE_KINDS.values)
     origin = _by_word(rows["origin_class"], ("workspace", "user-preference"))
     state = _by_word(rows["lifecycle"], ("verified", "deprecated", "expired"))
@@ -51,7 +51,7 @@ def source_signal(rows: Rows, authority: Float, recency: Float) -> pa.Array:
 
 
 def _by_word(column: pa.Array, words: tuple[str, ...]) -> dict[str, NDArray[np.bool_]]:
-    """Where a column holds each of some words."""
+    """Where a column equals each of some words."""
     place = positions(column, constants(words))
     return {word: place == number for number, word in enumerate(words)}
 
@@ -59,8 +59,9 @@ def _by_word(column: pa.Array, words: tuple[str, ...]) -> dict[str, NDArray[np.b
 def reasons(
     score_terms: pa.Table, contributions: Mapping[str, Float], of_plugins: Iterable[ScoreTerm] = ()
 ) -> pa.Array:
-    """The anchor it hits first; else the role's reason, where the role counts more than any other term of the row; else the reason
-    whose terms contribute most: the kind of source first among equals, then in the order of the terms.
+    """The strongest anchor that it hits; else the role's reason, where the role counts more than any other term of the
+    row; else the reason whose terms contribute most: among equals the kind of source first, then in the order of the
+    terms.
     """
     declared = {term.name: term for term in (*TERMS, *of_plugins)}
     terms = [declared.get(name) or ScoreTerm(name, "") for name in contributions]

@@ -1,9 +1,9 @@
-"""Effects of a role on a row: two score terms, how fresh the row counts, and its place in the block.
+"""Effects of a role on a row: two score terms, its freshness, and its place in the block.
 
 Reads stored rows with their contracts' roles, ROLE_POLICIES and ROLE_RULES. Gives `role_terms` and `reading_order`.
 
-Note: both terms run from -1 to 1, since a role can speak against a row. Nothing here opens
-a row: what a role may not see was stopped at the walls, and a row that is for other roles only loses.
+Note: both terms range from -1 to 1, since a role can count against a row. Nothing here grants access: rows that a role
+may not see were stopped at the walls, and a row for other roles can only lose.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..text.role_words import content_words, drifting, saying, spoken
 from ..vocabulary import FRESHNESS
 
 TEXT_COLUMNS = ("title", "section", "path", "text")
-"""What a row says, for a role's words."""
+"""The columns that are matched with a role's words."""
 
 _HALF_SAID = 3.0
 """Total weight of matched words at which the vocabulary term is one half."""
@@ -33,7 +33,7 @@ _PHRASE, _TERM, _MISSION = 2.0, 1.0, 0.25
 _AGING_RECENCY, _STALE_RECENCY = 0.5, 0.25
 _FRESHNESS = FRESHNESS.column(["undated", "stale", "aging", "fresh"])
 FIRST, _NEUTRAL, LAST = range(3)
-"""Where a role wants a row in the block."""
+"""The place of a row in the block, by role."""
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
@@ -41,7 +41,7 @@ Int = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RoleTerms:
-    """Per candidate: both terms, quantised, and why the role prefers it, null where it does not."""
+    """Per candidate: both terms, quantized, and the reason that the role prefers it, null where it does not."""
 
     vocabulary: Float
     metadata: Float
@@ -53,7 +53,7 @@ def role_terms(
 ) -> RoleTerms:
     """The role terms of candidates; `role` is the role of each one's contract, `row` its row in `evidence`.
 
-    A role looks at each distinct row once, however many requests recalled it.
+    Each distinct row is evaluated once per role, however many requests recalled it.
     """
     vocabulary, metadata = np.zeros(len(row)), np.zeros(len(row))
     if role.null_count == len(role):
@@ -90,7 +90,7 @@ def freshness(
 
 
 def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: pa.Table) -> Int:
-    """Where the role wants each row: `FIRST`, in its place, or `LAST`. What is to be avoided goes last, even if preferred."""
+    """The role's position for each row: `FIRST`, in its place, or `LAST`. Rows to avoid go last, even if preferred."""
     order = np.full(len(row), _NEUTRAL, dtype=np.int64)
     for policy, members in _by_role(role, role_policies):
         if not policy["prioritize"] and not policy["avoid"]:
@@ -108,7 +108,7 @@ def reading_order(role: pa.Array, row: Int, evidence: pa.Table, role_policies: p
 
 
 def _by_role(role: pa.Array, role_policies: pa.Table) -> Iterator[tuple[dict[str, Any], Int]]:
-    """Each overlay that applies to some candidate, and the positions of those."""
+    """Each overlay that applies to some candidate, with the positions of those candidates."""
     if role.null_count == len(role):
         return
     asked = objects(role)
@@ -122,7 +122,7 @@ def _row_texts(evidence: pa.Table, rows: Int) -> pa.Array:
 
 
 def _vocabulary(texts: pa.Array, policy: Mapping[str, Any]) -> Float:
-    """What the row says of the role's words, x / (x + 3), less the same of what the role keeps away from."""
+    """Matches of the role's words, x / (x + 3), minus the same for the words that the role avoids."""
     wanted, unwanted = np.zeros(len(texts)), np.zeros(len(texts))
     for weight, phrases in (
         (_TERM, policy["preferred_terms"]),
@@ -139,7 +139,9 @@ def _vocabulary(texts: pa.Array, policy: Mapping[str, Any]) -> Float:
 
 
 def _boosts(evidence: pa.Table, rows: Int, rules: list[dict[str, Any]]) -> tuple[Float, NDArray[np.object_]]:
-    """The sum of what matches: of preferred sources the greatest boost, and its reason; of tier, type and domain each."""
+    """The sum of the boosts of all matching rules, but only the greatest of preferred sources; and the reason of that
+    one.
+    """
     total, best = np.zeros(len(rows)), np.full(len(rows), -np.inf)
     reason = np.full(len(rows), None, dtype=object)
     column = {name: gathered(evidence[name], rows) for name in ("source_id", "origin_class", "document_type", "domain")}
@@ -158,7 +160,7 @@ def _boosts(evidence: pa.Table, rows: Int, rules: list[dict[str, Any]]) -> tuple
 
 
 def _for_others(evidence: pa.Table, rows: Int, policy: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Rows that name their roles, and neither this one nor one that it bridges to."""
+    """Rows that name roles, but not this one or one that it bridges to."""
     roles = gathered(evidence["applicable_roles"], rows)
     own, named = flattened(roles)
     welcome = pc.is_in(named, pa.array([policy["role"], *policy["bridge_roles"]], pa.string()))
@@ -167,7 +169,7 @@ def _for_others(evidence: pa.Table, rows: Int, policy: Mapping[str, Any]) -> NDA
 
 
 def _is_of(evidence: pa.Table, rows: Int, texts: pa.Array, word: str) -> NDArray[np.bool_]:
-    """Rows of this kind, document type, domain or tag, or that say it."""
+    """Rows of this kind, document type, domain or tag, or that contain it."""
     found = saying(texts, word)
     for name in ("evidence_kind", "document_type", "domain"):
         found |= _equal(gathered(evidence[name], rows), word)

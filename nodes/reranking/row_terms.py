@@ -1,8 +1,8 @@
-"""The score classes that a row has by its own columns: authority, recency and closeness inside the scope.
+"""The score classes computed from a row's own columns: authority, recency and closeness inside the scope.
 
 Reads stored columns of candidates, their contracts and anchors. Gives one value per candidate, a multiple of 2**-30.
 
-Note: age is measured at `as_of` (S0.96), from the event, or from the record where a row knows no event.
+Note: age is measured at `as_of` (S0.96), from the event, or from the record where a row has no event time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SAME = {
     "project": ("owner_project", "project"), "branch": ("branch", "branch"), "session": ("session_id", "session_id"),
     "test_suite": ("test_suite", "test_suite"),
 }  # fmt: skip
-"""Which column of a row is compared with which of its contract, for the parts of scope."""
+"""The columns of a row and of its contract that are compared for each part of scope."""
 
 Rows = dict[str, pa.Array]
 """Columns by name, one value per candidate."""
@@ -35,9 +35,10 @@ Int = NDArray[np.int64]
 
 def authority_term(rows: Rows) -> Float:
     """Rank / 3, times the factors of lifecycle, confidence (half of it counts), generated text (S0.32) and memories
-    that name no source (S0.115).
+    without a source (S0.115).
 
-    A decision "do not edit generated files by hand" so beats the current generated file, and a verified rule a hunch.
+    So a decision "do not edit generated files by hand" beats the current generated file, and a verified rule beats a
+    hunch.
     """
     rank = floats(pc.fill_null(rows["authority"], 0)) / (len(AUTHORITY.values) - 1)
     state = positions(pc.fill_null(rows["lifecycle"], "candidate"), constants(tuple(_LIFECYCLE_FACTOR)))
@@ -51,9 +52,9 @@ def authority_term(rows: Rows) -> Float:
 
 
 def age_in_days(event: pa.Array, recorded: pa.Array, as_of: pa.Array) -> tuple[Float, NDArray[np.bool_]]:
-    """Days at `as_of` since the event, or the record where there is none; and whether neither says a time.
+    """Days at `as_of` since the event, or the record where there is none; and whether neither has a time.
 
-    A source that knows no time of its records says 1970-01-01.
+    A source without record times uses 1970-01-01.
     """
     happened = micros(event, OPEN_START)
     happened = np.where(happened == OPEN_START, micros(recorded, OPEN_START), happened)
@@ -66,7 +67,7 @@ def recency_term(age: Float, half_life: Float) -> Float:
 
 
 def scope_term(owner: Int, rows: Rows, asked: Rows, anchors: pa.Table, anchor_owner: Int) -> Float:
-    """How close inside the scope: the weights of `_SCOPE_PARTS` that hold."""
+    """Closeness within the scope: the sum of the weights of the `_SCOPE_PARTS` that match."""
     closeness = np.zeros(len(owner))
     for name, (ours, theirs) in _SAME.items():
         if rows[ours].null_count < len(owner) and asked[theirs].null_count < len(owner):
