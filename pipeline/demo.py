@@ -1,11 +1,11 @@
-"""`demo`: the bundled sample and this repository, one batch run, and one snapshot opened up.
+"""`demo`: indexes the bundled sample and this repository, executes one batch run and shows one snapshot in detail.
 
-Reads: `data/demo`, the Git checkout it is started in. Gives: a folder with corpus, grants, runs, an HTML report and
-pictures, and a `Demonstration` of what to look at. The sample counts as read on the morning of its story, so its answers do not depend
-on the day; the repository is read now.
+Reads: `data/demo`, the current Git checkout. Gives: a folder with corpus, grants, runs, an HTML report and pictures,
+and a `Demonstration` of what to look at. The sample is indexed as of the morning of its story, so its answers do not
+depend on the current date; the repository is indexed as of now.
 
-Note: the demo asks as `ana`, and once as `bo` in the other project. The local user may ask
-in and audit the same projects as ana, so the commands it prints open what the demo showed.
+Note: the demo asks as `ana`, and once as `bo` in the other project. The local user may query and audit the same
+projects as ana, so the printed commands reproduce what the demo showed.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ grants = "grants.yaml"
 project = "shop"
 """
 SAMPLE_TIME = datetime(2026, 5, 20, 8, 45, tzinfo=UTC)
-"""The sample counts as read at this time, between the failing run and the questions."""
+"""The time as of which the sample is indexed: between the failing run and the questions."""
 SHOP, BILLING = "shop", "billing"
 ASKS, ASKS_IN_BILLING = "ana", "bo"
 OPENED_UP = "1-fix-test"
 ASKED, REFUSED = "4-rule-today", "6-twin"
-"""One question, asked where ana may ask and where she may not."""
+"""The same question in a project that ana may query and in one that she may not."""
 MAX_COMMITS = 400
 MAX_EMBEDDED_ROWS = 1_200
-"""A repository with more is read without its history, or left without vectors."""
+"""Above these limits, a repository is indexed without its history or without vectors."""
 
 Say = Callable[[str], None]
 
@@ -69,17 +69,17 @@ def run_demo(
     progress: bool = False,
     say: Say = print,
 ) -> Demonstration:
-    """Index, run, open up.
+    """Index the sources, run the requests and show one snapshot in detail.
 
     Args:
         folder: where the demo writes; an earlier demo in it is replaced.
         repository: a folder inside a Git checkout to index as well; anything else is left out.
-        semantic: embed, where the extra `semantic` is installed.
-        history: read the history of the repository, too, where it is short.
-        say: takes one line of progress at a time.
+        semantic: compute embeddings if the extra `semantic` is installed.
+        history: also read the history of the repository if it is short.
+        say: called with each progress line.
 
     Raises:
-        InputError: `folder` holds something that is not a demo.
+        InputError: `folder` contains files that are not a demo.
     """
     started = time.perf_counter()
     folder = _fresh(folder)
@@ -112,7 +112,7 @@ def _opened(
     reports: list[IndexReport],
     started: float,
 ) -> Demonstration:
-    """Read the run back and open up one of its snapshots."""
+    """Read the run back and render one of its snapshots."""
     store = RunStore(settings["runs"], create=False)
     run = store.open(run_id)
     by_request = {row["request_id"]: row["snapshot_id"] for row in run.snapshots.to_pylist()}
@@ -178,7 +178,7 @@ def _index_billing(folder: Path, sample: Path, semantic: bool, progress: bool) -
 def _index_checkout(
     settings: Settings, checkout: Path, semantic: bool, history: bool, progress: bool, say: Say
 ) -> IndexReport:
-    """The work tree of the repository, with its history where that is wanted and short."""
+    """Index the work tree of the repository, with its history if requested and short."""
     project = checkout.name if checkout.name not in (SHOP, BILLING) else f"{checkout.name}-checkout"
     if history:
         commits = int(_git(checkout, "rev-list", "--count", "--first-parent", "HEAD") or 0)
@@ -205,7 +205,7 @@ def _question_about(checkout: Path, project: str) -> dict[str, Any]:
 
 
 def _ask_in_billing(folder: Path) -> str:
-    """The answer that `bo` gets in the other project, to the question that `ana` may not ask there."""
+    """The answer that `bo` gets in the other project to the question that `ana` may not ask there."""
     with open_retriever(_settings(folder, ASKS_IN_BILLING)) as retriever:
         return retriever.retrieve(
             {
@@ -219,7 +219,7 @@ def _ask_in_billing(folder: Path) -> str:
 
 
 def _settings(folder: Path, principal: str) -> Settings:
-    """The demo's own settings: nothing of the user's files or environment but where it writes and who asks."""
+    """Settings of the demo alone, independent of the user's files and environment."""
     return load_settings(
         {
             "corpus": folder / "corpus",
@@ -238,7 +238,7 @@ def _in(settings: Settings, project: str) -> Settings:
 
 
 def _fresh(folder: Path) -> Path:
-    """The folder, emptied of an earlier demo; anything else in it is left alone and refused."""
+    """The folder, emptied if it contains an earlier demo; a folder with other files is refused."""
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise InputError.described("a folder", "a file", f"{folder}")
@@ -253,7 +253,7 @@ def _fresh(folder: Path) -> Path:
 
 
 def _checkout(start: Path) -> Path | None:
-    """The top of the Git checkout that `start` is in; None outside one or without Git."""
+    """The root of the Git checkout that contains `start`; None outside a checkout or without Git."""
     top = _git(start, "rev-parse", "--show-toplevel")
     return Path(top) if top else None
 
@@ -278,17 +278,17 @@ def _picture(lineage: Mapping[str, Any], path: Path) -> Iterator[Path]:
     try:
         yield write_picture(lineage, path)
     except InputError:
-        return  # the extra `viz` is not installed; the DOT text is there
+        return  # the extra `viz` is not installed; the DOT text is written anyway
 
 
 def _command() -> str:
-    """The console script of this installation, as one can type it from any folder."""
+    """The console script of this installation, callable from any folder."""
     beside = Path(sys.executable).with_name("scoped-retrieval")
     return str(beside) if beside.exists() else "scoped-retrieval"
 
 
 def _grants(sample: Path) -> str:
-    """The sample's grants, and the local user as an auditor beside ana."""
+    """The sample's grants, plus the local user as a second auditor."""
     text, user = sample.read_text(encoding="utf-8"), _local_user()
     named = user in (ASKS, ASKS_IN_BILLING)
     return text if named else f"{text}  {json.dumps(user)}: {{projects: [{SHOP}], audit: true}}\n"

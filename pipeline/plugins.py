@@ -1,10 +1,10 @@
-"""Plugins: gates, lanes, score terms and readers that other packages bring, by entry points.
+"""Plugins: gates, lanes, score terms and readers that other packages provide through entry points.
 
-Gives: `installed`, the objects of the plugins that the setting `plugins` names, and the classes that they are made of, so that
-a plugin imports this module alone. `docs/how-to/extend.md` walks through one of each.
+Gives: `installed`, the objects of the plugins that the setting `plugins` names, and the classes for writing one, so a
+plugin needs only this module. `docs/how-to/extend.md` walks through one of each.
 
-Note: a plugin that is installed does nothing until it is named. The digest of its code is part of the code that a snapshot
-names, so a run with a plugin never passes for one without.
+Note: an installed plugin does nothing until it is named. The digest of its code is part of the code digest of a
+snapshot, so a run with a plugin is never mistaken for one without.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ __all__ = [
 ]
 
 Named = TypeVar("Named", Gate, Lane, ScoreTerm, SourceReader)
-"""What an entry point may be: each has a `name`."""
+"""The types that an entry point may have; each has a `name`."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """What some plugins bring: to the line, and to imports."""
+    """The objects of some plugins, for the line and for imports."""
 
     line: Plugins = NO_PLUGINS
     readers: tuple[SourceReader, ...] = ()
     digest: str = ""
-    """Over the code of the readers."""
+    """Digest of the code of the readers."""
 
 
 def installed(names: Collection[str]) -> Installed:
-    """What the plugins of these names bring; an entry point `acme.embargo` is one of the plugin `acme`.
+    """The objects of the plugins with these names; an entry point `acme.embargo` belongs to the plugin `acme`.
 
     Raises:
-        InputError: a plugin is not installed, does not load, or brings something that is not what its group says.
+        InputError: a plugin is not installed, does not load, or an object is not of the type of its group.
     """
     if not names:
         return Installed()
@@ -92,7 +92,7 @@ def installed(names: Collection[str]) -> Installed:
 
 
 def is_installed(plugins: Plugins) -> bool:
-    """Whether these are what the plugins of their names bring here, and nothing else."""
+    """Whether the installed plugins of these names are the same, by digest."""
     try:
         return installed(plugins.names).line.digest == plugins.digest
     except InputError:
@@ -100,7 +100,7 @@ def is_installed(plugins: Plugins) -> bool:
 
 
 def plugins_of(run: Any) -> Plugins:
-    """What a run used of plugins, as it is installed now.
+    """The plugins that a run used, as installed now.
 
     Raises:
         InputError: a plugin of the run is not installed.
@@ -117,7 +117,7 @@ def with_digest(plugins: Plugins) -> Plugins:
 
 
 def code_of(objects: Iterable[Any]) -> str:
-    """SHA-256 over what is declared of some objects and over the sources of the packages that their functions are of.
+    """SHA-256 over the declarations of some objects and the sources of the packages that define their functions.
 
     Raises:
         InputError: a function has no source file.
@@ -141,7 +141,7 @@ def _loaded(entry: EntryPoint, kind: type[Named]) -> Named:
     at = f"{entry.group}: {entry.name}"
     try:
         one = entry.load()
-    except Exception as error:  # code of others may raise anything
+    except Exception as error:  # third-party code may raise anything
         raise InputError.described("a plugin that loads", f"{type(error).__name__}: {error}", at) from error
     if not isinstance(one, kind):
         raise InputError.of_kind(f"a {kind.__name__}", one, at)
@@ -151,7 +151,7 @@ def _loaded(entry: EntryPoint, kind: type[Named]) -> Named:
 
 
 def _declared(one: Any) -> str:
-    """What is declared of an object, its functions apart."""
+    """The declaration of an object, without its functions."""
     values = {field.name: getattr(one, field.name) for field in fields(one)}
     plain = {name: value for name, value in values.items() if not callable(value) and name != "canaries"}
     return f"{type(one).__name__} {sorted(plain.items())}"
@@ -168,7 +168,7 @@ def _functions(one: Any) -> Iterator[Callable[..., Any]]:
 
 
 def _sources(function: Any, name: str) -> Iterator[tuple[str, bytes]]:
-    """The sources of the package, or of the module, that a function is of; those of this package count anyway."""
+    """The sources of the package or module that defines a function; none for this package, which is covered anyway."""
     while hasattr(function, "func"):  # partial
         function = function.func
     module = getattr(function, "__module__", None) or type(function).__module__

@@ -1,4 +1,4 @@
-"""How much there is of something, and how far something long is, in lines, where no bar is shown."""
+"""Counts and durations as text, and progress lines for when no bar is shown."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 __all__ = ["Say", "StepReporter", "counted", "quiet", "taking"]
 
 Say = Callable[[str], None]
-"""Takes a line of progress."""
+"""Receives a line of progress."""
 
 
 def quiet(line: str) -> None:
-    """Says nothing."""
+    """Discard the line."""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -20,16 +20,16 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def taking(seconds: float) -> str:
-    """How long something takes, as people say it: `40 seconds`, `12 minutes`, `3.5 hours`."""
+    """A duration for people: `40 seconds`, `12 minutes`, `3.5 hours`."""
     if seconds < 90:
         return counted(max(round(seconds), 1), "second")
     return f"{seconds / 60:.0f} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
 
 
 class StepReporter:
-    """Says how much of a total is done, at each tenth of it but the last, and never sooner than `least` after the line before.
+    """Reports progress at each tenth of a total but the last, and at most once per `least` items.
 
-    `line` has places for both numbers: `read {:,} of {:,} changes`.
+    `line` has placeholders for both numbers: `read {:,} of {:,} changes`.
     """
 
     def __init__(self, say: Say, line: str, *, least: int = 1) -> None:

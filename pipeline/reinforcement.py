@@ -1,7 +1,7 @@
-"""Confirmed memories count a little more, where the setting `plugins` names `reinforcement` (document 002, S2.27).
+"""Boosts confirmed memories slightly if the setting `plugins` names `reinforcement` (document 002, S2.27).
 
-Gives: `BOOST`, the score term `reinforcement.boost`. It is a plugin of this package: with it `score_terms` has one more column,
-and a run without it is as if the term did not exist.
+Gives: `BOOST`, the score term `reinforcement.boost`. It is a plugin of this package: `score_terms` has one more column
+with it, and a run without it is unaffected.
 
 Source: `reinforcement_count` and `reinforcementBoost` of document 002.
 """
@@ -19,11 +19,11 @@ from .plugins import ScoreTerm
 __all__ = ["BOOST"]
 
 _HALF = 3
-"""A memory that was confirmed so many times has half of the boost."""
+"""The number of confirmations that earns half of the boost."""
 
 
 def _confirmed(rows: Any, _: Any) -> Any:
-    """n / (n + 3) for a memory that was confirmed n times; 0 for what has no count."""
+    """n / (n + 3) for a memory that was confirmed n times; 0 without a count."""
     column = rows["reinforcement_count"]
     counts = np.asarray(pc.fill_null(column.cast(pa.float64()), 0.0))
     counts = np.maximum(counts, 0.0)

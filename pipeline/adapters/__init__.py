@@ -1,9 +1,9 @@
-"""Adapters: a `Retriever` as the retriever of other frameworks, each with an extra of its name.
+"""Adapters: a `Retriever` as the retriever of other frameworks, each with an extra of the same name.
 
-- `langchain`, `llamaindex`, `haystack`: one class each; what they import is not installed otherwise
-- `items`: what a retrieval shows, as texts with their metadata
+- `langchain`, `llamaindex`, `haystack`: one class each; the framework is installed only with the extra
+- `items`: the items of a retrieval, as texts with metadata
 
     ScopedRetriever(retriever=retriever, fields={"project": "shop"})
 
-A refusal is no error there either: it gives no documents. Each document says its snapshot, label and place.
+A refusal is not an error: it returns no documents. Each document carries its snapshot id, label and locator.
 """

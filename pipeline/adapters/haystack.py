@@ -14,7 +14,7 @@ __all__ = ["ScopedRetriever"]
 
 @component
 class ScopedRetriever:
-    """Answers a query with the items of one block, best first as the block has them.
+    """Answers a query with the items of one block, in the order of the block.
 
     Args:
         retriever: an open `Retriever`.
@@ -27,7 +27,7 @@ class ScopedRetriever:
 
     @component.output_types(documents=list[Document], block=str, snapshot_id=str, status=str)
     def run(self, query: str) -> dict[str, Any]:
-        """The documents, the block that a prompt may hold in their place, the snapshot and the status."""
+        """The documents, the block as an alternative to them in a prompt, the snapshot id and the status."""
         found = retrieved(self.retriever, self.fields, query)
         documents = [
             Document(id=item.evidence_id, content=item.text, meta=dict(item.metadata)) for item in items_of(found)

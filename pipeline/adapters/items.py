@@ -1,6 +1,6 @@
-"""What one retrieval shows, as the texts and metadata that frameworks hand on.
+"""The items of one retrieval, as the texts and metadata that frameworks expect.
 
-Gives: `items_of`. A text is what the block shows of the item, without its fences; everything else is a plain value.
+Gives: `items_of`. A text is the item's text in the block, without its fences; metadata are plain values.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ KEPT = (
     "label", "locator", "source_id", "path", "line_start", "line_end", "section", "version", "evidence_kind", "authority",
     "standing", "text_sha256", "visible_sha256",
 )  # fmt: skip
-"""Columns of a citation that its document has."""
+"""Columns of a citation that are copied to the metadata."""
 IN_PROMPTS = ("label", "locator", "standing")
-"""Metadata that a model may be shown: enough to cite, and to tell evidence from untrusted text."""
+"""Metadata to show to a model: enough to cite, and to tell evidence from untrusted text."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Item:
 
 
 def retrieved(retriever: Any, fields: Mapping[str, Any], question: str) -> Any:
-    """The answer of a `Retriever` to a question, asked with these fields of a request."""
+    """The answer of a `Retriever` to a question with these request fields."""
     return retriever.retrieve({**fields, "question": question})
 
 
 def items_of(found: Any) -> Iterator[Item]:
-    """The items of a retrieval in the order of its block; none where it was refused or nothing was found."""
+    """The items of a retrieval in the order of its block; none if it was refused or nothing was found."""
     texts = {item["citationId"]: item["text"] for item in found.context_block["items"]} if found.block else {}
     common = {"snapshot_id": found.snapshot_id, "block_ref": found.block_ref, "status": found.status}
     for cited in found.citations:

@@ -16,7 +16,7 @@ __all__ = ["ScopedRetriever"]
 
 
 class ScopedRetriever(BaseRetriever):
-    """Answers a query with the items of one block, best first as the block has them."""
+    """Answers a query with the items of one block, in the order of the block."""
 
     retriever: Any = Field(description="an open `Retriever`")
     fields: dict[str, Any] = Field(

@@ -1,6 +1,6 @@
 """A LlamaIndex retriever (extra `llamaindex`): nodes with citation and snapshot id in their metadata.
 
-Note: LlamaIndex puts all metadata into prompts by default; here only label, locator and standing go there.
+Note: LlamaIndex puts all metadata into prompts by default; here only label, locator and standing are included.
 """
 
 # pyright: reportMissingImports=false
@@ -18,7 +18,7 @@ __all__ = ["ScopedRetriever"]
 
 
 class ScopedRetriever(BaseRetriever):
-    """Answers a query with the items of one block, best first as the block has them.
+    """Answers a query with the items of one block, in the order of the block.
 
     Args:
         retriever: an open `Retriever`.

@@ -1,7 +1,7 @@
-"""The line of a retriever under the grants as they are now: `GrantedLine`.
+"""The line of a retriever under the current grants: `GrantedLine`.
 
-Note: grants are read again when their file changes; the line and the resolver of requests change with them, and nothing
-else does while a retriever is open.
+Note: grants are reloaded when their file changes. The line and the request resolver change with them; nothing else
+changes while a retriever is open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class GrantedLine:
     resolver: RequestResolver
 
     def renewed(self) -> bool:
-        """Whether the grants changed since the last look: then the line and the resolver are under the new ones.
+        """Reload the grants if their file changed; returns whether the line and the resolver were replaced.
 
         Raises:
             PolicyError: the grants file is missing or invalid.

@@ -1,9 +1,9 @@
-"""Calls that many threads make at once, answered together: `Grouped`.
+"""Batches concurrent calls from many threads: `Grouped`.
 
-Note: no caller waits for a group to fill. The first caller answers; concurrent callers
-wait, and the next of them answers for all that wait. So a single caller loses no time, and the
-more there are, the larger the groups. Who was answered leaves at once: with a lock that each must take to see its
-answer, who asks again overtakes the others at it, and they wait through its next groups instead of joining them.
+Note: no caller waits for a group to fill. The first caller answers; concurrent callers wait, and the next of them
+answers for all that wait. So a single caller loses no time, and groups grow with the number of callers. An answered
+caller returns at once: if it first had to acquire the lead, callers that ask again would overtake it there, and it
+would wait through their groups instead of joining them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(eq=False)
 class _Call(Generic[Question, Answer]):
-    """One caller in line, and what came of it."""
+    """One waiting caller and its result."""
 
     asked: Question
     answer: Answer | Exception | None = None
@@ -28,13 +28,13 @@ class _Call(Generic[Question, Answer]):
 
 
 class Grouped(Generic[Question, Answer]):
-    """A function over many questions, called with one at a time by as many threads as there are.
+    """A batch function that any number of threads call with one question at a time.
 
     Args:
-        answers: an answer or an error per question, in their order; never called by two threads at once. Each is its
-            caller's when it is given. What it raises itself is for one question only: those that have no answer yet are
-            then asked again one by one.
-        most: questions in one group.
+        answers: an answer or an error per question, in their order; never called by two threads at once. Each is
+            delivered as soon as it is yielded. If the function itself raises, the questions without an answer are asked
+            again one by one.
+        most: the largest number of questions in a group.
     """
 
     def __init__(self, answers: Callable[[Sequence[Question]], Iterable[Answer | Exception]], most: int) -> None:
@@ -52,7 +52,7 @@ class Grouped(Generic[Question, Answer]):
             while self._leads(call, lambda: call.done):
                 self._settle([one for one in list(self._line) if not one.done][: self._most])
                 self._pass_on(call)
-        finally:  # answered, or interrupted: then its thread must not be answered, and the others keep their places
+        finally:  # answered or interrupted: an interrupted call must not be answered; the others keep their places
             self._line.remove(call)
             self._pass_on(call)
         if isinstance(call.answer, Exception):
@@ -61,7 +61,7 @@ class Grouped(Generic[Question, Answer]):
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While no group is answered."""
+        """Exclude all groups for the duration of the block."""
         nobody = object()
         try:
             self._leads(nobody, lambda: False)
@@ -70,11 +70,11 @@ class Grouped(Generic[Question, Answer]):
             self._pass_on(nobody)
 
     def waiting(self) -> int:
-        """How many callers wait, those being answered included."""
+        """The number of waiting callers, including those being answered."""
         return len(self._line)
 
     def _leads(self, one: object, done: Callable[[], bool]) -> bool:
-        """Whether it is the turn of this one, once no other has it; not if it was answered in the meantime."""
+        """Wait until no other caller leads; whether this one leads now, which it does not once it has been answered."""
         with self._changed:
             self._changed.wait_for(lambda: done() or self._leader is None)
             if not done():
@@ -91,7 +91,7 @@ class Grouped(Generic[Question, Answer]):
         try:
             for call, answer in zip(group, self._answers([call.asked for call in group]), strict=True):
                 call.answer, call.done = answer, True
-        except Exception as error:  # whatever a group fails with: each call of it is made alone, and gets its own error
+        except Exception as error:  # any failure of a group: each of its calls is repeated alone and gets its own error
             if len(group) == 1:
                 group[0].answer, group[0].done = error, True
             for call in group:

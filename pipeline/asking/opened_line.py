@@ -1,4 +1,4 @@
-"""The line that a retriever answers with: the lanes that can run over its corpus, and the provenance that its runs record.
+"""The line of a retriever: the lanes that can run over its corpus, and the provenance that its runs record.
 
 Reads: an open corpus, policies, grants and models. Gives: `opened_line`, from `LineOptions`.
 """
@@ -26,7 +26,7 @@ __all__ = ["LineOptions", "opened_line"]
 
 @dataclass(frozen=True)
 class LineOptions:
-    """What a line is made of, for any corpus and any principal: its lanes, models, BM25 and plugins."""
+    """The parts of a line that depend on neither corpus nor principal: lanes, models, BM25 and plugins."""
 
     lanes: Collection[str]
     encoder: Any
@@ -38,13 +38,13 @@ class LineOptions:
 def opened_line(
     corpus: Corpus | MemoryCorpus, policies: Policies, grants: GrantsFile, options: LineOptions
 ) -> tuple[Line, dict[str, str]]:
-    """The line, and its settings as a manifest records them: lanes, BM25, and plugins where there are any.
+    """The line, and its settings as a manifest records them: lanes, BM25, and plugins if any.
 
-    A model that does not answer leaves its lane off, and the provenance does not name it.
+    If a model does not answer, its lane is off and the provenance omits it.
 
     Raises:
         InputError: a lane is unknown.
-        PolicyError: a weight is of no score term.
+        PolicyError: a weight names an unknown score term.
     """
     lanes, encoder, bm25, plugins = options.lanes, options.encoder, options.bm25, options.plugins
     policies.expect_weighted_terms(plugins.term_names)

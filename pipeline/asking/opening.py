@@ -1,4 +1,4 @@
-"""A retriever opened under the settings, with the models that it shares and the engine of its runs.
+"""Opens a retriever under the settings, with shared models and the engine of its runs.
 
 Reads: settings. Gives: `open_retriever`, `load_models`, `engine_of`. Every interface opens its retrievers here, so that the
 same request gives the same bytes everywhere.
@@ -26,7 +26,7 @@ __all__ = ["Models", "engine_of", "load_models", "open_retriever"]
 
 @dataclass(frozen=True)
 class Models:
-    """What retrievers of several principals share: an opened corpus, and the models of its questions."""
+    """Shared by the retrievers of several principals: an open corpus and the models for its questions."""
 
     corpus: Corpus
     encoder: AnyEncoder | None
@@ -34,7 +34,7 @@ class Models:
 
 
 def load_models(settings: Settings) -> Models:
-    """The corpus at its generation of now, and its models.
+    """The corpus at its current generation, and its models.
 
     Raises:
         StoreError: there is no corpus.
@@ -57,11 +57,11 @@ def open_retriever(
     work_trees: Collection[Path] = (),
     models: Models | None = None,
 ) -> Iterator[Retriever]:
-    """A retriever under the settings, closed at the end; its snapshots stay as they were written until `compact`.
+    """A retriever under the settings, closed on exit; its snapshots are not compacted.
 
-    `preset` bounds every request; `capture_withheld` keeps, for auditors, the best matches out of scope. Only an interface
-    whose user is in them names `work_trees`, whose `SHO.json` may give a request its mode. `models`, where several
-    retrievers share them, are not loaded again.
+    `preset` bounds every request; `capture_withheld` stores the best matches out of scope for auditors. `work_trees`,
+    whose `SHO.json` may set the mode of a request, are passed only by an interface whose user works in them. `models`
+    shared by several retrievers are not loaded again.
 
     Raises:
         StoreError: there is no corpus, or one of another schema version.
@@ -102,7 +102,7 @@ def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
     """Refuse a corpus whose first `index` did not finish: it is empty and has no grants.
 
     Raises:
-        StoreError: it is one.
+        StoreError: the first `index` did not finish.
     """
     from ..storage.durable import stands
 
@@ -121,10 +121,10 @@ def _expect_indexed(settings: Settings, corpus: Corpus) -> None:
 
 @contextmanager
 def engine_of(settings: Settings) -> Iterator[Any]:
-    """The engine that the settings name, for `Retriever.run`, ready before a run is begun.
+    """The engine that the settings name, for `Retriever.run`, ready before a run begins.
 
     Raises:
-        EngineError: it is Ray, which is not installed or does not answer.
+        EngineError: the engine is Ray, which is not installed or does not answer.
     """
     if settings["engine"] == "ray":
         from ..engines.ray_engine import RayEngine

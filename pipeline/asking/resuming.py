@@ -1,11 +1,10 @@
-"""Resuming a run: the rest of it at the generation that it pinned, or its end where that generation is gone.
+"""Resumes a run at the generation that it pinned, or ends it if that generation is gone.
 
 Reads: an unfinished run, the line of the user who resumes it. Gives: `resumed`, the run and the line that answers the rest;
-`without_generation`, the engine that ends a run; `unanswered`, how many requests an end left without an answer.
+`without_generation`, the engine that ends a run; `unanswered`, the number of requests left without an answer.
 
-Note: nothing is retrieved where a run is ended, or every request of it is answered. So it
-may be under other policies, grants, settings and code than it began with, and what it says of itself stays what it said
-when it began.
+Note: nothing is retrieved when a run is ended or all of its requests are answered. Policies, grants, settings and code
+may then differ from those the run began with, and its recorded provenance stays unchanged.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ GONE = (
     "Expected the generation that the run began with, got none: `corpus gc` or `erase` removed it "
     "before the request was answered - at corpus"
 )
-"""What the snapshot of a request says that a run was ended without."""
+"""The error in the snapshot of a request that was left unanswered."""
 
 
 def resumed(
     store: RunStore, run_id: str, principal: str, corpus: Corpus | MemoryCorpus, line: Line
 ) -> tuple[StagedRun, Line, bool]:
-    """An interrupted run, the line at the generation that it pinned, and whether the rest of it has to do without.
+    """An interrupted run, the line at the generation that it pinned, and whether that generation is gone.
 
     Raises:
-        AccessError: the run is another's, or there is none.
-        StoreError: it is finished, was begun over another corpus, or rests on other policies, grants, settings or code.
+        AccessError: the run does not exist or was started by another principal.
+        StoreError: it is finished, or was begun over another corpus, or with other policies, grants, settings or code.
     """
     if run_id not in store.folders() or not started_by(store.folder(run_id), principal):
         hint = "`runs` lists yours, `verify` names those that are damaged"
@@ -83,18 +82,18 @@ def _pinned(corpus: Corpus | MemoryCorpus, staged: StagedRun) -> Corpus | None:
 
 
 def without_generation(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
-    """The engine that ends a run: each request of these shards becomes a failed snapshot that says why."""
+    """The engine that ends a run: each request of these shards becomes a failed snapshot with the reason."""
     line = replace(job.line, provenance=job.staged.provenance)
     for shard in shards:
         requests, failures, captures = job.asked(shard, clock())
         if requests.num_rows:
             tables = failed_line(requests, StoreError(GONE), captures, line)
-        else:  # refused on arrival: why, they say themselves
+        else:  # refused on arrival, each with its own reason
             tables = run_line(requests, failures, captures, line)
         job.staged.write(shard, tables)
         yield shard
 
 
 def unanswered(run: Run) -> int:
-    """How many requests of a run it was ended without."""
+    """The number of requests that were unanswered when the run was ended."""
     return pc.sum(pc.equal(run.snapshots["error"], sha256_of_text(GONE))).as_py() or 0

@@ -1,4 +1,4 @@
-"""What a caller gets back: the block and what it is made of, and the forms that other systems expect of it."""
+"""The answer to a caller: the block with its citations and conditions, and the forms that other systems expect."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Retrieval:
     tables: Mapping[str, pa.Table]
     latency_ms: float | None = None
     max_age_days: float | None = None
-    """Greatest age of a fresh row under the role, where it has one."""
+    """Maximum age of a fresh row under the role, if it sets one."""
     not_captured: str | None = None
-    """Why the capture of what was withheld, which an auditor asked for, could not be kept."""
+    """Why the capture that an auditor requested could not be stored."""
     timings: tuple[Timing, ...] = ()
-    """When each node ran, in the pass that answered this request and those asked at the same time; and `WRITING`."""
+    """When each node ran in the pass that answered this and concurrent requests; and `WRITING`."""
     together: int = 1
-    """How many requests this pass answered."""
+    """The number of requests that this pass answered."""
 
     @property
     def bundle(self) -> dict[str, Any]:
-        """The `RetrievalBundle` 1.0 of S4.7, as its caller may see it; nothing of a block that did not leave."""
+        """The `RetrievalBundle` 1.0 of S4.7, as its caller may see it; empty if the block was withheld."""
         from ..views import bundle
 
         rows = {name: self.tables[name].to_pylist() for name in bundle.TABLES_READ}
@@ -52,7 +52,7 @@ class Retrieval:
 
     @property
     def fallback_decisions(self) -> list[dict[str, Any]]:
-        """The states of document 004 that hold, worst action first (S4.9)."""
+        """The states of document 004 that apply, worst action first (S4.9)."""
         from ..views.bundle import fallback_decisions
 
         return fallback_decisions(self.conditions)
@@ -64,7 +64,7 @@ class Retrieval:
 
     @property
     def observation(self) -> dict[str, Any]:
-        """The observation of S0.84, for the harness to hand on."""
+        """The observation of S0.84, for the harness to pass on."""
         return harness_forms.observation(self._snapshot, self.block, self.citations)
 
     @property
@@ -84,14 +84,14 @@ class Retrieval:
 
     @property
     def _snapshot(self) -> dict[str, Any]:
-        """What the forms above name; nothing of a block that did not leave."""
+        """The fields that the forms above share; nothing of a withheld block."""
         hashed = self.tables["snapshots"]["visible_sha256"][0].as_py() if self.block else EMPTY_SHA256
         return {"snapshot_id": self.snapshot_id, "block_ref": self.block_ref, "visible_sha256": hashed}
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a run of many requests came to."""
+    """The result of a run of many requests."""
 
     run_id: str
     path: Place
@@ -116,7 +116,7 @@ class RunSummary:
 
 
 def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
-    """The answer that the line's tables for one request hold."""
+    """The answer in the line's tables for one request."""
     snapshot = tables["snapshots"].to_pylist()[0]
     block = tables["blocks"].to_pylist()
     intents = tables["requests"]["intent_id"].to_pylist()
@@ -135,13 +135,13 @@ def retrieval_of(tables: Mapping[str, pa.Table]) -> Retrieval:
 
 
 WRITING = "snapshot_file"
-"""What is timed beside the nodes of the line: making the snapshot durable."""
+"""The step that is timed in addition to the nodes of the line: making the snapshot durable."""
 _SAME = ("request_id", "intent_id", "tables", "latency_ms", "max_age_days", "timings", "together")
-"""What an answer keeps whose snapshot could not be written."""
+"""Fields that an answer keeps if its snapshot could not be written."""
 
 
 def without_snapshot(found: Retrieval, *, required: bool, reason: str) -> Retrieval:
-    """The answer when its snapshot could not be written: nothing of it leaves if a snapshot is required."""
+    """The answer when its snapshot could not be written: no block is returned if a snapshot is required."""
     action = "block" if required else "degrade"
     condition = {"condition": "snapshot_missing", "subject": "", "action": action, "message": reason}
     worst = max(found.action, action, key=ACTIONS.values.index)

@@ -1,10 +1,10 @@
-"""`Retriever`: the one service behind every interface. Opens a corpus for one principal, answers one request or a table.
+"""`Retriever`: the service behind every interface. Opens a corpus for one principal, answers one request or a table.
 
     with Retriever.open("corpus", principal="ana", runs="runs") as retriever:
         print(retriever.retrieve("why does the default role fail?").block)
 
-Reads the clock once per pass (`asked_at`) and nothing else of the world after that. A durable snapshot is written
-before a block leaves; where a request requires one and it could not be written, no block leaves.
+Reads the clock once per pass (`asked_at`) and no other external state after that. A durable snapshot is written
+before a block leaves; if a request requires one and it could not be written, no block leaves.
 
 Note: a retriever stays at the generation that the corpus had when it was opened, even if the same
 process writes to the corpus. To see later writes, open another retriever. After an erasure it refuses all requests, as its
@@ -61,11 +61,11 @@ from .telemetry import Telemetry
 SHARD_REQUESTS = 512
 """Requests per shard: the unit of memory, progress and retry."""
 COMPILED_FROM = 4_096
-"""Requests of a run for which the compiled loops are loaded, if they can be: a second where they were compiled before."""
+"""Size of a run from which the compiled loops are loaded, if possible; loading takes a second once they are cached."""
 
 
 class Retriever(Questions):
-    """Answers requests of one principal over one generation of a corpus, the one that `corpus` has open now."""
+    """Answers requests of one principal over one generation of a corpus, the one that `corpus` has open."""
 
     def __init__(
         self,
@@ -79,7 +79,9 @@ class Retriever(Questions):
         auditor: str | None,
         telemetry: Telemetry | None,
     ) -> None:
-        """`open` makes one. `recorded` are the settings in manifests, `auditor` who captures what is withheld."""
+        """Use `open`. `recorded` are the settings in manifests; `auditor` is the principal who captures withheld
+        matches.
+        """
         resolver = granted.resolver
         self.corpus, self.principal, self.preset = resolver.corpus, resolver.principal, resolver.preset
         self.policies = policies
@@ -104,7 +106,7 @@ class Retriever(Questions):
 
     @property
     def grants(self) -> GrantsFile:
-        """The grants that the last request was answered under."""
+        """The grants under which the last request was answered."""
         return self._granted.resolver.grants
 
     @classmethod
@@ -130,24 +132,23 @@ class Retriever(Questions):
         telemetry: Telemetry | None = None,
         plugins: Plugins | Collection[str] = (),
     ) -> Retriever:
-        """A retriever over a corpus in a folder or at a URL, or an open one, at its generation of this moment.
+        """A retriever over a corpus in a folder or at a URL, or an open one, at its current generation.
 
-        `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all; a grants file
-        is read again when it changes, and a right that was withdrawn is gone with the next request.
-        `encoder` may be an encoder, None, or "auto" (the corpus's own profile, where the extra is installed or the
-        Ollama server at `ollama_url` has it); an `EncoderChoice`, or the name of an encoder, says where its weights or its
-        server are, for a corpus with such vectors. Without `runs` no snapshot is written. A `preset` bounds every request.
-        `capture_withheld` keeps, beside the runs, ids and gates of the best matches out of scope, in projects that the
-        principal audits when a request is asked; answers and digests stay the same.
-        Of a request without a mode, `SHO.json` is read if its work tree is one of `work_trees`. Files that a request may
-        count with, by path, are `tokenizers`.
-        `cross_encoder`, the folder of a model, `rerank:URL#MODEL` or one that is loaded, rereads each request's best candidates: as many as
-        its mode's `k_in`, without a mode three times its `max_items`.
-        With `telemetry`, every retrieval and every run leaves OpenTelemetry spans.
-        `plugins` are gates, lanes and score terms, or the names of plugins that are installed.
+        `grants` defaults to `grants.yaml` in the corpus folder, `policies` to the bundled ones, `lanes` to all; a
+        grants file is reloaded when it changes, so a withdrawn right ends with the next request. `encoder` may be an
+        encoder, None, or "auto" (the corpus's own profile, if the extra is installed or the Ollama server at
+        `ollama_url` has it); an `EncoderChoice`, or the name of an encoder, locates its weights or its server, for a
+        corpus with such vectors. Without `runs` no snapshot is written. A `preset` bounds every request.
+        `capture_withheld` stores, next to the runs, ids and gates of the best matches out of scope, in projects that
+        the principal audits at the time of the request; answers and digests stay the same. For a request without a
+        mode, `SHO.json` is read if its work tree is one of `work_trees`. `tokenizers` are the tokenizer files that a
+        request may name, by path. `cross_encoder`, the folder of a model, `rerank:URL#MODEL` or a loaded one, reranks
+        each request's best candidates: as many as its mode's `k_in`, without a mode three times its `max_items`. With
+        `telemetry`, every retrieval and every run emits OpenTelemetry spans. `plugins` are gates, lanes and score
+        terms, or the names of plugins that are installed.
 
         Raises:
-            AccessError: what is withheld shall be captured, and the principal audits nothing.
+            AccessError: `capture_withheld` is set, and the principal audits nothing.
             InputError: there is no principal, or a lane is unknown.
             ModelError: the folder of the cross-encoder has no model that loads.
             StoreError: there is no corpus, or it has another schema version.
@@ -183,7 +184,7 @@ class Retriever(Questions):
         if capture_withheld:
             expect_auditor(watched.file.table, principal, clock())
         line, settings = opened_line(viewed, policies, watched.file, options)
-        # What a manifest says of the settings: enough to resume the run, or to check it.
+        # The settings in a manifest: enough to resume the run, or to check it.
         who = {"principal": principal, "generation": viewed.generation, "packages": package_versions()}
         return cls(
             GrantedLine(watched, line, RequestResolver(principal, viewed, watched.file, bounds, known, trees)),
@@ -199,12 +200,12 @@ class Retriever(Questions):
     def retrieve(self, request: str | Mapping[str, Any], **fields: Any) -> Retrieval:
         """Answer one request: a question, or a mapping of request fields; `fields` are added to it.
 
-        The project defaults to the principal's only one, the purpose to answer-question. The snapshot is durable
-        before this returns. Where it could not be written, the answer says so, and leaves unless a snapshot is required;
-        where its record does not add up, the request failed.
+        The project defaults to the principal's only one, the purpose to answer-question. The snapshot is durable before
+        this returns. If it could not be written, the answer reports that, and is withheld only if a snapshot is
+        required; if its record does not add up, the request fails.
 
-        Threads may share this method: what they ask while it answers is answered in one pass, each as if asked alone.
-        `run` has a retriever to itself.
+        Threads may share this method: concurrent requests are answered in one pass, each as if asked alone. `run` needs
+        a retriever to itself.
 
         Raises:
             InputError: the request is not what was expected.
@@ -232,22 +233,22 @@ class Retriever(Questions):
         engine: Engine = in_this_process,
         emit: Emit | None = None,
     ) -> RunSummary:
-        """Answer a table of requests as one run; with `resume`, do the rest of an interrupted one, at its generation.
+        """Answer a table of requests as one run; with `resume`, complete an interrupted one at its generation.
 
-        Where that generation is gone, `resume` ends the run: what was answered stays, and every other request fails.
+        If that generation is gone, `resume` ends the run: answered requests stay, and every other request fails.
 
-        A row that names no project asks in `project`, by default in the principal's only one. The `engine` says where
-        shards are run; the result is the same. With `progress`, a bar is shown; `say` is given lines instead. `emit` is given
-        OpenLineage events: START, then COMPLETE or FAIL.
+        A row that names no project asks in `project`, by default in the principal's only one. The `engine` decides
+        where shards are executed; the result is the same. With `progress`, a bar is shown; `say` receives lines
+        instead. `emit` receives OpenLineage events: START, then COMPLETE or FAIL.
 
-        A row that is not what was expected, or that breaks the line, becomes a failed snapshot; the others go on.
+        A row that is malformed, or that makes the line fail, becomes a failed snapshot; the others are unaffected.
 
         Raises:
-            InputError: there are no requests, or no folder of runs, or the preset settles another project.
-            AccessError: the run to resume is another's, or there is none.
-            StoreError: it is finished, or rests on another corpus, policy or code; or the corpus cannot be read, or
-                the disk does not take a shard: then the run can be resumed.
-            ModelError: the file of a tokenizer is not the one that the run began with.
+            InputError: there are no requests, or no folder of runs, or the preset fixes another project.
+            AccessError: the run to resume does not exist or was started by another principal.
+            StoreError: it is finished, or was begun with another corpus, policy or code; or the corpus cannot be read
+                or a shard cannot be written: then the run can be resumed.
+            ModelError: a tokenizer file is not the one that the run began with.
         """
         if self.runs is None:
             raise InputError.described("a folder of runs", "none", "runs")
@@ -270,7 +271,7 @@ class Retriever(Questions):
             shards = staged.pending()
             say(staged.described(shards, doing))
             pays = len(shards) * self._shard_requests >= COMPILED_FROM
-            # Closed before the lock is given up: an engine that was interrupted may have workers to stop.
+            # Closed before the lock is released: an interrupted engine may have workers to stop.
             with closing(engine(ShardJob(staged, line, self._auditor, pays), shards, self._clock)) as done:
                 for _ in with_progress(done, len(shards), progress, described):
                     pass
@@ -280,14 +281,14 @@ class Retriever(Questions):
         return RunSummary(run.run_id, run.folder, run.manifest["statuses"], seconds, lost)
 
     def close(self, *, compacted: bool = True) -> None:
-        """End the interactive run, if there is one; its snapshots become Parquet parts unless told otherwise."""
+        """End the interactive run, if there is one; its snapshots become Parquet parts if `compacted`."""
         with self._grouped.alone():
             live = self._session.close()
         if live is not None:
             live.release()
             if live.number and self.runs is not None:
                 run = compact(self.runs, live.run_id) if compacted else self.runs.open(live.run_id)
-                with suppress(OSError, ScopedRetrievalError):  # lists read it again
+                with suppress(OSError, ScopedRetrievalError):  # listings will read it again
                     listed(run)
 
     def __enter__(self) -> Retriever:

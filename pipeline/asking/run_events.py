@@ -1,4 +1,4 @@
-"""What a run emits on request while it is running: OpenLineage events and an OpenTelemetry span.
+"""Events that a run emits on request: OpenLineage events and an OpenTelemetry span.
 
 Reads: a staged run, and the run that it becomes. Gives: `observed`.
 
@@ -20,7 +20,7 @@ from .telemetry import audits
 __all__ = ["Emit", "observed"]
 
 Emit = Callable[[Mapping[str, Any]], None]
-"""Takes one OpenLineage event as plain values."""
+"""Receives one OpenLineage event as plain values."""
 
 
 @contextmanager
@@ -57,5 +57,5 @@ def observed(
 
 
 def _message(error: BaseException) -> str:
-    """What may leave of an error: this package's own message, of any other its type."""
+    """The public text of an error: the message of this package's own errors, otherwise the type."""
     return error.message if isinstance(error, ScopedRetrievalError) else type(error).__name__

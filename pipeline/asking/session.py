@@ -1,11 +1,11 @@
 """An interactive session: requests answered as they come, each with a durable snapshot before its block leaves.
 
-Requests of one pass go through the line together and come apart again: every table has its rows by request, and no
-answer depends on who else was asked (one answer everywhere).
+Requests of one pass go through the line together and are separated again: every table has its rows by request, and no
+answer depends on the other requests of the pass (one answer everywhere).
 
-Note: ids of snapshots are given before the line runs, and files are numbered as they are
-written. If one cannot be written, the requests after it run again, under the next ids. Answers are returned
-one by one, each once its snapshot is stored, so that an interrupt of one request loses no other answer.
+Note: snapshot ids are assigned before the line runs, and files are numbered as they are written. If one cannot be
+written, the requests after it run again, under the next ids. Answers are returned one by one, each once its snapshot is
+stored, so an interrupt of one request loses no other answer.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ __all__ = ["PendingRequest", "Session"]
 
 @dataclass(frozen=True)
 class PendingRequest:
-    """A request as its caller wrote it, and when that was, by `time.perf_counter`."""
+    """A request as its caller wrote it, and its arrival time by `time.perf_counter`."""
 
     row: Mapping[str, Any]
     at: float
 
     @cached_property
     def named(self) -> str | None:
-        """The id that the caller gave it; None if there is none."""
-        with suppress(RecursionError):  # what nests too deep is refused when it is resolved
+        """The id that the caller chose; None if there is none."""
+        with suppress(RecursionError):  # too deep nesting is refused when the request is resolved
             return readable_columns(self.row).get("request_id")
         return None
 
@@ -70,11 +70,11 @@ class _Pass:
 class Session:
     """Answers groups of requests.
 
-    `expect_unerased` raises where evidence was erased since the corpus was opened: asked before an answer is worked
-    out, and again before its snapshot is written into a run that is held: an erasure that comes later waits, and finds
-    it there.
+    `expect_unerased` raises if evidence was erased since the corpus was opened. It is called before an answer is
+    computed, and again before its snapshot is written into a locked run: a later erasure waits for the lock and finds
+    the snapshot.
 
-    `runs` is where its snapshots are written, None where no folder of runs was named; `max_age_days` is that of a role.
+    `runs` is where snapshots are written, None if no folder of runs was named; `max_age_days` returns that of a role.
     """
 
     granted: GrantedLine
@@ -87,20 +87,20 @@ class Session:
     used: set[str] = field(default_factory=set)
     """Ids of the requests that have a snapshot, or may have one."""
     repeats: dict[str, int] = field(default_factory=dict)
-    """The least number that a request may get which was asked before, by its id."""
+    """The lowest suffix that a repeated request may get, by its id."""
 
     def __post_init__(self) -> None:
         self.line = self.granted.line
 
     def answers(self, group: Sequence[PendingRequest]) -> Iterator[Retrieval | Exception]:
-        """An answer or an error per request, in their order, each when its snapshot is durable; under the grants as they are
-        now: under others than before, another run is written.
+        """An answer or an error per request, in order, each once its snapshot is durable, under the current grants. If
+        the grants changed, another run is begun.
         """
         self.renew()
         yield from self._answers(group)
 
     def renew(self) -> None:
-        """Take the grants as they are now.
+        """Switch to the current grants.
 
         Raises:
             PolicyError: the grants file is missing or invalid.
@@ -143,7 +143,7 @@ class Session:
             yield from self._kept(of_request(request_id), name, asked, passed)
 
     def _open(self, group: Sequence[PendingRequest], now: datetime) -> None:
-        """Have a run to write into: another one where a session before this one asked what is named here."""
+        """Open a run to write into: a new one if an earlier session already used one of the ids named here."""
         named = {asked.named for asked in group if asked.named is not None} - self.used
         if self.live is not None and named & self.live.earlier:
             self._leave()
@@ -151,20 +151,20 @@ class Session:
             self.live = self.runs.begin(now, self.line.inputs, named)
 
     def _again(self, asked: PendingRequest) -> Iterator[Retrieval | Exception]:
-        """The answer under the id that is next, or the error: those before it have their snapshots, no request is answered twice."""
+        """The answer under the next id, or the error: earlier requests have their snapshots, so none is answered twice."""
         try:
             yield from self._answers([asked])
         except Exception as error:  # whatever it is, it answers this request alone
             yield error
 
     def _leave(self) -> None:
-        """Write no more into this run: what comes next is asked in another."""
+        """Release this run: the next request begins another."""
         if self.live is not None:
             self.live.release()
         self.live = None
 
     def close(self) -> LiveRun | None:
-        """End the session; its run, if it began one."""
+        """End the session; returns its run if it began one."""
         live, self.live = self.live, None
         self.used.clear()
         self.repeats.clear()
@@ -189,10 +189,10 @@ class Session:
         return found
 
     def _unused(self, request: pa.Table, taken: set[str], *, named: bool) -> pa.Table:
-        """Asking again is a snapshot of its own, under an id of its own: one that is neither used nor `taken` by the group, or by
-        a session before this one.
+        """A repeated request gets a snapshot and an id of its own, neither used nor `taken` by the group or an earlier
+        session.
 
-        What it takes must not grow with the session: nothing of `used` is copied or gone through from the start.
+        The cost must not grow with the session: `used` is never copied or scanned from the start.
         """
         wanted = request["request_id"][0].as_py()
         if wanted not in self.used and wanted not in taken:
@@ -210,9 +210,10 @@ class Session:
     def _kept(
         self, tables: Mapping[str, pa.Table], name: str, asked: PendingRequest, passed: _Pass
     ) -> Iterator[Retrieval | Exception]:
-        """The answer, once its snapshot is durable; if it could not be written, the answer says so.
+        """The answer, once its snapshot is durable; if it could not be written, the answer reports that.
 
-        If the thread is interrupted after the snapshot was stored, the answer comes first, and then the interrupt.
+        If the thread is interrupted after the snapshot was stored, the answer is yielded before the interrupt is
+        raised.
         """
         request = tables["requests"].select(["role", "require_snapshot"]).to_pylist()[0]
         required, live = request["require_snapshot"], self.live
@@ -232,7 +233,7 @@ class Session:
             try:
                 began = time.perf_counter_ns()
                 self._write(live, tables, self.line.vectors.used(tables), passed)
-            except VerificationError as error:  # its record does not add up: nothing of it leaves or is kept
+            except VerificationError as error:  # its record does not add up: nothing of it is returned or stored
                 tables, required = self._failed(tables["requests"], name, error), True
                 found = retrieval_of(tables)
                 self._write(live, tables)
@@ -240,7 +241,7 @@ class Session:
                 wrote = Timing(WRITING, began, time.perf_counter_ns())
                 found = replace(found, timings=(*passed.timings, wrote))
                 found = self._captured(found, live, name, tables)
-        except RunTakenError:  # another process has the run: this request and those after it are asked in another run
+        except RunTakenError:  # another process has the run: this request and later ones go into another run
             self._leave()
             yield from self._again(asked)
             return
@@ -248,7 +249,7 @@ class Session:
             yield error
             return
         except (VerificationError, OSError) as error:
-            self.expect_unerased()  # nothing said so yet where the disk refused before
+            self.expect_unerased()  # not checked yet if writing failed earlier
             found = without_snapshot(found, required=required, reason=_message_of(error))
         except Exception as error:  # whatever it is, it answers this request alone
             yield error
@@ -266,7 +267,7 @@ class Session:
         vectors: Vectors | None = None,
         passed: _Pass | None = None,
     ) -> None:
-        """Make the snapshot durable. Where it keeps its number, its request has been asked, whatever is raised."""
+        """Make the snapshot durable. If its number is used up, the request counts as asked, whatever is raised."""
         number = live.number
         try:
             took = LineTimings(passed.seconds, passed.requests, seconds_by_node(passed.timings)) if passed else None
@@ -276,7 +277,9 @@ class Session:
                 self.used.add(tables["snapshots"]["request_id"][0].as_py())
 
     def _captured(self, found: Retrieval, live: LiveRun, name: str, tables: Mapping[str, pa.Table]) -> Retrieval:
-        """The answer, once what was withheld is kept for the auditor; where it is not, the answer says so, and leaves."""
+        """The answer, once withheld matches are stored for the auditor; if that fails, the answer is returned with the
+        reason.
+        """
         if self.auditor is not None:
             try:
                 capture(live.store.path, live.run_id, name, tables, self.line, self.auditor)
@@ -293,7 +296,7 @@ class Session:
 
 
 def _message_of(error: Exception) -> str:
-    """What a caller may read of an error of the disk or of the record."""
+    """The public text of an error of the disk or of the record."""
     if isinstance(error, ScopedRetrievalError):
         return error.message
     return (error.strerror if isinstance(error, OSError) else None) or "an error of the disk"

@@ -1,16 +1,16 @@
-"""Retrievals as OpenTelemetry spans, where a caller asks for them (extra `otel`).
+"""Retrievals as OpenTelemetry spans, on request (extra `otel`).
 
     with Retriever.open("corpus", principal="ana", telemetry=Telemetry.of(provider)) as retriever:
         retriever.retrieve("where is the retry limit set?")
 
-Reads: a `Retrieval` with the times of the nodes that answered it. Gives: `Telemetry`; `telemetry_of` the setting. A retrieval is
-a span `retrieval PROJECT` with one child per step of the line, named by the conventions for generative AI (`gen_ai.*`) and by
-OpenInference (`openinference.span.kind`, `retrieval.documents.*`); what neither has a name for is below `scoped_retrieval.*`.
-A run of a table of requests is one span.
+Reads: a `Retrieval` with the times of the nodes that answered it. Gives: `Telemetry`; `telemetry_of` the setting. A
+retrieval is a span `retrieval PROJECT` with one child per step of the line, named by the conventions for generative AI
+(`gen_ai.*`) and by OpenInference (`openinference.span.kind`, `retrieval.documents.*`); attributes that neither names
+are below `scoped_retrieval.*`. A run of a table of requests is one span.
 
-Note: spans hold no content unless it is asked for: no question, no text, no path, no name of a
-person. Counts of rows that were not shown are for auditors: spans have them if the principal audits the projects, or if
-the embedding application asks for them. An environment variable alone does not enable them.
+Note: spans contain no content unless requested: no question, text, path or name of a person. Counts of rows that were
+not shown are for auditors: spans have them if the principal audits the projects, or if the embedding application
+requests them. An environment variable alone does not enable them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = ["Telemetry", "audits", "telemetry_of"]
 _NAME = "scoped_retrieval"
 _OWN = f"{_NAME}."
 _BESIDE = {ENCODING: "encoding", RESCORING: "cross_encoder", WRITING: "writing"}
-"""What is timed and belongs to no step of the line, by the name of its span."""
+"""Timed work that belongs to no step of the line, by the name of its span."""
 _KINDS = {"task_aware_reranking": "RERANKER", "cross_encoder": "RERANKER", "encoding": "EMBEDDING"}
 """OpenInference's kinds of spans; every other step is a CHAIN."""
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Where spans go, and whether they hold content."""
+    """Where spans are sent, and whether they contain content."""
 
     tracer: Any
     content: bool = False
@@ -75,7 +75,7 @@ class Telemetry:
 
     @contextmanager
     def run(self) -> Iterator[Callable[[str, Mapping[str, int], Mapping[str, float]], None]]:
-        """The span of a run; what is yielded takes its id, how many requests ended how, and the seconds of its nodes."""
+        """The span of a run; the yielded function takes its id, its statuses by count, and the seconds of its nodes."""
         with self._span(f"{_NAME} run") as span:
 
             def ended(run_id: str, statuses: Mapping[str, int], seconds: Mapping[str, float]) -> None:
@@ -120,7 +120,7 @@ class Telemetry:
         self._steps(set_span_in_context(span), found, audit)
 
     def _documents(self, found: Any) -> Iterator[tuple[str, Any]]:
-        """What the block shows, by OpenInference's flat names: ids and scores; texts where content is asked for."""
+        """The items of the block, by OpenInference's flat names: ids and scores; texts if content is requested."""
         scores = dict(
             zip(*(found.tables["ranked"][name].to_pylist() for name in ("evidence_id", "final")), strict=True)
         )
@@ -166,10 +166,11 @@ class Telemetry:
 
 
 def telemetry_of(choice: str) -> Telemetry | None:
-    """What the setting `telemetry` asks for: nothing for `off`, else spans, with content for `content`.
+    """The telemetry that the setting `telemetry` selects: None for `off`, else spans, with content for `content`.
 
-    Spans go to the provider that this process has set, as under `opentelemetry-instrument`; where there is none, to one that
-    the variables of OpenTelemetry describe: over OTLP and HTTP, or to standard error with OTEL_TRACES_EXPORTER=console.
+    Spans go to the provider set in this process, as under `opentelemetry-instrument`; without one, to a provider
+    configured by the environment variables of OpenTelemetry: over OTLP and HTTP, or to standard error with
+    OTEL_TRACES_EXPORTER=console.
 
     Raises:
         InputError: OTEL_TRACES_EXPORTER names another exporter.
@@ -217,7 +218,7 @@ def _set_provider() -> None:
 
 
 def _named(request: Mapping[str, Any], contract: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked, without its words."""
+    """The request, without its text."""
     return {
         "openinference.span.kind": "RETRIEVER",
         "gen_ai.operation.name": "retrieval",
@@ -233,7 +234,7 @@ def _named(request: Mapping[str, Any], contract: Mapping[str, Any]) -> dict[str,
 
 
 def _counted(found: Any, contract: Mapping[str, Any], block: Mapping[str, Any]) -> dict[str, Any]:
-    """What came of it, as its caller may know it: the snapshot, what is shown, tokens and characters."""
+    """The outcome that its caller may see: the snapshot, the shown items, tokens and characters."""
     return {
         f"{_OWN}snapshot.id": found.snapshot_id,
         f"{_OWN}block_ref": found.block_ref,
@@ -252,7 +253,7 @@ def _counted(found: Any, contract: Mapping[str, Any], block: Mapping[str, Any]) 
 
 
 _COUNTS = {"recalled": "recalled", "selected": "selected_rows", "hidden": "hidden", "rejected": "rejected"}
-"""Columns of SNAPSHOTS that only auditors see, but for `selected_rows`."""
+"""Columns of SNAPSHOTS that only auditors see, except `selected_rows`."""
 
 
 def audits(tables: Mapping[str, Any], audited: Collection[str]) -> bool:
