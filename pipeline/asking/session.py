@@ -151,10 +151,10 @@ class Session:
             self.live = self.runs.begin(now, self.line.inputs, named)
 
     def _again(self, asked: PendingRequest) -> Iterator[Retrieval | Exception]:
-        """The answer under the next id, or the error: earlier requests have their snapshots, so none is answered twice."""
+        """The answer under the next id, or the error; earlier requests have snapshots, so none is answered twice."""
         try:
             yield from self._answers([asked])
-        except Exception as error:  # whatever it is, it answers this request alone
+        except Exception as error:  # any error is the answer to this request alone
             yield error
 
     def _leave(self) -> None:
@@ -251,7 +251,7 @@ class Session:
         except (VerificationError, OSError) as error:
             self.expect_unerased()  # not checked yet if writing failed earlier
             found = without_snapshot(found, required=required, reason=_message_of(error))
-        except Exception as error:  # whatever it is, it answers this request alone
+        except Exception as error:  # any error is the answer to this request alone
             yield error
             return
         except BaseException:

@@ -49,9 +49,9 @@ class Telemetry:
 
     @classmethod
     def of(cls, provider: Any = None, *, content: bool = False, audit: bool = False) -> Telemetry:
-        """Spans by the tracers of a provider, by default the one that this process has set.
+        """Spans by the tracers of a provider, by default the one set in this process.
 
-        With `content`, questions and texts; with `audit`, counts of rows that were not shown, whatever the caller may see.
+        `content` adds questions and texts; `audit` adds counts of rows that were not shown to any caller.
 
         Raises:
             ModelError: the extra `otel` is not installed.
@@ -66,9 +66,9 @@ class Telemetry:
 
     @contextmanager
     def retrieval(self, audited: Collection[str] = ()) -> Iterator[Callable[[Any], None]]:
-        """The span of one retrieval, for an auditor of these projects; what is yielded takes the `Retrieval`.
+        """The span of one retrieval, for an auditor of these projects; the yielded function takes the `Retrieval`.
 
-        An error leaves its type and no message.
+        Of an error, only the type is recorded.
         """
         with self._span("retrieval") as span:
             yield lambda found: self._answered(span, found, self.audit or audits(found.tables, audited))
@@ -141,9 +141,9 @@ class Telemetry:
             yield "gen_ai.retrieval.documents", json.dumps(shown)
 
     def _steps(self, context: Any, found: Any, audit: bool) -> None:
-        """A span per step, from the beginning of its first node to the end of its last one, in the order of their beginnings.
+        """A span per step, from the start of its first node to the end of its last one, ordered by start.
 
-        Steps may overlap where they feed each other: `busy_ms` is the time of their nodes alone.
+        Steps that feed each other may overlap: `busy_ms` is the time of their nodes alone.
         """
         home, since = _homes(), time.time_ns() - time.perf_counter_ns()
         steps: dict[str, list[Timing]] = {}

@@ -9,9 +9,9 @@
 Every name works in snake_case and camelCase. A caller with the store may see all of it, so its bundles also list what an
 overlay forbids. Vectors come from a local Ollama server, and only if the store holds vectors of the same model.
 
-`CorpusStore` keeps documents and chunks in one SQLite file or in memory; every search goes through contracts, gates and lanes. A
-record that is not what was expected is an error where it is inserted alone; in a JSON corpus it is counted among the errors,
-and the others go in.
+`CorpusStore` keeps documents and chunks in one SQLite file or in memory; every search goes through contracts, gates and
+lanes. A malformed record raises an error if it is inserted alone; in a JSON corpus it is counted among the errors, and
+the others are inserted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ __all__ = [
 
 
 class CorpusStore(StoredRecords):
-    """Documents and chunks of a shared corpus; `":memory:"` keeps them nowhere else."""
+    """Documents and chunks of a shared corpus; `":memory:"` keeps them in memory only."""
 
     @either_case
     def search_fts(self, query: str, limit: int = 50) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ class CorpusStore(StoredRecords):
 
 
 def ingest_file(path: str | Path, store: CorpusStore) -> dict[str, Any]:
-    """A JSON corpus file into a store: `{documents_ingested, chunks_ingested, errors}` (S4.4)."""
+    """Load a JSON corpus file into a store: `{documents_ingested, chunks_ingested, errors}` (S4.4)."""
     try:
         value = parse_json(Path(path).read_bytes(), str(path))
     except InputError as error:
@@ -92,9 +92,9 @@ def ingest_file(path: str | Path, store: CorpusStore) -> dict[str, Any]:
 
 
 def ingest(value: Mapping[str, Any], store: CorpusStore, file: str = "corpus") -> dict[str, Any]:
-    """Parsed JSON into a store: `documents`, each with its `chunks` inside or in a list of their own beside them.
+    """Load parsed JSON into a store: `documents`, each with nested `chunks`, or `chunks` as a separate list.
 
-    A record that is not what was expected is an error of its own; the others go in.
+    A malformed record is one error; the others are inserted.
     """
     documents, chunks = value.get("documents", []), []
     done: dict[str, Any] = {"documents_ingested": 0, "chunks_ingested": 0, "errors": []}
@@ -148,13 +148,13 @@ def retrieve(
     """The RetrievalBundle of a task in a role (S4.1, S4.2).
 
     Args:
-        overlay: the role's overlay; None sees the shared corpus alone, and the bundle says so.
+        overlay: the role's overlay; with None, only the shared corpus is searched, and the bundle reports it.
         lexical_only: leave the vectors out.
-        embedding_model: whose vectors to compare with.
+        embedding_model: the model whose vectors are compared.
         ollama_url: the server that encodes the task.
 
     Raises:
-        InputError: a value is not what was expected, or the overlay is another role's.
+        InputError: a value is not what was expected, or the overlay belongs to another role.
     """
     policies = policies_of(overlay)
     if policies.roles.names not in ([], [role_id]):
@@ -176,16 +176,16 @@ def retrieve(
 
 
 async def retrieve_async(**arguments: Any) -> dict[str, Any]:
-    """`retrieve` without holding up the event loop; takes the same arguments."""
+    """`retrieve` without blocking the event loop; same arguments."""
     return await asyncio.to_thread(retrieve, **arguments)
 
 
 @either_case
 def embed(store: CorpusStore, model: str = DEFAULT_MODEL, url: str = DEFAULT_URL) -> int:
-    """Give every chunk without one a vector of the model; returns how many were made.
+    """Add a vector of the model to every chunk without one; returns how many were added.
 
     Raises:
-        ModelError: the server gives no vector.
+        ModelError: the server returns no vector.
     """
     known, encoder = store.vectors(model), OllamaEncoder(model, url)
     missing = [chunk for _, chunk in store.chunks() if chunk.chunk_id not in known]

@@ -1,11 +1,11 @@
 """The seven stage functions of document 004 (S4.6), each a part of this package's line run on its own.
 
-Reads: a store, an overlay, and candidates as plain values: a chunk with its document and the raw scores found so far.
-Gives: `build_query`, `lexical_search`, `semantic_search`, `merge_candidates`, `metadata_filter`, `rerank`,
+Reads: a store, an overlay, and candidates as plain values: a chunk with its document and the raw scores computed so
+far. Gives: `build_query`, `lexical_search`, `semantic_search`, `merge_candidates`, `metadata_filter`, `rerank`,
 `assemble_bundle`. Keyword arguments may be in camelCase.
 
-Note: a stage has no rules of its own. It builds the line's tables from its candidates and
-runs the line's nodes, so seven calls in a row decide as one `retrieve` does over the same candidates.
+Note: a stage has no rules of its own. It builds the line's tables from its candidates and runs the line's nodes, so the
+seven calls in sequence decide as one `retrieve` over the same candidates.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ __all__ = ["Candidate", "Overlay", "assemble_bundle", "build_query", "lexical_se
 Overlay = Mapping[str, Any] | RoleOverlay | None
 Candidate = dict[str, Any]
 """A chunk with its document (`chunk`, `document`), its `chunk_id`, the raw scores `lexical` and `semantic`, and
-`lexical_reach`, the most that the query's words could have given."""
+`lexical_reach`, the maximum score of the query's words."""
 
 PURPOSE = "answer-question"
 SCORES = {"lexical": "bm25_raw", "semantic": "semantic_raw"}
 REQUEST = "request"
 REACHED = 0.5
-"""The share of its reach that the best lexical score counts as, where candidates do not say their reach."""
+"""The share of the reach that the best lexical score is assumed to have if candidates carry no reach."""
 
 
 @either_case
 def build_query(task_text: str, overlay: Overlay = None, context: str | None = None) -> dict[str, Any]:
-    """The query trace of a task under an overlay: what each lane is asked, and what every row has to be."""
+    """The query trace of a task under an overlay: the query of each lane, and the conditions on every row."""
     now = datetime.now(UTC)
     planned, requests = _planned(task_text, overlay, context, now)
     rows = {name: planned[name].to_pylist() for name in ("contracts", "sub_queries")}
@@ -97,12 +97,12 @@ def semantic_search(
     """The chunks whose stored vectors are nearest to the query's, with their cosines; none without stored vectors.
 
     Raises:
-        ModelError: the server at `url` gives no vector.
+        ModelError: the server at `url` returns no vector.
     """
     if not store.vectors(model):
         return []
     encoder = QueryEncoder(model, url)
-    encoder.encode([query_text])  # a server that does not answer is an error here; in a retrieval it is a failed lane
+    encoder.encode([query_text])  # an unreachable server is an error here; in a retrieval it is a failed lane
     return _searched(store, open_retriever(store, None, encoder, ("semantic",)), query_text, limit, "semantic")
 
 
@@ -124,7 +124,9 @@ def merge_candidates(lexical: Iterable[Candidate], semantic: Iterable[Candidate]
 
 @either_case
 def metadata_filter(candidates: Sequence[Candidate], overlay: Overlay = None) -> dict[str, list[Candidate]]:
-    """`{admitted, rejected}`: what the gates let through under the overlay; each rejected one with its `reason`."""
+    """`{admitted, rejected}`: the candidates by the gates' verdicts under the overlay; rejected ones with their
+    `reason`.
+    """
     verdicts = _Tail(candidates, overlay).verdicts
     judged = list(zip(candidates, verdicts["admitted"].to_pylist(), verdicts["reason_code"].to_pylist(), strict=True))
     return {
@@ -135,7 +137,7 @@ def metadata_filter(candidates: Sequence[Candidate], overlay: Overlay = None) ->
 
 @either_case
 def rerank(candidates: Sequence[Candidate], overlay: Overlay = None, task_text: str = "") -> list[Candidate]:
-    """The candidates that stay, in the order they would be shown, each with `final` and the contributions to it."""
+    """The remaining candidates in display order, each with `final` and its contributions."""
     tail = _Tail(candidates, overlay, task_text)
     made = tail.run("packs", "ranked")
     ranked = {row["evidence_id"]: row for row in made["ranked"].to_pylist()}
@@ -162,7 +164,7 @@ def assemble_bundle(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def policies_of(overlay: Overlay) -> Policies:
-    """The bundled policies with this overlay alone; without one, a request's role applies to nothing."""
+    """The bundled policies with this overlay only; without one, the role of a request has no effect."""
     loaded = load_policies()
     roles = (
         roles_of([overlay_of(_snake_keys(overlay) if isinstance(overlay, Mapping) else overlay)])
@@ -173,7 +175,7 @@ def policies_of(overlay: Overlay) -> Policies:
 
 
 def open_retriever(store: StoredRecords, overlay: Overlay, encoder: Any, lanes: Sequence[str]) -> Retriever:
-    """A retriever over a store; `encoder` encodes queries for the vectors of the model that it names as profile."""
+    """A retriever over a store; `encoder` encodes queries for the vectors of the model named by its profile."""
     corpus = store.corpus(encoder.profile if encoder is not None else None)
     grants = grant_all(PRINCIPAL, PROJECT)
     policies = policies_of(overlay)
@@ -181,7 +183,7 @@ def open_retriever(store: StoredRecords, overlay: Overlay, encoder: Any, lanes: 
 
 
 class QueryEncoder:
-    """Queries through a server, under the name of the model whose vectors the store holds."""
+    """Encodes queries through a server, under the name of the model whose vectors are in the store."""
 
     def __init__(self, model: str, url: str) -> None:
         self.profile, self._server = model, OllamaEncoder(model, url)
@@ -229,14 +231,14 @@ def _planned(
 
 
 def _no_feedback(scores: pa.Table) -> pa.Table:
-    """FEEDBACK_SCORES of candidates that were found elsewhere: their stages are those of document 004, which has none."""
+    """FEEDBACK_SCORES of given candidates: all zero, as document 004 has no feedback stage."""
     keys = {name: scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
     nothing = np.zeros(scores.num_rows)
     return FEEDBACK_SCORES.build({**keys, "rank": nothing.astype(np.int32), "lexical": nothing, "semantic": nothing})
 
 
 class _Tail:
-    """The line behind recall, over candidates that were found elsewhere."""
+    """The line after recall, over given candidates."""
 
     def __init__(
         self, candidates: Sequence[Candidate], overlay: Overlay, task_text: str = "", context: str | None = None,
@@ -284,7 +286,7 @@ class _Tail:
         return build_driver().execute(list(wanted), inputs=inputs, overrides=known)
 
     def _lane_scores(self, candidates: Sequence[Candidate]) -> pa.Table:
-        """LANE_SCORES of the candidates, by the scores that they bring."""
+        """LANE_SCORES of the candidates, from the scores that they carry."""
         bm25 = [float(one.get("lexical", 0.0)) for one in candidates]
         reach = max((float(one.get("lexical_reach", 0.0)) for one in candidates), default=0.0)
         keys = {name: self._candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
@@ -320,7 +322,7 @@ def _snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _no_turns(lane_scores: pa.Table) -> pa.Table:
-    """TURN_SCORES of candidates that are no turns."""
+    """TURN_SCORES of candidates that are not turns."""
     keys = {name: lane_scores[name] for name in ("request_id", "evidence_id", "pool_rank")}
     names = ("context", "answer", "session", "session_reach")
     return TURN_SCORES.build({**keys, **{name: np.zeros(lane_scores.num_rows) for name in names}})

@@ -1,10 +1,10 @@
-"""The records of a `CorpusStore`: documents, chunks and vectors in SQLite, and the corpus that is made of them.
+"""The records of a `CorpusStore`: documents, chunks and vectors in SQLite, and the corpus built from them.
 
-Reads: records as they are inserted. Gives: `StoredRecords`, which the stages of document 004 search, and the rows that
-imports take of a chunk.
+Reads: records as they are inserted. Gives: `StoredRecords`, which the stages of document 004 search, and the import
+rows of a chunk.
 
-Note: a chunk inserted again replaces the one before, in the index too: the corpus is made
-again from the records after each change.
+Note: a chunk that is inserted again replaces the earlier one, also in the index: the corpus is rebuilt from the records
+after each change.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ..sources.importing import normalise
 __all__ = ["PRINCIPAL", "PROJECT", "UNDATED", "StoredChunk", "StoredDocument", "StoredRecords", "import_row", "import_table"]  # fmt: skip
 
 PROJECT, PRINCIPAL = "shared", "retrieval"
-"""The one project of a store, and who asks in it."""
+"""The only project of a store, and its principal."""
 UNDATED = datetime(1970, 1, 1, tzinfo=UTC)
-"""What a document without a date says, see `score_terms`."""
+"""The time of a document without a date, see `score_terms`."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (document_id TEXT PRIMARY KEY, record TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS chunks (chunk_id TEXT PRIMARY KEY, document_id TEXT NOT NULL, record TEXT NOT NULL);
@@ -64,7 +64,7 @@ class StoredDocument(ModelDocument):
 
 
 class StoredChunk(ModelDocument):
-    """A part of a document that is found and shown whole."""
+    """A part of a document that is retrieved and shown as a whole."""
 
     chunk_id: Text
     document_id: Text
@@ -74,13 +74,13 @@ class StoredChunk(ModelDocument):
 
 
 class StoredRecords:
-    """Documents, chunks and vectors; `":memory:"` keeps them nowhere else."""
+    """Documents, chunks and vectors; `":memory:"` keeps them in memory only."""
 
     def __init__(self, path: str | Path = ":memory:") -> None:
         """Open or create the store.
 
         Raises:
-            StoreError: the file is no such store.
+            StoreError: the file is not such a store.
         """
         try:
             self._db = sqlite3.connect(str(path), check_same_thread=False)
@@ -95,7 +95,7 @@ class StoredRecords:
         self.add_document(_read(StoredDocument, document, "document"))
 
     def insert_chunk(self, chunk: Mapping[str, Any]) -> None:
-        """Add or replace a chunk of a document that is there."""
+        """Add or replace a chunk of a stored document."""
         self.add_chunk(_read(StoredChunk, chunk, "chunk"))
 
     def insert_embedding(self, chunk_id: str, vector: Any, model: str) -> None:
@@ -111,7 +111,7 @@ class StoredRecords:
         self._write(("INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?)", (chunk_id, model, values.tobytes())))
 
     def close(self) -> None:
-        """Close the store; what was inserted is kept in its file."""
+        """Close the store; its records stay in its file."""
         self._db.close()
         self._forget()
 
@@ -122,7 +122,7 @@ class StoredRecords:
         self.close()
 
     def corpus(self, model: str | None = None) -> MemoryCorpus:
-        """The store as a corpus, with the vectors of a model; made once per state of the store."""
+        """The store as a corpus, with the vectors of a model; built once per state of the store."""
         if model not in self._corpora:
             table = import_table([import_row(document, chunk) for document, chunk in self.chunks()])
             normal, _ = normalise(table, project=PROJECT, principal=PRINCIPAL, now=UNDATED)
@@ -132,7 +132,7 @@ class StoredRecords:
         return self._corpora[model]
 
     def chunk_ids(self) -> dict[str, str]:
-        """The chunk of each evidence id, which is the same whatever the model."""
+        """The chunk id of each evidence id, which does not depend on the model."""
         if self._chunk_ids is None:
             made = next(iter(self._corpora.values()), None)
             evidence = (made if made is not None else self.corpus()).frame().evidence
@@ -157,38 +157,38 @@ class StoredRecords:
         return {chunk: np.frombuffer(vector, dtype=np.float64) for chunk, vector in found}
 
     def add_document(self, document: StoredDocument) -> None:
-        """Add or replace a document that was read."""
+        """Add or replace a parsed document."""
         _without_secret(document.conflict_set, "document: conflict_set")
         record = (document.document_id, document.model_dump_json())
         self._write(("INSERT OR REPLACE INTO documents VALUES (?, ?)", record))
 
     def add_chunk(self, chunk: StoredChunk) -> None:
-        """Add or replace a chunk that was read, of a document that is there."""
+        """Add or replace a parsed chunk of a stored document."""
         _without_secret(chunk.chunk_id, "chunk: chunk_id")
         if not self._db.execute("SELECT 1 FROM documents WHERE document_id = ?", (chunk.document_id,)).fetchone():
             raise InputError.expected("a document that is there", chunk.document_id, "chunk: document_id")
         record = (chunk.chunk_id, chunk.document_id, chunk.model_dump_json())
         self._write(
-            # The vectors of the text before are no vectors of this one.
+            # The vectors of the earlier text do not match the new one.
             ("DELETE FROM embeddings WHERE chunk_id = ?", (chunk.chunk_id,)),
             ("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?)", record),
         )
 
     def _write(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        """All of these or none."""
+        """Execute the statements in one transaction."""
         with self._db:
             for statement, values in statements:
                 self._db.execute(statement, values)
         self._forget()
 
     def _forget(self) -> None:
-        """What was made of the state before."""
+        """Drop the values cached for the earlier state."""
         self._corpora.clear()
         self._chunk_ids = None
 
 
 def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
-    """A chunk as a row that imports take."""
+    """A chunk as an import row."""
     kind = ORIGIN_CLASSES.aliases.get(document.source_type, document.source_type)
     return {
         "source_id": document.source_id,
@@ -218,12 +218,12 @@ def import_row(document: StoredDocument, chunk: StoredChunk) -> dict[str, Any]:
 
 
 def import_table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows of `import_row` as a table that imports take; only the columns that they name."""
+    """Rows of `import_row` as an import table, with only the columns that they set."""
     return IMPORT_ROWS.from_rows(rows).select(list(rows[0]) if rows else ["source_id", "text"])
 
 
 def _without_secret(key: str | None, at: str) -> None:
-    """Imports refuse it where rows name each other; refused here, it costs one record and no search."""
+    """Imports refuse secrets in references between rows; refused here, it costs one record and no search."""
     if key is not None and redact_text(key) != key:
         raise InputError(f"Expected an id without a secret, got one with a secret - at {at}")
 
@@ -236,7 +236,7 @@ def _read(model: type[Any], value: Mapping[str, Any], at: str) -> Any:
 
 
 class _GivenVectors:
-    """An encoder that knows the vectors that were inserted, and no others: a text without one is near nothing."""
+    """An encoder limited to the inserted vectors; a text without one is similar to nothing."""
 
     def __init__(self, profile: str, rows: pa.Table, vectors: Mapping[str, NDArray[np.float64]]) -> None:
         self.profile = profile

@@ -2,5 +2,5 @@
 
 - `settings`, of `declared_settings`, with `model_settings` for encoders and cross-encoders
 - `grants`; `policies`; `weight_sets`: named weights
-- `opening`: the corpus and the runs of the settings, opened
+- `opening`: opens the corpus and the runs of the settings
 """

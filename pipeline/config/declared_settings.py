@@ -1,4 +1,4 @@
-"""Every setting: name, kind, default, what it is, and whether a project file may choose it.
+"""Every setting: name, kind, default, description, and whether a project file may set it.
 
 Some lists of choices are repeated here, because their own modules import Arrow, and every command reads the settings.
 """
@@ -26,8 +26,8 @@ class Setting:
     """One declared setting.
 
     `kind` is place (a path or URL), path, paths, text, prompt (verbatim text), choice, list, integer, number, flag,
-    names (words), encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable (the name of one of the
-    environment).
+    names (words), encoder, reranker (a path or a server), address, weights (a path or one of the choices), or variable
+    (the name of an environment variable).
     """
 
     name: str

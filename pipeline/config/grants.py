@@ -1,4 +1,4 @@
-"""Grants: who may read what, from one file that a person edits.
+"""Grants: who may read which rows, from one hand-edited file.
 
     principals:
       ana:
@@ -18,10 +18,10 @@
     tokens:
       <SHA-256 of a bearer token, 64 hex digits>: ana
 
-Nothing granted means nothing seen: what is not in the file is refused, and a list of sources or paths that is empty
-opens nothing. Grants add up; zones, states and paths that a principal declares cap each of them, and a path that one
-grant in a project denies is denied there by all. A principal that acts as another asks with the rights of that one instead of its own.
-A file that is not what was expected is an error, and nothing of it is applied.
+Access is denied by default: anything not in the file is refused, and an empty list of sources or paths grants nothing.
+Grants add up; zones, states and paths that a principal declares cap each of them, and a path denied by one grant in a
+project is denied there by all. A principal that acts as another has the other's rights instead of its own. A malformed
+file is an error, and nothing of it is applied.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _FORM = (
     "and `index PATH --project P --grants NEWFILE` writes one to start from"
 )
 SCHEMA_VERSION = 1
-"""Of grants files; see `docs/versions.md`."""
+"""Schema version of grants files; see `docs/versions.md`."""
 _TOP = ("principals", "grants", "tokens")
 _PRINCIPAL = ("projects", "groups", "zones", "users", "states", "paths", "denied_paths", "act_as", "append", "audit")
 _PROJECT = ("project", "sources", "paths", "denied_paths", "zones", "users", "states", "reason", "expires")
@@ -77,7 +77,7 @@ _TOKEN = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class AppendGrant:
-    """A principal may add rows of their own to a project, before `expires`."""
+    """The right of a principal to add rows of its own to a project, before `expires`."""
 
     principal: str
     project: str
@@ -94,7 +94,7 @@ class GrantsFile:
     digest: str
     path: Place
     append: tuple[AppendGrant, ...] = ()
-    """Who may write; the line, which reads, has no use for it."""
+    """Rights to write, which the line does not use."""
 
     def appendable(self, principal: str, at: datetime) -> list[str]:
         """The projects that a principal may add rows to at an instant."""
@@ -106,12 +106,12 @@ class GrantsFile:
         return sorted(project for who, project in self._own if who == principal and project)
 
     def holders(self, project: str) -> list[str]:
-        """Who may ask in a project, by grants of their own, expired ones included."""
+        """The principals that may ask in a project by their own grants, expired ones included."""
         return sorted(who for who, own in self._own if own == project)
 
     @cached_property
     def _own(self) -> set[tuple[str, str | None]]:
-        """Principals and projects, as grants of a project of one's own pair them."""
+        """The principals and projects of grants on own projects."""
         rows = self.table.filter(self.table["own_project"])
         return set(zip(rows["principal"].to_pylist(), rows["project"].to_pylist(), strict=True))
 
@@ -135,10 +135,10 @@ def load_grants(path: str | Place) -> GrantsFile:
 
 
 class WatchedGrants:
-    """The grants of a file that may change: `file` as it was read last, `now` as it is.
+    """The grants of a file that may change: `file` as last read, `now` the current ones.
 
-    Of a folder it is read again when its status changes, and while it is so young that it might not; of an object store each
-    time. Grants that were given as such stay.
+    On a file system it is reloaded when its status changes, and while it is so young that its status might not; from an
+    object store, on each call. A `GrantsFile` passed in never changes.
 
     Raises:
         PolicyError: the file is missing or not what was expected.
@@ -155,18 +155,18 @@ class WatchedGrants:
         return self._path
 
     def now(self) -> GrantsFile:
-        """The grants as they are.
+        """The current grants.
 
         Raises:
             PolicyError: the file is missing or not what was expected.
         """
-        status = self._look()  # before it is read: what changes in between is read again
+        status = self._look()  # before reading: a change in between causes another read
         if self._path is not None and (status is None or status != self._status):
             self.file, self._status = load_grants(self._path), status
         return self.file
 
     def _look(self) -> tuple[int, ...] | None:
-        """The status that tells whether a file changed; None if only its content does, as right after a write."""
+        """The status that shows whether a file changed; None if it cannot show that, as right after a write."""
         if not isinstance(self._path, Path):
             return None
         with suppress(OSError):
@@ -192,15 +192,16 @@ def write_starter_grants(
 ) -> bool:
     """Let a principal ask in a project, in a new file or in the existing one; True if the file was written.
 
-    `audit` counts in a new file only: the user who starts a corpus may audit it, and no user gains that right later.
-    With `first`, nothing changes if the project already has grants for another user.
+    `audit` counts in a new file only: the user who starts a corpus may audit it, and no user is granted that right
+    later. With `first`, nothing changes if the project already has grants for another user.
 
-    Where the project is granted already, the file stays as it is, byte for byte. Else it is replaced in one step and
-    keeps every entry and its mode, though not its comments; a new one is its owner's alone. Writers wait for each other.
+    If the project is already granted, the file is unchanged, byte for byte. Otherwise it is replaced atomically,
+    keeping every entry and its mode but not its comments; a new file is readable by its owner only. Writers wait for
+    each other.
 
     Raises:
         PolicyError: the existing file is not what was expected; it is left alone.
-        StoreError: it cannot be determined now whether a file exists, or what is in it.
+        StoreError: it cannot be determined whether a file exists, or it cannot be read.
     """
     path = place_of(path).resolve()
     make_folders(path.parent)
@@ -267,7 +268,7 @@ def _own_projects(principal: str, person: Mapping[str, YamlItem]) -> list[dict[s
 
 
 def _act_as(principal: str, person: Mapping[str, YamlItem]) -> list[dict[str, Any]]:
-    """One row per principal that this one may ask for, in every project or in one."""
+    """One row per principal that this one may act as, in every project or in one."""
     rows = []
     for item in person["act_as"].items():
         entry = item if isinstance(item.value, dict) else YamlItem({"principal": item.text()}, item.file, item.key)
@@ -373,7 +374,7 @@ def _expect_few(item: YamlItem) -> None:
 
 
 def _globs(item: YamlItem) -> list[str]:
-    """Globs on paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
+    """Globs on paths. Syntax of other tools that has no effect here is refused: such a denial would deny nothing."""
     _expect_few(item)
     globs = []
     for each in item.items():

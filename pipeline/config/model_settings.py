@@ -1,7 +1,7 @@
-"""Settings that name a model, a server or the variable with its key: how they are written, and what they may be.
+"""Settings that name a model, a server or the variable with its key: their syntax and allowed values.
 
 Gives: `parsed`, a value or an error that quotes no password and no key, and `elsewhere`, whether a value sends text to
-another machine. Settings are read for every command, so nothing of the models is imported before one is named.
+another machine. Every command reads the settings, so no model code is imported before a model is named.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _FOLDER, _OPENAI, _RERANK = "sentence-transformers:", "openai:", "rerank:"
 
 
 class UnquotedError(InputError):
-    """An error that shows nothing of what was given."""
+    """An error that quotes nothing of the value."""
 
 
 def parsed(kind: str, given: str | Path, base: Path, at: str, choices: Sequence[str] = ()) -> str | Path:
     """The value of a setting of this kind; a folder is relative to `base`.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not of that kind.
     """
     text = str(given).strip()
     if kind == "encoder":
@@ -79,6 +79,6 @@ def _server(text: str, prefix: str, at: str) -> str:
 
 
 def _is_choice(given: str, choice: str) -> bool:
-    """Whether a value is one of the list; a word in capitals after a colon matches any name."""
+    """Whether a value matches an entry of the list; a word in capitals after a colon matches any name."""
     kind, colon, name = choice.partition(":")
     return given.startswith(f"{kind}:") and given != f"{kind}:" if colon and name.isupper() else given == choice

@@ -19,13 +19,13 @@ def corpus_of(settings: Settings, generation: str | None = None) -> Corpus:
     """The corpus at its current generation, or at a pinned one.
 
     Raises:
-        StoreError: there is no corpus or generation, its head is not one that is trusted, or it cannot be read.
+        StoreError: there is no corpus or generation, its head is not trusted, or it cannot be read.
     """
     return Corpus.open(settings["corpus"], generation, trust_of(settings))
 
 
 def corpus_to_upgrade(settings: Settings) -> Corpus:
-    """The corpus whatever its head: an upgrade signs one that is not signed yet.
+    """The corpus without a check of its head: an upgrade signs an unsigned one.
 
     Raises:
         StoreError: there is no corpus, or it cannot be read.
@@ -34,25 +34,25 @@ def corpus_to_upgrade(settings: Settings) -> Corpus:
 
 
 def made_or_opened(settings: Settings) -> Corpus:
-    """The corpus; a new one where there is none.
+    """The corpus, created if there is none.
 
     Raises:
-        StoreError: it can be neither opened nor made.
+        StoreError: it can be neither opened nor created.
     """
     if not stands(head_file(settings)):
         try:
             return Corpus.create(settings["corpus"], trust_of(settings))
         except StoreError:
             if not stands(head_file(settings)):
-                raise  # otherwise another first import has made it since
+                raise  # otherwise another first import has created it in the meantime
     return corpus_of(settings)
 
 
 def runs_of(settings: Settings, *, create: bool = False) -> RunStore:
-    """The folder of runs, its log signed where there is a key.
+    """The folder of runs, its log signed if there is a key.
 
     Raises:
-        StoreError: there is none, or it cannot be made.
+        StoreError: there is none, or it cannot be created.
     """
     return RunStore(settings["runs"], create=create, signer=trust_of(settings))
 
@@ -63,7 +63,7 @@ def head_file(settings: Settings) -> Place:
 
 
 def trust_of(settings: Settings) -> Trust:
-    """What the settings say of heads. Those that were accepted are kept where signatures are asked for."""
+    """The head settings. Accepted heads are recorded if signatures are required."""
     trusted = settings["trusted_key"]
     seen = _seen_file() if trusted else None
     return Trust(settings["corpus_head"], settings["signing_key"], trusted, seen)

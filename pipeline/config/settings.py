@@ -1,12 +1,12 @@
-"""Settings: defaults < user file < project file < profile < environment < flags, each value with the place it came from.
+"""Settings: defaults < user file < project file < profile < environment < flags, each value with its origin.
 
 Reads: `settings.toml` in the user's configuration folder, the nearest `scoped-retrieval.toml` at or above the working
-folder, the table `[profiles.NAME]` of both where a profile is chosen, environment variables `SCOPED_RETRIEVAL_<NAME>`,
+folder, the table `[profiles.NAME]` of both if a profile is chosen, environment variables `SCOPED_RETRIEVAL_<NAME>`,
 flags. Gives: one frozen `Settings`.
 
-Note: a relative path is relative to where it was written. In a project file that is the
-file's folder, in the user file its folder, elsewhere the working folder. `principal` is not read from a project file:
-identity belongs to the person, and a repository must not choose it; nor may it choose a server elsewhere that is sent text.
+Note: a relative path is relative to the file that contains it, elsewhere to the working folder. `principal` is not read
+from a project file: identity belongs to the person, and a repository must not choose it, nor a remote server that text
+is sent to.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SettingValue:
 
 @dataclass(frozen=True)
 class Settings:
-    """The resolved settings. `settings["corpus"]` is the value, `settings.origin("corpus")` its place."""
+    """The resolved settings. `settings["corpus"]` is the value, `settings.origin("corpus")` its origin."""
 
     values: Mapping[str, SettingValue]
 
@@ -74,7 +74,7 @@ class Settings:
 
     @property
     def encoder_choice(self) -> EncoderChoice:
-        """The encoder that is set, and how models and servers are reached."""
+        """The configured encoder, and how models and servers are reached."""
         from ..line.encoders.choice import EncoderChoice, Prompts
 
         return EncoderChoice(
@@ -88,7 +88,7 @@ class Settings:
         )
 
     def loaded_cross_encoder(self) -> Any:
-        """The cross-encoder that is set; None if none is. A server is asked nothing yet.
+        """The configured cross-encoder; None if none is set. A server is not contacted yet.
 
         Raises:
             ModelError: it is a folder without a model that loads.
@@ -105,7 +105,7 @@ class Settings:
 
     @property
     def principal(self) -> str:
-        """Who asks: the one set, else the local user.
+        """The configured principal, else the local user.
 
         Raises:
             InputError: nothing is set and the operating system names no user.
@@ -131,7 +131,7 @@ class Settings:
 
 
 def user_file() -> Path:
-    """The user's settings file; `SCOPED_RETRIEVAL` has no say in where it is."""
+    """The user's settings file; `SCOPED_RETRIEVAL` does not affect its location."""
     import platformdirs
 
     return Path(platformdirs.user_config_dir("scoped-retrieval", appauthor=False)) / "settings.toml"
@@ -153,7 +153,7 @@ def load_settings(
 
     Args:
         flags: values by setting name; None means that the flag was not given.
-        cwd: where relative flags start and the search for the project file begins; default: the working folder.
+        cwd: the base of relative flags and the start of the search for the project file; default: the working folder.
         environ: default: the process's environment.
         user: the user's settings file; default: `user_file()`.
 
@@ -199,7 +199,7 @@ def _from_flags(flags: Mapping[str, Any], cwd: Path) -> dict[str, SettingValue]:
 
 
 def _of_profile(chosen: SettingValue, files: Sequence[_File]) -> dict[str, SettingValue]:
-    """The values of a profile: what the project file says of it beats what the user file says.
+    """The values of a profile; the project file takes precedence over the user file.
 
     Raises:
         InputError: no file has a profile of this name.
@@ -219,7 +219,7 @@ def _of_profile(chosen: SettingValue, files: Sequence[_File]) -> dict[str, Setti
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What a settings file says: by setting, and by setting for each profile."""
+    """The values of a settings file, by setting and per profile."""
 
     values: Mapping[str, SettingValue]
     profiles: Mapping[str, Mapping[str, SettingValue]]
@@ -236,7 +236,7 @@ def _from_file(file: Path, kind: str) -> _File:
     except ValueError as error:
         found = _TOML_PLACE.fullmatch(str(error))
         problem, line = (found["problem"], f":{found['line']}") if found else (str(error), "")
-        from ..parsing.quoting import shown_problem  # only here: commands start without what redaction needs
+        from ..parsing.quoting import shown_problem  # imported here: most commands need no redaction
 
         problem = shown_problem(problem)
         raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
@@ -266,7 +266,7 @@ def _of_table(table: Mapping[str, Any], file: Path, kind: str, within: str = "")
 
             [(name, given)] = shown_row({name: given}).items()
             _of_file(name, given, file, kind, within)
-            # A URL was refused, and its replacement would pass as a path.
+            # A URL was refused, and its replacement would be accepted as a path.
             expected = error.message.partition(", got ")[0]
             raise InputError(f"{expected}, got {given!r} - at {file}: {within}{name}", hint=error.hint) from None
     return values
@@ -299,7 +299,7 @@ def _declared(name: str, at: str) -> Setting:
 
 
 def _parsed(setting: Setting, given: Any, base: Path, at: str) -> Any:
-    """The value in the setting's kind; text is accepted for every kind, as the environment has nothing else."""
+    """The value in the setting's kind; text is accepted for every kind, as environment variables are text."""
     if given is None:
         return None
     match setting.kind:
@@ -350,7 +350,7 @@ def _flag(given: Any, at: str) -> bool:
 
 
 def _number(setting: Setting, given: Any, at: str) -> float | int:
-    """A number from 0, or a whole one from 1, to the most that the setting may be."""
+    """A number from 0, or a whole one from 1, up to the maximum of the setting."""
     whole = setting.kind == "integer"
     with suppress(ValueError):
         given = (int if whole else float)(given) if isinstance(given, str) else given

@@ -15,5 +15,6 @@ WEIGHT_SETS: Mapping[str, Mapping[str, float]] = {
         "diversity": 0.10,
     },
 }  # fmt: skip
-"""Name -> score term -> weight; every term that anything but a role weighs. `document-000` is the formula of S0.95, whose
-lexical match with anchors is two terms."""
+"""Name -> score term -> weight; every term that is weighted by anything but a role. `document-000` is the formula of
+S0.95, whose lexical match with anchors is two terms.
+"""

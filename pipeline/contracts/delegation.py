@@ -1,8 +1,8 @@
-"""Delegation: a child contract for a sub-agent, whose rows are rows of its parent's.
+"""Delegation: a child contract for a sub-agent, limited to the rows of its parent.
 
-The parent is written out whole: every cap that its purpose or the request set, and its places, `null` included. The
-child's fields then narrow it. Before the preset leaves, both contracts are resolved against the corpus and every row of
-the child is looked up among its parent's.
+The parent is written out in full: every cap set by its purpose or the request, and its places, including `null`. The
+child's fields then narrow it. Before the preset is returned, both contracts are resolved against the corpus, and every
+row of the child must be a row of its parent.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _PLACES = (
     "workspace_root",
 )
 _SETTLED = ("workspace_root", "mode", "variables")
-"""Places where a child that adds one would see what its parent does not: none stays none."""
+"""Places that a child must not add if its parent has none: it would see rows that its parent does not."""
 _BOUNDS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths", "accepted_authority", "min_authority",
            "max_unverified_items", "lane_k", "pool_k", "max_items", "max_items_per_source", "max_tokens", "max_chars",
            "max_chunk_tokens", "allow_stale_memory", "require_citation", "require_snapshot", "recall_effort")  # fmt: skip
 _ALLOWANCES = ("allowed_sources", "allowed_paths", "accepted_authority")
-"""Lists that allow nothing where they are empty."""
+"""Lists that allow nothing if they are empty."""
 _AS_GIVEN = ("as_of", "role", "include_after", "exclude_after", "window_days", "required_evidence")
 
 
 def delegated(
     resolver: ContractResolver, parent: Fields, child: Fields, at: str = "child"
 ) -> tuple[Fields, ContractScope, ContractScope]:
-    """The fields of the child, and what parent and child could see.
+    """The fields of the child, and the scopes of parent and child.
 
     Raises:
-        InputError: the child is elsewhere than its parent.
-        VerificationError: a row of the child is not its parent's.
+        InputError: the child changes a place of its parent.
+        VerificationError: the child sees a row that its parent does not.
     """
     above = resolver.scope(parent)
     fields = narrowed(written_out(above), child, at)
@@ -53,7 +53,7 @@ def delegated(
 
 
 def written_out(scope: ContractScope) -> Fields:
-    """The fields of a request with everything that binds it: asked again, they resolve to the same bounds."""
+    """The fields of a request with all of its bounds; a request with these fields resolves to the same bounds."""
     contract = scope.contract
     given = {name: contract[name] for name in (*_PLACES, *_BOUNDS) if contract[name] is not None}
     variables = scope.tables["requests"]["variables"][0].as_py()

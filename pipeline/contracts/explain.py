@@ -1,4 +1,6 @@
-"""Explain: gate by gate, in plain language, what a contract lets through and which rule says so. The words are each gate's own."""
+"""Explains, gate by gate and in plain language, what a contract admits and which rule decides. Each gate supplies its
+own wording.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ REFUSALS = {
 
 
 def explain(scope: ContractScope) -> dict[str, Any]:
-    """The contract in plain language: who asks, as of when, and per gate the deciding rule and what it lets through.
+    """The contract in plain language: principal, `as_of`, and per gate the deciding rule and what it admits.
 
     Raises:
         SchemaError: the `explain` of a plugin's gate failed.

@@ -1,7 +1,7 @@
-"""Lint: what of a contract cannot be meant.
+"""Lint: likely mistakes in a contract.
 
-Every finding follows from what the same principal could see under the same grants with fields of the request left out,
-never from rows that no request of theirs may see. So a finding never discloses a row that its reader may not know of.
+Every finding follows from what the same principal could see under the same grants with some fields of the request
+removed, never from rows outside their reach. So a finding never discloses a row that its reader may not know of.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LISTS = ("allowed_sources", "denied_sources", "allowed_paths", "denied_paths")
 
 @dataclass(frozen=True)
 class Finding:
-    """`error`: the contract cannot be meant so; `warning`: look again. `at` names the field or rule."""
+    """`error`: a definite mistake; `warning`: a possible one. `at` names the field or rule."""
 
     level: str
     rule: str
@@ -46,7 +46,7 @@ class Finding:
 
 
 def lint(resolver: ContractResolver, fields: Fields) -> list[Finding]:
-    """The findings about a contract, errors first; none if it may be meant as it is."""
+    """The findings about a contract, errors first; empty if there are none."""
     case = _Case(resolver, fields)
     contract = case.scope.contract
     if contract["denied"]:
@@ -69,7 +69,7 @@ class _Case:
 
     @cached_property
     def open(self) -> ContractScope:
-        """The same principal in the same project, now, with nothing narrowed: the most that such a request may see."""
+        """The widest scope: the same principal and project, now, without any narrowing."""
         given = {name: value for name, value in self.fields.given.items() if name in _KEPT}
         return self.resolver.scope(Fields(given))
 
@@ -79,7 +79,7 @@ class _Case:
 
 
 def _before_data(case: _Case) -> Iterator[Finding]:
-    """`as_of` lies before anything that could be seen was recorded."""
+    """`as_of` is earlier than the first visible row was recorded."""
     recorded = micros(gathered(case.open.frame.placements["recorded_time"], case.open.placement), 0)
     as_of = case.scope.contract["as_of"]
     if len(recorded) and "as_of" in case.fields.given and not len(case.scope.rows):
@@ -90,14 +90,14 @@ def _before_data(case: _Case) -> Iterator[Finding]:
 
 
 def _matches_nothing(case: _Case) -> Iterator[Finding]:
-    """A pattern of the request matches no row that could be seen without the list it is in."""
+    """A pattern of the request matches no row that is visible without its list."""
     for name in _LISTS:
         if patterns := case.fields.given.get(name):
             yield from _idle(case.without(name), patterns, f"request.{name}", sources=name.endswith("sources"))
 
 
 def _grants_match_nothing(case: _Case) -> Iterator[Finding]:
-    """A pattern that a grant allows matches no row that could be seen."""
+    """A pattern allowed by a grant matches no visible row."""
     for bound in case.scope.bounds:
         for name in ("sources", "paths"):
             yield from _idle(case.open, bound[name] or (), f"{bound['rule_id']}.{name}", sources=name == "sources")
@@ -133,7 +133,7 @@ def _unserved(
     if np.any(_serves(case.scope, kinds, sources, state)):
         return
     denied = np.any(_serves(case.open, kinds, sources, state))
-    if not denied and level == "warning":  # a plan may look for what a project has none of
+    if not denied and level == "warning":  # a plan may look for evidence that a project does not have
         return
     why = "the contract denies what there is of it" if denied else "there is none that could be seen"
     what = ", ".join([*kinds, *sources]) or "any evidence"

@@ -1,4 +1,4 @@
-"""Preview: how many rows a contract could see, by source, class, zone, lifecycle and time. Nothing else is counted."""
+"""Preview: how many rows a contract could see, by source, class, zone, lifecycle and time. Counts no other rows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _COUNTED = {
 
 
 def preview(scope: ContractScope) -> dict[str, Any]:
-    """What a contract could see: the number of rows, and of each value of some columns, the most frequent first.
+    """The number of visible rows, in total and per value of some columns, the most frequent first.
 
-    `month` is when the rows happened: their event, else when they were recorded, in UTC.
+    `month` is that of the event time, else of the recorded time, in UTC.
     """
     counts = {name: _counts(scope.column(column)) for name, column in _COUNTED.items()}
     recorded = gathered(scope.frame.placements["recorded_time"], scope.placement)

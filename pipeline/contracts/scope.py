@@ -1,8 +1,8 @@
-"""What a contract could see: a request resolved and gated without being asked.
+"""The scope of a contract: a request resolved and gated without a retrieval.
 
-Reads: request fields, grants, policies, a corpus, the time of asking. Gives: `ContractScope`, the contract with its bounds,
-layers and ladder, and the admissible rows with the placement each is judged by. The gates are the line's own nodes.
-Everything here follows from request, contract and admissible rows, so its caller may see it.
+Reads: request fields, grants, policies, a corpus, the time of asking. Gives: `ContractScope`, the contract with its
+bounds, layers and filter ladder, and the admissible rows, each with the placement that it is judged by. The gates are
+the line's own nodes. Everything here follows from request, contract and admissible rows, so its caller may see it.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class ContractScope:
     rows: NDArray[np.int64]
     """Frame rows of A(r), ascending."""
     placement: NDArray[np.int64]
-    """The frame placement that each of them is judged by."""
+    """The frame placement by which each of them is judged."""
     gates: tuple[Gate, ...] = GATES
-    """The gates in order, those of plugins among them."""
+    """The gates in order, including those of plugins."""
 
     @cached_property
     def contract(self) -> dict[str, Any]:
-        """The one row of CONTRACTS."""
+        """The single row of CONTRACTS."""
         return self.tables["contracts"].to_pylist()[0]
 
     @cached_property
@@ -77,7 +77,7 @@ class ContractScope:
         return gathered(self.frame.evidence[name], self.rows)
 
     def last_recorded(self, origin_class: str) -> dict[str, datetime]:
-        """When the newest admissible row of each file of a class was recorded, by path."""
+        """The latest recorded time of the admissible rows of a class, by path."""
         of_class = np.asarray(pc.equal(self.column("origin_class"), origin_class))
         at = pa.table(
             {
@@ -96,7 +96,7 @@ class ContractScope:
 
 @dataclass(frozen=True)
 class ContractResolver:
-    """Everything that a contract is resolved against, for one credential at one time."""
+    """The inputs for resolving contracts, for one credential at one time."""
 
     corpus: Corpus
     grants: GrantsFile
@@ -109,10 +109,10 @@ class ContractResolver:
     plugins: Plugins = NO_PLUGINS
 
     def scope(self, fields: Fields) -> ContractScope:
-        """What a request with these fields could see.
+        """The scope of a request with these fields.
 
         Raises:
-            InputError: the fields are not what was expected.
+            InputError: a field is invalid.
         """
         given = {name: value for name, value in plain_fields(fields).items() if value is not None}
         row = {**given, "request_id": "contract", "question": given.get("question") or "contract"}
@@ -140,7 +140,7 @@ def resolver_of(settings: Settings, work_trees: Collection[Path] = ()) -> Contra
 
     Raises:
         StoreError: there is no corpus.
-        PolicyError: grants or policies are not what was expected.
+        PolicyError: grants or policies are invalid.
     """
     grants = load_grants(settings.grants_path)
     projects = [settings["project"]] if settings["project"] else grants.projects(settings.principal)
@@ -158,7 +158,7 @@ def resolver_of(settings: Settings, work_trees: Collection[Path] = ()) -> Contra
 
 
 def _alive(frame: Any, rows: NDArray[np.int64], contracts: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rows that pass the time gates of the one contract, and the placement each is judged by."""
+    """The rows that pass the time gates of the contract, and the placement by which each is judged."""
     clock = clocks(contracts)
     passes, placement = clock.judge(frame.row_index, np.zeros(len(rows), np.int64), rows)
     return rows[passes], placement[passes]
@@ -168,11 +168,11 @@ _ENVELOPE = ("request_id", "intent_id", "model_request_id", "trace_id", "turn_id
 
 
 def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
-    """What a snapshot was asked with, `as_of` included; without its free text.
+    """The request fields of a snapshot, including `as_of`, without free text.
 
     Raises:
         AccessError: the principal may not read the snapshot.
-        InputError: its row was refused on arrival and asks nothing.
+        InputError: its row was refused on arrival and has no fields.
     """
     run = open_run(settings, snapshot_id)
     audience_of(settings, run, snapshot_id)
@@ -186,11 +186,11 @@ def fields_of_snapshot(settings: Settings, snapshot_id: str) -> Fields:
 
 _APART = ("request_id", "contract_id")
 IDS_SHOWN = 20
-"""Evidence ids of one side that an auditor is shown."""
+"""Number of evidence ids of each side that an auditor is shown."""
 
 
 def difference(one: ContractScope, other: ContractScope, *, ids: bool = False) -> dict[str, Any]:
-    """Fields whose values differ, and rows in one, in the other and in both; with `ids`, the first ids of each side."""
+    """Differing fields, and counts of rows in one, the other and both; with `ids`, the first ids of each side."""
     known = dict.fromkeys(terms_of_plugins((*one.contract, *other.contract)))
     names = [name for name in (*CONTRACTS.names(audience="caller"), *known) if name not in _APART]
     fields = [

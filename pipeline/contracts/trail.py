@@ -1,7 +1,7 @@
-"""From an `auditEntryId` of an x-ray to the decision that it names, its line in the log, and how the row was stored (S2.40).
+"""Follows an `auditEntryId` of an x-ray to the decision that it names, its line in the log, and the stored row (S2.40).
 
-Reads: a snapshot, the log of its folder. Gives: `audit_trail`. A caller who does not audit the snapshot gets the decision alone, as `why`
-gives it: positions in the log disclose how much others asked.
+Reads: a snapshot, the log of its folder. Gives: `audit_trail`. A caller who does not audit the snapshot gets only the
+decision, as `why` reports it: log positions disclose how many requests others made.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def is_audit_entry(name: str) -> bool:
 
 
 def audit_trail(settings: Settings, entry: str) -> dict[str, Any]:
-    """What an audit entry leads to: `decision`, and for auditors `log` and `stored`, the row as the corpus took it in.
+    """The `decision` of an audit entry, and for auditors `log` and `stored`, the row as it was imported.
 
     Raises:
-        AccessError: the snapshot is not the principal's to read, or the row is none that they may ask about.
-        InputError: it is no audit entry.
+        AccessError: the principal may not read the snapshot or ask about the row.
+        InputError: it is not an audit entry.
     """
     if not is_audit_entry(entry):
         raise InputError.expected("an audit entry, SNAPSHOT/EVIDENCE", entry, "AUDIT_ENTRY")

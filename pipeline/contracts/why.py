@@ -1,12 +1,12 @@
 """Why: where an expected row was lost, which rule decided, and what would admit it.
 
-Reads: a snapshot and, for what no table of it says, the generation it was made from. Gives: one answer per row that the
-name means. An auditor may ask about any row of a project that they audit. Anyone else learns what the decisions of their
-own snapshot say about rows that passed every gate; of every other row, absent ones included, they get one answer.
+Reads: a snapshot and, for anything not in its tables, the generation it was made from. Gives: one answer per row that
+the name means. An auditor may ask about any row of a project that they audit. Any other caller learns the decisions of
+their own snapshot about rows that passed every gate; for all other rows, including absent ones, the answer is the same.
 
-What would admit a row are the gates that stop it opened one by one, each judged again by the second wall, until the row passes or
-only the row itself could change. Why a row that passes every gate is no candidate follows from the plan, from what it shares
-with it, and from where it was cut. No text is quoted.
+To find what would admit a row, the gates that stop it are opened one by one, each step judged again by the second wall,
+until the row passes or only the row itself could change. For a row that passes every gate, the reason follows from the
+plan, from what the row shares with it, and from where it was cut. No text is quoted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["Remedy", "captured", "not_recalled", "remedies", "why_not"]
 
 _LINE = re.compile(r"(?P<path>.+)#L?(?P<line>\d+)(?:-L?\d+)?(?: \(.*\))?")
 ROWS_ANSWERED = 20
-"""Rows of one path that are answered; a line or an evidence id names fewer."""
+"""The most rows reported for one path; a line or an evidence id matches fewer."""
 _ADVICE = {
     "low_score": "a higher max_items or other weights: it ranked below what was chosen",
     "unverified_cap": "a higher max_unverified_items, or its verification",
@@ -54,12 +54,12 @@ _ADVICE = {
     "near_duplicate": "nothing: nearly the same text is shown by another item",
     "wall_disagreement": "nothing a contract can say: the two walls disagree, and the request fails closed",
 }
-"""What would show a row that passed every gate, by the reason of its decision."""
+"""What would show a row that passed every gate, by its reason code."""
 
 
 def why_not(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[str, Any]]:
-    """`decided_rows`; of a row that the snapshot selected, what the last recorded model input that was offered its items says:
-    that is what the model really saw.
+    """`decided_rows`, updated for selected rows from the last recorded model input that was offered the snapshot's
+    items: what the model really saw.
 
     Raises:
         AccessError, StoreError, VerificationError: as `decided_rows`.
@@ -74,7 +74,7 @@ def why_not(settings: Settings, snapshot_id: str, evidence: str) -> list[dict[st
 
 
 def _as_projected(answer: dict[str, Any], children: Sequence[Any]) -> dict[str, Any]:
-    """An answer under the last input that had the row, if the snapshot selected it."""
+    """An answer updated from the last input with the row, if the snapshot selected it."""
     for child in children if answer["outcome"] == "selected" else ():
         for row in child.projection.decisions:
             if row["evidence_id"] == answer["evidence_id"]:
@@ -92,9 +92,9 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
     """The answers about the rows that `evidence` names: a label of the block, an evidence id, or `path` or `path#line`.
 
     Raises:
-        AccessError: the snapshot is not the principal's to read, or no row is meant that they may ask about.
+        AccessError: the principal may not read the snapshot, or `evidence` matches no row that they may ask about.
         StoreError: the corpus, or the generation that the snapshot pinned, is gone.
-        VerificationError: what is stored of the snapshot does not match its hashes.
+        VerificationError: the stored snapshot does not match its hashes.
     """
     run = open_run(settings, snapshot_id)
     audience = audience_of(settings, run, snapshot_id)
@@ -106,7 +106,7 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
         return _of_caller(settings, run, snapshot_id, decisions, evidence)
     try:
         corpus = pinned_corpus(settings, run)
-    except StoreError:  # erased or removed since: the record of the run counts
+    except StoreError:  # erased or removed since: use the record of the run
         if recorded := [row for row in decisions if evidence in (row["evidence_id"], row["path"])]:
             return [_decided(row) for row in recorded]
         raise
@@ -120,10 +120,10 @@ def decided_rows(settings: Settings, snapshot_id: str, evidence: str) -> list[di
 
 
 def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
-    """What the capture of a snapshot kept of matches out of scope, best first; for auditors.
+    """The captured out-of-scope matches of a snapshot, best first; for auditors.
 
     Raises:
-        AccessError: the principal does not audit what the snapshot could reach and what was captured.
+        AccessError: the principal does not audit the projects that the snapshot could reach.
         StoreError: nothing was captured.
     """
     from ..runs.out_of_scope import read_captured
@@ -142,7 +142,7 @@ def captured(settings: Settings, snapshot_id: str) -> list[dict[str, Any]]:
 def _of_caller(
     settings: Settings, run: Any, snapshot_id: str, decisions: Sequence[dict[str, Any]], evidence: str
 ) -> list[dict[str, Any]]:
-    """What the decisions say about rows of A(r); what a gate stopped is not spoken of."""
+    """The decisions about rows of A(r); rows that a gate stopped are not reported."""
     own = {row["evidence_id"]: row for row in decisions if row["stage"] != "gate"}
     meant = [row for row in own.values() if evidence in (row["evidence_id"], row["path"])]
     if not meant and _LINE.fullmatch(evidence):
@@ -210,7 +210,7 @@ def _rows_meant(frame: Any, evidence: str) -> list[int]:
 
 
 def _decided(decision: dict[str, Any]) -> dict[str, Any]:
-    """What a decision row says."""
+    """The answer in a decision row."""
     shown = decision["outcome"] == "selected"
     advice = [] if shown else [_ADVICE.get(decision["reason_code"], f"another outcome of stage {decision['stage']}")]
     answer = _answer(
@@ -246,7 +246,7 @@ def _nothing(evidence: str) -> AccessError:
 
 @dataclass(frozen=True)
 class Remedy:
-    """One gate that stops the row: the rule that decides there, and what would open it."""
+    """One gate that stops the row: its deciding rule, and what would open it."""
 
     gate: str
     rule: str
@@ -262,7 +262,7 @@ def remedies(
     position: int,
     plugins: Plugins = NO_PLUGINS,
 ) -> list[Remedy]:
-    """The gates that stop a frame row, in the order they are met; empty for a row that passes them all.
+    """The gates that stop a frame row, in gate order; empty for a row that passes all of them.
 
     Raises:
         SchemaError: the `remedy` of a plugin's gate failed.
@@ -321,7 +321,7 @@ def not_recalled(run: Any, snapshot_id: str, frame: Any, row: int) -> dict[str, 
 
 
 def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Whether the filter of a sub-query lets a row return, its time apart from events."""
+    """Whether the filter of a sub-query admits a row; of time limits, only those on the event time are applied."""
     if sub_query["kinds"] and row["evidence_kind"] not in sub_query["kinds"]:
         return False
     pair = pa.array([row["origin_class"]]), pa.array([row["source_id"]])
@@ -336,7 +336,7 @@ def _returns(sub_query: dict[str, Any], row: dict[str, Any]) -> bool:
 
 
 def _shares_a_key(run: Any, snapshot_id: str, plan: pa.Table, frame: Any, row: int) -> bool:
-    """Whether the index has the row under a key that one of these sub-queries looks up."""
+    """Whether the index contains the row under a key that one of these sub-queries looks up."""
     from ..line.driver import build_driver
 
     anchors = run.table("anchors", texts=True, snapshot_id=snapshot_id)

@@ -2,9 +2,9 @@
 
 Reads: work trees, Git history, logs, records, generic rows; settings. Gives: a new generation and an `IndexReport`.
 
-Note: everything is read, checked and redacted before the first byte of the corpus is
-written, so malformed input leaves the corpus as it was. With `git`, a checkout is read as its history plus its
-uncommitted files, in place of its work tree: the same text is never under two sources.
+Note: everything is read, checked and redacted before the first byte of the corpus is written, so malformed input leaves
+the corpus unchanged. With `git`, a checkout is read as its history plus its uncommitted files instead of its work tree:
+no text is imported under two sources.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ Paths = tuple[Path, ...]
 Tables = Iterable[pa.Table]
 
 RECORDS = {reader.name: reader for reader in records.READERS}
-"""Readers of records by the flag that names their files."""
+"""Readers of records by the flag for their files."""
 LONG_SECONDS = 60
-"""Embedding that takes longer is announced with an estimate."""
+"""Embedding that takes longer is announced with an estimated duration."""
 
 
 @dataclass(frozen=True)
 class IndexRequest:
-    """What to read: work trees in `paths`, generic rows in `evidence`, and records."""
+    """The inputs of an import: work trees in `paths`, generic rows in `evidence`, and records."""
 
     paths: Paths = ()
     git: bool = False
     evidence: Paths = ()
     read: tuple[tuple[str, Path], ...] = ()
-    """Names of readers of records, those of plugins among them, each with a file or folder."""
+    """Names of readers of records, including those of plugins, each with a file or folder."""
     mcp: tuple[str, ...] = ()
     """MCP servers whose resources are read, each as `NAME=COMMAND` or `NAME=URL`."""
     source: str | None = None
@@ -73,7 +73,7 @@ class IndexRequest:
 
     @property
     def empty(self) -> bool:
-        """Nothing is named."""
+        """Whether no input is named."""
         return not (self.mcp or self.read or self.paths or self.evidence)
 
 
@@ -86,18 +86,18 @@ def index_into(
     say: Say = quiet,
     grant: bool = True,
 ) -> IndexReport:
-    """Read everything the request names, then publish it once.
+    """Read all inputs of the request, then publish them at once.
 
     Args:
         settings: corpus, project, principal and grants file.
-        now: when the sources count as read; default: the present.
+        now: the time of reading; default: the current time.
         progress: show bars on standard error.
-        say: is given a line when a phase begins that takes long.
+        say: called with a line when a long phase begins.
         grant: let the principal ask in the project, unless the project already has grants.
 
     Raises:
-        InputError: no project, nothing to read, malformed input or grants; the corpus is as it was.
-        ModelError: the encoder that is chosen does not load or answer; the corpus is as it was.
+        InputError: no project, nothing to read, malformed input or grants; the corpus is unchanged.
+        ModelError: the chosen encoder does not load or answer; the corpus is unchanged.
         StoreError: the corpus cannot be read or written.
     """
     started = time.perf_counter()
@@ -120,7 +120,7 @@ def index_into(
     if request.source is None:
         _expect_names(request.paths)
     if grant and stands(settings.grants_path):
-        load_grants(settings.grants_path)  # what is not a grants file ends this now, not when all is published
+        load_grants(settings.grants_path)  # a malformed grants file raises now, not after publication
     expect_writable(settings["corpus"])
     say(f"reading sources of project {project}")
     plugins = installed(settings["plugins"])
@@ -146,19 +146,19 @@ def index_into(
 
 @dataclass
 class _Import:
-    """One import: what is read for it, and its report. What the corpus knows of the sources may turn out not to hold."""
+    """One import and its report. The stored states of the sources may turn out to be unusable."""
 
     settings: Settings
     request: IndexRequest
     now: datetime
     known: IncrementalImport | None
-    """What the corpus knows of the sources from the last time; None where everything is read."""
+    """The states of the sources from the last import; None if everything is read."""
     progress: bool
     say: Say
     readers: Mapping[str, SourceReader]
     report: IndexReport = field(init=False)
     read: int = field(init=False, default=0)
-    """Rows of evidence that were read: unchanged ones that were not read are in the report, and not here."""
+    """The number of rows of evidence read, without the unchanged ones that only the report counts."""
 
     def __post_init__(self) -> None:
         self.report = IndexReport(self.settings["project"], self.settings["corpus"])
@@ -167,8 +167,8 @@ class _Import:
         """Read, then publish.
 
         Raises:
-            UnusableError: what was known does not hold; nothing was written.
-            MovedOnError: another import came between; nothing was written.
+            UnusableError: the stored states cannot be used; nothing was written.
+            MovedOnError: another import published in the meantime; nothing was written.
         """
         rows = self._read()
         encoder = self._encoder(rows)
@@ -215,7 +215,7 @@ class _Import:
     def _normalised(self, kind: str, table: pa.Table) -> pa.Table:
         report = self.report
         rows, imported = normalise(table, project=report.project, principal=self.settings.principal, now=self.now)
-        imported.read = 0  # the reader has counted them
+        imported.read = 0  # already counted by the reader
         report.sources.merge(imported)
         report.masked += imported.redacted
         for other in sorted({*rows["owner_project"].unique().to_pylist()} - {report.project}):
@@ -249,15 +249,15 @@ class _Import:
             yield "evidence", [read_evidence(path, report=self.report.sources)]
 
     def _named(self) -> Iterator[tuple[SourceReader, Path]]:
-        """Every file or folder of records with its reader, in the order in which they are read."""
+        """Every file or folder of records with its reader, in reading order."""
         for kind, reader in self.readers.items():
             yield from ((reader, path) for name, path in self.request.read if name == kind)
 
     def _encoder(self, rows: pa.Table) -> Any:
-        """The encoder of the semantic lane; None where it is unwanted, not installed or the import is too large for it.
+        """The encoder of the semantic lane; None if it is disabled, not installed or the import is too large for it.
 
         Raises:
-            ModelError: the encoder that is chosen does not load or answer.
+            ModelError: the chosen encoder does not load or answer.
             UnusableError: unchanged rows have no vectors, and would get them if they were read.
         """
         settings, request, report = self.settings, self.request, self.report
@@ -282,12 +282,12 @@ class _Import:
         known = corpus_of(settings).encoder_profile if stands(head_file(settings)) else None
         encoder = load_encoder(settings.encoder_choice, known)
         if encoder is not None:
-            _ = encoder.profile  # one that does not answer is an error before there is a corpus
+            _ = encoder.profile  # raises before there is a corpus if the encoder does not answer
         return encoder
 
 
 def _once(request: IndexRequest) -> IndexRequest:
-    """The same without what is named twice, however it is spelled."""
+    """The request without duplicates, compared by real path."""
 
     return replace(
         request,
@@ -305,7 +305,7 @@ def _first(items: Iterable[Any], key: Callable[[Any], Any]) -> tuple[Any, ...]:
 
 
 def _expect_names(paths: Paths) -> None:
-    """Folders give their names to their sources: two of one name would be one source, of which each ends the other's rows."""
+    """Refuse two folders of the same name: sources are named after folders, so each would end the other's rows."""
     folders: dict[str, Path] = {}
     for path in paths:
         if path.is_dir():
@@ -316,7 +316,7 @@ def _expect_names(paths: Paths) -> None:
 
 
 def _source_states(settings: Settings, request: IndexRequest, plugins: str) -> IncrementalImport | None:
-    """What the corpus knows of the sources from the last time they were read; None where they name no paths."""
+    """The states of the sources from their last import; None if the request names no paths."""
     if not request.paths:
         return None
     corpus = corpus_of(settings) if stands(head_file(settings)) else None
@@ -338,7 +338,9 @@ def _grant(settings: Settings, report: IndexReport) -> None:
 
 
 class _Embedding:
-    """Tells how far embedding is, by lines or a bar, and after the first checkpoint of a long one how long it takes."""
+    """Reports the progress of embedding by lines or a bar and, after the first checkpoint, an estimate if it takes
+    long.
+    """
 
     def __init__(self, progress: bool, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress, self._say, self._clock = progress, say, clock

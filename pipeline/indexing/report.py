@@ -1,4 +1,4 @@
-"""What `index` did, for programs and for people: rows by source, what was left out and assumed, the generation it made."""
+"""What `index` did, for programs and for people: rows by source, skipped rows, applied defaults, the new generation."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["IndexReport"]
 
 _UNITS = {"work tree": "file", "history": "path"}
 SHOWN = 3
-"""Of what was skipped, assumed or noted, the report for people names this many."""
+"""The report for people lists this many skipped rows, applied defaults or notes of a kind."""
 
 
 @dataclass
 class IndexReport:
-    """What an import did: rows by kind of source, what was skipped and assumed, and the generation it made.
+    """The result of an import: rows by kind of source, skipped rows, applied defaults, and the new generation.
 
-    `rows` are rows of evidence, `places` the number of their placements: a history has one text in many versions.
+    `rows` counts rows of evidence, `places` their placements: in a history, one text is in many versions.
     `unread` counts by kind the files, or paths of a history, that are unchanged and were not read; their rows are counted.
-    `granted` is the grants file that now lets the principal ask in the project, if it did not before.
+    `granted` is the grants file if this import granted the principal access to the project.
     """
 
     project: str
@@ -82,14 +82,14 @@ class IndexReport:
 
 
 def _found(kind: str, rows: int, places: int) -> str:
-    """How many rows a source gave; in how many places, where one is in several."""
+    """The number of rows of a source, and of their places if it differs."""
     if not rows and kind != "uncommitted":
         return "0 rows, nothing was read"
     return counted(rows, "row") + (f" in {counted(places, 'place')}" if places != rows else "")
 
 
 def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
-    """`zone internal in 2 rows`: what a column was taken to be, the most frequent values first."""
+    """`zone internal in 2 rows`: the default values of a column, the most frequent first."""
     alone = len(values) == 1
     became = ", ".join(v if alone else f"{v} ({n})" for v, n in Counter(values).most_common(SHOWN))
     more = ", ..." if len(values) > SHOWN else ""
@@ -97,7 +97,7 @@ def _assumed(column: str, rows: int, values: Mapping[str, int]) -> str:
 
 
 def _first(named: Sequence[str] | None) -> str:
-    """The first few of what is named, in brackets."""
+    """The first few names, in parentheses."""
     if not named:
         return ""
     return f" ({', '.join(named[:SHOWN])}{', ...' if len(named) > SHOWN else ''})"

@@ -1,8 +1,8 @@
 """Mode policies: the files of `data/policies/modes/`, in the keys of document 001, read into one table.
 
-The document's own YAML is read unchanged: `search_paths`, `retrieval_params` and `strategies` in its words. What it says
-in prose about material to include and exclude is an entry with selectors here: `{what, paths, when}` and
-`{what, paths | levels | zones, unless}`, where `when` and `unless` name a variable of the request.
+The document's own YAML is read unchanged: `search_paths`, `retrieval_params` and `strategies` in its words. Its prose
+about material to include and exclude becomes entries with selectors here: `{what, paths, when}` and `{what, paths |
+levels | zones, unless}`, where `when` and `unless` name a variable of the request.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ STRATEGIES = {
     "cross-encoder": None,
     "schema": None,
 }
-"""First word of a strategy, and the lane that every sub-query then uses. `cross-encoder` asks for a
-model that the settings name, and a request learns where none is set; the check of records against their schema is part of
-`index --sot`: these two add no lane."""
+"""First word of a strategy, and the lane that every sub-query then uses. `cross-encoder` needs a model named by the
+settings, and a request reports if none is set; records are checked against their schema by `index --sot`: these two add
+no lane.
+"""
 
 _VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
 _TEMPLATE = re.compile(r"(?:/|\*\*/)(?:[^{}\x00-\x1f]|\{[a-z][a-z0-9_]*\})*")
@@ -42,7 +43,7 @@ _WINDOW = re.compile(r"(?:last_)?(?P<number>\d{1,5}) ?_?(?P<unit>d|days?|w|weeks
 
 
 def mode_choices(fields: dict[str, YamlItem]) -> dict[str, Any]:
-    """The columns of MODE_POLICIES that one file gives.
+    """The columns of MODE_POLICIES from one file.
 
     Raises:
         PolicyError: naming file, key, expected and got.
@@ -73,7 +74,7 @@ def mode_choices(fields: dict[str, YamlItem]) -> dict[str, Any]:
 
 
 def _strategy(item: YamlItem) -> str:
-    """The first word of a strategy; the rest says what it is for."""
+    """The first word of a strategy; the rest is a description."""
     word = item.text().split()[0].strip(":,").lower()
     if word not in STRATEGIES:
         raise item.wrong(f"a text that begins with one of {', '.join(STRATEGIES)}")

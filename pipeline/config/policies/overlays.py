@@ -1,10 +1,10 @@
-"""Role overlays: document 004's JSON as declared types, checked whole before anything of it is applied.
+"""Role overlays: document 004's JSON as declared types, validated as a whole before any of it is applied.
 
 Reads: the JSON of one overlay. Gives: `RoleOverlay` (S4.8, S4.15 to S4.17), `read_overlay` and `validate_overlay`. Every
-name may be written in snake_case or camelCase; a closed list's word may be any of its aliases.
+name may be written in snake_case or camelCase; a word of a closed list may be any of its aliases.
 
-Note: nothing here grants. An overlay prefers, caps and forbids inside what a contract may
-see; its `allowed_sources` are one more narrowing.
+Note: nothing here grants access. An overlay prefers, caps and forbids within the rows that a contract may see; its
+`allowed_sources` narrow them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["OverlayFile", "RoleOverlay", "overlay_of", "read_overlay", "validate
 
 WEIGHTS_TOLERANCE = 0.01
 DEFAULT_BOOST = 0.25
-"""Boost of a preferred source that names none."""
+"""Boost of a preferred source without one."""
 DEFAULT_PENALTY = 0.2
-"""What a stale row, or one for other roles, loses where the overlay does not say."""
+"""Default penalties of a stale row and of a row for other roles."""
 WEIGHTS = ("lexical", "semantic", "metadata", "rerank")
 
 
@@ -70,7 +70,7 @@ Count = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class PreferredSource(ModelDocument):
-    """A source that the role would rather read, and why."""
+    """A source that the role prefers, and why."""
 
     pattern: Selector
     reason: Text
@@ -78,7 +78,7 @@ class PreferredSource(ModelDocument):
 
 
 class RoleVocabulary(ModelDocument):
-    """The role's words (S4.15)."""
+    """The role's vocabulary (S4.15)."""
 
     preferred_terms: tuple[Text, ...]
     synonyms: dict[Text, tuple[Text, ...]]
@@ -87,7 +87,7 @@ class RoleVocabulary(ModelDocument):
 
 
 class SourcePolicy(ModelDocument):
-    """What the role reads rather, only, and never (S4.15)."""
+    """Sources that the role prefers, is limited to, and never reads (S4.15)."""
 
     preferred_sources: tuple[PreferredSource, ...]
     allowed_sources: tuple[Selector, ...] | None = None
@@ -138,7 +138,7 @@ class RetrievalPolicy(ModelDocument):
 
 
 class SynthesisPolicy(ModelDocument):
-    """What the answer rests on first, and how it cites (S4.17)."""
+    """Preferred evidence of the answer, and its citation style (S4.17)."""
 
     prioritize: tuple[Text, ...]
     avoid: tuple[Text, ...]
@@ -147,7 +147,7 @@ class SynthesisPolicy(ModelDocument):
 
 
 class EvalProfile(ModelDocument):
-    """What the role is measured on, and the roles that must do worse there (S4.17)."""
+    """The golden set of the role, and the roles that must score lower on it (S4.17)."""
 
     golden_set_id: Text
     distinctiveness_checks: tuple[Text, ...]
@@ -171,14 +171,14 @@ class RoleOverlay(ModelDocument):
 
 @dataclass(frozen=True)
 class OverlayFile:
-    """An overlay with the SHA-256 of what it was read from."""
+    """An overlay with the SHA-256 of its source."""
 
     overlay: RoleOverlay
     digest: str
 
 
 def validate_overlay(value: Any, file: str = "overlay") -> dict[str, Any]:
-    """`{valid, errors}` (S4.5): every error names file, key, what was expected and what came."""
+    """`{valid, errors}` (S4.5): every error names file, key, expected and actual value."""
     _, errors = checked(RoleOverlay, value, file)
     return {"valid": not errors, "errors": errors}
 

@@ -38,12 +38,12 @@ class Roles:
         return self.policies["role"].to_pylist()
 
     def max_age_days(self, role: str | None) -> float | None:
-        """The age from which a row is stale under a role; None where it has no such age, or no overlay."""
+        """The age from which a row is stale under a role; None if the role has no such age or no overlay."""
         return max_age_days(self.policies, role)
 
 
 def load_roles(folder: Path | None = None) -> Roles:
-    """The bundled overlays, those of `folder/roles/*.json` in place of or beside them.
+    """The bundled overlays, replaced or extended by those of `folder/roles/*.json`.
 
     Raises:
         PolicyError: a file is no overlay, or its name is not its role id.
@@ -75,7 +75,7 @@ def roles_of(overlays: Iterable[OverlayFile]) -> Roles:
 
 
 def max_age_days(role_policies: pa.Table, role: str | None) -> float | None:
-    """The same of ROLE_POLICIES, those of a stored run for example."""
+    """The maximum ages in ROLE_POLICIES, such as those of a stored run."""
     limits = zip(*(role_policies[name].to_pylist() for name in ("role", "freshness_max_age_days")), strict=True)
     return dict(limits).get(role)
 
@@ -133,4 +133,4 @@ def _rules(overlay: RoleOverlay) -> list[dict[str, Any]]:
 
 
 NO_ROLES = roles_of([])
-"""No overlay at all: a role that a request names does not apply."""
+"""No overlays: the role of a request has no effect."""

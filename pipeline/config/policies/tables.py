@@ -1,8 +1,8 @@
 """Policies: the files of `data/policies/`, read into the tables of purposes, modes and roles.
 
 Each purpose and mode is one YAML file, each role one JSON file (`roles`). A user folder of the same layout replaces
-whole files by name, and may add roles; what it does not hold comes from the package. A file that is not what was
-expected is an error, and nothing of any file is applied.
+whole files by name, and may add roles; missing files come from the package. A malformed file is an error, and nothing
+of any file is applied.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ __all__ = ["Policies", "load_policies"]
 PARTS = Vocabulary(
     "part", ("question", "context", "failing_test", "error", "stack", "files", "symbols", "state", "session")
 )
-"""What the text of a sub-query may be made of."""
+"""The parts that may form the text of a sub-query."""
 
 _BUDGET = ("lane_k", "pool_k", "max_items", "max_items_per_source", "max_unverified_items", "max_tokens", "max_chars",
            "max_chunk_tokens", "withheld_k")  # fmt: skip
 _WEIGHTS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
-"""The terms of a role are weighed by the role alone: without one they are 0."""
+"""Role terms are weighted by the role only: without one they are 0."""
 _NEEDED_WEIGHTS = tuple(term.name for term in TERMS if term.share and term.name in _WEIGHTS)
-"""Those that a role's four weights are shared out to. A policy that does not weigh one of the others weighs it 0."""
+"""The terms over which a role's four weights are distributed. Any other term that a policy omits has weight 0."""
 _MAY_BE_ZERO = ("max_unverified_items", "withheld_k")
 SCHEMA_VERSION = 1
-"""Of policy files; see `docs/versions.md`."""
+"""Schema version of policy files; see `docs/versions.md`."""
 _TOP = (
     "purpose",
     "merge_policy",
@@ -106,10 +106,10 @@ class Policies:
     roles: Roles
     digest: str
     any_role: bool = False
-    """Whether requests may name a role that has no overlay; else that is an error on arrival."""
+    """Whether requests may name a role without an overlay; otherwise that is an error on arrival."""
 
     def expect_weighted_terms(self, of_plugins: Collection[str]) -> None:
-        """Refuse the weight of a plugin's term that is not there.
+        """Refuse a weight for the term of a plugin that is not active.
 
         Raises:
             PolicyError: a policy or a weight file names such a term.
@@ -118,7 +118,7 @@ class Policies:
             expect_weighed(column.removeprefix("weight_"), of_plugins, "weights", PolicyError)
 
     def inputs(self) -> dict[str, pa.Table]:
-        """The tables by the names that nodes know them by."""
+        """The tables by the names of the nodes' parameters."""
         return {
             "purpose_policies": self.purpose_policies,
             "kind_policies": self.kind_policies,
@@ -130,12 +130,12 @@ class Policies:
 
 
 def load_policies(folder: str | Path | None = None, weights: str | Path | None = None) -> Policies:
-    """The policies of every purpose, mode and role, those of the user's `folder` in place of bundled ones.
+    """The policies of every purpose, mode and role, with those of the user's `folder` in place of bundled ones.
 
     `weights` is a weight file (`weight_files`), whose weights replace those of the purposes.
 
     Raises:
-        PolicyError: the folder or weight file is missing, or a file is not what its name says.
+        PolicyError: the folder or weight file is missing, or a file does not match its name.
     """
     policies, digest = _bundled_policies() if folder is None else _policies(folder)
     if weights is None:
@@ -148,7 +148,7 @@ def load_policies(folder: str | Path | None = None, weights: str | Path | None =
 
 @lru_cache(maxsize=1)
 def _bundled_policies() -> tuple[Policies, Any]:
-    """Those of the package, read once: a process keeps the policies that it began with, as it does its code."""
+    """The bundled policies, read once: a process keeps the policies that it started with, as it does its code."""
     return _policies(None)
 
 
@@ -178,7 +178,7 @@ def _policies(folder: str | Path | None) -> tuple[Policies, Any]:
 def _files(
     folder: str | Path | None, names: Vocabulary, known: Sequence[str], required: Sequence[str], digest: Any
 ) -> Iterator[tuple[str, str, dict[str, YamlItem]]]:
-    """Name, version and fields of every policy of one kind, by name; what each is goes into the digest."""
+    """Name, version and fields of every policy of one kind, by name; adds each file to the digest."""
     files = _bundled(names) | (_own(Path(folder), names) if folder is not None else {})
     for word in sorted(files):
         place, data = files[word]

@@ -5,9 +5,10 @@
       answer-question: {semantic: 0.23, lexical: 0.36}
     fitted: {command: ..., date: ..., data: [...], held_out: [...]}
 
-The term of a plugin is named as it is elsewhere, `acme.length`. `tune` writes them and says under `fitted` what they were fitted on; only `weights` counts. A term that a file does not
-name keeps the weight of the policy, and what a role or a request says still goes before it. In place of a file one of the
-named sets (`weight_sets`) may be given, which then holds for every purpose.
+The term of a plugin has its usual name, `acme.length`. `tune` writes these files and records under `fitted` what they
+were fitted on; only `weights` is used. A term that a file does not name keeps the weight of the policy, and weights of
+a role or a request take precedence. One of the named sets (`weight_sets`) may replace a file; it applies to every
+purpose.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
-"""Of weight files; see `docs/versions.md`."""
+"""Schema version of weight files; see `docs/versions.md`."""
 MOST = 100
 """The largest weight, as in the policies of purposes."""
 
 
 @dataclass(frozen=True)
 class WeightFile:
-    """The weights of a file and the SHA-256 of its bytes, hex; or those of a named set and the SHA-256 of what it says."""
+    """The weights of a file and the SHA-256 of its bytes, hex; or of a named set and its content."""
 
     weights: Mapping[str, Mapping[str, float]]
     """Purpose -> score term -> weight."""
@@ -83,10 +84,10 @@ def load_weights(path: str | Path) -> WeightFile:
 
 
 def expect_weighed(term: str, of_plugins: Collection[str], at: str, error: type[InputError] = InputError) -> None:
-    """Refuse a weight of a term that neither the package nor one of the plugins that are on has: it would count for nothing.
+    """Refuse a weight for a term that neither the package nor an active plugin provides: it would have no effect.
 
     Raises:
-        InputError: it is such a term; the message lists those that there are.
+        InputError: the term is unknown; the message lists the known ones.
     """
     if term not in (known := (*WEIGHED_TERMS, *of_plugins)):
         hint = "a name with a dot is a term of a plugin: of one that `plugins` names, or that a run recorded"
