@@ -1,13 +1,15 @@
 """The corpus: immutable segments of evidence, published as generations.
 
-- `store`: a corpus as a whole; `memory`: one that is not stored; `writing`: its one lock
-- which generation is current: `manifest`, `heads`; who signs it: `trust`
-- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `descriptions` (with changes of placements), `deltas` (both): rows told again
+- `store`: a corpus as a whole; `memory`: a corpus in memory; `writing`: the writer lock
+- the current generation: `manifest`, `heads`; its signature: `trust`
+- read: `generation`, `frame`, `packs` and their `blocks`, `stored`; `descriptions` and changed placements; `deltas`:
+  both
 - published: `incoming`, `publishing` (with the difference to what is stored), `next_generation`, `parts`, `compaction`
-- of rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding_checkpoints` (vectors not published yet)
-- beside rows: `commits`, `source_states` (what sources were last read as)
-- taken out and looked over: `erasing`, `tombstones`, `checking`
-- `pinned`: the place of the generation that a run pinned
+- derived from rows: `identity`, `zones`, `postings`, `vectors` of `outlines` and texts, `embedding_checkpoints`
+  (vectors not published yet)
+- stored beside rows: `commits`, `source_states` (the state of each source at the last import)
+- erasure and verification: `erasing`, `tombstones`, `checking`
+- `pinned`: finds the generation that a run pinned
 """
 
 from ..line.encoders.unit_vectors import Encoder

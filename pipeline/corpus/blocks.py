@@ -1,16 +1,16 @@
 """Checksums of the blocks of a pack's files, verified when a block is first read.
 
 Reads: the mapped bytes of a file and its manifest entry. Gives: `BlockSums`, which a writer fills; `CheckedFile`, which
-opens the file as a table and verifies what some of its rows are stored in.
+opens the file as a table and verifies the blocks of the rows that are read.
 
     {"bytes": ..., "sha256": ..., "block_bytes": 65536, "block_xxh3": "<16 hex digits per block>"}
 
-XXH3 (64 bits) finds damage, not tampering: the SHA-256 in the manifest does that, see `checking.py`. It was chosen over
-CRC-32C because it was measured at one and a half to twice its speed, with a wider sum. A file of an object store is
-verified against its SHA-256 when it is downloaded, and so is, at its first read, one that was written without sums.
+XXH3 (64 bits) detects damage, not tampering: the SHA-256 in the manifest detects both, see `checking.py`. XXH3 was
+chosen over CRC-32C because it measured one and a half to two times as fast, with a wider sum. A file of an object store
+is verified against its SHA-256 when it is downloaded, and a file written without block sums at its first read.
 
-Note: Arrow follows the offsets in a file wherever they lead, and a process that reads
-behind a mapping dies. So footer and metadata are verified before Arrow sees them, and offsets before what they point to.
+Note: Arrow does not check the offsets in a file, and a process that reads past the end of a mapping crashes. So footer
+and metadata are verified before Arrow parses them, and offsets before the data they point to.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ DAMAGED = (
     "restore the pack from a backup, or index its sources into a new corpus: a damaged pack is never rewritten or "
     "erased. `corpus gc --keep 1` removes one that only older generations use."
 )
-"""What to do about a file of a pack that is not as it was written."""
+"""The hint for a damaged file of a pack."""
 FEWEST_BYTES, MOST_BLOCKS = 1 << 16, 512
-"""Blocks have 64 KiB, and more in files of more than 32 MiB, so that sums add no more than 8 KiB to a manifest entry."""
+"""Blocks are 64 KiB, and larger in files over 32 MiB, so that sums add at most 8 KiB to a manifest entry."""
 _DIGITS = 16
 _FILES_KNOWN = 1 << 14
 
 
 class BlockSums:
-    """The checksums of a file that is written from front to back; `estimate` is about how many bytes it will have."""
+    """The checksums of a file that is written sequentially; `estimate` is its approximate size in bytes."""
 
     def __init__(self, estimate: int) -> None:
         self._size = max(FEWEST_BYTES, 1 << max(estimate // MOST_BLOCKS, 1).bit_length())
@@ -52,7 +52,7 @@ class BlockSums:
         self._filled = 0
 
     def add(self, data: memoryview) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes."""
         data = data.cast("B")
         while data:
             piece = data[: self._size - self._filled]
@@ -64,7 +64,7 @@ class BlockSums:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What the manifest says of the finished file."""
+        """The fields of the manifest entry of the finished file."""
         if self._filled:
             self._end_block()
         return {"block_bytes": self._size, "block_xxh3": "".join(self._sums)}
@@ -76,7 +76,7 @@ class BlockSums:
 
 @dataclass(frozen=True)
 class _Verified:
-    """What this process has verified of a file: 1 for each block, and ranges of rows with their columns."""
+    """The parts of a file verified by this process: 1 per verified block, and ranges of rows with their columns."""
 
     blocks: bytearray
     rows: set[tuple[int, int, tuple[str, ...]]] = field(default_factory=set)
@@ -84,13 +84,13 @@ class _Verified:
 
 @lru_cache(_FILES_KNOWN)
 def _verified(file: str, stamp: tuple[int, ...], sha256: str, blocks: int) -> _Verified:
-    """What this process has verified of a file, shared by all generations that use it."""
+    """The parts of a file verified by this process, shared by all generations that use it."""
     del file, stamp, sha256
     return _Verified(bytearray(blocks))
 
 
 class CheckedFile:
-    """A file of a pack. `stamp` tells it from another file that takes its place; None for one that is whole."""
+    """A file of a pack. `stamp` distinguishes it from a file that replaces it; None if the file is already verified."""
 
     def __init__(self, file: Place, data: pa.Buffer, entry: Mapping[str, Any], stamp: tuple[int, ...] | None) -> None:
         self._file, self._data, self._entry = file, data, entry
@@ -104,10 +104,10 @@ class CheckedFile:
         self._verified = whole or _verified(str(file), stamp or (), entry["sha256"], blocks)
 
     def expect_bytes(self, start: int, end: int) -> None:
-        """Verify the blocks that hold these bytes.
+        """Verify the blocks that contain these bytes.
 
         Raises:
-            StoreError: one is damaged, or the file does not have so many bytes.
+            StoreError: a block is damaged, or the file is shorter.
         """
         if not 0 <= start <= end <= self._data.size:
             raise self._damaged(f"no more than {self._data.size} bytes", f"an offset to {max(start, end)}")
@@ -126,7 +126,7 @@ class CheckedFile:
         self.expect_bytes(0, self._data.size)
 
     def table(self) -> pa.Table:
-        """The file as a table, zero-copy; of its content, only footer and metadata are verified, see `expect_rows`.
+        """The file as a table, zero-copy; only footer and metadata are verified, see `expect_rows`.
 
         Raises:
             StoreError: it is damaged.
@@ -143,10 +143,10 @@ class CheckedFile:
             raise self._damaged("an Arrow file", "a damaged one") from error
 
     def expect_rows(self, table: pa.Table, start: int, end: int, *columns: str) -> None:
-        """Verify what rows [start, end) of this file's table are stored in, by default in all columns.
+        """Verify the blocks of rows [start, end) of this file's table, in all columns by default.
 
         Raises:
-            StoreError: a block is damaged, an offset leads out of the file, or there are not so many rows.
+            StoreError: a block is damaged, an offset is out of range, or the table has fewer rows.
         """
         if not 0 <= start <= end <= table.num_rows:
             raise self._damaged(f"{end} rows", f"{table.num_rows}")
@@ -159,7 +159,7 @@ class CheckedFile:
         self._verified.rows.add((start, end, columns))
 
     def _expect_values(self, array: Any, start: int, end: int) -> None:
-        """Verify elements [start, end) of an array that begins where its buffers do."""
+        """Verify elements [start, end) of an array whose offset is 0."""
         if start == end:
             return
         kind = array.type
@@ -183,7 +183,7 @@ class CheckedFile:
                 self._expect_bits(buffers[2], low, high, 8)
 
     def _expect_offsets(self, buffer: pa.Buffer, start: int, end: int, kind: np.dtype[Any]) -> tuple[int, int]:
-        """Verify the offsets of elements [start, end); the first and the last."""
+        """Verify the offsets of elements [start, end); returns the first and the last."""
         self._expect_bits(buffer, start, end + 1, kind.itemsize * 8)
         offsets = np.frombuffer(buffer, kind, end + 1 - start, start * kind.itemsize)
         if offsets[0] < 0 or np.any(offsets[1:] < offsets[:-1]):
@@ -229,10 +229,10 @@ class CheckedFile:
 
 
 def expect_sha256(data: bytes | memoryview | pa.Buffer, entry: Mapping[str, Any], file: Place) -> None:
-    """Verify the bytes of a file against the SHA-256 that it was written with.
+    """Verify the bytes of a file against the SHA-256 recorded when it was written.
 
     Raises:
-        StoreError: they have another.
+        StoreError: they do not match.
     """
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise StoreError(f"Expected SHA-256 {entry['sha256']}, got another - at {file}", hint=DAMAGED)

@@ -1,7 +1,8 @@
-"""What is wrong with a stored generation: changed manifests, damaged files, rows that do not match their id or digest, other content.
+"""Verification of a stored generation: changed manifests, damaged files, rows that do not match their id or digest,
+changed content.
 
-Note: the SHA-256 of a file in a manifest says nothing to who can write both. Ids and row
-digests follow from the rows, and the generation's id from these: they are computed again.
+Note: the SHA-256 in a manifest does not protect against a user who can write both file and manifest. Ids and row
+digests are derived from the rows, and the generation's id from these, so all of them are recomputed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _OCCURRENCE = IMPORT_ROWS.schema.field("occurrence")
 
 
 def changed_manifests(base: Generation, heads: Collection[Head]) -> list[str]:
-    """Manifests of other generations that are not as the last head that names them says; the caller has the chain."""
+    """Manifests of other generations that do not match the last of these `heads` that names them."""
     named = {head.generation: head.manifest_sha256 for head in heads if head.generation != base.manifest.generation}
     return [
         f"Expected SHA-256 {named[at.stem]}, got another - at generations/{at.name}"
@@ -44,7 +45,7 @@ def changed_manifests(base: Generation, heads: Collection[Head]) -> list[str]:
 
 
 def damaged_files(path: Place, base: Generation) -> list[str]:
-    """Files of the generation that are not as they were written, by their SHA-256 in the manifest. Reads them all."""
+    """Files of the generation that do not match their SHA-256 in the manifest. Reads all files."""
     return [
         f"Expected SHA-256 {entry['sha256']}, got another - at packs/{pack}/{name}"
         for pack, files in base.manifest.packs.items()
@@ -54,9 +55,10 @@ def damaged_files(path: Place, base: Generation) -> list[str]:
 
 
 def changed_row(base: Generation) -> str | None:
-    """The first row whose id, digest or text is not what its columns give, by pack and row; None if all rows match.
+    """The first row whose id, digest or text digest does not match its columns, as pack and row; None if all match.
 
-    The files are as the manifest says, see `damaged_files`. No id is named: it would tell of rows to who may not see them.
+    The files must match the manifest, see `damaged_files`. No id is named: it would disclose rows to users without
+    access.
     """
     stored = StoredRows.of(base, base.manifest.segments)
     for start in range(0, stored.evidence.num_rows, _ROWS_AT_ONCE):
@@ -82,10 +84,10 @@ def _different(stored: Any, computed: pa.Array) -> NDArray[np.bool_]:
 
 
 def _other_ids(rows: pa.Table) -> NDArray[np.bool_]:
-    """Which rows have an id that their columns give for no occurrence.
+    """Which rows have an id that does not match their columns for any occurrence.
 
-    The occurrence is not stored: nearly all rows are the first of their text in its place. For the others, as many are
-    tried as there may be: twice the rows that differ in nothing else, as some may be gone, and a few more.
+    The occurrence is not stored: nearly all rows are the first of their text in their place. For the others, candidates
+    are tried up to twice the number of rows that differ in nothing else, as some may have been removed, and a few more.
     """
     first = rows.append_column(_OCCURRENCE, pa.repeat(pa.scalar(0, _OCCURRENCE.type), rows.num_rows))
     other = _different(rows["evidence_id"], evidence_ids(first))
@@ -106,7 +108,7 @@ def _other_ids(rows: pa.Table) -> NDArray[np.bool_]:
 
 
 def problems(path: Place, base: Generation) -> list[str]:
-    """Damaged files, a changed row, or content that has another digest than the generation's. Empty if all is well."""
+    """Damaged files, a changed row, or content whose digest is not the generation's. Empty if there are no problems."""
     if damaged := damaged_files(path, base):
         return damaged
     if (changed := changed_row(base)) is not None:

@@ -1,11 +1,11 @@
 """The commit tables of a corpus: when each commit of an indexed history was recorded, per owner project.
 
     packs/<id>/commits.arrow    COMMITS of a project, by source, then time, or the small tables of several, one after the
-                                other; the manifest names the pack per project
+                                other; the manifest names the pack of each project
 
-Gives: `COMMITS`, `commits_of`, `commits_after`, `in_packs` and `commit_hash`. A commit that changed no text that is
-stored, such as a merge, is here and nowhere else. Note: a source that is read again
-brings all of its commits, so its table is replaced; those of other sources stay.
+Gives: `COMMITS`, `commits_of`, `commits_after`, `in_packs` and `commit_hash`. A commit that changed no stored text,
+such as a merge, is recorded only here.
+Note: an import of a source brings all of its commits, so its table is replaced; the tables of other sources stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .identity import MultisetHash
 
 FILE = "commits.arrow"
 SMALL_TABLE = 1 << 20
-"""Tables of fewer bytes share a pack: some ten thousand commits."""
+"""Tables smaller than this share a pack: about ten thousand commits."""
 COMMITS = pa.schema(
     [
         pa.field("owner_project", pa.string(), False),
@@ -33,12 +33,12 @@ COMMITS = pa.schema(
 
 
 def commits_of(table: pa.Table, project: str) -> pa.Table:
-    """COMMITS of a project, of a table that may have those of others, too."""
+    """COMMITS of a project, from a table that may contain other projects."""
     return table.filter(pc.equal(table["owner_project"], project))
 
 
 def in_packs(tables: Mapping[str, pa.Table]) -> Iterator[Mapping[str, pa.Table]]:
-    """COMMITS by project, as packs take them: small tables in one, each other one in its own, empty ones in none."""
+    """COMMITS by project, a mapping per pack: small tables share one, others have their own, empty ones are omitted."""
     tables = {project: tables[project] for project in sorted(tables) if tables[project].num_rows}
     small = {project: table for project, table in tables.items() if table.nbytes < SMALL_TABLE}
     if small:
@@ -64,7 +64,7 @@ def without_sources(commits: pa.Table, sources: Collection[str]) -> pa.Table:
 
 
 def commit_hash(commits: pa.Table) -> MultisetHash:
-    """What a commit table adds to the content of its generation."""
+    """The multiset hash of a commit table, a part of its generation's content."""
     times = commits["recorded_time"].cast(pa.int64())
     rows = zip(*(column.to_pylist() for column in (*commits.columns[:3], times)), strict=True)
     return MultisetHash.of(["\0".join(("commit", *map(str, row))).encode() for row in rows])

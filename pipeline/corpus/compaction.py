@@ -1,10 +1,10 @@
-"""Small packs become one: their segments move into it as they are, so that owners who come one by one share files.
+"""Merges small packs into one: segments move unchanged, so that owners added one by one share files.
 
-Reads a manifest. Gives `crowded_packs` and `several_packs`, which choose, and `gathered`, which writes. Small packs of commit
-tables are chosen alike, see `commits.py`.
+Reads: a manifest. Gives: `crowded_packs` and `several_packs`, which choose, and `gathered`, which writes. Small packs
+of commit tables are chosen in the same way, see `commits.py`.
 
-Note: a segment that moves keeps its id, its rows with their order and its posting lists,
-and its place among the segments. So no frame, answer, digest or delta changes, and nothing is analyzed or sorted.
+Note: a segment that moves keeps its id, its rows and their order, its posting lists, and its position among the
+segments. So no frame, answer, digest or delta changes, and nothing is analyzed or sorted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .postings import PostingLists
 
 
 def crowded_packs(manifest: Manifest, fan_in: int, full: int) -> set[str]:
-    """The small packs of which there are at least `fan_in` of one kind and size class (powers of `fan_in`)."""
+    """The small packs of every kind and size class (powers of `fan_in`) that has at least `fan_in` of them."""
     classes = defaultdict(set)
     for kind, sizes in enumerate(_small_packs(manifest, full)):
         for pack, size in sizes.items():
@@ -36,12 +36,12 @@ def crowded_packs(manifest: Manifest, fan_in: int, full: int) -> set[str]:
 
 
 def several_packs(manifest: Manifest, full: int) -> set[str]:
-    """The small packs, of a kind of which there is more than one."""
+    """The small packs of every kind that has more than one."""
     return {pack for sizes in _small_packs(manifest, full) if len(sizes) > 1 for pack in sizes}
 
 
 def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """The packs of which fewer than a quarter of `full` rows are in use, with these; those of commit tables, with bytes."""
+    """The rows in use of packs that use fewer than a quarter of `full`; the bytes of small packs of commit tables."""
     rows = Counter[str]()
     for segment in manifest.segments:
         rows[segment.pack] += segment.size
@@ -53,7 +53,7 @@ def _small_packs(manifest: Manifest, full: int) -> tuple[Mapping[str, int], Mapp
 def gathered(
     folder: Place, packs: Mapping[str, Pack], segments: Sequence[PackSegment]
 ) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write segments of some packs as one pack, in their order: its id, its files and the segments as they are there."""
+    """Write segments of some packs as one pack, in their order; returns its id, its files and the moved segments."""
     lists = [packs[segment.pack].postings(segment) for segment in segments]
     spans = [slice(each.starts[0], each.starts[-1]) for each in lists]
     joined = PostingLists(

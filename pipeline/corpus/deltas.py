@@ -1,10 +1,10 @@
-"""What changed about stored rows since their segment was written: their placements, and what describes them.
+"""Changes to stored rows since their segment was written: their placements and their descriptions.
 
     packs/<id>/changes.arrow         CHANGES, where there are any
                descriptions.arrow    DESCRIPTIONS, where there are any; one pack for both, which the manifest names
 
-So an import costs what it changes: a segment of a million rows stays as it is when ten of them change. A segment with many
-deltas is written again, which folds them in.
+So the cost of an import is proportional to its changes: a segment of a million rows stays as it is when ten of them
+change. A segment with many deltas is rewritten, which folds them in.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Deltas:
 
     @classmethod
     def of(cls, pack: Pack) -> Deltas:
-        """Those that a pack holds."""
+        """The deltas in a pack."""
         none = cls()
         return cls(
             pack.table(CHANGES_FILE) if CHANGES_FILE in pack else none.changes,
@@ -44,13 +44,13 @@ class Deltas:
 
     @property
     def tables(self) -> Mapping[str, pa.Table]:
-        """The tables that say something, by the name of their file."""
+        """The tables that have rows, by the name of their file."""
         both = {CHANGES_FILE: self.changes, DESCRIPTIONS_FILE: self.descriptions}
         return {name: table for name, table in both.items() if table.num_rows}
 
     @property
     def counts(self) -> Counter[str]:
-        """How many lines are read apart, by segment id."""
+        """The number of deltas by segment id."""
         counts = Counter[str]()
         for table in self.tables.values():
             values = table["segment_id"].combine_chunks().value_counts()
@@ -58,7 +58,7 @@ class Deltas:
         return counts
 
     def after(self, gone: Collection[str], now: Deltas) -> Deltas:
-        """These without the segments that are `gone`; for rows that are amended `now`, the new deltas replace the old ones."""
+        """These without the segments in `gone`; for rows amended in `now`, the new deltas replace the old ones."""
         return Deltas(
             _after(self.changes, gone, now.changes, "recorded_time", "version", "line_start"),
             _after(self.descriptions, gone, now.descriptions),

@@ -1,12 +1,11 @@
-"""Stored rows that an import describes again, without writing their segment again: the descriptions of a generation.
+"""The descriptions of a generation: stored rows that an import describes again, without rewriting their segment.
 
-An edited file is a case in point: each of its chunks happened when the file was modified, so that all of them are described
-again, and few have another text. Where neither postings nor a vector follow from what changed, DESCRIPTIONS holds the
-columns as they are now; they take the place of the stored ones when a frame is opened, beside the changes of placements.
-Writing a segment again folds its descriptions in.
+An edited file is an example: the event time of each chunk is the file's modification time, so all of them are described
+again, and few have new text. Where neither postings nor vectors depend on the change, DESCRIPTIONS contains the current
+columns; they replace the stored ones when a frame is opened, as changes of placements do.
 
-For every stored row whose placements ended, came back or multiplied, the table CHANGES of a pack holds all of its placements as
-they are now; they take the place of the stored ones when a frame is opened. Writing a segment again folds both in.
+For every stored row whose placements ended, came back or multiplied, the table CHANGES of a pack contains all of its
+current placements; they replace the stored ones when a frame is opened. Rewriting a segment folds both in.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ CHANGES = PLACEMENTS.schema.insert(0, pa.field("segment_id", pa.string(), False)
 
 
 def applied(placements: pa.Table, changes: pa.Table) -> pa.Table:
-    """Placements with those of changed rows replaced; both count rows alike and have those of a row in order of time."""
+    """Placements with those of changed rows replaced; both tables share row numbers and sort each row's by time."""
     if not changes.num_rows:
         return placements
     stale = np.isin(placements["row"].to_numpy(), changes["row"].to_numpy())
@@ -36,7 +35,7 @@ def applied(placements: pa.Table, changes: pa.Table) -> pa.Table:
 
 
 _FIXED = tuple(name for name in DESCRIBING_COLUMNS if name in {*INDEXED_COLUMNS, *ENCODED_COLUMNS})
-"""What postings and vectors are made of, as far as the id of a row does not determine it."""
+"""The columns that postings and vectors depend on and that the id of a row does not determine."""
 _FREE = (*(name for name in DESCRIBING_COLUMNS if name not in _FIXED), "captured_time", "row_digest")
 DESCRIPTIONS = pa.schema(
     [
@@ -49,13 +48,13 @@ DESCRIPTIONS = pa.schema(
 
 
 def indexed_alike(new: pa.Table, stored: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which rows of `new` have the postings and the vector that they have in `stored`, where they are these rows."""
+    """Whether each row of `new` has the same postings and vector as the row of `stored` at `rows`."""
     before = stored.select(_FIXED).take(pa.array(rows))
     return pc.equal(row_keys(new, _FIXED), row_keys(before, _FIXED)).to_numpy(False)
 
 
 def described(evidence: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> pa.Table:
-    """Evidence with these rows, each once, described again; columns that nothing changes stay as they are, zero-copy."""
+    """Evidence with these distinct rows described again; unchanged columns stay as they are, zero-copy."""
     if not len(rows):
         return evidence
     place = np.arange(evidence.num_rows)
@@ -64,7 +63,7 @@ def described(evidence: pa.Table, rows: NDArray[np.int64], descriptions: pa.Tabl
     for name in _FREE:
         stored, now = evidence[name], descriptions[name]
         if stored.null_count + now.null_count == len(stored) + len(now):
-            continue  # as most columns are
+            continue  # true of most columns
         if not stored.take(among).equals(now):
             column = pa.chunked_array([*stored.chunks, *now.chunks], stored.type).combine_chunks().take(at)
             evidence = evidence.set_column(evidence.schema.get_field_index(name), evidence.schema.field(name), column)

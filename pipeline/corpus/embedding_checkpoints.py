@@ -1,10 +1,11 @@
-"""Checkpoints of vectors that are not published yet, so that a publication after an interrupted one need not encode again.
+"""Checkpoints of vectors that are not published yet, so that an interrupted publication can be resumed without encoding
+again.
 
     encoding/<profile>/<n>.arrow    a checkpoint: `text_digest` and `vector` of some texts; `<profile>` is a digest
 
 A checkpoint is whole or absent, and does not depend on its writer: a vector depends on its text and the encoder's profile
 alone. The next publication that encodes reads vectors from here and then removes the folder, as erasing and cleaning up do.
-The writer's lock is held all the time.
+The writer holds the lock throughout.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CHECKPOINT_TEXTS = 128
 """Texts of a checkpoint: less than half a minute on one core. A publication of fewer texts writes none."""
 
 OnEncoded = Callable[[int, int], None]
-"""Called with the number of encoded texts and of all, before the first checkpoint and after each."""
+"""Called with the number of encoded texts and their total, before the first checkpoint and after each."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class EmbeddingCheckpoints:
 
     @property
     def folder(self) -> Place:
-        """Where they lie."""
+        """The folder of these checkpoints."""
         return self.corpus / FOLDER / hashlib.sha256(self.profile.encode()).hexdigest()[:16]
 
     def tables(self) -> list[pa.Table]:
-        """The checkpoints that can be read. One that is no Arrow file is removed; one that fails to be read stays on disk."""
+        """The readable checkpoints. A file that is not Arrow is removed; a file that cannot be read now stays."""
         found = []
         for file in self._files():
             try:
@@ -73,5 +74,5 @@ def has_checkpoints(corpus: Place) -> bool:
 
 
 def kept_texts(corpus: Place) -> int:
-    """About how many texts an interrupted publication left vectors of: whole checkpoints."""
+    """Approximate number of texts whose vectors an interrupted publication left: whole checkpoints."""
     return CHECKPOINT_TEXTS * sum(1 for _ in (corpus / FOLDER).glob("*/[0-9]*.arrow"))

@@ -1,8 +1,8 @@
-"""Rows taken out of a corpus for good: out of the current generation, and out of every pack on disk.
+"""Permanent removal of rows from a corpus: from the current generation and from every pack on disk.
 
-A pack is immutable, so one that holds an erased row goes whole: what else of it is still current is written again
-elsewhere, and every generation that needs it is forgotten. Packs that no manifest names, which crashed writers left, go,
-too. Every step may be repeated, and what a broken-off erasure left is found again by the ids in its receipt.
+A pack is immutable, so a pack that contains an erased row is removed as a whole: its other current rows are rewritten
+to a new pack, and every generation that needs it is removed. Packs that no manifest names, left by crashed writers, are
+removed, too. Every step is idempotent, and an interrupted erasure is resumed from the ids in its receipt.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READ = ("evidence_id", "owner_project", "owner_user", "source_id", "text_sha256
 
 @dataclass(frozen=True)
 class Selection:
-    """Which rows are meant: all of what is named, of the projects in `audited` and of what `principal` owns."""
+    """The rows to erase: those that match every given field and that `principal` owns or are in `audited` projects."""
 
     principal: str
     audited: frozenset[str]
@@ -47,12 +47,12 @@ class Selection:
 
     @property
     def named(self) -> dict[str, object]:
-        """What was asked for, as it is in a receipt."""
+        """The selection as a receipt records it."""
         chosen = {"source": self.source, "user": self.user, "project": self.project, "evidence": list(self.evidence)}
         return {name: value for name, value in chosen.items() if value}
 
     def of(self, rows: pa.Table) -> NDArray[np.bool_]:
-        """Whether each row is meant, and one that the principal may erase."""
+        """Whether each row is selected and the principal may erase it."""
         chosen = np.ones(rows.num_rows, dtype=bool)
         for column, value in (("source_id", self.source), ("owner_user", self.user), ("owner_project", self.project)):
             if value is not None:
@@ -63,7 +63,7 @@ class Selection:
         return chosen & (own | among(rows["owner_project"], self.audited))
 
     def sources_in(self, commits: pa.Table) -> set[tuple[str, str]]:
-        """Project and source of the commit tables that are meant: of a source or project that is erased as a whole."""
+        """Project and source of the selected commit tables: those of a source or project that is erased as a whole."""
         if self.user is not None or self.evidence:
             return set()
         pairs = commits.group_by(["owner_project", "source_id"]).aggregate([]).to_pylist()
@@ -77,30 +77,30 @@ class Selection:
 
 
 def selected_ids(base: Generation, selection: Selection) -> set[str]:
-    """The ids of the stored rows that are meant, current or not, those of a broken-off erasure of the same rows included."""
+    """The ids of the selected rows, current or not, including those of an interrupted erasure of the same selection."""
     chosen = [table["evidence_id"].filter(pa.array(selection.of(table))) for table in _rows_on_disk(base).values()]
     again = [receipt.evidence_ids for receipt in receipts(base.path) if _repeats(receipt, selection)]
     return {row for ids in chosen for row in ids.to_pylist()}.union(*again)
 
 
 def selected_histories(base: Generation, selection: Selection) -> dict[str, set[tuple[str, str]]]:
-    """Project and source of the commit tables that are meant, by the pack that has them."""
+    """Project and source of the selected commit tables, by the pack that contains them."""
     return {pack: selection.sources_in(table) for pack, table in _on_disk(base, FILE)}
 
 
 def ids_on_disk(base: Generation) -> pa.Array:
-    """The ids of all stored rows, each once, of this and earlier generations."""
+    """The distinct ids of all stored rows, of this and earlier generations."""
     columns = [chunk for table in _rows_on_disk(base).values() for chunk in table["evidence_id"].chunks]
     return pc.unique(pa.chunked_array(columns, pa.string()))
 
 
 def erased(base: Generation, selection: Selection, now: datetime, reason: str) -> tuple[Generation, set[str], set[str]]:
-    """The generation after `base` without the rows that are meant, their ids, and the packs that hold one: `forget_packs` is next.
+    """The generation after `base` without the selected rows, their ids, and the packs to pass to `forget_packs` next.
 
-    A receipt without payload is written first. With the rows go those of erasures that are not finished.
+    A receipt without payload is written first. Rows of unfinished erasures are erased as well.
 
     Raises:
-        StoreError: something is damaged or cannot be read now; no generation and no pack was removed.
+        StoreError: a file is damaged or cannot be read now; no generation and no pack was removed.
     """
     stored = _rows_on_disk(base)
     receipt = _receipt_of(stored, selection, now, reason)
@@ -117,7 +117,7 @@ def erased(base: Generation, selection: Selection, now: datetime, reason: str) -
 
 
 def _receipt_of(stored: Mapping[str, pa.Table], selection: Selection, now: datetime, reason: str) -> Receipt:
-    """The receipt for the stored rows that are meant."""
+    """The receipt for the selected rows."""
     chosen = [table.filter(pa.array(selection.of(table))) for table in stored.values()]
     rows = {row for table in chosen for row in table["evidence_id"].to_pylist()}
     keys = {key for table in chosen for key in tombstone_keys(table).to_pylist()}
@@ -126,7 +126,7 @@ def _receipt_of(stored: Mapping[str, pa.Table], selection: Selection, now: datet
 
 
 def _repeats(receipt: Receipt, selection: Selection) -> bool:
-    """Whether a receipt is of the same principal and the same rows: who asks again may have another folder of runs."""
+    """Whether a receipt has the same principal and selection: an erasure may be repeated for another folder of runs."""
     return (receipt.by, receipt.selection) == (selection.principal, selection.named)
 
 
@@ -140,7 +140,7 @@ def _rows_on_disk(base: Generation) -> dict[str, pa.Table]:
 
 
 def _on_disk(base: Generation, name: str) -> Iterator[tuple[str, pa.Table]]:
-    """A file of every pack that has it, by the pack's name, as it was written; of packs that crashed writers left, as it is."""
+    """A file of every pack that has it, by the pack's name; verified by checksum unless no manifest names the pack."""
     path = base.path
     named = {pack: files for each in needs(path, base.trust) for pack, files in each.packs.items()}
     for folder in entries(path / "packs"):
@@ -151,19 +151,19 @@ def _on_disk(base: Generation, name: str) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _packs_with(rows: Mapping[str, pa.Table], ids: Collection[str]) -> set[str]:
-    """The packs that hold one of these rows."""
+    """The packs that contain one of these rows."""
     return {pack for pack, table in rows.items() if among(table["evidence_id"], ids).any()}
 
 
 def _expect_whole(base: Generation, packs: Collection[str]) -> None:
-    """What stays of these packs can be written again as it was.
+    """Verify these packs before their remaining rows are rewritten.
 
     Raises:
-        StoreError: one that the generation uses is damaged.
+        StoreError: a pack that the generation uses is damaged.
     """
     used = [pack for name, pack in base.packs.items() if name in packs]
     if used and base.manifest.changes is not None:
-        used.append(base.packs[base.manifest.changes])  # says how some of their rows are now
+        used.append(base.packs[base.manifest.changes])  # the current placements and descriptions of some of their rows
     for pack in used:
         pack.expect_whole()
 
@@ -177,7 +177,7 @@ def _without_rows(
 ) -> Generation:
     """The generation after `base` without these rows, packs and commit tables; `base` if it uses none of them.
 
-    `histories` are pairs of project and source whose commits go; `packs` has those that hold such.
+    `histories` are pairs of project and source whose commits are removed; `packs` includes the packs of their tables.
     """
     old = StoredRows.of(base, [segment for segment in base.manifest.segments if segment.pack in packs])
     dropped = np.flatnonzero(among(old.evidence["evidence_id"], ids))
@@ -192,12 +192,12 @@ def _without_rows(
 
 
 def forget_packs(base: Generation, packs: AbstractSet[str]) -> int:
-    """Remove packs, the generations that need one, and packs that no generation needs; how many generations went.
+    """Remove packs, the generations that need one, and unused packs; returns the number of removed generations.
 
     `base` is the current generation, which needs none of them.
 
     Raises:
-        StoreError: a manifest cannot be read now, so it is unknown what is needed; nothing was removed.
+        StoreError: a manifest cannot be read now, so the packs it needs are unknown; nothing was removed.
     """
     path = base.path
     others = [each for each in needs(path, base.trust) if each.generation != base.manifest.generation]
@@ -216,10 +216,10 @@ def forget_packs(base: Generation, packs: AbstractSet[str]) -> int:
 
 
 def forget_generations(base: Generation, keep: int) -> dict[str, int]:
-    """Remove all but the newest `keep` generations, and the packs that no other one uses: numbers and bytes freed.
+    """Remove all but the newest `keep` generations and unused packs; returns counts and bytes freed.
 
     Raises:
-        StoreError: a manifest cannot be read now, so it is unknown what is used; nothing was removed.
+        StoreError: a manifest cannot be read now, so the packs it uses are unknown; nothing was removed.
     """
     path, known = base.path, needs(base.path, base.trust)
     forgotten = [name for name, _ in known[:-keep] if name != base.manifest.generation]

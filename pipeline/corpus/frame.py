@@ -24,13 +24,13 @@ from .packs import Pack, PackSegment
 from .parts import STORED_EVIDENCE, shifted, with_rows
 
 FEWEST_KEPT, MOST_KEPT, ROWS_KEPT = 8, 256, 1 << 18
-"""Frames that stay cached whatever their size; and as many as do while they have no more than these rows together: opening
-one takes as long as a tenth of an answer in it."""
+"""Frames that stay cached whatever their size; frames cached at most, and their rows in total. Opening a frame takes a
+tenth of the time of an answer from it."""
 
 
 @dataclass(frozen=True)
 class CorpusFrame:
-    """The rows of some segments. Row `i` of every part is the same row; nothing here says what a request may see."""
+    """The rows of some segments. Row `i` of every part is the same row; access is not restricted here."""
 
     generation: str
     evidence: pa.Table
@@ -42,19 +42,19 @@ class CorpusFrame:
 
     @cached_property
     def row_index(self) -> RowIndex:
-        """NumPy views for gates and kernels; the only copy of a frame, made when first used."""
+        """NumPy views for gates and kernels; the only copy that a frame makes, on first use."""
         return RowIndex.of(self.evidence, self.placements)
 
     def inputs(self) -> dict[str, Any]:
-        """What the line's driver takes, by input name."""
+        """The inputs of the line's driver, by name."""
         names = ("evidence", "placements", "segments", "row_index", "postings", "vectors")
         return {name: getattr(self, name) for name in names}
 
 
 class KeptFrames:
-    """The frames of a generation that were used last: a few large ones, or many small ones. Threads may share it.
+    """The most recently used frames of a generation: a few large ones, or many small ones. Thread-safe.
 
-    However many there are, the lists of whole scopes that they keep have one bound together.
+    The cached lists of whole scopes of all frames share one limit.
     """
 
     def __init__(self) -> None:
@@ -63,9 +63,9 @@ class KeptFrames:
         self._held: OrderedDict[tuple[str, ...], CorpusFrame] = OrderedDict()
 
     def get(self, segments: tuple[str, ...], opened: Callable[[Kept[Any]], CorpusFrame]) -> CorpusFrame:
-        """The frame of these segments, as it is available or as it is `opened` with the place for its lists.
+        """The frame of these segments: the cached one, or the one that `opened` returns, given the cache for its lists.
 
-        No thread waits while a frame is opened: two threads may open the same one, and both get that of the first.
+        No thread waits while a frame is opened: two threads may open the same one, and both get the first to finish.
         """
         with self._lock:
             if (known := self._held.get(segments)) is not None:
@@ -93,7 +93,7 @@ def corpus_frame(
     profile: str | None,
     lists: Kept[Any],
 ) -> CorpusFrame:
-    """The frame of these segments, in their order; it keeps its `lists` of whole scopes there."""
+    """The frame of these segments, in their order; `lists` caches its lists of whole scopes."""
     starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
     parts = tuple(packs[segment.pack].matrix(segment) for segment in segments)
     vectors = None
@@ -121,7 +121,7 @@ def corpus_frame(
 
 
 def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], descriptions: pa.Table) -> pa.Table:
-    """EVIDENCE with `row_digest` of these segments as they are now, one after the other."""
+    """EVIDENCE with `row_digest` of these segments with all changes, one after the other."""
     slices = [packs[run.pack].evidence(run.row_start, run.size) for run in _runs(segments)]
     stored = pa.concat_tables(slices) if slices else STORED_EVIDENCE.empty_table()
     descriptions, rows = _placed(descriptions, segments)
@@ -129,7 +129,7 @@ def stored_evidence(segments: Sequence[PackSegment], packs: Mapping[str, Pack], 
 
 
 def stored_placements(segments: Sequence[PackSegment], packs: Mapping[str, Pack], changes: pa.Table) -> pa.Table:
-    """PLACEMENTS of these segments as they are now; rows count through the segments."""
+    """PLACEMENTS of these segments with all changes; rows are numbered across the segments."""
     slices, row = [PLACEMENTS.empty()], 0
     for run in _runs(segments):
         start, count = run.placement_start, run.placement_end - run.placement_start
@@ -148,7 +148,7 @@ def _placed(amended: pa.Table, segments: Sequence[PackSegment]) -> tuple[pa.Tabl
 
 
 def placed_at(frame: CorpusFrame, source: str, paths: Collection[str]) -> pa.Table:
-    """Evidence beside each of its placements, of some paths of a source as committed: no rows of work trees."""
+    """Evidence joined with its placements, for some paths of a source as committed: no rows of work trees."""
     at_path = pc.is_in(frame.evidence["path"], value_set=pa.array(list(paths), pa.string()))
     mine = pc.and_(pc.equal(frame.evidence["source_id"], source), at_path)
     mine = pc.and_(mine, frame.evidence["workspace_root"].is_null()).to_numpy()
@@ -160,7 +160,7 @@ def placed_at(frame: CorpusFrame, source: str, paths: Collection[str]) -> pa.Tab
 
 
 def _runs(segments: Sequence[PackSegment]) -> Iterator[PackSegment]:
-    """Neighbours in one pack as one range."""
+    """Merge adjacent ranges of the same pack."""
     run: PackSegment | None = None
     for segment in segments:
         if run and run.pack == segment.pack and run.row_end == segment.row_start:

@@ -1,4 +1,4 @@
-"""A generation opened for reading: its manifest, its packs, mapped, and what changed about their rows."""
+"""A generation opened for reading: its manifest, its mapped packs, and the changes to their rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .trust import Trust
 
 @dataclass(frozen=True)
 class Generation:
-    """One state of a corpus, which nothing written later can change."""
+    """One state of a corpus; later writes do not change it."""
 
     path: Place
     manifest: Manifest
@@ -37,12 +37,12 @@ class Generation:
         return cls(path, manifest, packs, trust)
 
     def with_sums(self) -> Generation:
-        """The same content, its manifest written again with checksums of the blocks of all files; itself if it has them.
+        """The same content, its manifest rewritten with checksums of the blocks of all files; itself if it has them.
 
         The caller holds the lock.
 
         Raises:
-            StoreError: a file is not as it was written.
+            StoreError: a file does not match its checksum.
         """
         lacking = [name for name, files in self.manifest.packs.items() if not has_sums(files)]
         if not lacking:
@@ -51,7 +51,7 @@ class Generation:
         return self._again(packs=packs)
 
     def with_signature(self) -> Generation:
-        """The same content under a head that is signed; itself if there is no key, or it is. The caller holds the lock."""
+        """The same content under a signed head; itself if it has one or there is no key. The caller holds the lock."""
         if self.trust.signing_key is None or self.trust.is_signed(chain(self.trust.place(self.path))[-1]):
             return self
         return self._again()
@@ -62,12 +62,12 @@ class Generation:
 
     @cached_property
     def deltas(self) -> Deltas:
-        """What changed about rows of all segments since they were written."""
+        """Changes to rows of all segments since they were written."""
         pack = self.manifest.changes
         return Deltas() if pack is None else Deltas.of(self.packs[pack])
 
     def commits(self, project: str) -> pa.Table:
-        """COMMITS of a project; empty where no history of it was read."""
+        """COMMITS of a project; empty if no history of it was imported."""
         pack = self.manifest.commits.get(project)
         return COMMITS.empty_table() if pack is None else commits_of(self.packs[pack].table(FILE), project)
 
@@ -90,12 +90,12 @@ class Generation:
         return stored_evidence(self.manifest.segments, self.packs, self.deltas.descriptions)
 
     def frame(self, segments: Sequence[PackSegment], lists: Kept[Any]) -> CorpusFrame:
-        """The frame of these segments, in their order; it keeps its `lists` of whole scopes there."""
+        """The frame of these segments, in their order; `lists` caches its lists of whole scopes."""
         manifest = self.manifest
         return corpus_frame(manifest.generation, segments, self.packs, self.deltas, manifest.encoder_profile, lists)
 
     def facts(self) -> dict[str, Any]:
-        """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder."""
+        """Statistics of the stored content: rows, placements, owners, sources, sizes, analyzers, detectors, encoder."""
         manifest, sources = self.manifest, self.evidence().select(["owner_project", "source_id"])
         return {
             "created": manifest.created,

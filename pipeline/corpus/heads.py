@@ -1,9 +1,9 @@
 """Heads of a corpus: which generation is current, and the chain of all generations that were published.
 
     CURRENT     "<generation> <sequence>", then the head: the line of HEADS for this generation; while the manifest of
-                the current generation is replaced, the head that it will have follows as a third line
+                the current generation is being replaced, its next head follows as a third line
     HEADS       a line per publication, `<sha256 of the JSON> <JSON>`: number, sequence, generation, SHA-256 of the
-                manifest, hash of the line before; a signature follows where there is a key, see `trust.py`. On an object
+                manifest, hash of the line before; a signature follows if there is a key, see `trust.py`. On an object
                 store, `HEADS/<number>`, an object per line
 
 Both are in the folder of the corpus, or in another one with fewer writers (the setting `corpus_head`); `path` is that
@@ -11,10 +11,10 @@ folder here.
 
 A publication writes the manifest, then CURRENT, then the line of HEADS. After a crash between the last two, CURRENT is
 one line ahead, and that line names the last one of HEADS: readers accept this, and the next writer appends the line.
-So CURRENT is never older than the last line of HEADS, unless it was set back.
+So CURRENT is never older than the last line of HEADS, unless it was rolled back.
 
-A corpus of schema version 1 has no HEADS, and nothing but the first line in CURRENT. It can be read; the next writer,
-or `corpus upgrade`, begins its chain.
+A corpus of schema version 1 has no HEADS, and only the first line in CURRENT. It can be read; the next writer, or
+`corpus upgrade`, begins its chain.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ __all__ = [
 
 HEADS = "HEADS"
 START = "0" * 64
-"""The previous hash of the first line."""
+"""The `previous` hash of the first line."""
 _WINDOW = 1 << 13
-"""Bytes at the end of HEADS that hold its last line; a line has less than 500."""
+"""Bytes read from the end of HEADS to find its last line; a line is shorter than 500."""
 _ATTEMPTS = 50
-"""How often a reader starts again because writers published while it read."""
+"""How often a reader starts over because writers published while it read."""
 _CHANGED = (
     "if you did not restore an older copy yourself, the corpus was changed: compare it with a backup. Put back a "
     "whole copy of the corpus, or index the sources into a new one."
@@ -85,7 +85,7 @@ class Head:
 
 
 class Pointer(NamedTuple):
-    """What CURRENT says. A corpus of schema version 1 has no head."""
+    """The content of CURRENT. A corpus of schema version 1 has no head."""
 
     generation: str
     sequence: int
@@ -99,7 +99,7 @@ class Pointer(NamedTuple):
 
 
 def read_pointer(path: Place) -> Pointer:
-    """CURRENT, as it is.
+    """CURRENT, not verified.
 
     Raises:
         FileNotFoundError: there is none.
@@ -138,13 +138,13 @@ def checked_pointer(path: Place) -> Pointer:
         if again == pointer and (problem := _difference(path, pointer.head, last)) is None:
             return pointer
         if again == pointer and _behind(pointer.head, last):
-            break  # CURRENT is written before the line, so that no writer explains it
+            break  # CURRENT is written before the line, so a concurrent writer cannot be the cause
         pointer = again
     raise StoreError(problem or f"Expected CURRENT to settle, got a change at each look - at {path}", hint=_CHANGED)
 
 
 def next_head(before: Head | None, sequence: int, generation: str, manifest_sha256: str) -> Head:
-    """The head after `before`, None at the beginning of the chain."""
+    """The head after `before`; None begins the chain."""
     number, previous = (before.number, before.hash) if before else (0, START)
     return Head(number + 1, sequence, generation, manifest_sha256, previous)
 
@@ -166,20 +166,20 @@ def append_head(path: Place, head: Head) -> None:
         try:
             entry.create(data)
         except FileExistsError:
-            if read_whole(entry) != data:  # else the answer to an earlier put was lost
+            if read_whole(entry) != data:  # if equal, the response to an earlier put was lost
                 raise StoreError(f"Expected no line {head.number}, got another - at {entry}", hint=_CHANGED) from None
         return
     with open_new(file, append=True) as lines:
         whole = _whole_lines(path)
         if lines.tell() != whole:
-            lines.truncate(whole)  # what a crash left of a line
+            lines.truncate(whole)  # a partial line left by a crash
         lines.write(data)
     sync_path(file)
-    sync_path(path)  # the name of a new file
+    sync_path(path)  # makes the name of a new file durable
 
 
 def chain(path: Place) -> list[Head]:
-    """Every line of HEADS and, where a crash came before it was appended, the head in CURRENT; the chain is checked.
+    """Every line of HEADS and, if a crash prevented its append, the head in CURRENT; the chain is verified.
 
     Raises:
         StoreError: a line does not match its hash or the line before, or HEADS cannot be read now.
@@ -210,14 +210,14 @@ def chain(path: Place) -> list[Head]:
 
 
 def anchored(path: Place, anchor: str) -> str | None:
-    """What is wrong with a corpus for who kept the hash of a head elsewhere; None if the chain still holds that head."""
+    """The problem if the chain does not contain `anchor`, the hash of a head that was kept elsewhere; else None."""
     if anchor in {head.hash for head in chain(path)}:
         return None
     return f"Expected the anchor among the heads of the corpus, got another chain - at {path / HEADS}"
 
 
 def _difference(path: Place, head: Head | None, last: Head | None) -> str | None:
-    """What is wrong with CURRENT, given the last line of HEADS; None if nothing is."""
+    """How CURRENT contradicts the last line of HEADS; None if it does not."""
     if head is None:
         return None if last is None else f"Expected CURRENT to name line {last.number} of HEADS, got none - at {path}"
     number, digest = (last.number, last.hash) if last else (0, START)
@@ -236,7 +236,7 @@ def _behind(head: Head | None, last: Head | None) -> bool:
 
 
 def _last(path: Place, number: int) -> Head | None:
-    """The last line of HEADS; on an object store the last of the lines about `number`, without a listing."""
+    """The last line of HEADS; on an object store the last of the lines next to `number`, without a listing."""
     try:
         if isinstance(path, ObjectPlace):
             for each in (number + 1, number, number - 1):
@@ -265,10 +265,10 @@ def _entry(path: ObjectPlace, number: int) -> ObjectPlace:
 
 
 def _parsed(line: str) -> Head:
-    """A line as its head.
+    """Parse a line of HEADS.
 
     Raises:
-        ValueError: it is not one, or does not match its hash.
+        ValueError: the line is malformed or does not match its hash.
     """
     try:
         _, fields, *rest = line.split(" ")

@@ -1,7 +1,7 @@
-"""What a row of evidence is, by its content: its id, its digest, and the digest of a whole generation.
+"""Identity by content: the id and the digest of a row of evidence, and the digest of a whole generation.
 
-An id never depends on where, when or next to what a row was stored. A generation's digest is a multiset hash of its
-rows: neither order nor segments leave a trace in it, and a change costs only the rows that changed.
+An id never depends on where, when or with which other rows a row was stored. A generation's digest is a multiset hash
+of its rows: it depends neither on their order nor on segments, and updating it costs only the rows that changed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ...nodes.tables import EVIDENCE, PLACEMENTS
 ID_COLUMNS = (
     "owner_project", "owner_user", "source_id", "path", "section", "text_sha256", "occurrence", "branch", "workspace_root",
 )  # fmt: skip
-"""What makes a row itself. Branch and work tree are in it, so that the same text on two code lines, or committed and in an
-edited file, are two rows: neither takes the other's place."""
+"""The columns of a row's identity. They include branch and work tree, so that the same text on two branches, or
+committed and in an edited file, is two rows: neither replaces the other."""
 _FROM_ID = {"evidence_id", *ID_COLUMNS, "text"}
 DESCRIBING_COLUMNS = tuple(
     name for name, column in EVIDENCE.columns.items() if column.digest and name not in _FROM_ID | {"length"}
@@ -43,12 +43,12 @@ def evidence_ids(rows: pa.Table) -> pa.Array:
 
 
 def row_digests(evidence: pa.Table) -> pa.Array:
-    """SHA-256 of each row's `DESCRIBING_COLUMNS`: it changes whenever anything but the row's text and times does."""
+    """SHA-256 of each row's `DESCRIBING_COLUMNS`: it changes if anything but the row's text and times changes."""
     return pa.array(_sha256_rows(b"row/1", evidence, DESCRIBING_COLUMNS), pa.binary(32))
 
 
 def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) -> list[bytes]:
-    """What a generation's digest adds up, one per row: id, row digest, encoder profile or "", and every placement.
+    """The terms of a generation's digest, one per row: id, row digest, encoder profile or "", and every placement.
 
     `placements` is sorted by row (position in `evidence`), then time; `evidence` has the column `row_digest`.
     """
@@ -63,7 +63,7 @@ def elements(evidence: pa.Table, placements: pa.Table, profiles: Sequence[str]) 
 
 
 def row_keys(table: pa.Table, names: Iterable[str]) -> pa.Array:
-    """One binary value per row that says all of these columns: equal exactly where they are all equal, null or not."""
+    """One binary value per row that encodes these columns: equal if and only if all columns are, nulls included."""
     offsets, forms = row_forms([table[name].combine_chunks() for name in names], table.num_rows)
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(np.ascontiguousarray(forms))]
     return pa.Array.from_buffers(pa.large_binary(), table.num_rows, buffers)
@@ -83,7 +83,7 @@ _BATCH = 2048
 class MultisetHash:
     """LtHash16 (Lewi et al., "Securing update propagation with homomorphic hashing", 2019): sums of 1,024 16-bit lanes.
 
-    Adding and removing elements commute, so the hash of a generation follows from the one before and the change.
+    Adding and removing elements commute, so the hash of a generation is computed from the previous one and the change.
     """
 
     lanes: NDArray[np.uint16]
@@ -99,7 +99,7 @@ class MultisetHash:
 
     @classmethod
     def from_hex(cls, text: str) -> MultisetHash:
-        """The hash that `hex` wrote."""
+        """Parse the output of `hex`."""
         return cls(np.frombuffer(bytes.fromhex(text), dtype="<u2").astype(np.uint16))
 
     def hex(self) -> str:

@@ -18,13 +18,13 @@ from .parts import STORED_EVIDENCE
 from .zones import with_effective_zones
 
 PLACE = ("row", "version", "line_start", "line_end", "byte_start", "byte_end")
-"""What tells the placements of a row apart, but for time."""
+"""The columns besides time that distinguish the placements of a row."""
 _BY_PATH = ("owner_project", "owner_user", "source_id", "path", "line_start", "evidence_id")
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """What an import says: EVIDENCE with `row_digest` (`length` still 0) and PLACEMENTS, in EVIDENCE order."""
+    """The rows of an import: EVIDENCE with `row_digest` (`length` still 0) and PLACEMENTS, in EVIDENCE order."""
 
     evidence: pa.Table
     placements: pa.Table
@@ -33,9 +33,9 @@ class Incoming:
 def incoming(rows: pa.Table, now: datetime, stored: pa.Table | None = None) -> Incoming:
     """Fold import rows (normalised and redacted, see IMPORT_ROWS) into evidence and placements.
 
-    `stored` are the rows whose zones parts of them inherit: `zones.FAMILY`.
+    `stored` are the stored rows that may be parents, whose zones are inherited: `zones.FAMILY`.
 
-    Where rows of one evidence id disagree about anything but time and place, the latest recorded one decides.
+    If rows with the same evidence id differ in anything but time and place, the last recorded one wins.
 
     Raises:
         SchemaError: a column has the wrong type, or a required value is missing.
@@ -67,7 +67,7 @@ def is_open(placements: pa.Table) -> NDArray[np.bool_]:
 
 
 def _order(table: pa.Table, *names: str) -> NDArray[np.int64]:
-    """The rows by these columns, as positions; nulls come last."""
+    """The sort order of rows by these columns, as positions; nulls last."""
     keys = table.select(names)
     return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names]).to_numpy().astype(np.int64)
 
@@ -91,17 +91,17 @@ def _complete(rows: pa.Table, now: datetime) -> pa.Table:
 
 
 def _distinct(placements: pa.Table) -> pa.Table:
-    """Sorted by row and time, without repetitions; of open placements in one place the earliest."""
+    """Sorted by row and time, without duplicates; of open placements in one place only the earliest."""
     placements = sorted_placements(placements)
     if np.all(np.diff(placements["row"].to_numpy())):
-        return placements  # one of each row
+        return placements  # one placement per row
     kept = _first(row_keys(placements, PLACEMENTS.names()))
     placements = placements.filter(pa.array(kept))
     return placements.filter(pa.array(~is_open(placements) | _first(row_keys(placements, PLACE), is_open(placements))))
 
 
 def _first(keys: pa.Array, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Which of these keys occur for the first time."""
+    """Which of these keys are first occurrences."""
     among = np.ones(len(keys), dtype=bool) if among is None else among
     codes = keys.filter(pa.array(among)).dictionary_encode().indices.to_numpy()
     first = among.copy()

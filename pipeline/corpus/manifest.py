@@ -1,4 +1,4 @@
-"""Manifests: what a generation consists of, as JSON, and the one pointer that says which is current.
+"""Manifests: the content of each generation as JSON, and the pointer to the current one.
 
     CURRENT, HEADS              the current generation, and the chain of all that were published, see `heads.py`
     generations/<id>.json       its manifest
@@ -8,9 +8,9 @@
 A generation's id is a digest of its content: rows, placements, commit tables, which rows are encoded, encoder profile,
 analyzers. The same content has the same id wherever, in whatever order and in however many segments it was written.
 
-Note: content that returns to an earlier state has the id of that generation, so that its
-manifest is replaced before the pointer says so. The new one has its `earlier` number: if the writer dies in between,
-the generation keeps it. A manifest that cannot be read now is not taken as damaged: what it needs is unknown.
+Note: content that returns to an earlier state has the id of that generation, so its manifest is replaced before the
+pointer moves. The new manifest records the `earlier` number: if the writer dies in between, the generation keeps it. A
+manifest that cannot be read now is not treated as damaged: the packs it needs are unknown.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from .trust import UNSIGNED, Trust
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)
-"""Version 1 had no HEADS; its manifests are read as they are."""
+"""Version 1 had no HEADS; its manifests are read unchanged."""
 LOCK = "LOCK"
 PUT_WITHIN_NS = 60_000_000_000
-"""The times of two puts may be so far from their order on a store of objects, many machines of which take them."""
+"""Maximum clock skew between two puts on an object store, whose machines have separate clocks."""
 ANALYZERS = ("code/1", "prose/1")
 """The analyzers of stored rows; part of every generation's id."""
 _REWRITTEN = (
@@ -58,16 +58,15 @@ class Manifest:
     packs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files of every pack in use, see `packs.Files`."""
     changes: str | None = None
-    """The pack that holds what changed about stored rows, see `deltas.py`."""
+    """The pack of the changes to stored rows, see `deltas.py`."""
     commits: Mapping[str, str] = field(default_factory=dict)
-    """Project -> the pack that holds its commit table."""
+    """Project -> the pack of its commit table."""
     redactors: Sequence[str] = ()
-    """Every detector of secrets, with its version, that rows of this corpus went through at import; envelope."""
+    """Every detector of secrets, with its version, that was applied to rows of this corpus at import; envelope."""
     corpus_id: str = ""
-    """Drawn when the corpus was made, and that of every later generation: tells it from another in its place;
-    envelope."""
+    """Random, the same in every generation: distinguishes the corpus from another one in its place; envelope."""
     head: str = ""
-    """The hash of the line of HEADS that published it; empty for a corpus of schema version 1 and for a pinned generation;
+    """The hash of the line of HEADS that published it; empty for schema version 1 and for a pinned generation;
     envelope."""
 
     @property
@@ -81,15 +80,17 @@ class Manifest:
         return sum(segment.size for segment in self.segments)
 
     def write(self, path: Place, trust: Trust) -> Manifest:
-        """Make this the current generation of the corpus at `path`: its manifest, then the pointer, then the line of HEADS.
+        """Make this the current generation of the corpus at `path`: write its manifest, then the pointer, then the line
+        of HEADS.
 
-        Returns it with its head. Where the manifest of the current generation is replaced, the pointer announces the new
-        one first, so that a reader finds a manifest that the pointer accepts at any time. The caller holds the lock, and has
-        removed leftovers of failed writes: an existing manifest of this content belongs to a generation.
+        Returns the manifest with its head. If the manifest of the current generation is replaced, the pointer announces
+        the new one first, so that readers find a manifest that the pointer accepts at all times. The caller holds the
+        lock and has removed leftovers of failed writes, so an existing manifest of this content belongs to a
+        generation.
         """
         trust.expect_signer()
         at, heads = manifest_of(path, self.generation), trust.place(path)
-        known = _document(at)  # read before anything is written: an error leaves all as it was
+        known = _document(at)  # read before anything is written: an error changes nothing
         document = {
             "schema_version": SCHEMA_VERSION,
             "generation": self.generation,
@@ -132,8 +133,8 @@ class Manifest:
         """The manifest of a generation, of the current one by default.
 
         Raises:
-            StoreError: there is no corpus or no such generation, another version wrote it, its head is not one that is
-                trusted, or it cannot be read now.
+            StoreError: there is no corpus or no such generation, another version wrote it, its head is not trusted, or
+                it cannot be read now.
         """
         heads = trust.place(path)
         if generation is not None:
@@ -193,12 +194,12 @@ class Manifest:
 
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> Manifest:
-        """What a file of this version says; a field that is missing or of another form is an error of Python's."""
+        """Parse a manifest of this version; a missing or malformed field raises a builtin exception."""
         segments = [PackSegment(*row) for row in document["segments"]]
         packs = {name: _files(files) for name, files in document["packs"].items()}
         changes, commits = document["changes"], document.get("commits", {})
         for pack in (*(segment.pack for segment in segments), *commits.values(), *([changes] if changes else ())):
-            packs[pack]  # each is among the packs
+            packs[pack]  # raises KeyError unless each is among the packs
         return cls(
             sequence=document["sequence"],
             created=document["created"],
@@ -234,7 +235,7 @@ def _damaged(at: Place, what: str = "a manifest") -> StoreError:
 
 
 def current(path: Place, trust: Trust) -> tuple[str, int]:
-    """The id of the current generation, and which writing of it.
+    """The id and the sequence number of the current generation.
 
     Raises:
         StoreError: there is no corpus, or it cannot be read now.
@@ -254,8 +255,8 @@ def _pointer(heads: Place, read: Callable[[Place], Pointer]) -> Pointer:
 
 
 def complete_heads(path: Place, trust: Trust) -> None:
-    """Append the line that a writer did not append before it died, or begin the chain of a corpus of schema version 1;
-    the caller holds the lock, and `remove_ghosts` ran.
+    """Append the line that a crashed writer did not append, or begin the chain of a corpus of schema version 1; the
+    caller holds the lock and has called `remove_ghosts`.
 
     Raises:
         StoreError: CURRENT is not the end of the chain; nothing is written.
@@ -271,14 +272,14 @@ def complete_heads(path: Place, trust: Trust) -> None:
 
 
 class Needs(NamedTuple):
-    """What a stored generation is kept for: its id and the packs that its manifest names, with their files."""
+    """A stored generation: its id and the packs that its manifest names, with their files."""
 
     generation: str
     packs: Mapping[str, Files]
 
 
 def generations(path: Place, trust: Trust = UNSIGNED) -> list[str]:
-    """The ids of the stored generations, oldest first; one whose writer died before it became current is none."""
+    """The ids of the stored generations, oldest first, without those whose writer died before they became current."""
     return [each.generation for each in needs(path, trust)]
 
 
@@ -295,14 +296,14 @@ def needs(path: Place, trust: Trust) -> list[Needs]:
 
 
 def remove_ghosts(path: Place, trust: Trust, *, all_: bool = False) -> None:
-    """Repair what writers left that died before they moved the pointer; the caller holds the lock.
+    """Clean up after writers that died before they moved the pointer; the caller holds the lock.
 
-    A manifest of new content is removed, because the next generation will take its number. A manifest of a generation that
-    the content returned to gets its earlier number back. A manifest of the current generation, after a merge, becomes
-    current, so that readers switch to the merged packs.
+    A manifest of new content is removed, because the next generation will use its number. The manifest of an earlier
+    generation that the content returned to gets its earlier number back. A new manifest of the current generation,
+    after a merge, becomes current, so that readers switch to the merged packs.
 
-    Such manifests are younger than the pointer. So only younger ones are read, and none if their folder is older than the
-    pointer. Object stores give no time of a folder, so there the folder is always listed; `all_` reads every manifest.
+    Such manifests are newer than the pointer. So only newer ones are read, and none if their folder is older than the
+    pointer. Object stores have no folder times, so there the folder is always listed; `all_` reads every manifest.
     """
     now, newest = current(path, trust)
     since = 0 if all_ else _written(trust.place(path) / "CURRENT")
@@ -325,12 +326,12 @@ def remove_ghosts(path: Place, trust: Trust, *, all_: bool = False) -> None:
 
 
 def manifest_of(path: Place, generation: str) -> Place:
-    """The file of a generation."""
+    """The manifest file of a generation."""
     return path / "generations" / f"{generation}.json"
 
 
 def aside(at: Place) -> Place:
-    """Where the manifest of an earlier generation is kept while it is replaced, as the content returned to it."""
+    """Where the manifest of an earlier generation is kept while it is replaced because the content returned to it."""
     return at.with_name(f"{at.stem}.before")
 
 
@@ -338,7 +339,7 @@ def _accept(path: Place, trust: Trust, at: Place, sequence: int) -> None:
     """Make the replaced manifest of the current generation current.
 
     Raises:
-        StoreError: it is not the one that the pointer announced.
+        StoreError: the manifest is not the one that the pointer announced.
     """
     heads = trust.place(path)
     pointer = _pointer(heads, read_pointer)
@@ -359,7 +360,7 @@ def _point(path: Place, heads: Place, content: bytes) -> None:
 
 
 def _documents(path: Place, since: int = 0) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """The manifests that are not damaged, ghosts included, but for those of which it is known that they are older."""
+    """The undamaged manifests, ghosts included, without those known to be older than `since`."""
     for at in entries(path / "generations"):
         if at.suffix == ".json" and (since <= 0 or not 0 < _written(at) < since):
             document = _document(at)
@@ -368,7 +369,7 @@ def _documents(path: Place, since: int = 0) -> Iterator[tuple[Place, dict[str, A
 
 
 def _document(at: Place) -> dict[str, Any] | None:
-    """A manifest with its number and packs; None where there is none, or a damaged one."""
+    """A manifest with its number and packs; None if it is missing or damaged."""
     try:
         document = json.loads(read_whole(at))
         return document if document["sequence"] >= 0 and isinstance(document["packs"], dict) else None
@@ -377,11 +378,11 @@ def _document(at: Place) -> dict[str, Any] | None:
 
 
 def _number(document: Mapping[str, Any], newest: int) -> int:
-    """The number of a manifest; its earlier one where the pointer never said the later."""
+    """The number of a manifest; its earlier one if the pointer never moved to the later."""
     sequence = document["sequence"]
     return document.get("earlier", sequence) if sequence > newest else sequence
 
 
 def _written(file: Place) -> int:
-    """When a file was written, nanoseconds; 0 where a store of objects does not say."""
+    """When a file was written, nanoseconds; 0 if an object store does not report it."""
     return file.stat().st_mtime_ns

@@ -1,7 +1,7 @@
 """A corpus in memory: imported rows as frames, with nothing written.
 
-Reads: import rows, normalised and redacted. Gives: what the line needs of a corpus (`generation`, `frame`). Identity,
-postings and vectors are those that a folder would hold, so the same rows give the same answers from either.
+Reads: import rows, normalised and redacted. Gives: the interface that the line uses (`generation`, `frame`). Identity,
+postings and vectors equal those of a stored corpus, so the same rows return the same answers from either.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .vectors import vectors_of
 
 
 class MemoryCorpus:
-    """One generation of rows in memory; it is never written to."""
+    """One generation of rows in memory; read-only."""
 
     path = pin = None
 
@@ -51,14 +51,14 @@ class MemoryCorpus:
         return self
 
     def expect_unerased(self) -> None:
-        """Nothing is erased from it."""
+        """Does nothing: no rows are erased from it."""
 
     def projects(self) -> list[str]:
         """The projects that own rows, sorted."""
         return sorted(set(self._part.evidence["owner_project"].to_pylist()))
 
     def commits(self, project: str) -> pa.Table:
-        """COMMITS of a project: none, for rows in memory are no history."""
+        """COMMITS of a project: empty, as rows in memory have no history."""
         del project
         return COMMITS.empty_table()
 

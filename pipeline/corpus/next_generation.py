@@ -1,7 +1,8 @@
 """Writing the generation after another one: packs first, then the manifest, then the pointer.
 
-What becomes of stored rows is decided already (`Revision`, see `publishing.py`). Only what that names is hashed, analyzed or
-written: the digest of a generation is a sum over its rows, so that the next one follows from the rows that change.
+The changes to stored rows are decided beforehand (`Revision`, see `publishing.py`). Only rows that it names are hashed,
+analyzed or written: the digest of a generation is a sum over its rows, so the next one is computed from the rows that
+change.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ from .vectors import vectors_among, vectors_kept, vectors_of
 __all__ = ["NO_ROWS", "SEGMENT_ROWS", "Next", "Revision"]
 
 SEGMENT_ROWS = 1 << 17
-"""Rows analyzed and written at once: it bounds memory and the size of a pack."""
+"""Rows analyzed and written at once: bounds memory and the size of a pack."""
 NO_ROWS = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Revision:
-    """What becomes of stored rows; rows and segments are positions in a `StoredRows`."""
+    """The changes to stored rows; rows and segments are positions in a `StoredRows`."""
 
     again: Collection[int]
     """Segments that are analyzed and sorted again, with the new rows, their deltas folded in."""
     dropped: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
-    """Rows that go: their segments are written again without them."""
+    """Removed rows: their segments are rewritten without them."""
     changed: pa.Table = field(default_factory=CHANGES.remove(0).empty_table)
     """All placements of every row whose placements change."""
     described: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
-    """Rows whose description changes, and nothing that postings or vectors are made of."""
+    """Rows whose description changes, but not their postings or vectors."""
     descriptions: pa.Table | None = None
-    """EVIDENCE with `row_digest` of those rows, in their order."""
+    """EVIDENCE with `row_digest` of the rows in `described`, in their order."""
     newly_encoded: NDArray[np.int64] = field(default_factory=NO_ROWS.copy)
-    """Rows that get a vector, ascending; their segments are among those of `again`."""
+    """Rows that get a vector, ascending; their segments are in `again`."""
     gathered: Collection[str] = ()
-    """Packs whose segments, or commit tables, move into one as they are, but for those that are written again."""
+    """Packs whose segments and commit tables are merged unchanged, except those that are rewritten."""
 
     @property
     def empty(self) -> bool:
-        """Nothing changes."""
+        """Whether nothing changes."""
         return not (self.again or len(self.dropped) or self.changed.num_rows or len(self.described) or self.gathered)
 
     @cached_property
@@ -74,21 +75,21 @@ class Next:
 
     base: Generation
     old: StoredRows
-    """The stored rows that the revision speaks of."""
+    """The stored rows that the positions in `revision` refer to."""
     revision: Revision
     encoder: Encoder | None = None
     redactor: str | None = None
     commits: Mapping[str, pa.Table] = field(default_factory=dict)
-    """The commit tables that are other ones than in `base`, by project."""
+    """The commit tables that differ from `base`, by project."""
     checkpoints: EmbeddingCheckpoints | None = None
 
     def write(self, fresh: Incoming, now: datetime, added: int) -> Generation:
         """Write packs, manifest and pointer; `base` if there is nothing to write.
 
-        `fresh` are the rows that are written again, `added` how many placements there are more than before.
+        `fresh` are the new and rewritten rows, `added` is the number of added placements.
 
         Raises:
-            StoreError: a pack of which something is written again is damaged; nothing is written.
+            StoreError: a pack that is partly rewritten is damaged; nothing is written.
         """
         base, manifest = self.base, self.base.manifest
         if not fresh.evidence.num_rows and self.revision.empty and not self.commits:
@@ -137,8 +138,8 @@ class Next:
         )
 
     def _expect_whole(self) -> None:
-        """Nothing damaged is written again, with a SHA-256 that would be right: not what moves or is written again, not
-        the placements of rows that are amended, not what the digest of the generation is made of.
+        """Verify everything that is copied, as rewritten damage would get a valid SHA-256: packs that move or are
+        rewritten, placements of amended rows, and the input of the generation's digest.
         """
         base, manifest, gathered = self.base, self.base.manifest, self.revision.gathered
         amended = self.old.segments_of(self.revision.amended).tolist()
@@ -152,7 +153,7 @@ class Next:
 
     @cached_property
     def _after(self) -> StoredRows:
-        """The stored rows as they are now; those that go are there still."""
+        """The stored rows with all changes; removed rows are still included."""
         revision = self.revision
         descriptions = self.old.evidence.slice(0, 0) if revision.descriptions is None else revision.descriptions
         return self.old.amended(revision.changed, revision.described, descriptions)
@@ -166,12 +167,12 @@ class Next:
 
     @cached_property
     def _trimmed(self) -> list[int]:
-        """The segments that lose rows, and are not written again for another reason."""
+        """The segments that lose rows and are not rewritten for another reason."""
         return sorted(set(self.old.segments_of(self.revision.dropped).tolist()) - set(self.revision.again))
 
     @property
     def _gone(self) -> list[int]:
-        """The segments that do not stay as they are."""
+        """The segments that are replaced."""
         return [*self.revision.again, *self._trimmed]
 
     @property
@@ -179,7 +180,7 @@ class Next:
         return self.base.manifest.encoder_profile or (self.encoder.profile if self.encoder else "")
 
     def _altered(self) -> MultisetHash:
-        """What the revision adds to the content: its rows as they are now, less as they were."""
+        """The change of the content hash: altered rows after the revision minus before."""
         newly_encoded = self.revision.newly_encoded
         altered = np.union1d(self.revision.amended, np.union1d(self.revision.dropped, newly_encoded))
         if not len(altered):
@@ -195,7 +196,7 @@ class Next:
         stays = ~np.isin(np.arange(len(self.old.segments)), self._gone)
 
         def named(table: pa.Table, schema: pa.Schema) -> pa.Table:
-            """With `segment_id`, and rows that count inside the segment; segments that are written again left out."""
+            """The table with `segment_id` and rows numbered within the segment, without replaced segments."""
             rows = table["row"].to_numpy()
             segment = self.old.segments_of(rows)
             ids = pa.array([one.segment_id for one in self.old.segments], pa.string()).take(pa.array(segment))
@@ -212,7 +213,7 @@ class Next:
         return shelf.write(after.tables) if after.tables else None
 
     def _parts(self, fresh: Incoming) -> Iterator[tuple[Part, MultisetHash]]:
-        """New rows and rows written again, sorted, some at once; with the hash of the new ones."""
+        """New and rewritten rows, sorted, in batches; with the hash of the new ones."""
         waiting, rows, content = list[Part](), 0, MultisetHash.of()
         for part, new in self._units(fresh):
             if waiting and rows + part.evidence.num_rows > SEGMENT_ROWS:
@@ -253,7 +254,7 @@ class Next:
                 yield part if keep[start:end].all() else part.kept(keep[start:end]), MultisetHash.of()
 
     def _vectors(self, evidence: pa.Table) -> pa.Table | None:
-        """The vectors of new rows: all of them with an encoder; those described again keep theirs without."""
+        """The vectors of new rows: with an encoder, for all of them; without, those already stored."""
         if self.encoder is not None:
             return self._encoded(evidence, self.encoder)
         owners = set(zip(*(evidence[name].to_pylist() for name in ("owner_project", "owner_user")), strict=True))
@@ -262,12 +263,12 @@ class Next:
         return vectors_kept(evidence, ((rows, vectors) for rows, vectors in stored if vectors is not None))
 
     def _encoded(self, evidence: pa.Table, encoder: Encoder) -> pa.Table:
-        """A text has the same vector everywhere in the corpus, so that nothing shows where it was found."""
+        """Vectors, encoded or reused; a text has the same one in all packs, so it does not show where it was found."""
         return vectors_of(evidence, self.base.packs.values(), encoder, self.checkpoints)
 
 
 class _Shelf:
-    """The packs that the next generation may use: those of the one before, and what is written."""
+    """The packs available to the next generation: those of `base` and those written since."""
 
     def __init__(self, base: Generation) -> None:
         self.folder = base.path / "packs"
@@ -275,13 +276,13 @@ class _Shelf:
         self.packs = dict(base.packs)
 
     def write(self, tables: Mapping[str, pa.Table]) -> str:
-        """Write tables as a pack of their own: its id."""
+        """Write tables as a pack; returns its id."""
         name, files = write_tables(self.folder, tables)
         self.add(name, files)
         return name
 
     def gather(self, segments: Sequence[PackSegment], packs: Collection[str]) -> list[PackSegment]:
-        """The segments, those in these packs moved into as few as hold them."""
+        """The segments after those in these packs are moved into as few packs as possible."""
         moving = [segment for segment in segments if segment.pack in packs]
         placed = dict[str, PackSegment]()
         sizes = np.array([segment.size for segment in moving], dtype=np.int64)
@@ -292,5 +293,5 @@ class _Shelf:
         return [placed.get(segment.segment_id, segment) for segment in segments]
 
     def add(self, name: str, files: Mapping[str, Any]) -> None:
-        """Take in a pack that was written."""
+        """Add a pack that was written."""
         self.files[name], self.packs[name] = files, Pack(self.folder / name, files)

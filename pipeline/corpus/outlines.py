@@ -1,10 +1,10 @@
-"""What the encoder reads of a row: of code that defines something its outline, of every other row title, section and text.
+"""The text that is encoded for a row: the outline of code that defines something, else title, section and text.
 
-An outline is path, section, signature, first line of documentation and the names that are defined. A question resembles what a
-definition is called and what it is for, more than its statements; and an outline is short, and stays the same when only
-the body of a definition changes, so that a history has far fewer of them than texts.
+An outline is path, section, signature, first line of documentation and the defined names. A question resembles the name
+and purpose of a definition more than its statements. An outline is short and does not change with the body of a
+definition, so a history has far fewer outlines than texts.
 
-Note: an outline is made of one row, never of the rest of its file, which a request may not see.
+Note: an outline is made from one row, never from the rest of its file, which a request may not see.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["ENCODED_COLUMNS", "encoded_texts"]
 _PLAIN = ("title", "section", "text")
 _OUTLINED = ("path", "section", "symbols", "text")
 ENCODED_COLUMNS = ("evidence_kind", *dict.fromkeys((*_PLAIN, *_OUTLINED)))
-"""The columns of EVIDENCE that decide what is encoded of a row."""
+"""The columns of EVIDENCE that determine the encoded text of a row."""
 
 LINES = 60
-"""Lines of a row in which its signature is sought; documentation is sought in `NEAR` from it on, else from the first."""
+"""Lines of a row searched for its signature; `NEAR` lines after it, else at the top, are searched for documentation."""
 NEAR = 12
 NAMES = 300
-"""Characters of names, and of any line."""
+"""Maximum length of the names, and of any line."""
 _ASIDE = re.compile(r"\s*(?:#|//|/?\*|@|--|;;|'''|\"\"\")")
 _QUOTED = re.compile(r"\s*[rRuUfFbB]{0,2}(?:\"\"\"|''')\s*(.*)")
 _COMMENT = re.compile(r"\s*(?:///?|/?\*\*?|#+|--|;;)!?\s+(\w.*)")
@@ -38,7 +38,7 @@ _SEPARATORS = re.compile(r"\.| > |::|#")
 
 
 def encoded_texts(evidence: pa.Table | Mapping[str, pa.Array]) -> pa.Array:
-    """What is encoded of each row."""
+    """The text to encode for each row."""
     texts = index_text(evidence, _PLAIN)
     defining = pc.and_(
         pc.fill_null(pc.equal(flat(evidence["evidence_kind"]), "code"), False),
@@ -61,13 +61,13 @@ def _outline(path: str | None, section: str | None, names: list[str], text: str)
 
 
 def _signature(lines: list[str], name: str) -> int:
-    """The first line that names what the row defines and is neither a comment nor a decorator; -1 if there is none."""
+    """The first line that contains `name` and is neither a comment nor a decorator; -1 if there is none."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     return next((n for n, line in enumerate(lines) if word.search(line) and not _ASIDE.match(line)), -1)
 
 
 def _documentation(lines: list[str], signature: int) -> str | None:
-    """The first line of the text in quotes after the signature, else of a comment, else of a text in quotes at the head."""
+    """The first line of the docstring after the signature, else of a comment or a docstring at the top."""
     start = signature + 1
     found = (_quoted(lines, start, start + NEAR), _commented(lines[:NEAR]), _quoted(lines, 0, NEAR))
     return next((said for said in found if said), None)

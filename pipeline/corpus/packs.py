@@ -1,4 +1,5 @@
-"""Packs: what one publication wrote or gathered, immutable. A segment is one owner's contiguous range of a pack's rows.
+"""Packs: immutable files written by one publication or merge. A segment is one owner's contiguous range of a pack's
+rows.
 
     packs/<id>/evidence.arrow     EVIDENCE and `row_digest`; by owner, then segment, in EVIDENCE order
                placements.arrow   PLACEMENTS; `row` counts inside the pack
@@ -8,8 +9,8 @@
                descriptions.arrow if other packs' rows are described again, see `descriptions.py`
                commits.arrow      when the commits of a project's histories were recorded, see `commits.py`
 
-Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication share
-its files, and those of many small publications share packs that gather them, see `compaction.py`.
+Every file is one Arrow IPC record batch, mapped as a whole, and a segment is a slice: the owners of one publication
+share its files, and small packs are merged into shared ones, see `compaction.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _POSTING = pa.struct([pa.field("row", pa.int32(), False), pa.field("freq", pa.in
 
 
 class PackSegment(NamedTuple):
-    """The place of one owner's rows: ranges [start, end) of a pack's rows, placements and posting keys."""
+    """The location of one owner's rows: ranges [start, end) of a pack's rows, placements and posting keys."""
 
     segment_id: str
     pack: str
@@ -60,21 +61,21 @@ class PackSegment(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """How many rows, placements and posting keys it has."""
+        """The number of rows, placements and posting keys."""
         return self.size, self.placement_end - self.placement_start, self.key_end - self.key_start
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Sorts segments by owner; what belongs to the whole project comes first."""
+        """Sort key: by owner, rows of the whole project first."""
         return self.owner_project, self.owner_user or ""
 
 
 class Pack:
     """A pack opened for reading. All files are mapped at once, so removing the pack later does not affect readers. No
-    descriptor stays open, so a process may map more packs than it may open files.
+    descriptor stays open, so the number of mapped packs is not bounded by the limit of open files.
 
-    On an object store a file is read when it is first needed, and cached: opening a corpus reads no pack, and a frame reads
-    those of its owners. Removing a pack there breaks readers that have not read it yet.
+    On an object store a file is read on first use and cached: opening a corpus reads no pack, and a frame reads those
+    of its owners. Removing a pack there breaks readers that have not read it yet.
     """
 
     def __init__(self, folder: Place, files: Files) -> None:
@@ -84,7 +85,7 @@ class Pack:
         self._checked: dict[str, CheckedFile] = {}
         self._tables: dict[str, pa.Table] = {}
         self._whole = set[str]()
-        """Files that were verified against their SHA-256; on an object store, each is when it is read."""
+        """Files verified against their SHA-256; on an object store, every file is when it is read."""
         if not isinstance(folder, ObjectPlace):
             self._held = {name: _mapped(folder / name, entry) for name, entry in files.items()}
 
@@ -92,7 +93,7 @@ class Pack:
         return name in self._files
 
     def _file(self, name: str) -> CheckedFile:
-        """A file that is verified as it is read."""
+        """A file, verified as it is read."""
         if (known := self._checked.get(name)) is not None:
             return known
         if name not in self._held and isinstance(self.folder, ObjectPlace):
@@ -102,10 +103,9 @@ class Pack:
         )
 
     def expect_whole(self, *names: str) -> None:
-        """Verify these files, by default all, against the SHA-256 that they were written with, each once.
+        """Verify these files, all by default, against the SHA-256 recorded when they were written, each once.
 
-        Who only reads leaves it at the checksums of blocks; rows that are written again get a SHA-256 that says nothing
-        of how they were.
+        Readers rely on the checksums of blocks. Before rows are rewritten this is called, as they get a new SHA-256.
 
         Raises:
             StoreError: a file is not as it was written.
@@ -119,7 +119,7 @@ class Pack:
             self._whole.add(name)
 
     def files_with_sums(self) -> Files:
-        """What a manifest says of the files, with checksums of their blocks.
+        """The manifest entries of the files, with checksums of their blocks.
 
         Raises:
             StoreError: a file is not as it was written.
@@ -156,7 +156,7 @@ class Pack:
 
     @cached_property
     def texts_encoded(self) -> pa.Table | None:
-        """`text_digest` and `vector` of every row, or None. Digests are verified; a vector is not before `expect_whole`."""
+        """`text_digest` and `vector` of every row, or None. Digests are verified, vectors only by `expect_whole`."""
         if "vectors.arrow" not in self:
             return None
         table = self._table("vectors.arrow")
@@ -165,7 +165,7 @@ class Pack:
 
     @cached_property
     def rows(self) -> int:
-        """How many rows of evidence are stored here, in use or not."""
+        """The number of stored rows of evidence, in use or not."""
         return self._table("evidence.arrow").num_rows
 
     def _rows(self, name: str, start: int, size: int) -> pa.Table:
@@ -174,14 +174,14 @@ class Pack:
         return table.slice(start, size)
 
     def _table(self, name: str) -> pa.Table:
-        """A file as a table, of which only the metadata is verified."""
+        """A file as a table; only the metadata is verified."""
         if (known := self._tables.get(name)) is None:
             known = self._tables[name] = self._file(name).table()
         return known
 
     @cached_property
     def _postings(self) -> PostingLists:
-        """All posting lists; `postings` verifies those that it gives."""
+        """All posting lists; `postings` verifies the ones it returns."""
         table = self._table("postings.arrow")
         lists = table["postings"].chunk(0) if table.num_rows else pa.array([], pa.large_list(_POSTING))
         row, freq = lists.values.flatten()
@@ -199,10 +199,10 @@ class Pack:
 
     @cached_property
     def _matrix(self) -> NDArray[np.int16]:
-        """The vectors of all rows; `matrix` verifies those that it gives."""
+        """The vectors of all rows; `matrix` verifies the ones it returns."""
         column = self._table("vectors.arrow")["vector"].chunk(0)
         numbers = column.values
-        if numbers.null_count:  # written before a missing vector was made of zeros
+        if numbers.null_count:  # from before missing vectors were stored as zeros
             numbers = numbers.fill_null(0)
         return numbers.to_numpy().reshape(-1, column.type.list_size)
 
@@ -216,7 +216,7 @@ class Pack:
 
 
 def _mapped(file: Path, entry: Mapping[str, Any]) -> tuple[pa.Buffer, tuple[int, ...]]:
-    """A file of this machine, mapped and closed again, as its buffer keeps the mapping; and what tells it from another."""
+    """A local file, mapped and closed again, as its buffer keeps the mapping; and its stamp, see `CheckedFile`."""
     try:
         status = file.stat()
         with pa.memory_map(str(file)) as source:
@@ -227,13 +227,13 @@ def _mapped(file: Path, entry: Mapping[str, Any]) -> tuple[pa.Buffer, tuple[int,
         got = getattr(error, "strerror", None) or "a damaged one"
         raise StoreError(f"Expected to map a pack, got {got} - at {file}", hint=DAMAGED) from error
     if mapped.size != entry["bytes"]:
-        # A mapped file that ends early would end the process when it is read.
+        # Reading past the end of a truncated mapping would crash the process.
         raise StoreError(f"Expected {entry['bytes']} bytes, got {mapped.size} - at {file}", hint=DAMAGED)
     return mapped, (status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
-    """A file of an object store, with the bytes that were written."""
+    """A file of an object store, verified against its SHA-256."""
     try:
         data = file.read_bytes()
     except FileNotFoundError as error:
@@ -244,18 +244,18 @@ def _read_whole(file: ObjectPlace, entry: Mapping[str, Any]) -> pa.Buffer:
 
 
 def has_sums(files: Files) -> bool:
-    """Whether the manifest has checksums of the blocks of these files."""
+    """Whether these files have block checksums in the manifest."""
     return all("block_xxh3" in entry for entry in files.values())
 
 
 def write_pack(packs: Place, part: Part) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write rows in the order of `Part.sorted` as a pack: its id, its files and its segments."""
+    """Write rows in the order of `Part.sorted` as a pack; returns its id, its files and its segments."""
     bounds = part.segment_starts()
     return _write_rows(packs, part, bounds, *posting_lists(part.postings, bounds))
 
 
 def write_segment(packs: Place, part: Part, lists: PostingLists) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write rows of one segment, whose posting lists are known, as a pack: its id, its files and the segment."""
+    """Write rows of one segment with the given posting lists as a pack; returns its id, its files and the segment."""
     return _write_rows(packs, part, part.segment_starts(), lists, np.array([0, len(lists.hashes)]))
 
 
@@ -267,7 +267,7 @@ def write_gathered(
     lists: PostingLists,
     vectors: pa.Table | None,
 ) -> tuple[str, Files, Sequence[PackSegment]]:
-    """Write stored segments, one after the other, as a pack: its id, its files and the segments with their places in it."""
+    """Write stored segments, one after the other, as a pack; returns its id, its files and the moved segments."""
     pack, files = write_tables(packs, _tables(evidence, placements, lists, vectors))
     starts = np.cumsum([(0, 0, 0), *(segment.sizes for segment in segments)], axis=0).tolist()
     placed = [
@@ -281,7 +281,7 @@ def write_gathered(
 
 
 def write_tables(packs: Place, tables: Mapping[str, pa.Table]) -> tuple[str, Files]:
-    """Write tables by file name as a pack: its id, which says its bytes, so that equal ones may stay, and its files."""
+    """Write tables by file name as a pack; returns its id, a digest of its content, and its files."""
     files = {}
     with staging_folder(packs) as folder:
         for name, table in tables.items():

@@ -1,4 +1,4 @@
-"""Rows on their way into a pack, in memory: new ones, and stored ones that are written again in better company."""
+"""Rows in memory on their way into a pack: new ones, and stored ones that are rewritten into larger segments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STORED_EVIDENCE = EVIDENCE.schema.append(pa.field("row_digest", pa.binary(32), F
 
 @dataclass(frozen=True)
 class Part:
-    """Rows with everything that belongs to them; position is identity: row `i` of every field is the same row.
+    """Rows with all their data; row `i` of every field is the same row.
 
     `evidence` is EVIDENCE with `row_digest`; `placements` is sorted by row, then time; `vectors` has `text_digest` and
     `vector` (null = not encoded), or is None in a corpus without an encoder, whose `profile` is "".
@@ -65,7 +65,7 @@ class Part:
         )
 
     def sorted(self) -> Part:
-        """By owner, then encoded or not, then in EVIDENCE order, by the line of a row's last placement."""
+        """Sorted by owner, then encoded or not, then in EVIDENCE order, by the line of a row's last placement."""
         last = self.placement_starts()[1:] - 1
         keys = self.evidence.select(["owner_project", "owner_user", "source_id", "path", "evidence_id"])
         keys = keys.append_column("line_start", self.placements["line_start"].take(pa.array(last)))
@@ -102,11 +102,11 @@ class Part:
         return self.vectors["vector"].is_valid().to_numpy()
 
     def placement_starts(self) -> NDArray[np.int64]:
-        """Where the placements of each row start, and the end of the last."""
+        """The start of each row's placements, and the end of the last."""
         return starts_of(np.bincount(self.placements["row"].to_numpy(), minlength=self.evidence.num_rows))
 
     def segment_starts(self) -> NDArray[np.int64]:
-        """Where the segments of sorted rows start, and the end of the last: one per owner, encoded or not."""
+        """The start of each segment of sorted rows, and the end of the last: one segment per owner, encoded or not."""
         rows = self.evidence.num_rows
         cut = np.zeros(rows, dtype=bool)
         cut[:1] = True
@@ -118,11 +118,11 @@ class Part:
         return np.append(np.flatnonzero(cut), rows)
 
     def content(self) -> MultisetHash:
-        """The multiset hash of the rows, whatever their order."""
+        """The multiset hash of the rows, independent of their order."""
         return MultisetHash.of(elements(self.evidence, self.placements, self._profiles()))
 
     def segment_ids(self, bounds: Sequence[int]) -> list[str]:
-        """The id of each range of sorted rows between neighbouring bounds: a digest of those rows, 32 hex digits."""
+        """The id of each range of sorted rows between adjacent bounds: a digest of those rows, 32 hex digits."""
         rows = [self.evidence["evidence_id"], self.evidence["row_digest"].cast(pa.binary())]
         columns = [*(column.combine_chunks() for column in rows), pa.array(self._profiles(), pa.string())]
         starts, forms = row_forms(columns, self.evidence.num_rows)
@@ -143,7 +143,7 @@ class Part:
 
 
 def with_rows(placements: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
-    """The placements with these rows, in the same order."""
+    """The placements with these row numbers, in the same order."""
     at = placements.schema.get_field_index("row")
     return placements.set_column(at, placements.schema.field(at), pa.array(rows))
 
@@ -159,7 +159,7 @@ def shifted(placements: pa.Table, by: int) -> pa.Table:
 
 
 def without_vectors(schema: pa.Schema, rows: int) -> pa.Table:
-    """`vectors` of rows that have none. Their numbers are zeros, not nulls: a matrix is mapped unchanged."""
+    """`vectors` of rows that have none. Their components are zeros, not nulls, so that a matrix is mapped unchanged."""
     kind = schema.field("vector").type
     zeros = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(kind.list_size, np.int16)), kind.list_size)
     columns = {"text_digest": pa.nulls(rows, pa.binary(32)), "vector": zeros.take(pa.nulls(rows, pa.int64()))}

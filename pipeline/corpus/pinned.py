@@ -1,8 +1,8 @@
-"""The generation that a run pinned when it began: its place, if it still exists.
+"""Finds the generation that a run pinned when it began, if it still exists.
 
-Note: a generation that one corpus lacks may be in another, and the folder that had
-it may hold another corpus now, or a restored older copy. So a plan records the id, place and sequence number of
-the corpus: only that corpus, at a later number, can have lost the generation.
+Note: a generation missing from one corpus may be in another, and the original folder may now contain another corpus or
+a restored older copy. So a plan records the id, place and sequence number of the corpus: only that corpus, at a later
+number, can have lost the generation.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["pinned_at"]
 
 
 def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -> Place | None:
-    """The corpus that has the generation of a run: the given one, or the one that the run began over; None if it is gone.
+    """The corpus that has the generation of a run: the given one, or the one the run began with; None if it is gone.
 
     Raises:
-        StoreError: unknown, as the corpus that the run began over is not there.
+        StoreError: it cannot be determined, as the corpus that the run began with is missing.
     """
     generation, pin = plan["settings"]["generation"], plan["pin"]
     if stands(manifest_of(corpus, generation)):
@@ -32,7 +32,7 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -
         return None
     if stands(manifest_of(began := place_of(pin["path"]), generation)):
         return began
-    moved = pin["corpus_id"] and _lost_by(corpus, pin, trust)  # one without an id is known by its folder alone
+    moved = pin["corpus_id"] and _lost_by(corpus, pin, trust)  # without an id, only the folder identifies it
     if moved or _lost_by(began, pin, UNSIGNED):
         return None
     raise StoreError(
@@ -42,9 +42,9 @@ def pinned_at(plan: Mapping[str, Any], corpus: Place, trust: Trust = UNSIGNED) -
 
 
 def _lost_by(corpus: Place, pin: Mapping[str, Any], trust: Trust) -> bool:
-    """Whether the corpus that a run began over is here, further on than then.
+    """Whether the corpus that a run began with is here, at a later sequence number.
 
-    Where it is as far on as it was then, it is a copy that went its own way.
+    At the same number, it is a diverged copy.
     """
     if not _corpus_at(corpus, trust):
         return False

@@ -35,22 +35,22 @@ _KEYED_COLUMNS: tuple[tuple[str, str, Callable[[Ragged], Ragged]], ...] = (
 )
 
 INDEXED_COLUMNS = ("evidence_id", "evidence_kind", *TEXT_COLUMNS, *(column for _, column, _ in _KEYED_COLUMNS))
-"""Columns of EVIDENCE that decide a row's postings and its length."""
+"""Columns of EVIDENCE that determine a row's postings and its length."""
 
 CORES = cores()
 PIECE = 2_048
-"""Rows that are worth a thread."""
+"""Fewest rows per thread."""
 SORTED_APART = 1 << 17
-"""Postings that are worth a thread to sort."""
+"""Fewest postings per sorting thread."""
 SAMPLE = 1 << 10
-"""Postings that tell about where equal shares of all of them lie."""
+"""Postings sampled to divide all of them into about equal shares."""
 
 _EMPTY = pa.scalar("", pa.large_string())
 
 
 @dataclass(frozen=True)
 class Postings:
-    """Postings in no order: key `keys[key[i]]` occurs `freq[i]` times in row `row[i]`; pairs may repeat, and keys may.
+    """Postings in no order: key `keys[key[i]]` occurs `freq[i]` times in row `row[i]`; pairs and keys may repeat.
 
     `hashes` are those of `keys`.
     """
@@ -68,7 +68,7 @@ class Postings:
         return cls(pa.array([], pa.large_string()), none.astype(np.uint64), none, none, none.astype(np.int32))
 
     def moved(self, rows: NDArray[np.int64]) -> Postings:
-        """The same with row `i` at `rows[i]`; rows at -1 are gone."""
+        """The postings with row `i` at `rows[i]`; rows at -1 are removed."""
         row = rows[self.row]
         if rows.min(initial=0) >= 0:
             return replace(self, row=row)
@@ -76,12 +76,12 @@ class Postings:
         return replace(self, key=self.key[kept], row=row[kept], freq=self.freq[kept])
 
     def shifted(self, by: int) -> Postings:
-        """The same with `by` added to every row."""
+        """The postings with `by` added to every row."""
         return replace(self, row=self.row + by) if by else self
 
 
 def joined(parts: Sequence[Postings]) -> Postings:
-    """All the postings of some parts (at least one)."""
+    """The postings of all parts (at least one)."""
     starts = starts_of(np.array([len(part.keys) for part in parts]))
     return Postings(
         pa.concat_arrays([part.keys for part in parts]),
@@ -95,7 +95,7 @@ def joined(parts: Sequence[Postings]) -> Postings:
 def postings_of(evidence: pa.Table) -> tuple[Postings, pa.Array]:
     """The postings of rows (EVIDENCE without `length`), and the `length` of each: its text terms, with repetitions.
 
-    Many rows are taken in pieces, one on each core: a row's postings do not depend on the others.
+    Many rows are processed in pieces, one per core: a row's postings do not depend on the others.
     """
     count = max(min(CORES, evidence.num_rows // PIECE), 1)
     size = -(-evidence.num_rows // count)
@@ -132,7 +132,7 @@ class PostingLists:
 
 
 def posting_lists(postings: Postings, row_starts: NDArray[np.int64]) -> tuple[PostingLists, NDArray[np.int64]]:
-    """The postings sorted into lists, and where each segment's keys start (and the last one's end).
+    """The postings sorted into lists, and the start of each segment's keys (and the end of the last).
 
     Segment `s` has the rows `row_starts[s]:row_starts[s + 1]`.
     """
@@ -151,7 +151,7 @@ def posting_lists(postings: Postings, row_starts: NDArray[np.int64]) -> tuple[Po
 
 
 def trimmed(lists: SegmentPostings, keep: NDArray[np.bool_]) -> PostingLists:
-    """The posting lists of a segment without the rows where `keep` is false; the others move up, in the same order."""
+    """The posting lists of a segment without the rows where `keep` is false; the others are renumbered in order."""
     rows, freqs = (each[lists.starts[0] : lists.starts[-1]] for each in (lists.rows, lists.freqs))
     stays = keep[rows]
     before = starts_of(stays.astype(np.int64))[lists.starts - lists.starts[0]]
@@ -163,7 +163,7 @@ def trimmed(lists: SegmentPostings, keep: NDArray[np.bool_]) -> PostingLists:
 
 
 def _ranks(postings: Postings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One of each set of equal keys, in order of (hash, text), and the place of each key's set in it."""
+    """The position of one key per set of equal keys, in order of (hash, text), and the rank of each key's set."""
     hashes, keys = postings.hashes, postings.keys
     order = np.argsort(hashes)
     new = np.zeros(len(order), dtype=bool)
@@ -178,7 +178,7 @@ def _ranks(postings: Postings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _equal(keys: pa.LargeStringArray, some: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether keys at some places are those at others."""
+    """Whether keys at some positions equal those at others, pairwise."""
     return np.asarray(pc.equal(keys.take(pa.array(some)), keys.take(pa.array(others))), dtype=bool)
 
 
@@ -186,9 +186,9 @@ Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[n
 
 
 def _lists(code: NDArray[np.int64], freq: NDArray[np.int32], span: int) -> Lists:
-    """The lists that are not empty, rows per list, and rows and frequencies in order: code = list * span + row.
+    """The non-empty lists, rows per list, and rows and frequencies in order: code = list * span + row.
 
-    Ranges of lists, of about equal work, are sorted side by side; no list lies in two of them.
+    Ranges of lists with about equal work are sorted in parallel; no list is split between two.
     """
     count = max(min(CORES, len(code) // SORTED_APART), 1)
     counted = None if np.all(freq == 1) else freq
@@ -208,10 +208,10 @@ def _lists(code: NDArray[np.int64], freq: NDArray[np.int32], span: int) -> Lists
 
 
 def _in_lists(code: NDArray[np.int64], freq: NDArray[np.int32] | None, span: int, first_list: int = 0) -> Lists:
-    """`_lists` of some codes, the lists counted from a first one; None as `freq` means ones."""
+    """`_lists` of some codes, with lists numbered from `first_list`; None as `freq` means ones."""
     order = _order(code // span)
     ordered = code[order]
-    if np.any(ordered[1:] < ordered[:-1]):  # rows have been moved; those as they were read lie in order
+    if np.any(ordered[1:] < ordered[:-1]):  # rows were moved; as read, they are in order
         order = np.argsort(code, kind="stable")
         ordered = code[order]
     first = _changes(ordered)
@@ -227,14 +227,14 @@ def _in_lists(code: NDArray[np.int64], freq: NDArray[np.int32] | None, span: int
 
 
 def _changes(numbers: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where a number differs from the one before."""
+    """The positions where a number differs from the one before."""
     new = np.ones(len(numbers), dtype=bool)
     np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
     return np.flatnonzero(new)
 
 
 def _order(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The stable order of numbers from 0, by 16 bits after 16: NumPy sorts so few by radix, many times as fast as all 64."""
+    """The stable order of numbers from 0, by 16 bits at a time, for which NumPy uses a much faster radix sort."""
     order = np.arange(len(numbers))
     for bits in range(0, int(numbers.max(initial=0)).bit_length(), 16):
         digits = (numbers >> bits).astype(np.uint16)

@@ -1,13 +1,14 @@
-"""How one generation becomes the next: the difference to it, and which stored rows are amended or written again.
+"""How an import makes the next generation: the difference, and which stored rows are amended or rewritten.
 
-Stored rows are written again only if their postings change, they lack a vector that can be made now, are in too many
-small segments or have too many deltas. All other rows stay in their packs; too many small packs are merged into one,
-see `compaction.py`.
+Stored rows are rewritten only if their postings change, they lack a vector that can be encoded now, or their segments
+are too small and numerous or have too many deltas. All other rows stay in their packs; small packs are merged, see
+`compaction.py`.
 
-The place of a row is its version, lines and bytes. An open placement whose place is open already is left unchanged, with the time
-it was first recorded. A closed one is found by place and time, and may end an open one. In a source that was read completely,
-an open placement that the import does not mention ends `now`: superseded if its path still exists with other text, deleted
-if not. Text that comes back gets another placement, never one that began before it had ended.
+The place of a row is its version, lines and bytes. An imported open placement whose place is already open changes
+nothing: the stored one keeps its first recorded time. A closed one is matched by place and time, and may end an open
+one. In a source that was read completely, an open placement that the import does not mention ends `now`: superseded if
+its path still exists with other text, deleted if not. Text that comes back gets another placement, never one that began
+before it had ended.
 """
 
 from __future__ import annotations
@@ -38,16 +39,16 @@ from .parts import moved, with_rows
 from .stored import StoredRows
 
 FAN_IN = 16
-"""As many segments of one owner and size class become one, and as many small packs of one size class share one."""
+"""This many segments of one owner and size class are merged, and so are this many small packs of one size class."""
 DELTAS_KEPT = 4096
-"""Deltas of a segment that are read apart; with more than this and a quarter of its rows it is written again."""
+"""A segment with more deltas than this and than a quarter of its rows is rewritten."""
 TRIMMED_FROM = 1024
-"""A segment of so many rows that loses some is written again alone, in its order; smaller ones share a pack with new rows."""
+"""A segment of at least this many rows that loses some is rewritten alone, in its order; smaller ones join new rows."""
 
 
 @dataclass(frozen=True)
 class PublishReport:
-    """What a publication did, in rows of evidence and placements; `described_anew` counts rows whose columns changed."""
+    """Rows of evidence and placements affected by a publication; `described_anew` counts rows whose columns changed."""
 
     generation: str
     new_rows: int = 0
@@ -64,10 +65,10 @@ class PublishReport:
 class Import:
     """The input of a publication.
 
-    `new` are its rows, `complete_sources` of `projects` those that it has all of, but for the paths of `standing`, by
-    source, which were not read because their rows are unchanged. `commits` are the commit tables that changed, by
-    project; `users` are those whose rows of complete sources end, None for shared rows. `encoder` encodes rows that have no
-    vector yet, with `embedding_checkpoints` on the way.
+    `new` are its rows. `complete_sources` of `projects` were read completely, except the paths in `standing`, by
+    source, whose rows are unchanged. `commits` are the changed commit tables, by project; `users` are those whose rows
+    of complete sources may end, None for shared rows. `encoder` encodes rows that have no vector yet and stores
+    progress in `checkpoints`.
     """
 
     new: Incoming
@@ -83,7 +84,7 @@ class Import:
 
 
 def published(base: Generation, import_: Import) -> tuple[PublishReport, Generation]:
-    """The generation after an import, and what changed; `base` itself if the import says nothing new and nothing is crowded.
+    """A report of the changes, and the generation after an import: `base` itself if there is nothing to write.
 
     Raises:
         StoreError: the corpus has vectors of another encoder.
@@ -115,8 +116,8 @@ def published(base: Generation, import_: Import) -> tuple[PublishReport, Generat
 
 
 def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
-    """The same content in fewer segments and packs: every owner's smaller segments as one, deltas folded in, half-empty
-    packs left, and the smaller packs as one.
+    """The same content in fewer segments and packs: every owner's smaller segments merged, deltas folded in, half-empty
+    packs rewritten, and smaller packs merged.
     """
     segments = base.manifest.segments
     live = Counter()
@@ -139,7 +140,7 @@ def merged(base: Generation, now: datetime) -> tuple[PublishReport, Generation]:
 
 
 def _concerned(base: Generation, import_: Import) -> list[PackSegment]:
-    """The segments whose rows the import may speak of."""
+    """The segments whose rows the import may affect."""
     owners = set(zip(*(import_.new.evidence[n].to_pylist() for n in ("owner_project", "owner_user")), strict=True))
     if import_.complete_sources:
         owners.update(product(import_.projects, import_.users))
@@ -147,13 +148,13 @@ def _concerned(base: Generation, import_: Import) -> list[PackSegment]:
 
 
 def _written(base: Generation, after: Generation) -> int:
-    """Segments that are new; one that only moved to another pack is not."""
+    """The number of new segments, without those that only moved to another pack."""
     known = {segment.segment_id for segment in base.manifest.segments}
     return sum(segment.segment_id not in known for segment in after.manifest.segments)
 
 
 def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: bool) -> Revision:
-    """What becomes of the stored rows: what can be amended is, and the rest is written again."""
+    """The changes to the stored rows: amended where possible, else rewritten."""
     anew = diff.known[diff.described_anew]
     descriptions = new.evidence.take(pa.array(diff.described_anew))
     stays = indexed_alike(descriptions, old.evidence, anew) if len(anew) else np.empty(0, dtype=bool)
@@ -170,13 +171,13 @@ def _revision(old: StoredRows, new: Incoming, diff: ImportDifference, encodes: b
 
 
 def _to_encode(old: StoredRows, diff: ImportDifference) -> NDArray[np.int64]:
-    """The stored rows without a vector that the import brings again as they are."""
+    """The stored rows without a vector that the import contains unchanged."""
     rows = np.setdiff1d(diff.known[diff.known >= 0], diff.known[diff.described_anew])
     return rows[~old.encoded(rows)]
 
 
 def _heavy(old: StoredRows, *amended: NDArray[np.int64]) -> set[int]:
-    """The segments, by position, with too many deltas, these included."""
+    """The segments, by position, with too many deltas, `amended` rows included."""
     counts = np.bincount(old.segments_of(np.concatenate(amended)), minlength=len(old.segments))
     before = old.base.deltas.counts
     return {
@@ -187,11 +188,11 @@ def _heavy(old: StoredRows, *amended: NDArray[np.int64]) -> set[int]:
 
 
 def _fresh(new: Incoming, old: StoredRows, diff: ImportDifference, revision: Revision) -> Incoming:
-    """The rows to write: new ones as imported, those that are dropped with all the placements of the stored row."""
+    """The rows to write: new ones as imported, dropped ones with all placements of the stored row."""
     stored = np.isin(diff.known, revision.dropped)
     rows = np.flatnonzero((diff.known < 0) | stored)
     if len(rows) == len(stored) and not stored.any():
-        return new  # the first import of much: a copy would double it
+        return new  # a large first import: a copy would double its memory
     place = np.full(new.evidence.num_rows, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     imported = moved(new.placements, np.where(stored, -1, place))
@@ -209,10 +210,10 @@ _PATH = ("owner_project", "owner_user", "source_id", "path")
 
 @dataclass(frozen=True)
 class ImportDifference:
-    """How the stored rows of some owners change.
+    """The changes to the stored rows of some owners.
 
     `known[i]` is the stored row of incoming row `i`, -1 if it is new; `described_anew` are incoming rows. `changed` holds
-    all placements of every stored row whose placements change, as they are afterwards.
+    all new placements of every stored row whose placements change.
     """
 
     known: NDArray[np.int64]
@@ -230,9 +231,9 @@ def difference(
     Args:
         new: the import.
         evidence: stored EVIDENCE with `row_digest`.
-        placements: their PLACEMENTS as they are now.
+        placements: their current PLACEMENTS.
         complete: bool per stored row: its source was read completely.
-        now: when rows end that the import no longer has.
+        now: the end time of rows that the import no longer has.
     """
     known = _stored_rows(new.evidence, evidence)
     if not complete.any() and np.all(known < 0):
@@ -273,7 +274,7 @@ def difference(
 
 
 def _matched(came: pa.Table, old: pa.Table, now: datetime) -> tuple[dict[str, NDArray[np.int64]], pa.Table, NDArray]:
-    """The ends of the old placements afterwards, the placements to add, and which old ones the import mentions."""
+    """The new ends of the old placements, the placements to add, and which old ones the import mentions."""
     ends = {name: micros(old[name], OPEN_END).copy() for name in ("superseded_at", "deleted_at")}
     came_open, old_open = is_open(came), is_open(old)
     place, old_place = row_keys(came, PLACE), row_keys(old, PLACE)
@@ -287,7 +288,7 @@ def _matched(came: pa.Table, old: pa.Table, now: datetime) -> tuple[dict[str, ND
     for name, values in ends.items():
         values[match[closing]] = micros(came[name], OPEN_END)[closing]
 
-    # Text that was in this place before and ended: it is back since `now`, unless the row gives a later time.
+    # Text that was in this place before and ended is back since `now`, unless the row has a later time.
     old_end = np.minimum(ends["superseded_at"], ends["deleted_at"])
     latest = np.argsort(-old_end, kind="stable")
     before = _first(place, old_place.take(pa.array(latest)), ~old_open[latest])

@@ -1,14 +1,13 @@
-"""The state in which sources were last read, so that the next import need not read unchanged files.
+"""The state of each source at its last import, so that the next one need not read unchanged files.
 
     readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
     readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
 
 A state holds no text: digests, sizes, times and counts of files, whose rows are in the corpus. Digests are of bytes
 that no mask has touched, so they are keyed with a salt that is removed with the state: equal files of two corpora, or
-from before and after an erasure, cannot be recognized, and no table of digests names one. It is valid only with
-the generation that it was made with, so STATE names one: the id of a generation is a digest of its content. A
-publication keeps the states of sources that it does not touch, erasing removes them all, and without them an
-import reads everything, with the same result.
+from before and after an erasure, cannot be recognized, and no table of digests names one. States are valid only for the
+generation named in STATE: the id of a generation is a digest of its content. A publication keeps the states of sources
+that it does not touch. An erasure removes them all. Without states an import reads everything, with the same result.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Source = tuple[str, str]
 
 
 class PathStatus(NamedTuple):
-    """One path as it was read: its file where it is one of a work tree, and what it gave."""
+    """The state of one path when it was read: its file, if in a work tree, and the counts of its rows."""
 
     mode: int = 0
     inode: int = 0
@@ -42,22 +41,22 @@ class PathStatus(NamedTuple):
     changed: int = 0
     """`st_mtime_ns` and `st_ctime_ns`."""
     settled: bool = False
-    """The file was older than its import by more than a clock tick, so that the same status means the same content."""
+    """Whether the file was older than its import by more than a clock tick: only then equal status is equal content."""
     digest: str = ""
-    """`SourceState.digest` of its bytes; empty where a secret was masked in it, so that its status alone can tell."""
+    """`SourceState.digest` of its bytes; empty if a secret was masked in it, so that only its status is compared."""
     rows: int = 0
     places: int = 0
     masked: int = 0
     said: str = "{}"
-    """JSON of what was left out, by reason, and of notes."""
+    """JSON of skipped files and rows, by reason, and of notes."""
 
 
 @dataclass(frozen=True)
 class SourceState:
-    """One source as it was read.
+    """The state of one source when it was read.
 
-    `rules` is a digest of all that decides rows but the files; `line` of a history's commits. `root` is the folder that
-    was read. `embedded`: every row of it that can have a vector has one.
+    `rules` is a digest of everything except the files that determines rows; `line` is a digest of a history's commits.
+    `root` is the folder that was read. `embedded`: every row that can have a vector has one.
     """
 
     rules: str
@@ -69,7 +68,7 @@ class SourceState:
     paths: Mapping[str, PathStatus] = field(default_factory=dict)
 
     def digest(self, content: bytes) -> str:
-        """What a file's bytes are known by: 64 hex digits of BLAKE2b, keyed with the salt."""
+        """The digest that identifies a file's bytes: 64 hex digits of BLAKE2b, keyed with the salt."""
         return hashlib.blake2b(content, key=self.salt.encode(), digest_size=32).hexdigest()
 
     def table(self) -> pa.Table:
@@ -89,7 +88,7 @@ class SourceState:
 
     @classmethod
     def of(cls, table: pa.Table) -> SourceState:
-        """The state that `table` holds."""
+        """The state stored in `table`."""
         metadata = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
         rows = zip(*(column.to_pylist() for column in table.columns[1:]), strict=True)
         paths = dict(zip(table["path"].to_pylist(), map(PathStatus._make, rows), strict=True))
@@ -118,13 +117,13 @@ _SCHEMA = pa.schema(
 
 
 def source_state_of(corpus: Place, generation: str, wanted: Source) -> SourceState | None:
-    """The state in which a source was read for this generation; None if unknown."""
+    """The state of a source as read for this generation; None if unknown."""
     name = _state(corpus, generation).get(wanted)
     if name is None:
         return None
     try:
         data = (corpus / FOLDER / name).read_bytes()
-        if _name_of(wanted, data) != name:  # damaged: Arrow would believe it
+        if _name_of(wanted, data) != name:  # damaged: Arrow would not notice
             return None
         table = pa.ipc.open_file(data).read_all()
         return SourceState.of(table) if table.schema.equals(_SCHEMA) else None
@@ -135,10 +134,10 @@ def source_state_of(corpus: Place, generation: str, wanted: Source) -> SourceSta
 def carry_source_states(
     corpus: Place, before: str, after: str, touched: Collection[Source], made: Mapping[Source, SourceState]
 ) -> None:
-    """Bring STATE from one generation to the next: sources that were touched lose their state, except those in `made`.
+    """Carry STATE over to the next generation: touched sources lose their state, except those in `made`.
 
-    The caller holds the lock, and the generation `after` is current already: where the disk does not take the states,
-    they are forgotten, and nothing else fails. What stays of them then names another generation, or is still true.
+    The caller holds the lock, and the generation `after` is already current: if the states cannot be written, they are
+    removed, and nothing else fails. Any that remain name another generation or are still valid.
     """
     try:
         _carry(corpus, before, after, touched, made)
@@ -183,17 +182,17 @@ def _written(folder: Place, source: Source, state: SourceState) -> str:
     data = memoryview(sink.getvalue())
     name = _name_of(source, data)
     write_atomic(folder / name, data, sync=False)
-    sync_path(folder / name)  # the folder follows with STATE
+    sync_path(folder / name)  # the folder is synced with STATE
     return name
 
 
 def _name_of(source: Source, data: bytes | memoryview) -> str:
-    """A file is named by its content: STATE never names one that says something else than when it was written."""
+    """A file is named by its content, so STATE never names a file that changed since it was written."""
     return f"{hashlib.sha256(chr(0).join(source).encode() + data).hexdigest()[:32]}.arrow"
 
 
 def _state(corpus: Place, generation: str) -> dict[Source, str]:
-    """The files of the states that are beside this generation; none where STATE is of another one, or damaged."""
+    """The files of the states of this generation; none if STATE names another one or is damaged."""
     try:
         document = json.loads((corpus / FOLDER / _STATE).read_bytes())
         if document["generation"] != generation:
@@ -209,6 +208,6 @@ def _entries(sources: Collection[tuple[str, str, str]]) -> Iterator[tuple[Source
 
 
 def sources_of(rows: pa.Table) -> set[Source]:
-    """The owner and id of every source that rows are of."""
+    """The project and id of every source of these rows."""
     pairs = rows.select(["owner_project", "source_id"]).group_by(["owner_project", "source_id"]).aggregate([])
     return {(pair["owner_project"], pair["source_id"]) for pair in pairs.to_pylist()}

@@ -42,13 +42,13 @@ _HALF_ERASED = "the erasure is not finished, and part of the rows may still be t
 
 
 class Corpus:
-    """One generation of a corpus, opened. Writing moves this object on to the generation it wrote."""
+    """An open generation of a corpus. After a write, this object is at the generation that was written."""
 
     def __init__(self, base: Generation, *, pinned: bool, erased: int) -> None:
         self._base = base
         self._pinned = pinned
         self._erased = erased
-        """Erasures that were done when the generation was opened."""
+        """The number of finished erasures when the generation was opened."""
         self._frames = KeptFrames()
 
     @classmethod
@@ -56,14 +56,14 @@ class Corpus:
         """A new, empty corpus.
 
         Raises:
-            BusyError: another writer holds the lock, and went on holding it.
-            StoreError: there is one already, or the store creates an object twice; nothing is written.
+            BusyError: another writer held the lock for `WAIT_SECONDS`.
+            StoreError: a corpus exists already, or the store does not support conditional creation; nothing is written.
         """
         _expect_none(heads := trust.place(path := fixed_place(path)))
         with taken(path, "use another folder or fix the permissions."):
             make_folders(path)
             with locked(path):
-                _expect_none(heads)  # another process may have created it, and published, since
+                _expect_none(heads)  # another process may have created it in the meantime
                 for folder in ("packs", "generations"):
                     make_folders(path / folder, path)
                 keep_out(path)
@@ -75,19 +75,20 @@ class Corpus:
         """The current generation, or a pinned one, which cannot be written to.
 
         Raises:
-            StoreError: there is no corpus or generation, its head is not one that is trusted, or it or what was erased from it cannot be read.
+            StoreError: there is no corpus or generation, its head is not trusted, or it or its receipts of erasures
+                cannot be read.
         """
         path = fixed_place(path)
-        erased = sum(receipt.finished for receipt in receipts(path))  # another may yet take what is opened here
+        erased = sum(receipt.finished for receipt in receipts(path))  # others may still remove what is opened
         try:
             base = Generation.open(path, generation, trust)
         except StoreError:
-            # A writer may have moved on and cleaned up between the pointer and its packs.
+            # A writer may have published and cleaned up after the pointer was read and before the packs were.
             base = Generation.open(path, generation, trust)
         return cls(base, pinned=generation is not None, erased=erased)
 
     def view(self) -> Corpus:
-        """The generation that is open now, for reading: it stays, whatever is written, and keeps frames of its own."""
+        """A read-only view of the open generation: it stays at this generation and caches its own frames."""
         return Corpus(self._base, pinned=True, erased=self._erased)
 
     @property
@@ -97,7 +98,7 @@ class Corpus:
 
     @property
     def trust(self) -> Trust:
-        """The place of its heads, and whose signature they need."""
+        """The place of its heads, and the keys of their signatures."""
         return self._base.trust
 
     @property
@@ -112,7 +113,7 @@ class Corpus:
 
     @property
     def pin(self) -> dict[str, Any]:
-        """What a run keeps, to find its generation again: the folder, which corpus that is, and how far on it was."""
+        """What a run records to find its generation again: folder and id of the corpus, sequence number and head."""
         manifest = self._base.manifest
         return {
             "path": str(self.path.resolve()),
@@ -124,10 +125,11 @@ class Corpus:
     def expect_unerased(self) -> None:
         """Check that rows read from the open generation may still be shown.
 
-        An erasure removes all generations that hold erased rows before it looks into runs: an existing one may be shown.
+        An erasure removes all generations that contain erased rows before it erases from runs: an existing one may be
+        shown.
 
         Raises:
-            ErasedError: evidence was erased since it was opened, and the generation is gone.
+            ErasedError: evidence was erased since the generation was opened, and the generation is gone.
         """
         if not stands(manifest_of(self.path, self.generation)) and len(receipts(self.path)) > self._erased:
             raise ErasedError(
@@ -141,7 +143,7 @@ class Corpus:
 
     def frame(self, projects: Collection[str] | None = None, users: Collection[str] | None = None) -> CorpusFrame:
         """The rows of these projects that belong to the whole project or to one of these users (None = any)."""
-        frames, base = self._frames, self._base  # in this order: the next one keeps no frame of the one before
+        frames, base = self._frames, self._base  # in this order, so that a new cache gets no old frame
         segments = base.segments(projects, users)
         key = tuple(segment.segment_id for segment in segments)
         return frames.get(key, lambda lists: base.frame(segments, lists))
@@ -166,29 +168,29 @@ class Corpus:
         source_states: Mapping[Source, SourceState] | None = None,
         basis: str | None = None,
     ) -> PublishReport:
-        """Bring the corpus in line with imported rows and make the result the current generation.
+        """Update the corpus with imported rows and publish the result as the current generation.
 
         Args:
             rows: IMPORT_ROWS, normalised and redacted, with `redactions`; see `sources/importing.py`.
-            complete_sources: source ids that `rows` has all of: what it does not mention has ended.
+            complete_sources: source ids that `rows` contains completely: their other rows have ended.
             commits: source id to `version` and `recorded_time` of every commit of a history of `project`; they replace
-                what is known of these sources.
-            project: whose complete sources are meant, where `rows` may be empty; default the projects of `rows`.
-            user: whose rows of complete sources may end, beside shared rows and those of the users in `rows`; another
+                the stored commits of these sources.
+            project: the owner of the complete sources, where `rows` may be empty; default: the projects of `rows`.
+            user: whose rows of complete sources may end, besides shared rows and those of the users in `rows`; another
                 user's rows of a source with that name stay.
-            now: when rows are captured, and when those end that are gone. With a time zone.
+            now: when rows are captured and missing ones end, with a time zone.
             encoder: encodes rows that have no vector yet.
-            redactor: the detector of secrets, with its version, that `rows` went through; recorded.
+            redactor: the detector of secrets, with its version, that was applied to `rows`; recorded.
             on_encoded: called with the number of encoded texts and their total.
-            standing: source id to paths of a complete source that were not read, because their rows are unchanged.
-            source_states: the state in which sources were read, for the next import.
+            standing: source id to paths of a complete source that were not read because their rows are unchanged.
+            source_states: the state of the sources that were read, for the next import.
             basis: the generation that `standing` holds for.
 
         Raises:
-            BusyError: another writer holds the lock, and went on holding it.
-            MovedOnError: the corpus is not at `basis` any more; it is as it was.
+            BusyError: another writer held the lock for `WAIT_SECONDS`.
+            MovedOnError: the corpus is no longer at `basis`; nothing is written.
             StoreError: the corpus has vectors of another encoder, or was opened at a pinned generation.
-            SchemaError: `rows` is not what is expected; the corpus is as it was.
+            SchemaError: `rows` does not match the schema; nothing is written.
         """
         if now.tzinfo is None:
             raise InputError.expected("a time with a time zone", now.isoformat(), "now")
@@ -224,28 +226,28 @@ class Corpus:
             touched = sources_of(rows) | {(owner, source) for owner in projects for source in complete_sources}
             carry_source_states(self.path, before, self.generation, touched, source_states or {})
             if encoder is not None:
-                with suppress(OSError):  # published already; the next writer removes them
+                with suppress(OSError):  # the publication succeeded; the next writer removes them
                     forget_checkpoints(self.path)
         return replace(report, erased_rows=erased)
 
     def append(self, rows: pa.Table, *, now: datetime, encoder: Encoder | None = None) -> PublishReport:
-        """Add rows of a live source; what they do not mention stays. Small segments are folded together as they come."""
+        """Add rows of a live source; all other rows stay. Small segments are merged on the way."""
         return self.publish(rows, now=now, encoder=encoder)
 
     def merge(self, *, now: datetime) -> PublishReport:
-        """Fold every owner's smaller segments into one, with their changes. Rows, generation and results stay."""
+        """Merge every owner's smaller segments, with their changes. Rows, generation and results stay the same."""
         with self._writing():
             report, base = merged(self._base, now)
             self._move_on(base)
         return report
 
     def gc(self, keep: int = 1) -> dict[str, int]:
-        """Forget all but the newest `keep` generations, and the packs that no other one uses: numbers and bytes freed.
+        """Remove all but the newest `keep` generations and unused packs; returns counts and bytes freed.
 
         Readers that have a generation open keep it.
 
         Raises:
-            StoreError: a manifest cannot be read now, so it is unknown what is used; nothing was removed.
+            StoreError: a manifest cannot be read now, so the packs it uses are unknown; nothing was removed.
         """
         if keep < 1:
             raise InputError.expected("at least 1", keep, "keep")
@@ -254,7 +256,7 @@ class Corpus:
             return forget_generations(self._base, keep)
 
     def selected(self, selection: Selection) -> set[str]:
-        """The ids of the rows that `erase` would take out, those of a broken-off erasure of the same rows included."""
+        """The ids of the rows that `erase` would remove, including those of an interrupted erasure of the same rows."""
         return selected_ids(self._base, selection)
 
     def evidence_ids(self) -> pa.Array:
@@ -262,17 +264,19 @@ class Corpus:
         return ids_on_disk(self._base)
 
     def selected_histories(self, selection: Selection) -> set[tuple[str, str]]:
-        """Project and source of the commit tables that `erase` would take out."""
+        """Project and source of the commit tables that `erase` would remove."""
         return set[tuple[str, str]]().union(*selected_histories(self._base, selection).values())
 
     def erase(self, selection: Selection, *, now: datetime, reason: str = "") -> tuple[set[str], int]:
-        """Take rows out of every generation and pack, and keep them out; their ids, and how many generations went.
+        """Remove rows from every generation and pack, permanently; returns their ids and the number of removed
+        generations.
 
-        A receipt without payload comes first. Call `finish_erasure` with these ids when runs hold nothing of the rows any more.
+        A receipt without payload is written first. Call `finish_erasure` with these ids once runs contain nothing of
+        the rows.
 
         Raises:
-            BusyError: another writer holds the lock, and went on holding it.
-            StoreError: something is damaged or cannot be read now: no generation and no pack was removed. Ask again.
+            BusyError: another writer held the lock for `WAIT_SECONDS`.
+            StoreError: a file is damaged or cannot be read now; no generation and no pack was removed. Erase again.
         """
         with self._writing(_HALF_ERASED):
             remove_ghosts(self.path, self.trust, all_=True)
@@ -281,25 +285,25 @@ class Corpus:
             return ids, forget_packs(base, packs)
 
     def finish_erasure(self, evidence_ids: Collection[str]) -> None:
-        """Say in the receipts of these rows that nothing is left to do; those that came since are other erasures'."""
+        """Mark the receipts whose rows are all among these as finished; later ones belong to other erasures."""
         with self._writing(_HALF_ERASED):
             finish_receipts(self.path, evidence_ids)
 
     def source_state(self, project: str, source: str) -> SourceState | None:
-        """The state in which a source was read, as far as this generation has its rows; None if unknown."""
+        """The state of a source as read for this generation; None if unknown."""
         return source_state_of(self.path, self.generation, (project, source))
 
     def encoded(self, projects: Collection[str], users: Collection[str]) -> tuple[int, int]:
-        """How many rows `frame` gives for these projects and users, and how many of them have a vector."""
+        """The number of rows that `frame` returns for these projects and users, and how many of them have a vector."""
         segments = self._base.segments(projects, users)
         return sum(each.size for each in segments), sum(each.size for each in segments if each.encoded)
 
     def stored_paths(self, project: str, source: str, paths: Collection[str]) -> pa.Table:
-        """Evidence beside each of its placements, of some paths of a source as committed: no rows of work trees."""
+        """Evidence joined with its placements, for some paths of a source as committed: no rows of work trees."""
         return placed_at(self.frame([project]), source, paths)
 
     def info(self) -> dict[str, Any]:
-        """What is stored: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
+        """Statistics: rows, placements, owners, sources, sizes, analyzers, detectors, encoder, generations."""
         known = {
             "path": str(self.path),
             "generation": self.generation,
@@ -308,12 +312,12 @@ class Corpus:
         return known | self._base.facts()
 
     def damaged(self) -> list[str]:
-        """Files of the generation that are not as they were written. Reads them all."""
+        """Files of the generation that do not match their SHA-256. Reads all files."""
         return damaged_files(self.path, self._base)
 
     def verify(self, anchor: str | None = None) -> list[str]:
-        """Problems of the stored generation: files or rows that changed, content that has another digest, a chain of
-        heads without `anchor`, the hash of a head that was kept elsewhere. Empty if there are none."""
+        """Problems of the stored generation: changed files or rows, content with another digest, a chain of heads
+        without `anchor`, the hash of a head that was kept elsewhere. Empty if there are none."""
         heads = self.trust.place(self.path)
         lost = anchored(heads, anchor) if anchor is not None else None
         changed = changed_manifests(self._base, chain(heads))
@@ -325,10 +329,11 @@ class Corpus:
         return self._base.manifest.head
 
     def upgrade(self) -> bool:
-        """Bring a corpus to the current schema version, with checksums of all blocks; whether there was anything to do.
+        """Upgrade a corpus to the current schema version, with checksums of all blocks; returns whether it changed.
 
         Raises:
-            StoreError: a corpus of schema version 1, whose manifests nothing pins, has damaged files or changed rows.
+            StoreError: a corpus of schema version 1, whose manifests have no recorded hash, has damaged files or
+                changed rows.
         """
         before = self.head
         if not before and (found := self.verify()):
@@ -340,20 +345,20 @@ class Corpus:
         return before != self.head
 
     def _changed_commits(self, project: str, read: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-        """The project's commit table after an import that read these histories, by project; empty if it is as it was."""
+        """The project's commit table after an import of these histories, by project; empty if it is unchanged."""
         stored = self._base.commits(project)
         after = commits_after(stored, project, read)
         return {} if after.equals(stored) else {project: after}
 
     def _family(self, rows: pa.Table) -> pa.Table | None:
-        """The stored rows that may be parents of imported ones; None where no imported row names a parent."""
+        """The stored rows that may be parents of imported ones; None if no imported row names a parent."""
         if "parent_id" not in rows.column_names or rows["parent_id"].null_count == rows.num_rows:
             return None
         return self._base.evidence().select(FAMILY)
 
     @contextmanager
     def _writing(self, left: str = "the corpus is as it was") -> Iterator[None]:
-        """Hold the lock, at the current generation; `left` is what a disk that takes no more leaves of it."""
+        """Hold the lock, at the current generation; `left` describes the state of the corpus after a failed write."""
         if self._pinned:
             raise StoreError(f"Expected the current generation, got pinned {self.generation} - at {self.path}")
         trust = self.trust
@@ -374,5 +379,5 @@ class Corpus:
 
 def _expect_none(path: Place) -> None:
     with suppress(FileNotFoundError):
-        read_whole(path / "CURRENT")  # what cannot be read may be one
+        read_whole(path / "CURRENT")  # an unreadable file may be a corpus
         raise StoreError(f"Expected no corpus, got one - at {path}", hint="open it instead.")

@@ -1,4 +1,4 @@
-"""The rows of some segments as one row space, for the writer: to compare with, to hash, to write again."""
+"""The rows of some segments as one row space, for the writer: to compare, hash and rewrite them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class StoredRows:
 
     @classmethod
     def of(cls, base: Generation, segments: Sequence[PackSegment]) -> StoredRows:
-        """The rows of these segments as they are now."""
+        """The rows of these segments with all changes."""
         starts = starts_of(np.array([segment.size for segment in segments], dtype=np.int64))
         evidence = stored_evidence(segments, base.packs, base.deltas.descriptions)
         placements = stored_placements(segments, base.packs, base.deltas.changes)
         return cls(base, segments, starts, evidence, placements)
 
     def amended(self, changed: pa.Table, rows: NDArray[np.int64], descriptions: pa.Table) -> StoredRows:
-        """The same rows with other placements of some (all of theirs), and with other descriptions of `rows`."""
+        """The same rows with all placements of the rows in `changed` replaced, and new descriptions of `rows`."""
         evidence = described(self.evidence, rows, descriptions)
         return replace(self, evidence=evidence, placements=applied(self.placements, changed))
 
@@ -64,7 +64,7 @@ class StoredRows:
         return found
 
     def among_paths(self, paths: Mapping[str, Collection[str]]) -> NDArray[np.bool_]:
-        """Which rows are at one of these paths of a source, by its id; rows of work trees with uncommitted files do not."""
+        """Which rows are at one of these paths, by source id, without rows of uncommitted files in work trees."""
         found = np.zeros(self.evidence.num_rows, dtype=bool)
         for source, values in paths.items():
             at_path = pc.is_in(self.evidence["path"], value_set=pa.array(list(values), pa.string()))
@@ -92,12 +92,12 @@ class StoredRows:
         return pack.vectors(stored.row_start, stored.size) if stored.encoded and "vectors.arrow" in pack else None
 
     def part(self, segment: int) -> Part:
-        """A segment to be written again."""
+        """A segment to be rewritten with others."""
         stored = self.segments[segment]
         return self._rows_of(segment, _postings(self.base.packs[stored.pack].postings(stored)))
 
     def trimmed(self, segment: int, keep: NDArray[np.bool_]) -> tuple[Part, PostingLists]:
-        """A segment without the rows where `keep` is false, as it is written again: in its order, with its postings apart."""
+        """A segment to be rewritten in its order without the rows where `keep` is false, and its posting lists."""
         stored = self.segments[segment]
         lists = trimmed(self.base.packs[stored.pack].postings(stored), keep)
         return self._rows_of(segment, Postings.none()).kept(keep), lists
@@ -120,7 +120,7 @@ class StoredRows:
     def hash(
         self, rows: NDArray[np.int64], newly_encoded: NDArray[np.int64] | None = None, profile: str = ""
     ) -> MultisetHash:
-        """The multiset hash of these rows (ascending); those of `newly_encoded` (ascending) count as encoded with `profile`."""
+        """The multiset hash of `rows` (ascending); `newly_encoded` (ascending) count as encoded with `profile`."""
         hashed = self.evidence.select(["evidence_id", "row_digest"])
         content, placements, at = MultisetHash.of(), self.placements, self.placements["row"].to_numpy()
         profile = profile or self.base.manifest.encoder_profile or ""

@@ -1,10 +1,10 @@
-"""What was erased from a corpus, without a word of it: receipts, and the keys by which a publication keeps rows out.
+"""Receipts of erasures without the erased text, and the keys by which a publication keeps erased rows out.
 
     ERASED.json     {"receipts": [{"at", "by", "reason", "selection", "rows", "evidence_ids", "keys", "finished"}]}
 
-A key is a digest over owner, source and text, so the same text of the same source stays out wherever in that source it
-comes back, and discloses nothing to a reader who does not have the text. A receipt is written before anything is removed and
-marked as finished at the end: it shows an erasure that was interrupted by a crash.
+A key is a digest of owner, source and text, so a text stays out wherever it comes back in that source, and the key
+discloses nothing to a reader who does not have the text. A receipt is written before anything is removed and marked as
+finished at the end, so that an erasure interrupted by a crash is detected.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEYED = ("owner_project", "owner_user", "source_id", "text_sha256")
 
 @dataclass(frozen=True)
 class Receipt:
-    """One erasure: when, who, why, what was selected and which rows those were."""
+    """One erasure: time, principal, reason, selection and erased rows."""
 
     at: str
     by: str
@@ -66,7 +66,7 @@ def receipts(path: Place) -> tuple[Receipt, ...]:
 
 
 class _Erased(NamedTuple):
-    """What the file says; `keys` of all receipts together."""
+    """The content of the file; `keys` is the union over all receipts."""
 
     receipts: tuple[Receipt, ...] = ()
     keys: frozenset[str] = frozenset()
@@ -83,7 +83,7 @@ def _erased(path: Place) -> _Erased:
 
 @lru_cache(maxsize=4)
 def _erased_in(data: bytes) -> _Erased:
-    """What a file says, which hardly ever changes: who appends ten rows goes through no row that was ever erased."""
+    """Parse the file. Cached, as it rarely changes: appending ten rows must not cost a pass over all erased rows."""
     found = tuple(
         Receipt(**row | {"evidence_ids": tuple(row["evidence_ids"]), "keys": tuple(row["keys"])})
         for row in json.loads(data)["receipts"]
@@ -97,7 +97,7 @@ def write_receipt(path: Place, receipt: Receipt) -> None:
 
 
 def finish_receipts(path: Place, evidence_ids: Collection[str]) -> None:
-    """Mark the receipts of these rows as finished, and none that has another; the caller holds the lock of the corpus."""
+    """Mark the receipts whose rows are all among these as finished; the caller holds the lock of the corpus."""
     known, done = receipts(path), {*evidence_ids}
     after = [replace(each, finished=each.finished or done.issuperset(each.evidence_ids)) for each in known]
     if after != [*known]:
@@ -105,12 +105,12 @@ def finish_receipts(path: Place, evidence_ids: Collection[str]) -> None:
 
 
 def kept_out(path: Place, new: Incoming) -> tuple[Incoming, int]:
-    """An import without the rows that were erased before, and how many those are."""
+    """An import without previously erased rows, and the number of these."""
     erased = _erased(path).keys
     if not erased or not new.evidence.num_rows:
         return new, 0
     keys = tombstone_keys(new.evidence)
-    back = erased.intersection(set(keys.to_pylist()))  # goes through the smaller of both
+    back = erased.intersection(set(keys.to_pylist()))  # iterates over the smaller set
     if not back:
         return new, 0
     keep = ~among(keys, back)

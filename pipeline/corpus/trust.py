@@ -1,12 +1,13 @@
-"""Trust in the current generation of a corpus: the place of its heads, who signs them, whose signature they need.
+"""Trust in the current generation of a corpus: the place of its heads, the key that signs them and the key they must be
+signed with.
 
-Reads: key files, and the file of heads that were seen. Gives: `Trust`, which signs heads and refuses those that are
-unsigned, signed with another key, or older than one that was accepted before.
+Reads: key files, and the file of accepted heads. Gives: `Trust`, which signs heads and refuses those that are unsigned,
+signed with another key, or older than one accepted before.
 
 A signature is Ed25519 (RFC 8032) over `scoped-retrieval/head/1`, a line feed and the JSON of the head; keys are PEM files
 (RFC 8410), as `openssl genpkey -algorithm ed25519` writes them. A signature does not prove that a head is current: a user who can write the
-folder can restore an older signed head. So the newest head that was accepted of each corpus is kept on this
-machine, as SSH keeps the keys of known hosts.
+folder can restore an older signed head. So the newest accepted head of each corpus is kept on this machine, as SSH
+keeps the keys of known hosts.
 """
 
 from __future__ import annotations
@@ -32,42 +33,42 @@ _SIGNED = "scoped-retrieval/head/1\n"
 
 @dataclass(frozen=True)
 class Trust:
-    """How the heads of a corpus are kept: by default in its folder, unsigned."""
+    """How the heads of a corpus are stored and signed: by default in its folder, unsigned."""
 
     heads: Place | None = None
     """The folder of CURRENT and HEADS; None = that of the corpus."""
     signing_key: Path | None = None
     """Private key that new heads are signed with."""
     trusted_key: Path | None = None
-    """Public key: heads that it did not sign are refused."""
+    """Public key: heads without its signature are refused."""
     seen: Path | None = None
-    """File of the newest heads that were accepted, by corpus."""
+    """File of the newest accepted heads, by corpus."""
 
     def place(self, corpus: Place) -> Place:
         """The folder of CURRENT and HEADS of a corpus."""
         return corpus if self.heads is None else self.heads
 
     def signed(self, head: Head) -> Head:
-        """The head with a signature, where there is a key."""
+        """The head, signed if there is a key."""
         if self.signing_key is None:
             return head
         return replace(head, signature=self.signature(_message(head)))
 
     @property
     def signs(self) -> bool:
-        """Whether there is a key to sign with."""
+        """Whether there is a signing key."""
         return self.signing_key is not None
 
     def signature(self, text: str) -> str:
-        """Of a text, in base64; there is a signing key."""
+        """The signature of a text, in base64; requires a signing key."""
         return base64.b64encode(_private(self.signing_key).sign(text.encode())).decode()  # type: ignore[arg-type]  # who asks has one
 
     def is_signed(self, head: Head) -> bool:
-        """Whether the trusted key, or without one the signing key, signed a head."""
+        """Whether a head is signed with the trusted key, or without one with the signing key."""
         return self.is_signature(_message(head), head.signature)
 
     def is_signature(self, text: str, signature: str) -> bool:
-        """Whether the trusted key, or without one the signing key, signed a text."""
+        """Whether a text is signed with the trusted key, or without one with the signing key."""
         key = _public(self.trusted_key) if self.trusted_key else _private(self.signing_key).public_key()  # type: ignore[arg-type]  # one of them is set
         try:
             key.verify(base64.b64decode(signature), text.encode())
@@ -76,10 +77,10 @@ class Trust:
         return True
 
     def expect_signer(self) -> None:
-        """A writer that needs signed heads can sign them.
+        """Check that a writer can sign heads if signatures are required.
 
         Raises:
-            StoreError: there is no signing key, or not the one that is trusted.
+            StoreError: there is no signing key, or it is not the trusted one.
         """
         if self.trusted_key is None:
             return
@@ -92,10 +93,10 @@ class Trust:
             )
 
     def expect_signed(self, head: Head | None, at: Place) -> None:
-        """The trusted key signed a head, if one is set.
+        """Check that a head is signed with the trusted key, if one is set.
 
         Raises:
-            StoreError: it did not.
+            StoreError: it is not.
         """
         if self.trusted_key is None or (head is not None and self.is_signed(head)):
             return
@@ -106,10 +107,10 @@ class Trust:
         )
 
     def expect_newest(self, corpus_id: str, head: Head, chain: Callable[[], Sequence[Head]], at: Place) -> None:
-        """A head is that accepted last or continues from it, and is kept as the newest.
+        """Check that a head is the last accepted one or continues from it, and record it as the newest.
 
         Raises:
-            StoreError: it is older, or of another chain.
+            StoreError: it is older, or from another chain.
         """
         if self.seen is None:
             return
@@ -127,10 +128,11 @@ class Trust:
             write_atomic(self.seen, f"{json.dumps(known, indent=1, sort_keys=True)}\n".encode())
 
     def log_set_back(self, hashes: Sequence[str]) -> str | None:
-        """What is wrong with a log of runs, given the hashes of its lines, for who has seen more of it; the newest is kept.
+        """The problem if a log of runs, by the hashes of its lines, lacks lines seen before; else records its newest
+        line.
 
         Raises:
-            StoreError: the file of what was seen is damaged.
+            StoreError: the file of accepted heads is damaged.
         """
         if self.seen is None or not hashes:
             return None
@@ -168,7 +170,7 @@ def _private(file: Path) -> Any:
     """An Ed25519 private key.
 
     Raises:
-        InputError: the file has none, or one that needs a passphrase.
+        InputError: the file contains none, or one that needs a passphrase.
     """
     return _loaded(file, "private", lambda data: _crypto("primitives.serialization").load_pem_private_key(data, None))
 
@@ -178,7 +180,7 @@ def _public(file: Path) -> Any:
     """An Ed25519 public key.
 
     Raises:
-        InputError: the file has none.
+        InputError: the file contains none.
     """
     return _loaded(file, "public", lambda data: _crypto("primitives.serialization").load_pem_public_key(data))
 

@@ -1,8 +1,8 @@
-"""The vectors of rows, of what `outlines` says of each; nothing is encoded twice, not even after an interruption.
+"""The vectors of rows, encoded from their `outlines`; nothing is encoded twice, not even after an interruption.
 
-Note: *whether* a row has a vector is for imports of that very row to say. An import encodes
-the rows that it brings and no others, and without an encoder a row keeps the vector that it had, never one of equal text
-elsewhere. Else a row that a reader may not see would decide how the rows are found that the reader sees.
+Note: *whether* a row has a vector depends only on imports of that row. An import encodes its own rows and no others,
+and without an encoder a row keeps the vector that it had, never one of equal text elsewhere. Otherwise a row that a
+reader may not see would affect how the rows are found that the reader sees.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .packs import Pack
 def vectors_of(
     evidence: pa.Table, stored: Iterable[Pack], encoder: Encoder, checkpoints: EmbeddingCheckpoints | None = None
 ) -> pa.Table:
-    """`text_digest` and `vector` per row: those of the same text in `stored`, then in `embedding_checkpoints`, else the encoder's.
+    """`text_digest` and `vector` per row: those of the same text in `stored` or `checkpoints`, else newly encoded.
 
-    What the encoder makes goes to `embedding_checkpoints`.
+    New vectors are written to `checkpoints`.
 
     Raises:
-        StoreError: a pack that has such a vector is damaged.
+        StoreError: a pack with such a vector is damaged.
     """
     texts, digests = _texts(evidence)
     known = [_stored_vectors(table, digests, pack) for pack in stored if (table := pack.texts_encoded) is not None]
@@ -44,7 +44,7 @@ def vectors_of(
 
 
 def vectors_kept(evidence: pa.Table, stored: Iterable[tuple[pa.Table, pa.Table]]) -> pa.Table | None:
-    """`text_digest` and `vector` per row: the vector that the row has already, if what is encoded stayed, else null.
+    """`text_digest` and `vector` per row: the stored vector of the row if its encoded text is unchanged, else null.
 
     `stored` are EVIDENCE and vectors of stored rows, row by row. None if there is no vector at all.
     """
@@ -60,25 +60,25 @@ def vectors_kept(evidence: pa.Table, stored: Iterable[tuple[pa.Table, pa.Table]]
 
 
 def vectors_among(evidence: pa.Table, chosen: NDArray[np.bool_], found: pa.Table) -> pa.Table:
-    """`text_digest` and `vector` per row: of the chosen rows, at least one, those `found`, in order; the others have none."""
+    """`text_digest` and `vector` per row: chosen rows (at least one) get those in `found`, in order, others none."""
     at = pa.array(np.cumsum(chosen) - 1, mask=~chosen)
     return pa.table({"text_digest": _texts(evidence)[1], "vector": found["vector"].combine_chunks().take(at)})
 
 
 def _texts(evidence: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """What is encoded of each row, and its SHA-256."""
+    """The text to encode for each row, and its SHA-256."""
     texts = encoded_texts(evidence)
     return texts, pa.array([hashlib.sha256(text.encode()).digest() for text in texts.to_pylist()], pa.binary(32))
 
 
 def _itself(evidence: pa.Table, digests: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Row and text as one value: the id alone does not say the title, which is encoded, too."""
+    """Row and encoded text as one value: the id alone does not cover the title, which is encoded, too."""
     parts = (flat(evidence["evidence_id"]).cast(pa.large_binary()), flat(digests).cast(pa.large_binary()))
     return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
 
 
 def _looked_up(digests: pa.Array, wanted: pa.Array, keys: pa.ChunkedArray, among: pa.Table) -> pa.Table:
-    """`text_digest` and `vector` per row; `keys` are those of the rows of `among`."""
+    """`text_digest` and `vector` per row; `keys` are the keys of the rows of `among`."""
     at = pc.index_in(wanted, value_set=flat(keys))
     return pa.table({"text_digest": digests, "vector": among["vector"].combine_chunks().take(at)})
 
@@ -86,7 +86,7 @@ def _looked_up(digests: pa.Array, wanted: pa.Array, keys: pa.ChunkedArray, among
 def _made(
     digests: pa.Array, texts: pa.Array, encoder: Encoder, checkpoints: EmbeddingCheckpoints | None
 ) -> Iterator[pa.Table]:
-    """The vectors of these texts, a table per checkpoint."""
+    """Encode these texts, yielding a table per checkpoint."""
     total = len(texts)
     if checkpoints and total:
         checkpoints.on_encoded(0, total)
@@ -102,7 +102,7 @@ def _made(
 
 
 def _stored_vectors(table: pa.Table, digests: pa.Array, pack: Pack | None = None) -> pa.Table:
-    """The rows of a table of vectors that encode one of these texts; the pack that has some must be whole."""
+    """The rows of a table of vectors that encode one of these texts; verifies the pack if there are any."""
     found = table.take(_alike(table, digests))
     if pack is not None and found.num_rows:
         pack.expect_whole("vectors.arrow")

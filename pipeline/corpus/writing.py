@@ -1,9 +1,9 @@
-"""Around everything that is written to a corpus: its one lock, and what a disk says that takes no more.
+"""Writing to a corpus: its one lock, and the errors of a disk that cannot be written to.
 
 Gives: `locked` and `taken`, contexts around a writer's steps; `expect_writable`, which asks beforehand.
 
-Note: a writer holds the lock for as long as it writes, not while its sources are read. So who
-finds it held waits: what others append takes milliseconds, and an import that gave up would have read everything for nothing.
+Note: a writer holds the lock while it writes, not while its sources are read. So a second writer waits: appends take
+milliseconds, and an import that gave up would have read everything for nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .manifest import LOCK
 __all__ = ["WAIT_SECONDS", "expect_writable", "locked", "taken"]
 
 WAIT_SECONDS = 10.0
-"""So long a writer waits for others."""
+"""How long a writer waits for others."""
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def locked(path: Place) -> Iterator[None]:
     """Hold the lock of the corpus at `path`.
 
     Raises:
-        BusyError: others held it for all of `WAIT_SECONDS`.
+        BusyError: other writers held it for `WAIT_SECONDS`.
     """
     busy = f"Expected no other writer, got a held lock - at {path}"
     with held(path / LOCK, WAIT_SECONDS, busy, "wait for the other writer to finish."):
@@ -36,15 +36,15 @@ def locked(path: Place) -> Iterator[None]:
 
 
 def expect_writable(path: Place) -> None:
-    """Ask before much is read what would be said when it is written: may this process write to the corpus at `path`?
+    """Check that this process may write to the corpus at `path`, before sources are read.
 
-    Where there is none yet, to the folder that it would be made in. Nothing is left there.
+    If there is no corpus yet, check the folder that it would be created in. Leaves nothing there.
 
     Raises:
         StoreError: it may not.
     """
     if isinstance(path, ObjectPlace):
-        return  # a read reports errors of the store itself; there is no cheaper check than a put
+        return  # reads report errors of the store itself, and no check is cheaper than a put
     with taken(path, "use another folder or fix the permissions; nothing was read."):
         folder = next(each for each in (path, *path.parents) if each.exists())
         TemporaryFile(dir=folder).close()
@@ -54,7 +54,7 @@ def expect_writable(path: Place) -> None:
 
 @contextmanager
 def taken(path: Place, hint: str) -> Iterator[None]:
-    """What the disk says against being written to, as an error that says what to do."""
+    """Raise errors of the disk as a StoreError with this hint."""
     try:
         yield
     except ScopedRetrievalError:

@@ -1,14 +1,14 @@
 """Effective zones: a row is at least as sensitive as the rows that contain it.
 
-Reads: the evidence of an import, and the stored rows it may name. Gives: the same evidence, each zone the highest of the
-row's own and its parents', all the way up. A parent is named by evidence id or by entity.
+Reads: the evidence of an import, and the stored rows it may name. Gives: the same evidence, each zone the highest of
+the row's own and those of all its ancestors. A parent is named by evidence id or by entity.
 
 Note: a parent is looked up only among rows of the same project that belong to the same user or are shared. An evidence id
 is an unsalted digest of the text, so a lookup across owners would confirm a guess about another user's text. A shared row
 takes no zone from a user's row: all users see it, and it must not change with the rows of one of them.
 
 Zones are resolved at import. A parent that becomes more sensitive later raises its parts when they are imported again;
-downwards nothing is passed on.
+a lower zone is not inherited.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...nodes.vocabulary import ZONES
 __all__ = ["FAMILY", "with_effective_zones"]
 
 FAMILY = ("evidence_id", "owner_project", "owner_user", "entity", "parent_id", "zone")
-"""The columns of EVIDENCE that are looked at."""
+"""The columns of EVIDENCE that are read."""
 
 
 def with_effective_zones(evidence: pa.Table, stored: pa.Table) -> pa.Table:
@@ -33,14 +33,14 @@ def with_effective_zones(evidence: pa.Table, stored: pa.Table) -> pa.Table:
 
     Args:
         evidence: EVIDENCE of an import, and possibly more columns.
-        stored: `FAMILY` of the stored rows; those that the import brings again do not count.
+        stored: `FAMILY` of the stored rows; those that the import contains again are ignored.
     """
     if evidence["parent_id"].null_count == evidence.num_rows:
         return evidence
     again = pc.is_in(stored["evidence_id"], value_set=flat(evidence["evidence_id"]))
     family = pa.concat_tables([evidence.select(FAMILY), stored.select(FAMILY).filter(pc.invert(again))])
     zone, parent = _ranks(family["zone"]), _parents(family)
-    # Each round looks twice as far up; a ring of parents ends after as many rounds as its length has bits.
+    # Each round doubles the distance, so a cycle of parents is covered after as many rounds as its length has bits.
     for _ in range(family.num_rows.bit_length()):
         known = parent >= 0
         if not known.any():
@@ -55,13 +55,13 @@ def with_effective_zones(evidence: pa.Table, stored: pa.Table) -> pa.Table:
 
 
 def _ranks(zones: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Place among the zones; null and unknown words count as the highest."""
+    """Rank of each zone; null and unknown words rank highest."""
     found = pc.index_in(flat(zones), pa.array(ZONES.values)).fill_null(len(ZONES.values) - 1)
     return found.to_numpy().astype(np.int64)
 
 
 def _parents(family: pa.Table) -> NDArray[np.int64]:
-    """The row of each row's parent, -1 where it has none or none of its owner; an id decides before an entity."""
+    """The row of each row's parent, -1 if it has none of its owner; a match by id wins over one by entity."""
     named = flat(family["parent_id"])
     parent = np.full(family.num_rows, -1, dtype=np.int64)
     for column in ("evidence_id", "entity"):
@@ -74,7 +74,7 @@ def _parents(family: pa.Table) -> NDArray[np.int64]:
 
 
 def _keys(family: pa.Table, names: pa.Array, *, shared: bool = False) -> pa.Array:
-    """Project, user and name of each row as one string, null where there is no name; `shared`: as of a shared row."""
+    """Project, user and name of each row as one string, null if it has no name; `shared` treats rows as shared."""
     user = flat(family["owner_user"])
     owner = pc.if_else(pa.scalar(shared), "", pc.fill_null(pc.binary_join_element_wise("user", user, ":"), ""))
     return pc.binary_join_element_wise(flat(family["owner_project"]), owner, names, "\0")
