@@ -321,8 +321,7 @@ def _shadow(
 
 
 def _instants(contracts: pa.Table, scope_groups: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct (group, as_of, window start, window end, history), sorted, and the position of each request; -1 =
-    denied.
+    """The distinct (group, as_of, window start, window end, history), sorted, and each request's place; -1 = denied.
 
     History is 1 where superseded and deleted text passes, else 0.
     """

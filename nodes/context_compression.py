@@ -1,11 +1,11 @@
-"""Context compression: in which form a source is shown, never without a way back to the original.
+"""Context compression: the form in which a source is shown, always with a way back to the original.
 
 Reads: sources, selection, turns, states, phases, counters. Gives `compressed`, one row per source that the gates let through
 or that the input names as left out.
 
-Note: a summary is a projection and replaces nothing: the log and the artifacts stay unchanged,
-and every short form names its original. Rules and words of the user lose no sentence: if rules are too long for
-their share, whole sections in which nothing reads as a duty become references, and all others stay as they are.
+Note: a summary is a projection and replaces nothing: the log and the artifacts stay unchanged, and every short form
+names its original. Rules and words of the user lose no sentence: if rules exceed their share, whole sections that
+contain no duty become references, and all others stay unchanged.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 USER_CHARACTERS = LONG_MESSAGE
-"""Longest message of a user that the tail of any input shows in full; the last one is always shown in full."""
+"""Longest user message that the tail of any input shows in full; the last one is always shown in full."""
 USER_SHARE = 0.25
-"""In a large input, longest message that the tail shows in full, in characters per token of the input's limit."""
+"""Longest message that the tail of a large input shows in full, in characters per token of the input's limit."""
 CONSTRAINTS_SHARE = 0.25
-"""Of the input's limit, what long constraints may take together with the short ones; beyond it the longest are references."""
+"""Share of the input's limit for all constraints; beyond it the longest ones become references."""
 _FULL, _EXCERPT, _SUMMARY, _REFERENCE, _CUT = range(5)
 _FORMS = constants(("full", "excerpt", "summary", "reference", "excerpt"))
-"""The words of the forms. What is cut is an excerpt of another kind: beginning and end instead of what matters most."""
+"""The names of the forms. A cut text is another kind of excerpt: beginning and end, not the most relevant parts."""
 
 
 def compressed(
@@ -54,7 +54,7 @@ def compressed(
     phase_policies: PhasePolicies,
     counters: Counters,
 ) -> Compressed:
-    """The shown form of every source that goes on, in the order of the sources."""
+    """The shown form of every source that passed or is referenced, in the order of the sources."""
     passed = selection["decided_by"].is_null()
     on = pc.or_(passed, selection["referenced"])
     sources, chosen = context_sources.filter(on), selection.filter(on)
@@ -89,7 +89,7 @@ def compressed(
 
 
 def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int) -> Int:
-    """Full where it is short enough, else an excerpt where there is one, else a summary, else a reference."""
+    """Full if short enough, else the first available of excerpt, summary and reference."""
     kind, text = flat(sources["source_kind"]), flat(sources["text"])
     size = np.asarray(pc.fill_null(pc.utf8_length(text), 0)).astype(np.int64)
     lines = np.asarray(pc.fill_null(pc.count_substring(text, "\n"), 0)).astype(np.int64)
@@ -104,7 +104,7 @@ def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int
         last, allowed, np.where(said, np.maximum(USER_CHARACTERS, roomy[turn]), RESULT_CHARACTERS)
     )[tail]
     spoken = among(sources["standing"], ("hint",))
-    allowed[tail & ~said & ~spoken & (lines > 1)] = -1  # the tail has no room for the output of tools
+    allowed[tail & ~said & ~spoken & (lines > 1)] = -1  # the tail has no room for tool output
     observed = among(kind, ("latest_observation",))
     allowed[observed] = most[observed]
     file = among(kind, ("file_content", "pasted_text"))
@@ -122,21 +122,21 @@ def _forms(sources: pa.Table, chosen: pa.Table, turn: Int, most: Int, roomy: Int
 
 
 def _shown(sources: pa.Table, form: Int, text: pa.Array) -> pa.Array:
-    """The words of each form; a full text that is none, as of a denial, is its summary."""
+    """The text of each form; where a full text is missing, as for a denial, its summary."""
     summary, excerpt = flat(sources["summary"]), flat(sources["excerpt"])
     whole = pc.coalesce(text, summary)
     return pc.choose(pa.array(form), whole, excerpt, summary, pa.nulls(len(form), pa.large_string()), whole)
 
 
 def _duties(texts: pa.Array) -> Bool:
-    """Texts in which something reads as a duty; each distinct text is looked at once."""
+    """Texts that contain a duty; each distinct text is checked once."""
     encoded = texts.dictionary_encode()
     found = np.array([is_duty(text) for text in encoded.dictionary.to_pylist()], dtype=bool)
     return found[np.asarray(encoded.indices).astype(np.int64)]
 
 
 def _long_constraints(sources: pa.Table, chosen: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
-    """Constraints that have no room in their share, the longest first, and of equal ones the oldest; short ones always stay."""
+    """Constraints that exceed their share, the longest first, and among equals the oldest; short ones always stay."""
     mine = np.flatnonzero(
         among(sources["source_kind"], ("active_constraint",))
         & among(sources["standing"], ("instruction",))
@@ -154,7 +154,7 @@ def _long_constraints(sources: pa.Table, chosen: pa.Table, turn: Int, turns: pa.
 
 
 def _long_goals(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counters) -> Int:
-    """Goals that would take more than half of the input, and have a beginning to show."""
+    """Goals that would take more than half of the input and have an excerpt."""
     mine = np.flatnonzero(
         among(sources["source_kind"], ("user_goal",)) & np.asarray(flat(sources["excerpt"]).is_valid())
     )
@@ -165,7 +165,7 @@ def _long_goals(sources: pa.Table, turn: Int, turns: pa.Table, counters: Counter
 def _long_rules(
     sources: pa.Table, turn: Int, policy: Int, turns: pa.Table, phases: pa.Table, counters: Counters
 ) -> Bool:
-    """Repository rules of turns in which all rules together are longer than their share, or than the limit of their part."""
+    """Repository rules of turns in which all rules together exceed their share or the limit of their part."""
     rules = np.flatnonzero(among(sources["source_kind"], ("system_rules", "repository_instructions")))
     found = np.zeros(sources.num_rows, dtype=bool)
     if not len(rules):

@@ -1,9 +1,9 @@
 """Context isolation: every source behind a margin and inside the fence of its standing, before anything is counted.
 
-Reads: compressed sources with where they come from. Gives `isolated`: the lines of each source and their group.
+Reads: compressed sources with their origins. Gives `isolated`: the lines of each source and their group.
 
-Note: a source is put under the trusted instructions because of its origin, never because of its
-content. Text of tools, files and the web follows a `| ` margin in a fence that names its class, with a line that says what it is.
+Note: a source is placed among the trusted instructions because of its origin, never because of its content. Text of
+tools, files and the web follows a `| ` margin in a fence that names its class, with a line that describes it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def isolated(
     log_events: LogEvents,
     memory_records: MemoryRecords,
 ) -> Isolated:
-    """The lines of every source that goes on, in the order of the sources."""
+    """The lines of every compressed source, in the order of the sources."""
     mine = _rows_of(compressed, context_sources)
     sources, chosen = context_sources.take(pa.array(mine)), selection.take(pa.array(mine))
     turn = positions(sources["input_id"], context_turns["input_id"])
@@ -86,7 +86,7 @@ def isolated(
         ("tools",): lambda of: bullet(one_line(of.heading)),
     }
     rows, made = [], []
-    for names, render in lines.items():  # each kind of lines is made for its own rows alone
+    for names, render in lines.items():  # each kind of lines is rendered for its own rows only
         mine = np.flatnonzero(np.isin(group, [PLACE[name] for name in names]))
         rows.append(mine)
         made.append(render(_Lines(sources, chosen, text, form, turn, mine)).cast(_TEXT))
@@ -111,8 +111,8 @@ def isolated(
 
 
 def _with_whole_carriers(chosen: pa.Table, compressed: pa.Table, match: Bool) -> pa.Table:
-    """What the gates said, with those carriers alone whose text is shown in full: a summary carries no evidence. The line of a match may
-    be in an excerpt as well.
+    """The selection, keeping only carriers whose text is shown in full: a summary carries no evidence. The line of a
+    match may also be in an excerpt.
     """
     asked = (chosen["input_id"], pc.fill_null(chosen["carrier"], "\0"))
     found = pair_positions(asked, (compressed["input_id"], compressed["source_id"]))
@@ -123,7 +123,7 @@ def _with_whole_carriers(chosen: pa.Table, compressed: pa.Table, match: Bool) ->
 
 
 def _rows_of(some: pa.Table, whole: pa.Table) -> Int:
-    """The rows of some sources among those of all; both are in one order."""
+    """The row numbers of some sources in the whole table; both are in the same order."""
     ids = pc.unique(flat(whole["input_id"]))
     width = int(integers(whole["position"]).max(initial=0)) + 1
     code = [positions(t["input_id"], ids) * width + integers(t["position"]) for t in (some, whole)]
@@ -158,7 +158,7 @@ class _Lines:
         self.shortened = pc.not_equal(self.form, "full")
 
     def rules(self) -> pa.Array:
-        """A rule or a section as it is written, after its place."""
+        """A rule or a section verbatim, after its place."""
         place = joined("(", one_line(self.heading), ")")
         lines = pc.match_substring_regex(self.text, pattern=r"\n")
         titled = pc.match_substring_regex(self.text, pattern=r"\A[^\n]*:\n")
@@ -166,11 +166,11 @@ class _Lines:
         return bullet(pc.coalesce(joined(place, between, self.text), self.text))
 
     def constraints(self) -> pa.Array:
-        """Who asks, and what."""
+        """The origin of the constraint and its text."""
         return bullet(joined(one_line(self.heading), ": ", pc.fill_null(self.text, literal(""))))
 
     def tail(self) -> pa.Array:
-        """When, what, and in a line or a few what was said."""
+        """Time and kind of the event, and its text in one or a few lines."""
         wordless = pc.and_(pc.equal(self.form, "reference"), pc.equal(flat(self.sources["characters"]), 0))
         size = joined("not shown, ", pc.cast(self.sources["characters"], pa.string()), " characters")
         said = pc.if_else(pc.equal(self.form, "reference"), size, pc.fill_null(self.text, literal("")))
@@ -184,7 +184,7 @@ class _Lines:
         return bullet(joined(one_line(self.heading), pc.if_else(wordless, literal(""), said)))
 
     def observations(self, events: pa.Table, turns: pa.Table) -> pa.Array:
-        """Each result in a fence of its own, with what ran, what it comes to, where all of it is, and then its words."""
+        """Each result in its own fence: what ran, its outcome, where the full text is stored, and its text."""
         row = integers(self.sources["row"])
         failed = flags_at(events["failed"], row)
         command = one_line(take_or(events["command"], row))
@@ -211,7 +211,7 @@ class _Lines:
         key = pc.fill_null(joined(words, summary, "\n"), literal(""))
         told = pc.and_(
             pc.equal(self.form, "full"), pc.invert(pa.array(failed))
-        )  # its words follow: the first line twice says no more
+        )  # its text follows: do not repeat the first line
         key = pc.if_else(told, literal(""), key)
         stored = pc.if_else(self.shortened, joined("- Full text is stored as ", self.reference, ".\n"), literal(""))
         quoted = pc.if_else(
@@ -238,7 +238,7 @@ class _Lines:
         return pc.if_else(log, literal("test-log"), named)
 
     def evidence(self) -> pa.Array:
-        """What it is and how it may speak, then its words."""
+        """Its heading and how it may speak, then its text."""
         standing = flat(self.sources["standing"])
         words = constants(tuple(STANDING_WORDS.values()), _TEXT).take(
             pc.index_in(standing, value_set=constants(tuple(STANDING_WORDS)))
@@ -265,7 +265,7 @@ class _Lines:
         return bullet(pc.if_else(pa.array(fresh), joined("Just verified: ", text), hint))
 
     def references(self) -> pa.Array:
-        """One line on what there is and how to open it."""
+        """One line that names the original and how to open it."""
         rule = pc.equal(self.kind, "repository_instructions")
         section = joined(
             "Rules of ", one_line(self.heading), " (", one_line(self.sources["summary"]), "): open ", self.reference
@@ -281,7 +281,7 @@ class _Lines:
         return bullet(joined(one_line(self.sources["path"]), ": ", words))
 
     def fallbacks(self) -> pa.Array:
-        """The reference in place of a text that has no room, or that an event of this input has already; a match that one has needs none."""
+        """The reference in place of a text without room or already in an event above; such matches need none."""
         named = pc.fill_null(one_line(self.heading), literal("result of a tool"))
         there = joined(named, ": no room for its text, open ", self.reference)
         carried = joined(named, ": its text is in an event above; if not, open ", self.reference)

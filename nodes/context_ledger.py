@@ -1,9 +1,10 @@
-"""Context ledger: one row for every source of every turn, with the reason, and what is worth knowing of the turn.
+"""Context ledger: one row for every source of every turn, with the reason, and warnings about the turn.
 
-Reads: sources and what every other step decided. Gives `context_decisions` and `turn_warnings`. No model sees either.
+Reads: sources and the decisions of every other step. Gives `context_decisions` and `turn_warnings`. No model sees
+either.
 
-Note: a row is written for what was left out as for what was shown, by the last decision that
-concerned it. A gate's reason stays until the budget overrules it, and a reference that replaced a text says so.
+Note: sources that were left out have a row as well as those that were shown, with the last decision about them. A
+gate's reason stays until the budget overrides it, and a reference that replaced a text is marked as such.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 MASK = "[REDACTED:"
-"""How masks of secrets begin."""
+"""Prefix of the masks of secrets."""
 CROWDED = 0.8
 """Share of an input that logs and observations may take before a warning (S3.38)."""
 CONSTRAINTS = 0.25
@@ -113,7 +114,7 @@ def context_decisions(
 
 
 def _quoted(sources: pa.Table, selection: pa.Table, form: NDArray[np.str_], shown: NDArray[np.str_]) -> Bool:
-    """Matches beyond the number of references whose line an event of the input shows: nothing is left out of them."""
+    """Matches over the cap on references whose line is shown in an event of the input: nothing is lost."""
     found = np.zeros(sources.num_rows, dtype=bool)
     some = np.flatnonzero(
         among(selection["reason_code"], ("retrieval_cap",)) & np.asarray(flat(selection["carrier"]).is_valid())
@@ -155,7 +156,7 @@ def _reasons(
 
 
 def _masked(sources: pa.Table) -> NDArray[np.int32]:
-    """The masks of secrets in each source; each distinct text is looked at once."""
+    """The number of masked secrets in each source; each distinct text is searched once."""
     found = np.zeros(sources.num_rows, dtype=np.int64)
     for name in ("heading", "text"):
         encoded = flat(sources[name]).dictionary_encode()
@@ -172,7 +173,7 @@ def turn_warnings(
     turn_states: TurnStates,
     log_events: LogEvents,
 ) -> TurnWarnings:
-    """What is worth knowing of each turn, by turn and condition."""
+    """The warnings about each turn, by turn and condition."""
     turn = positions(context_decisions["input_id"], context_turns["input_id"])
     count = context_turns.num_rows
 
@@ -184,7 +185,7 @@ def turn_warnings(
     part, tokens = flat(context_decisions["part"]), integers(context_decisions["tokens"])
     logged = among(part, ("latest_observation", "recent_tail")) & ~among(context_decisions["standing"], ("history",))
     logged &= ~among(context_decisions["source_kind"], ("history_summary",))
-    logs = np.bincount(turn, weights=np.where(logged, tokens, 0), minlength=count)  # words of the user are no log
+    logs = np.bincount(turn, weights=np.where(logged, tokens, 0), minlength=count)  # user messages are not logs
     whole = integers(model_inputs["tokens"])
     reason = flat(context_decisions["reason_code"])
     observed = np.flatnonzero(
@@ -237,7 +238,7 @@ def turn_warnings(
 
 
 def _listed(turn: Int, name: pa.Array, count: int) -> pa.Array:
-    """The first names of each turn in one text, and how many more there are."""
+    """The first names of each turn in one text, and the number of the others."""
     order = np.argsort(turn, kind="stable")
     place = rank_within(turn[order])
     some = order[place < NAMED]
@@ -249,7 +250,7 @@ def _listed(turn: Int, name: pa.Array, count: int) -> pa.Array:
 
 
 def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table, turns: pa.Table) -> pa.Array:
-    """What each condition says; that of a failed turn, how long its required parts are and what the limit lacks."""
+    """The message of each condition; for a failed turn, with the size of its required parts and the excess."""
     said = pa.array([MESSAGES[name] for name in names], pa.string()).take(pa.array(which))
     if "over_budget" not in names:
         return said
@@ -267,13 +268,13 @@ def _messages(names: list[str], which: Int, rows: Int, inputs: pa.Table, turns: 
 
 
 def _bound(decisions: pa.Table, turn: Int, count: int) -> Int:
-    """The tokens of the constraints of each turn."""
+    """The tokens of the instructing constraints of each turn."""
     held = among(decisions["source_kind"], ("active_constraint",)) & among(decisions["standing"], ("instruction",))
     return np.bincount(turn, weights=np.where(held, integers(decisions["tokens"]), 0), minlength=count).astype(np.int64)
 
 
 NAMED = 3
-"""Most snapshots or tools that a condition names."""
+"""Maximum number of snapshots or tools that a condition names."""
 MESSAGES = {
     "logs_crowd_out_rules": "more than four fifths of the input are logs and observations",
     "over_budget": "nothing is shown, because rules, goal, state and constraints alone do not fit",
@@ -291,7 +292,7 @@ MESSAGES = {
 
 
 def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
-    """Turns among whose last events the clock goes back."""
+    """Turns whose last events contain a time earlier than that of the preceding event."""
     sessions = Sessions.of(turns)
     turn, row = before(sessions, sessions.codes(events["session_id"]), integers(events["seq"]), HORIZON)
     created = integers(flat(events["created_at"]).cast(pa.int64()))[row]
@@ -302,7 +303,7 @@ def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
 
 
 def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
-    """Turns in which rules of two origins speak of one thing, or of two repository files one forbids what the other asks for."""
+    """Turns in which rules of two origins share a topic, or one repository file forbids what another asks for."""
     kinds = ("system_rules", "repository_instructions", "active_constraint")
     rule = np.flatnonzero(among(sources["source_kind"], kinds) & ~among(decisions["mode"], ("none",)))
     text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
@@ -330,7 +331,7 @@ def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) ->
 
 
 def _about(texts: list[list[str]]) -> Bool:
-    """bool[texts, topics]: whether a sentence of each speaks of a topic."""
+    """bool[texts, topics]: whether a sentence of the text mentions the topic."""
     return np.array(
         [[any(words.search(each) for each in text) for words in TOPIC_WORDS.values()] for text in texts], dtype=bool
     ).reshape(-1, len(TOPIC_WORDS))

@@ -1,10 +1,10 @@
-"""Context messages: what fits, put together once; these bytes are what the model reads.
+"""Context messages: the fitted sources assembled once; the model reads exactly these bytes.
 
 Reads: fitted and isolated sources, their order, turns. Gives `model_inputs`, one row per turn.
 
-Note: the digest covers the neutral form, messages and tools alike. Shapes of providers are made
-from the same texts and have no digest of their own. A turn that fails with `over_budget` has empty messages, and the token count of
-its required parts: what they need, and what the limit lacks.
+Note: the digest covers the neutral form, both messages and tools. Provider formats are made from the same texts and
+have no digest of their own. A turn that fails with `over_budget` has empty messages and the token count of its required
+parts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def model_inputs(
     retrieved_items: RetrievedItems,
     counters: Counters,
 ) -> ModelInputs:
-    """One model input per turn, in the order of the turns; that of a failed turn is empty, and counts what it requires."""
+    """One model input per turn, in turn order; that of a failed turn is empty and counts its required parts."""
     turns = context_turns.num_rows
     turn = positions(fitted["input_id"], context_turns["input_id"])
     at = pa.array(
@@ -60,7 +60,7 @@ def model_inputs(
     wanted = np.flatnonzero(failed[turn] & required(sources))
     spent = integers(fitted["tokens"])
     counted_texts = system, user
-    if failed.any():  # nothing of it is shown, and how long it is must be known
+    if failed.any():  # nothing of it is shown, but its required size is reported
         needed = shown.copy()
         needed[wanted] = BODY
         spent = spent.copy()
@@ -100,7 +100,7 @@ def model_inputs(
 
 
 def _part_tokens(spent: np.ndarray, sources: pa.Table, turn: np.ndarray, whole: np.ndarray) -> pa.Array:
-    """`part=tokens` of every turn; what the parts leave is the frame's."""
+    """`part=tokens` of every turn; the remaining tokens count as `frame`."""
     part = np.asarray(pc.index_in(flat(sources["part"]), value_set=constants(PARTS.values))).astype(np.int64)
     width = len(PARTS.values)
     sums = np.bincount(turn * width + part, weights=spent, minlength=len(whole) * width).astype(np.int64)
@@ -112,7 +112,7 @@ def _part_tokens(spent: np.ndarray, sources: pa.Table, turn: np.ndarray, whole: 
 
 
 def _snapshots(sources: pa.Table, turns: pa.Table, items: pa.Table) -> pa.Array:
-    """The snapshots whose items each input was offered, whatever was kept of them, sorted."""
+    """The snapshots whose items were offered to each input, kept or not, sorted."""
     offered = np.flatnonzero(among(sources["source_kind"], ("retrieval_result",)) & (integers(sources["row"]) >= 0))
     row = integers(sources["row"])[offered]
     some = np.asarray(flat(items["label"]).is_valid()).astype(bool)[row]  # an empty snapshot has a row without an item

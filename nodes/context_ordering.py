@@ -1,9 +1,9 @@
-"""Context ordering: which level each source has, what a binding budget keeps first, and the place of each in the input.
+"""Context ordering: the level of each source, its priority under a tight budget, and its place in the input.
 
-Reads: sources, what the gates said of them, turns. Gives `ordering`, one row per source.
+Reads: sources, their selection, turns. Gives `ordering`, one row per source.
 
-Note: these are three orders. The level is the priority of S3.23. What is kept follows the trim
-order of the turn in reverse. The place of a text follows the level, and inside the tail the order of events.
+Note: these are three orders. The level is the priority of S3.23. The keep order is the turn's trim order reversed. The
+place of a text follows the level, and within the tail the order of events.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .turns.words import LEVELS, PARTS
 LOWEST = 9
 """Level of references, whatever they refer to."""
 HINTS = LEVELS["memory_candidate"]
-"""Level of constraints that another than the user proposes."""
+"""Level of constraints that were not proposed by the user."""
 _REFERENCES = "references"
 
 
 def ordering(context_sources: ContextSources, selection: Selection, context_turns: ContextTurns) -> Ordering:
-    """Level, order of keeping and place of every source, in the order of the sources."""
+    """Level, keep order and place of every source, in the order of the sources."""
     turn = positions(context_sources["input_id"], context_turns["input_id"])
     kind = flat(context_sources["source_kind"])
     level = np.array([LEVELS[name] for name in LEVELS])[

@@ -2,9 +2,9 @@
 
 Reads trimmed items and their citations. Gives `blocks`, one row per contract, an empty block included.
 
-Note: projection has no authority of its own. It prints items that a citation names, with
-the texts that trimming left; stored rows give only the frame of a text (path, section, kind, date). It writes no
-messages: `context-block`, `citation-pack` and `model-brief` are shapes of one block, not prompts.
+Note: projection has no authority of its own. It prints cited items with the texts that trimming left; stored rows
+provide only the frame of a text (path, section, kind, date). It writes no messages: `context-block`, `citation-pack`
+and `model-brief` are shapes of one block, not prompts.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def blocks(
     made = rendered(items, flat(shown["visible_text"]), evidence, contracts.num_rows)
     names = flat(contracts["tokenizer"]).dictionary_encode()
     tokens = counters.count(made.text, names.dictionary.to_pylist(), np.asarray(names.indices).astype(np.int64))
-    # A conflict set is left out because one of its members met a limit: that one is named. An outline met none.
+    # A conflict set is left out because one of its members met a limit: that limit is reported. An outline met none.
     told = pc.invert(pc.is_in(fits["bound_by"], value_set=constants(("conflict_set", "detail"))))
     bound = fits.filter(pc.and_(told, fits["bound_by"].is_valid()))
     return BLOCKS.build(

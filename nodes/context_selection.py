@@ -1,10 +1,10 @@
 """Context selection: five gates in order decide whether a source may enter the input.
 
-Reads: sources with what they come from, turns, states, phases. Gives `selection`, one row per source: the first gate that
-refused it with the reason, or what it is shown for.
+Reads: sources with their origins, turns, states, phases. Gives `selection`, one row per source: the first gate that
+refused it with the reason, or the reason it is shown.
 
-Note: relevance never admits by itself (S3.21). A relevant log may be stale, a relevant file
-denied, a relevant memory a guess. And no model has a say here: nothing a model or a tool wrote moves a gate (S3.19).
+Note: relevance never admits by itself (S3.21). A relevant log may be stale, a relevant file denied, a relevant memory a
+guess. No model has a say here: nothing a model or a tool wrote changes a gate's decision (S3.19).
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ Bool = NDArray[np.bool_]
 DAY = 86_400_000_000
 _CODE = r"\.(?:[cm]?[jt]sx?|py|go|rs|java|kt|rb|c|cc|cpp|h|hpp|cs|swift|scala|php)$"
 PROPOSALS = 6
-"""Most constraints and goals of others than the user, the newest ones; all have their rows and events."""
+"""Maximum number of constraints and goals not from the user, newest first; all keep their rows and events."""
 BEHIND = 1000
-"""Added to their rank: memories, which are governed, go first."""
+"""Added to the rank of proposals, so that memories, which are governed, go first."""
 _TIER_REASONS = ("", "failing_stack", "recently_modified", "beside_failing_case", "public_api", "on_demand")
 
 
@@ -77,7 +77,7 @@ def selection(
     tool_schemas: ToolSchemas,
     phase_policies: PhasePolicies,
 ) -> Selection:
-    """What the gates said of every source, in the order of the sources."""
+    """The gates' decision on every source, in the order of the sources."""
     work = _Work(context_sources, context_turns, turn_states, state_facts, phase_policies)
     work.judge_rules(rule_texts)
     work.judge_constraints()
@@ -103,12 +103,12 @@ def selection(
 
 
 class _Work(Worth):
-    """The sources under the first four gates."""
+    """Judges the sources by the first four gates."""
 
     # --- rules ------------------------------------------------------------------------------------------------------
 
     def judge_rules(self, rules: pa.Table) -> None:
-        """Repository rules: of folders and topics that the task touches, from paths that the contract names."""
+        """Repository rules: for folders and topics that the task touches, from paths that the contract names."""
         mine = np.flatnonzero(self.of("repository_instructions"))
         turn, row = self.turn[mine], self.row[mine]
         unread = flat(rules["left_out"]).take(pa.array(row))
@@ -131,7 +131,7 @@ class _Work(Worth):
         self.judge_given(np.flatnonzero(self.of("system_rules", "repository_instructions")), rules)
 
     def judge_constraints(self) -> None:
-        """What the state keeps of the user's words and of earlier rounds: in zones of the turn, and in the same words once."""
+        """User messages, constraints and history in the state: in the turn's zones, each distinct text once."""
         kept = np.flatnonzero(self.of("active_constraint", "history_summary", "user_message"))
         self.refuse_some("permission", kept, ~self.zone(kept, self.facts), "zone_denied")
         mine = np.flatnonzero(self.of("active_constraint"))
@@ -149,7 +149,7 @@ class _Work(Worth):
         self.rank[proposed] += BEHIND
 
     def judge_conflicts(self) -> None:
-        """Pairs of rules that may disagree: said where both rules are."""
+        """Pairs of rules that may disagree: shown only where both rules are."""
         mine = np.flatnonzero(self.of("rule_conflict"))
         about = Ragged.of(flat(self.sources["about"]).take(pa.array(mine)))
         ids = about.vocabulary.take(pa.array(about.codes)).cast(pa.string())
@@ -160,8 +160,8 @@ class _Work(Worth):
         self.refuse_some("relevance", mine, missing, "rule_left_out")
 
     def _topics(self, task: Paths) -> NDArray[np.bool_]:
-        """The topics that each task touches: by its goal, its files, its phase, and the files that fail. A tool that prints a path can
-        bring in a section of a rule file that applies, never another file.
+        """The topics that each task touches: by its goal, its files, its phase, and the failing files. A path that a
+        tool prints can add a section of an applicable rule file, never another file.
         """
         about = topics_in(flat(self.states["user_goal"]))
         for paths in (task, Paths.of(self.states["failure_paths"])):
@@ -172,7 +172,7 @@ class _Work(Worth):
         return about
 
     def _named(self, turn: Int, path: pa.Array) -> Bool:
-        """Whether the contract of each source's turn names its path as a source of instructions; rules without one are the harness's."""
+        """Whether the turn's contract names each path as a source of instructions; true for rules without a path."""
         lists = flat(self.turns["instruction_sources"])
         joined = pc.binary_join(lists, "\n").dictionary_encode()
         which = np.asarray(joined.indices).astype(np.int64)[turn]
@@ -189,7 +189,7 @@ class _Work(Worth):
     # --- files ------------------------------------------------------------------------------------------------------
 
     def judge_files(self, matches: pa.Table, items: pa.Table, events: pa.Table) -> None:
-        """Evidence about files: inside the package, not generated, as the file is now; and how near it is to the failure."""
+        """Evidence about files: inside the package, not generated, current; and its distance to the failure."""
         mine = self.of("file_content", "search_match", "retrieval_result") | (
             self.of("latest_observation") & among(self.sources["observation_class"], ("file_content",))
         )
@@ -231,7 +231,7 @@ class _Work(Worth):
         self.refuse_some("worth", index[item], empty, "snapshot_empty")
 
     def _judge_reads(self, index: Int, events: pa.Table) -> None:
-        """What was read of a file, and read again later: the same lines or more of them, or in another version."""
+        """Refuses reads of a file that were repeated later with at least the same lines, or in another version."""
         at = pa.array(self.row[index])
         lines = pc.extract_regex(flat(events["subject"]).take(at), pattern=r"^(?P<first>\d+)-(?P<last>\d+)$")
         first, last = (
@@ -261,8 +261,8 @@ class _Work(Worth):
         return last
 
     def _told_by(self, index: Int, item: Bool, row: Int, items: pa.Table, events: pa.Table) -> tuple[Int, Bool]:
-        """The event up to which each text about a file knows of changes, and whether that is known: its own event; for items of a
-        snapshot that says its time, the last event of the horizon before that time, and none where all of them are later.
+        """The last event whose changes each text about a file reflects, and whether that is known: the text's own event
+        or, for items of a dated snapshot, the last event of the horizon before that date, if any.
         """
         shown = self.seq[index].copy()
         when = flat(items["as_of"]).take(pa.array(row[item]))
@@ -280,7 +280,7 @@ class _Work(Worth):
     # --- events -----------------------------------------------------------------------------------------------------
 
     def judge_events(self, events: pa.Table, matches: pa.Table) -> None:
-        """Events: key ones, of kinds and zones that the model may see."""
+        """Events: admits key events of kinds and zones that the model may see."""
         of_event = np.flatnonzero(self.of("recent_tail", "latest_observation", "file_content"))
         key = flags_at(events["key_event"], self.row[of_event])
         tail = self.of("recent_tail")[of_event]
@@ -304,7 +304,7 @@ class _Work(Worth):
         return flat(table["session_id"]).take(at), flat(table[seq]).take(at)
 
     def _as_its_event(self, index: Int, session: pa.Array, seq: pa.Array, events: pa.Table) -> None:
-        """What an event brought, by the session and place of the event, is shown where the event itself may be."""
+        """Sources that came from an event, given by session and position, are shown only where the event may be."""
         row, given = np.full(len(index), -1, dtype=np.int64), np.flatnonzero(known(session))
         asked = (session.take(pa.array(given)), seq.cast(pa.string()).take(pa.array(given)))
         row[given] = pair_positions(asked, (events["session_id"], events["seq"].cast(pa.string())))
@@ -316,7 +316,7 @@ class _Work(Worth):
     # --- memories ---------------------------------------------------------------------------------------------------
 
     def judge_memories(self, memories: pa.Table, events: pa.Table) -> None:
-        """Memories: governed, in scope, verified lately, not ended; one that lacks metadata is a candidate and no memory (S3.54)."""
+        """Memories: governed, in scope, recently verified, current; those without metadata are candidates (S3.54)."""
         mine = np.flatnonzero(self.of("memory_candidate"))
         row, turn = self.row[mine], self.turn[mine]
         at = pa.array(row)
@@ -355,7 +355,7 @@ class _Work(Worth):
         self.ranked(mine[order])
 
     def judge_tools(self, tools: pa.Table) -> None:
-        """Tools: what this phase shows (S3.57)."""
+        """Tools: admits those visible in this phase (S3.57)."""
         mine = np.flatnonzero(self.of("tool_schema"))
         shown = Ragged.of(self.phases["capabilities"])
         policy = self.policy[self.turn[mine]]
@@ -373,7 +373,7 @@ class _Work(Worth):
 
 
 def _below(path: pa.Array, root: pa.Array) -> Bool:
-    """Whether each path lies in the folder beside it; where there is no folder, or no path, it does."""
+    """Whether each path is inside the folder of the same row; true where folder or path is null."""
     folder = pc.replace_substring_regex(root.cast(pa.string()), pattern=r"/*$", replacement="/")
     encoded = folder.dictionary_encode()
     inside = np.ones(len(path), dtype=bool)

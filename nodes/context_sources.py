@@ -1,10 +1,10 @@
 """Context sources: everything that a turn's input might show, gathered before any decision.
 
 Reads: turns with their states, the session log, rules, memories, items of retrieval snapshots, tools. Gives
-`context_sources`, one row per turn and source. Each of them ends in one row of the ledger.
+`context_sources`, one row per turn and source. Each becomes one row of the ledger.
 
-Note: a turn looks at the last `HORIZON` events. Earlier ones are one source, a reference to the
-log; what they set still holds through the state. So the cost of a turn does not grow with its session.
+Note: a turn reads the last `HORIZON` events. Earlier events are one source, a reference to the log; their effects
+persist in the state. The cost of a turn thus does not grow with its session.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ORIGINS = {
     "user": "User request", "repository": "Repo rule", "global": "Global rule", "system": "System rule", "user.message": "User said", "user.confirmation": "User said",
     "user.goal": "From an earlier goal; what it forbids or requires still holds",
 }  # fmt: skip
-"""Origins that may set an active constraint that instructs; a constraint of any other origin is a hint."""
+"""Origins whose active constraints are instructions; a constraint of any other origin is a hint."""
 
 
 def context_sources(
@@ -123,13 +123,13 @@ def _rules(turns: pa.Table, rules: pa.Table) -> pa.Table:
 
 
 def _placed(place: pa.Array, origin: pa.ChunkedArray) -> pa.Array:
-    """The place of a rule; one that holds for all repositories says so."""
+    """The place of a rule; a global rule is marked as such."""
     everywhere = joined("global rule", place, between=", ", skip_nulls=True)
     return pc.if_else(pc.equal(flat(origin), "global"), everywhere, place)
 
 
 def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Table]:
-    """Active constraints and the summary of earlier rounds. Constraints that the goal of the turn states are shown under the goal."""
+    """Active constraints and the summary of earlier rounds. Those stated in the turn's goal are shown with the goal."""
     wanted = np.flatnonzero(among(facts["slot"], ("constraint", "history")))
     some = facts.take(pa.array(wanted))
     until = integers(pc.fill_null(some["until_seq"], FOREVER))
@@ -141,7 +141,7 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
     )
     long = pc.greater(pc.utf8_length(flat(states["user_goal"]).take(pa.array(turn))), BOUND)
     again, long = (np.asarray(pc.fill_null(each, False)).astype(bool) for each in (again, long))
-    apart = np.flatnonzero(~again | long)  # of a long goal the beginning alone may be shown
+    apart = np.flatnonzero(~again | long)  # a long goal may be cut to its beginning
     fact, turn, again = fact[apart], turn[apart], again[apart]
     order = np.lexsort((integers(some["from_seq"])[fact], turn))
     fact, turn, again = fact[order], turn[order], again[order]
@@ -181,7 +181,7 @@ def _held(sessions: Sessions, facts: pa.Table, states: pa.Table) -> list[pa.Tabl
 
 
 def _state(states: pa.Table) -> list[pa.Table]:
-    """What is known of the task, a line per thing: by the harness, from tools, and as the model says."""
+    """The state of the task, one line per field: from the harness, from tools, and from the model."""
     files = _listed(states["modified_files"], integers(states["modified_count"]))
     few = pc.list_slice(flat(states["artifact_refs"]), 0, ARTIFACTS)
     artifacts = _listed(few, integers(states["artifact_count"]))
@@ -237,9 +237,9 @@ def _state(states: pa.Table) -> list[pa.Table]:
 
 
 ARTIFACTS = 4
-"""References of artifacts that the state shows; it counts them all, and each is also shown beside its text."""
+"""Artifact references that the state shows; it counts them all, and each is also shown with its text."""
 STATE_CHARACTERS = 400
-"""Of a plan, a failure or a command, the characters that the state shows: it is a summary, and quotes no log."""
+"""Characters of a plan, a failure or a command that the state shows: it is a summary and quotes no log."""
 
 
 def _line(words: str, values: Any) -> pa.Array:
@@ -253,7 +253,7 @@ def _line(words: str, values: Any) -> pa.Array:
 
 
 def _divided(lists: Any, first: Int) -> tuple[pa.Array, pa.Array]:
-    """Of each list its first entries, and the others."""
+    """The first entries of each list, and the remaining ones."""
     values = flat(lists)
     length = integers(pc.list_value_length(values))
     row = np.repeat(np.arange(len(length)), length)
@@ -279,7 +279,7 @@ def _listed(lists: Any, count: Int) -> pa.Array:
 
 
 def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:
-    """Memories given for every session, and those that the session recalled within the horizon."""
+    """Memories without a session, and those that the session recalled within the horizon."""
     everywhere = np.flatnonzero(np.asarray(flat(memories["session_id"]).is_null()))
     turn, row = crossed(len(sessions.turn_seq), len(everywhere))
     row = everywhere[row]
@@ -292,7 +292,7 @@ def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:
     code = (
         turn * (memories.num_rows + 1) + positions(memories["memory_id"], pc.unique(flat(memories["memory_id"])))[row]
     )
-    last = np.sort(len(code) - 1 - np.unique(code[::-1], return_index=True)[1])  # the last record of an id counts
+    last = np.sort(len(code) - 1 - np.unique(code[::-1], return_index=True)[1])  # the last record of an id wins
     turn, row = turn[last], row[last]
     at = pa.array(row)
     return rows(
@@ -309,7 +309,7 @@ def _memories(sessions: Sessions, memories: pa.Table) -> pa.Table:
 
 
 def _older(first: Int) -> pa.Table:
-    """The events before the first that each turn looks at, as one reference to the log."""
+    """The events before the horizon of each turn, as one reference to the log."""
     behind = np.flatnonzero((first > 0) & (first < FOREVER))
     numbers = pc.cast(pa.array(first[behind] - 1), pa.string())
     return rows(

@@ -1,12 +1,13 @@
 """Context state: the session log folded into the state of the agent, as of any event.
 
-Reads: the session log, facts that a checkpoint kept, turns. Gives `state_facts` (every fact with the range of events over
+Reads: the session log, facts of a checkpoint, turns. Gives `state_facts` (every fact with the range of events over
 which it holds) and `turn_states` (document 003's AgentState, one row per turn).
 
-Note: the fold is no loop. An event asserts facts; a fact holds until the next assertion of the
-same fact, so all states of a session are one sort. The last assertions before an event are a checkpoint: folding them with the
-events behind gives the same state as folding the whole log. What the user says binds beyond its round: prohibitions, approvals
-and checks are constraints until the user ends them, whatever goal comes next. A goal that is not the user's is a proposal.
+Note: the fold is not a loop. An event asserts facts; a fact holds until the next assertion of the same fact, so all
+states of a session take one sort. The last assertions before an event are a checkpoint: folding them with the later
+events yields the same state as folding the whole log. The user's words bind beyond their round: prohibitions, approvals
+and checks are constraints until the user ends them, even under later goals. A goal that is not the user's is a
+proposal.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 LISTED = 12
-"""Modified files and artifacts that a state names; it counts them all."""
+"""Maximum number of modified files and artifacts that a state lists; it counts them all."""
 
 
 SHOWN = (
@@ -53,15 +54,15 @@ SHOWN = (
     "approval",
     "wrote",
 )
-"""Slots that the state of a turn shows; the others are looked up by name."""
+"""Slots that the state of a turn shows; other slots are looked up by name."""
 SAID = 8
-"""Messages of the user that a state remembers: each holds until so many later ones."""
+"""Number of user messages that a state remembers: each holds until this many later ones."""
 
 
 def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
     """Every fact of every session with its range of events, by session, slot, fact and event.
 
-    `checkpoint_facts` are those that held where the loaded log begins.
+    `checkpoint_facts` are those that held at the start of the loaded log.
     """
     made = pa.concat_tables([checkpoint_facts, *assertions(log_events)]).combine_chunks()
     if not made.num_rows:
@@ -84,7 +85,7 @@ def state_facts(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFac
 
 
 def _replaced(which: Int, seq: Int, after: int) -> Int:
-    """The event at which each fact is replaced: that of the `after`-th later assertion of the same fact."""
+    """The event at which each fact is replaced: the `after`-th later assertion of the same fact."""
     until = np.full(len(which), FOREVER, dtype=np.int64)
     if len(which) > after:
         until[:-after] = np.where(which[after:] == which[:-after], seq[after:], FOREVER)
@@ -92,8 +93,9 @@ def _replaced(which: Int, seq: Int, after: int) -> Int:
 
 
 def _cleared(made: pa.Table, seq: Int) -> Int:
-    """The event at which a fact was ended by name: a failure by the first check behind it that passed and that it names, its own or a
-    wider one; a denial by the first grant behind it that names what it is about, or its event, and no action, or its action.
+    """The event at which a fact was ended by name: a failure by the first later check that passed and that it names,
+    its own or a wider one; a denial by the first later grant that names its subject or its event, with its action or no
+    action.
     """
     until = np.full(made.num_rows, FOREVER, dtype=np.int64)
     fact, session = flat(made["fact"]), flat(made["session_id"])
@@ -121,7 +123,7 @@ def _cleared(made: pa.Table, seq: Int) -> Int:
 
 
 def _lifting(denial: pa.Array, event: pa.Array) -> pa.Array:
-    """All that lifts a denial: what it is about, its event, each name of its action, and that name behind what it is about, or its event."""
+    """All names that lift a denial: subject, event, each name of its action, and each name with subject or event."""
     names = pc.split_pattern(denial.cast(pa.large_string()), ABOUT)
     about, event = (joined(ABOUT, each) for each in (pc.list_element(names, 0), event))
     return joined(denial, event, ABOUT, pc.binary_join(names, about), ABOUT, pc.binary_join(names, event))
@@ -150,13 +152,13 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
         return np.flatnonzero(slot_of == names.index(name)) if name in names else np.empty(0, np.int64)
 
     def single(name: str) -> Int:
-        """The row of STATE_FACTS that each turn has in a slot of one, else -1."""
+        """The row of STATE_FACTS that each turn has in a single-valued slot, else -1."""
         mine = members(name)
         last = last_per(turn[mine], rows, since[mine])
         return np.where(last >= 0, np.append(fact[mine], -1)[last], -1)
 
     def several(name: str, column: str, most: int) -> tuple[pa.Array, Int]:
-        """What each turn has in a slot of several, the last ones first, and how many there are."""
+        """The values of each turn in a multi-valued slot, latest first, and their number."""
         mine = members(name)
         order = np.lexsort((fact[mine], -since[mine], turn[mine]))
         mine = mine[order]
@@ -207,14 +209,14 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
 
 
 def _check_named(failure: pa.Array) -> pa.Array:
-    """The check of each failure, which is named by all that end it, its own name first."""
+    """The check of each failure: the first of the names of the checks that can end it."""
     own = pc.list_element(pc.split_pattern(failure, "\n", max_splits=1), 0)
     own = pc.replace_substring(own, ": @", " @")  # with its place, where it failed on other code
     return pc.replace_substring(pc.utf8_rtrim(own, ":"), "%3A", ":")
 
 
 def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:
-    """Rounds and events before each turn."""
+    """Number of rounds and events before each turn."""
     turn, last = before(sessions, sessions.codes(events["session_id"]), integers(events["seq"]), 1)
     rounds, count = np.zeros((2, len(sessions.turn_seq)), dtype=np.int64)
     rounds[turn] = integers(events["turn"])[last] + 1
@@ -223,8 +225,8 @@ def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:
 
 
 def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
-    """The last assertion of every fact (of messages the last `SAID`), by fact, those that end one included: all that a later fold
-    needs of these events.
+    """The last assertion of every fact (for messages the last `SAID`), by fact, including those that end a fact: all
+    that a later fold needs from these events.
 
     `checkpoint_facts` are the assertions before them; facts that hold are assertions.
     """
@@ -240,5 +242,5 @@ def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> St
 
 
 def constraint_ids(origin: pa.Array, text: pa.Array) -> pa.Array:
-    """Ids of constraints that have none of their own: origin and hash of the words."""
+    """Ids for constraints without an id of their own: origin and hash of the text."""
     return joined(origin, pc.utf8_slice_codeunits(text_sha256(text), 0, 12), between=":")

@@ -7,12 +7,13 @@
     ├── AccessError (PermissionError)  the credential may not ask this                         exit 3
     ├── StoreError (OSError)           a corpus or run cannot be read, or another version      exit 7
     │   ├── BusyError                  another writer holds the lock                           exit 7
-    │   └── MovedOnError               a corpus is not at the generation relied on any more    exit 7
+    │   ├── MovedOnError               a corpus is no longer at the generation relied on       exit 7
+    │   └── ErasedError                evidence was erased after a corpus was opened           exit 7
     ├── ModelError (RuntimeError)      an encoder or tokenizer is missing or not the pinned one exit 7
     ├── EngineError (RuntimeError)     shards cannot be run where they were sent               exit 7
     └── VerificationError              a run does not match its record                         exit 5
 
-A message says what was expected, what came and where; after a blank line, what to do. It quotes ids, names, types and
+A message states what was expected, what was given and where; after a blank line, what to do. It quotes ids, names, types and
 counts, never evidence or query text. A refusal is not an error: it is a row with a reason.
 """
 
@@ -50,10 +51,10 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("a list", (list, tuple, set, frozenset)),
     ("a time", date),
 )
-"""What people call values, the narrower kind first: `bool` is an `int` to Python."""
+"""Everyday names of kinds of values, the narrower kind first: in Python, `bool` is an `int`."""
 
 _READING = ("stops", "removes", "recall", "value")
-"""The functions of plugins that are given declared columns."""
+"""The plugin functions that receive declared columns."""
 DECLARE = "declare the columns that it reads in `columns`, those of the contract in `contract_columns`"
 
 
@@ -91,7 +92,7 @@ class InputError(ScopedRetrievalError, ValueError):
 
     @classmethod
     def of_kind(cls, expected: str, got: object, at: str, *, hint: str = "") -> InputError:
-        """A value of another kind; the message says which kind, as people call it, and not the value."""
+        """A value of another kind; the message names its kind (see `kind_of`), not the value."""
         return cls(f"Expected {expected}, got {kind_of(got)} - at {at}", hint=hint)
 
     @classmethod
@@ -101,7 +102,7 @@ class InputError(ScopedRetrievalError, ValueError):
 
 
 class PolicyError(InputError):
-    """A policy or grants file is not what was expected; nothing of it was applied."""
+    """A policy or grants file is not what was expected; no part of it was applied."""
 
 
 class SchemaError(InputError):
@@ -117,11 +118,11 @@ class AccessError(ScopedRetrievalError, PermissionError):
 def called(
     name: str, what: str, function: Callable[..., Any], *given: Any, through: tuple[type[Exception], ...] = ()
 ) -> Any:
-    """What the function `what` of a registered object returns; errors of the types `through` are not touched.
+    """Calls the function `what` of a registered object; errors of the types `through` pass unchanged.
 
     Raises:
-        SchemaError: a function of a plugin, whose name has a dot, raised something; the message names function, type and
-            line, and quotes nothing. What an object of the package raises is not touched.
+        SchemaError: a function of a plugin (its name has a dot) raised; the message names function, type and line, and
+        quotes nothing. Errors of the package's own objects pass unchanged.
     """
     if "." not in name:
         return function(*given)
@@ -129,7 +130,7 @@ def called(
         return function(*given)
     except through:
         raise
-    except Exception as error:  # code of others may raise anything
+    except Exception as error:  # third-party code may raise anything
         trace = error.__traceback__.tb_next if error.__traceback__ else None
         code = trace.tb_frame.f_code if trace else None
         while (
@@ -153,11 +154,11 @@ class BusyError(StoreError):
 
 
 class MovedOnError(StoreError):
-    """The corpus has another generation than the one that an import relied on; nothing was written."""
+    """The corpus is not at the generation that an import relied on; nothing was written."""
 
 
 class ErasedError(StoreError):
-    """Evidence was erased from a corpus after it was opened; nothing that was read before may leave."""
+    """Evidence was erased from a corpus after it was opened; data read before must not be returned."""
 
 
 class ModelError(ScopedRetrievalError, RuntimeError):
@@ -167,7 +168,7 @@ class ModelError(ScopedRetrievalError, RuntimeError):
 
 
 class EngineError(ScopedRetrievalError, RuntimeError):
-    """What runs the shards of a run is missing, does not answer, or lost its workers; the run can be resumed."""
+    """The engine of a run is missing, does not answer, or lost its workers; the run can be resumed."""
 
     exit_code = 7
 
@@ -179,7 +180,7 @@ class VerificationError(ScopedRetrievalError):
 
 
 def kind_of(value: object) -> str:
-    """The kind of a value as people call it: `nothing`, `a number`, `text`; of another kind, the name of its class."""
+    """The everyday name of a value's kind: `nothing`, `a number`, `text`; else the name of its class."""
     return next((name for name, kind in _KINDS if isinstance(value, kind)), type(value).__name__)
 
 

@@ -1,13 +1,13 @@
-"""Evidence packing: candidates become items. Rows are merged, dropped and ordered here, nothing else.
+"""Evidence packing: candidates become items. Rows are only merged, dropped and ordered here.
 
 Reads `ranked` with the stored rows. Gives `packs`: every ranked row exactly once, kept with a place, or dropped with a
-reason. Nothing enters: each rule looks only at the request's own candidates.
+reason. No row is added: each rule reads only the request's own candidates.
 
 Rules in order: a citation that cannot resolve (where the contract requires one), the same text, nearly the same text,
-neighbors of one document version merged as far as they say words of the question that their best does not, the cap on unverified items, the cap per document. What one would otherwise get
-wrong: members of a conflict set are exempt from merging, from the near-duplicate rule and from the source cap, since
-competing claims look alike; they travel together, at the place of the best of them, and no cap parts them. A role orders what is kept (what it
-puts first or last, and one item of each source before a second of any); it adds and drops nothing here.
+neighbors of one document version (merged as far as they add words of the question), the cap on unverified items, the
+cap per document. Note: members of a conflict set are exempt from merging, from the near-duplicate rule and from the
+source cap, since competing claims look alike; they stay together at the place of the best of them, and no cap separates
+them. A role only orders the kept rows (its first and last kinds, and one item of each source before a second of any).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from .text.named_first import asked_records, named_first
 from .text.same_texts import alike, numbers_of
 
 MERGED_BYTES_PER_TOKEN = 3
-"""A merged item is at most this many bytes per token of `max_chunk_tokens`, so that trimming seldom cuts what was joined."""
+"""A merged item has at most this many bytes per token of `max_chunk_tokens`, so trimming seldom cuts merged text."""
 
 _PLACE = ("version", "line_start", "line_end", "byte_start", "byte_end")
 
@@ -115,10 +115,10 @@ def packs(
     past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
     turn = turn + past * (
         len(owner) + 1
-    )  # what is remembered and holds today comes first, however well the past matches
+    )  # memories that still hold come before past ones, however well those match
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
-    # Where the next items are outlines, the second item of a document counts half as much as the first, the third a third.
+    # Where later items are outlines, the second item of a document counts half as much as the first, the third a third.
     brief = ~among(take_or(contracts["detail"], owner), ("full",))
     shared = by_rank * (1 + _turns(document, packing.kept, brief)) + past * (len(owner) + 1) ** 2
     by_rank = _positions(packing.kept, owner, conflict, disputed, shared)
@@ -132,7 +132,7 @@ def packs(
     by_rank = _positions(packing.kept, owner, conflict, disputed, named)
     kinds = _kind_classes(packing, by_rank, owner, rows, ranked, contracts, history, (conflict, disputed))
     by_rank = _positions(packing.kept, owner, conflict, disputed, kinds * (len(owner) + 1) + by_rank)
-    # What a role puts first is the best of what would be shown anyway: its order lets nothing unfit in.
+    # A role reorders only items that would be shown anyway: its order admits no others.
     beyond = _places(by_rank, owner, conflict, disputed) > _limits(contracts, "max_items", owner)
     wanted = np.where(beyond, LAST + 1, wanted) * (len(owner) + 1) + by_rank
     position = _positions(packing.kept, owner, conflict, disputed, wanted)
@@ -164,7 +164,7 @@ def _start(placed: dict[str, pa.Array]) -> Int:
 
 
 class _Packing:
-    """What became of each row; rows are in order of request and rank, so the first of a group is its best."""
+    """The outcome of each row; rows are in order of request and rank, so the first of a group is its best."""
 
     def __init__(self, owner: Int) -> None:
         count = len(owner)
@@ -173,7 +173,7 @@ class _Packing:
         self.into: Int = np.full(count, -1, dtype=np.int64)
 
     def drop(self, which: Bool, reason: str) -> None:
-        """Drop rows that are still kept."""
+        """Drop those of the rows that are still kept."""
         which = which & self.kept
         if not which.any():
             return
@@ -181,7 +181,7 @@ class _Packing:
         self.reason[which] = reason
 
     def drop_repeats(self, group: Int, reason: str, among: Bool | None = None) -> None:
-        """Keep the best row of each group; the others say which row replaces them."""
+        """Keep the best row of each group; the others record the row that replaces them."""
         index = (self.kept if among is None else self.kept & among).nonzero()[0]
         first, inverse = distinct_rows(group[index])
         if len(first) == len(index):
@@ -196,7 +196,7 @@ class _Packing:
         self.drop_repeats(runs, "merged", among=runs >= 0)
 
     def drop_beyond(self, group: Int, among: Bool, limit: Int, reason: str) -> None:
-        """Of each group keep as many rows of `among` as the limit says, best first."""
+        """Keep the best rows of `among` in each group, up to the limit."""
         index = (self.kept & among).nonzero()[0]
         order = index[group[index].argsort(kind="stable")]
         beyond = np.zeros(len(self.kept), dtype=bool)
@@ -204,7 +204,7 @@ class _Packing:
         self.drop(beyond, reason)
 
     def drop_unverified(self, owner: Int, unverified: Bool, conflict: Int, disputed: Bool, limit: Int) -> None:
-        """The cap on unverified items. A conflict set counts as one of them if no member is verified, and else not at all."""
+        """The cap on unverified items. A conflict set counts as one if no member is verified, else not at all."""
         backed = disputed & np.isin(conflict, conflict[self.kept & disputed & ~unverified])
         counted = self.kept & unverified & ~backed
         index = (counted & disputed).nonzero()[0]
@@ -218,9 +218,9 @@ class _Packing:
 def _documents(owner: Int, rows: dict[str, pa.Array], ids: pa.Array) -> Int:
     """A number per request and document: a path, else an entity, else the row itself.
 
-    An event of a session is a document of its own, whichever file the session was read from: a cap on the file would show
-    three turns of a conversation, whatever the budget. A structured record is a document of its own, whichever file holds it: a cap on the file would drop the dependencies
-    that another record names, and keep unrelated rows of other files.
+    A session event is a document of its own, in whichever file: a cap on the file would show three turns of a
+    conversation, whatever the budget. So is a structured record: a cap on the file would drop the dependencies that
+    another record names, and keep unrelated rows of other files.
     """
     records = pc.fill_null(pc.equal(rows["origin_class"], "structured-sot"), False)
     record = pc.if_else(pc.and_(records, rows["entity"].is_valid()), rows["entity"], None)
@@ -245,9 +245,9 @@ def _runs(
 ) -> Int:
     """A run number for rows that become one item: neighbors of one document version around their best; else -1.
 
-    `source` is a number per request, source and path: most rows are alone there, and are compared no further.
-    Rows further from the best row than half of what the limit leaves stay items of their own, and so do those at either end
-    that say no word of the question that the best does not say.
+    `source` is a number per request, source and path: most rows are alone there and need no further comparison. Rows
+    farther from the best row than half of the remaining limit stay separate items, and so do rows at either end that
+    add no word of the question to the best row.
     """
     start, end = _start(placed), np.asarray(placed["byte_end"].fill_null(-1)).astype(np.int64)
     first, last = (np.asarray(placed[name].fill_null(-1)).astype(np.int64) for name in ("line_start", "line_end"))
@@ -284,7 +284,7 @@ def _runs(
 
 
 def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
-    """Per row the ids of its item in document order; a dropped row lists itself."""
+    """For each row the ids of its item in document order; a dropped row lists itself."""
     every = np.arange(len(ids))
     merged = packing.reason == "merged"
     if not merged.any():
@@ -298,7 +298,7 @@ def _members(packing: _Packing, start: Int, ids: pa.Array) -> pa.ListArray:
 
 
 def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
-    """How many items of its source are before each item, if sources take turns; else 0."""
+    """The number of items of the same source before each item, if sources take turns; else 0."""
     index = (kept & diverse).nonzero()[0]
     if not len(index):
         return np.zeros(len(source), dtype=np.int64)
@@ -309,7 +309,7 @@ def _turns(source: Int, kept: Bool, diverse: Bool) -> Int:
 
 
 def _positions(kept: Bool, owner: Int, conflict: Int, disputed: Bool, wanted: Int) -> Int:
-    """Places 1, 2, ... per request by `wanted`, then rank; conflict sets together at the place of their best; 0 = dropped."""
+    """Places 1, 2, ... per request by `wanted`, then rank; conflict sets at the place of their best; 0 = dropped."""
     index = kept.nonzero()[0]
     best = index
     together = disputed[index].nonzero()[0]
@@ -333,7 +333,7 @@ def _kind_classes(
     history: Bool,
     dispute: tuple[Int, Bool],
 ) -> Int:
-    """Per row 0, 1 or 2: the first rows, those that follow for their kind, and the rest (see `kind_places`)."""
+    """For each row 0, 1 or 2: the first rows, those that follow for their kind, and the rest (see `kind_places`)."""
     conflict, disputed = dispute
     index = packing.kept.nonzero()[0]
     index = index[order_by(owner[index], position[index])]
@@ -358,7 +358,7 @@ def _kind_classes(
 
 
 def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:
-    """What `max_items` counts up to each item: a conflict set, whose members are adjacent, counts as one."""
+    """The count of `max_items` up to each item: a conflict set, whose members are adjacent, counts as one."""
     order = order_by(owner, position)
     of_set = np.where(disputed & (position > 0), conflict, -1)[order]
     same = np.zeros(len(order), dtype=np.int64)
@@ -372,7 +372,7 @@ def _places(position: Int, owner: Int, conflict: Int, disputed: Bool) -> Int:
 
 
 def _standing(verdicts: pa.Table, verdict: Int, unverified: Bool, stale: Bool) -> pa.Array:
-    """How a text may speak: what the second wall says, but an unverified row as a hint at most and a stale one as history."""
+    """How a text may speak: by the second wall, but an unverified row at most as a hint and a stale one as history."""
     standing = take_or(verdicts["standing"], verdict, "untrusted")
     speaks = pc.is_in(standing, value_set=constants(("evidence", "instruction")))
     standing = pc.if_else(pc.and_(pa.array(unverified), speaks), "hint", standing)
@@ -382,7 +382,7 @@ def _standing(verdicts: pa.Table, verdict: Int, unverified: Bool, stale: Bool) -
 def _forms(
     contracts: pa.Table, owner: Int, rows: dict[str, pa.Array], standing: pa.Array, unverified: Bool, disputed: Bool
 ) -> pa.Array:
-    """How an item is to be shown (S0.67): a disputed row warns, an unverified one hints, a citation-pack cites the rest."""
+    """The form of each item (S0.67): a disputed row warns, an unverified one hints, a citation-pack cites the rest."""
     cited = np.asarray(pc.equal(take_or(contracts["output_shape"], owner), "citation-pack"))
     rules = (
         (disputed, "conflict-note"),

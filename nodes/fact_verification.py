@@ -1,11 +1,11 @@
 """Fact verification: dates, ids, numbers and money in items checked against structured records (S1.20, S1.29).
 
-Reads packs, bounded candidates and stored rows. Gives `structured_facts`, the fields of the records that recall brought
-in, and `fact_checks`, what they say of the items; only for contracts with exact look-ups.
+Reads packs, bounded candidates and stored rows. Gives `structured_facts`, the fields of the recalled records, and
+`fact_checks`, the comparison of the items with them; only for contracts with exact look-ups.
 
-Note: a record counts only if it came in as a hit and passed every gate. A key that the contract does
-not admit reads like one that does not exist: `unknown_key`. A record that agrees but is stale proves nothing; one that
-differs is a mismatch however old it is.
+Note: a record counts only if it was a hit and passed every gate. A key that the contract does not admit is reported
+like one that does not exist: `unknown_key`. A record that agrees but is stale proves nothing; one that differs is a
+mismatch however old it is.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def structured_facts(
 ) -> StructuredFacts:
     """Every field of every record among the candidates, by request, record and field; none without exact look-ups.
 
-    What the contract masks is masked here: values are shown to the model and to the caller.
+    The contract's masks are applied here, because values are shown to the model and to the caller.
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     origin = gathered(evidence["origin_class"], bounded_candidates["row"])
@@ -84,9 +84,9 @@ def structured_facts(
 def fact_checks(
     packs: Packs, structured_facts: StructuredFacts, contracts: Contracts, evidence: Evidence, placements: Placements
 ) -> FactChecks:
-    """What the admitted records say of each value in each item, by request, item and value; records are not checked.
+    """Each value of each item compared with the admitted records, by request, item and value; records are not checked.
 
-    A value inside what the contract masks is no value of the item.
+    A value inside a masked range does not count.
     """
     wanted = flags_at(contracts["exact_lookups"], positions(packs["request_id"], contracts["request_id"]))
     origin = gathered(evidence["origin_class"], packs["row"])

@@ -1,7 +1,7 @@
 """A frame: the segments a shard can reach, opened as one flat row space over memory-mapped columns.
 
 Nodes receive its parts as inputs (`evidence`, `placements`, `segments`, `row_index`, `postings`, `vectors`). Row `i` of
-every part is the same row of evidence. Nothing in a frame says what a request may see: the gates do.
+every part is the same row of evidence. A frame does not decide what a request may see: the gates do.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .columns.keys import flat
 from .columns.ragged import expand_ranges
 
 FIELDS = {"text": "t", "definition": "d", "reference": "r", "path": "p", "id": "i", "conflict": "c"}
-"""Fields of the posting index and the prefix of their keys. Only `text` keys count towards a row's length."""
+"""Fields of the posting index and their key prefixes. Only `text` keys count towards a row's length."""
 
 LISTS_KEPT = 3 << 28
 """Bytes of the lists of whole scopes that all frames of a corpus cache together: 768 MiB."""
@@ -90,12 +90,12 @@ class PostingIndex:
     parts: tuple[SegmentPostings, ...]
     row_starts: NDArray[np.int64]
     whole_scopes: Kept[Any] = field(default_factory=lambda: Kept(LISTS_KEPT))
-    """The lists of whole scopes that many look-ups asked for, see `scope_postings`; sizes are bytes."""
+    """The posting lists of whole scopes that many look-ups share, see `scope_postings`; sizes are in bytes."""
 
     def lookup(self, keys: Sequence[str], segments: NDArray[np.int64]) -> Matches:
         """The postings of each key (distinct, any order) in the given segments (positions in SEGMENTS, ascending).
 
-        Cost follows the postings found and the number of segments asked, not the corpus.
+        The cost depends on the postings found and the number of segments, not on the size of the corpus.
         """
         texts = pa.array(keys, type=pa.large_string())
         hashes = key_hashes(keys)
@@ -125,8 +125,8 @@ class PostingIndex:
 class VectorIndex:
     """Unit vectors of a frame's rows under one encoder profile, and those of the shard's queries.
 
-    Components are multiples of 2**-15 held as int16, so that a float64 product of two of them is exact and its sum the
-    same in any order. `parts` has one int16[rows, dimensions] array per segment, or None where a segment has none.
+    Components are multiples of 2**-15 stored as int16, so that a float64 product of two of them is exact and its sum
+    the same in any order. `parts` has one int16[rows, dimensions] array per segment, or None where a segment has none.
     """
 
     profile: str
@@ -143,7 +143,7 @@ class RowIndex:
     """
 
     id_rank: NDArray[np.int64]
-    """Place of the row's evidence id among the sorted ids of the frame: orders any rows as `evidence_id` does."""
+    """Rank of the row's evidence id among the sorted ids of the frame: sorts rows like `evidence_id`."""
     length: NDArray[np.int64]
     valid_from: NDArray[np.int64]
     valid_until: NDArray[np.int64]
@@ -200,14 +200,13 @@ class RowIndex:
 _DIGITS = 12
 _CODES = np.full(256, 32, dtype=np.uint8)
 _CODES[np.frombuffer(b"0123456789abcdefghijklmnopqrstuv", np.uint8)] = np.arange(32)
-"""The value of each base32hex character; 32 = none of them."""
+"""The value of each base32hex character; 32 = any other character."""
 
 
 def id_ranks(ids: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
-    """The place of each id among the sorted ids, from 0.
+    """The rank of each id among the sorted ids, from 0.
 
-    Numbers made of the first 60 bits are sorted; where two of those are equal, or an id is no base32hex of that length,
-    whole ids are compared.
+    Sorts by the first 60 bits; if two of those are equal, or an id is not base32hex of that length, by whole ids.
     """
     whole = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
     order = _order_of_heads(whole)
@@ -219,7 +218,7 @@ def id_ranks(ids: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
 
 
 def _order_of_heads(ids: pa.Array) -> NDArray[np.int64] | None:
-    """The order of ids by their first 60 bits; None if that does not tell them all apart."""
+    """The order of ids by their first 60 bits; None if these are not unique."""
     heads = np.asarray(pc.utf8_slice_codeunits(ids, 0, _DIGITS)).astype(f"S{_DIGITS}")
     codes = _CODES[heads.view(np.uint8).reshape(len(heads), _DIGITS)]
     if (codes == 32).any():

@@ -1,9 +1,9 @@
 """The lanes: every way of finding rows, by name and in the order of their nodes.
 
-`LANES` is the one list; settings, vocabulary, driver and tables read it. A lane of the package is a line here and a node
-`NAME_hits` in `candidate_recall`. A lane of a plugin is a `Lane` with a `recall` of its own, see `docs/how-to/extend.md`.
+`LANES` is the only list; settings, vocabulary, driver and tables read it. A built-in lane is an entry here and a node
+`NAME_hits` in `candidate_recall`. A plugin lane is a `Lane` with its own `recall`, see `docs/how-to/extend.md`.
 
-Note: nothing of the data stack is imported here, because settings are read for every command.
+Note: this module imports nothing from the data stack, because every command reads the settings.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 class Lane:
     """One way of finding rows.
 
-    `recall` is that of a plugin: it is given a `LaneScope` and returns a `Scored`. Rows are those that pass every gate, and of
-    what it returns the best `lane_k` of each query become hits.
+    `recall` belongs to a plugin: it receives a `LaneScope`, with the rows that pass every gate, and returns a `Scored`;
+    the best `lane_k` results of each query become hits.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Lane:
     """The columns of EVIDENCE that `recall` reads."""
     recall: Callable[[Any], Any] | None = None
     measured: bool = True
-    """Whether `eval` measures its ranking; of every lane it measures what it recalled."""
+    """Whether `eval` measures its ranking; recall is measured for every lane."""
 
 
 LANES = (

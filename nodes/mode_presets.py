@@ -2,9 +2,9 @@
 
 Reads requests and mode policies. Gives `mode_presets`, one row per request.
 
-Note: a preset opens nothing. The gates judge its paths, levels and zones beside those of grants and
-request, so A(r) itself is narrower and every statistic is taken inside it; its counts cap what a lane and the block
-hold; what it expands, looks up or chains comes in as hits that pass every gate.
+Note: a preset grants no access. The gates apply its paths, levels and zones in addition to those of grants and request,
+so A(r) itself is narrower and every statistic is computed inside it; its counts cap the rows of a lane and the items of
+the block; rows that it expands, looks up or chains are hits that pass every gate.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .tables import MODE_PRESETS, ModePolicies, ModePresets, Requests
 
 
 def mode_presets(requests: Requests, mode_policies: ModePolicies) -> ModePresets:
-    """The preset of each request, by request id; each distinct pair of mode and variables is filled in once.
+    """The preset of each request, by request id; each distinct pair of mode and variables is expanded once.
 
     Raises:
-        InputError: a path needs a variable that the request does not give, or one that is no name.
+        InputError: a path needs a variable that the request does not set, or whose name is invalid.
     """
     requests = requests.sort_by("request_id") if requests.num_rows > 1 else requests
     modes = flat(requests["mode"]).dictionary_encode(null_encoding="encode")

@@ -1,10 +1,11 @@
-"""What plugins add to the line: gates, lanes and score terms, as a driver passes them in.
+"""Plugins of the line: gates, lanes and score terms, as a driver passes them in.
 
-Gives: `Plugins`, checked when it is made, and what their functions are given. The objects are those of the package's own lists
-(`Gate`, `Lane`, `ScoreTerm`). Names of a plugin have a dot in them, `acme.embargo`, and names of the package have none.
+Gives: `Plugins`, validated on construction, and the inputs of their functions. The objects have the types of the
+package's own lists (`Gate`, `Lane`, `ScoreTerm`). Names of plugin objects contain a dot, `acme.embargo`; names of the
+package do not.
 
-Note: a plugin can only narrow. A gate is asked about rows that no other gate stops, a lane is given rows that pass every
-gate, and what a term says is clipped and rounded so that contributions add up to `final` exactly.
+Note: a plugin can only narrow. A gate is called for rows that no other gate stops, a lane receives rows that pass every
+gate, and the value of a term is clipped and rounded so that contributions add up to `final` exactly.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ MOST_WEIGHT = 100.0
 
 @dataclass(frozen=True)
 class LaneScope:
-    """What a lane of a plugin looks at: the rows that some queries may see, and the queries."""
+    """The input of a plugin lane: the rows that some queries may see, and the queries."""
 
     rows: pa.Table
-    """The columns of EVIDENCE that the lane declares, of every row that passes every gate."""
+    """The columns of EVIDENCE that the lane declares, for every row that passes every gate."""
     queries: pa.Table
     """`query_text` and `intent` of each query."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What a lane of a plugin found: for each hit the place of its query, the place of its row, and a score above 0."""
+    """The result of a plugin lane: for each hit the positions of its query and its row, and a score above 0."""
 
     query: Any
     row: Any
@@ -58,10 +59,11 @@ class Scored:
 
 @dataclass(frozen=True)
 class Plugins:
-    """Gates, lanes and score terms beside those of the package. `digest` is over their code: a part of the snapshot's.
+    """Gates, lanes and score terms in addition to the package's own. `digest` covers their code and enters the snapshot
+    digest.
 
     Raises:
-        InputError: one of them lacks something, or has a name or column that it may not have.
+        InputError: an object is incomplete, or has an invalid name or column.
     """
 
     gates: tuple[Gate, ...] = ()
@@ -92,7 +94,7 @@ class Plugins:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The plugins, each once: the part before the dot of the names of its objects."""
+        """The distinct plugin names: the part before the dot in the names of their objects."""
         return tuple(sorted({one.name.partition(".")[0] for one in (*self.gates, *self.lanes, *self.score_terms)}))
 
     @property
@@ -109,7 +111,7 @@ class Plugins:
 
 
 def check_names(names: Collection[str], kind: str) -> None:
-    """Refuse names of plugins' objects that have no dot or are there twice.
+    """Refuse names of plugin objects without a dot, and duplicates.
 
     Raises:
         InputError: such a name.
@@ -123,7 +125,7 @@ def check_names(names: Collection[str], kind: str) -> None:
 
 
 def is_plugin_name(name: str) -> bool:
-    """Whether a name is one that an object of a plugin may have: `plugin.name`."""
+    """Whether a name is valid for an object of a plugin: `plugin.name`."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -156,10 +158,10 @@ NO_PLUGINS = Plugins()
 
 
 def values_of(terms: Iterable[ScoreTerm], evidence: pa.Table, rows: Any, asked: pa.Table) -> dict[str, NDArray[Any]]:
-    """The value of each plugin's term of some frame rows, 0 to 1, by name; `asked` has the columns of ASKED beside them.
+    """The values of plugin terms for some frame rows, 0 to 1, by name; `asked` has the columns of ASKED for each row.
 
     Raises:
-        SchemaError: a term did not give a number for each row, or what it gave depends on other rows.
+        SchemaError: a term did not return a number for each row, or its values depend on other rows.
     """
     found = {}
     for term in terms:
