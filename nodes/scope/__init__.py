@@ -1,7 +1,7 @@
 """What a request may reach: the parts of `scope_resolution` and `mode_presets`.
 
-- `active_grants`: what grants open
+- `active_grants`: the access that grants give
 - `selectors`: which sources and paths a list of patterns picks, and which pick no source
-- `mode_choices`: what one mode chooses for one set of variables, its paths filled in
+- `mode_choices`: the choices of one mode for one set of variables, its paths filled in
 - `source_files`: which rows are source code, and of which file
 """

@@ -1,7 +1,8 @@
-"""What grants open for each request: who may ask for whom, which grants hold, and the bounds they come to.
+"""The access that grants give each request: who may ask on whose behalf, which grants are active, and the resulting
+bounds.
 
-Reads requests and grants. Gives `ActiveGrants`, CONTRACT_BOUNDS, and the columns that contracts take from grants. Rights are
-judged at `asked_at`: no other instant revives a grant that has expired, or a principal that is gone.
+Reads requests and grants. Gives `ActiveGrants`, CONTRACT_BOUNDS, and the columns that contracts take from grants.
+Rights are judged at `asked_at`: no other instant revives an expired grant or a removed principal.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from ..vocabulary import LIFECYCLES
 
 @dataclass(frozen=True)
 class ActiveGrants:
-    """Pairs (request, grant) that hold at `asked_at`, by request, then the grant's project and rule."""
+    """Pairs (request, grant) that are active at `asked_at`, by request, then the grant's project and rule."""
 
     grants: pa.Table
     request: NDArray[np.int64]
     grant: NDArray[np.int64]
     own: NDArray[np.bool_]
     granted: NDArray[np.bool_]
-    """Per request: a grant of its own project holds, for a principal that may be asked for."""
+    """Per request: a grant of its own project is active, for a principal that the caller may act for."""
     acting: NDArray[np.bool_]
-    """Per request: it is asked by its principal, or by one that may act as it."""
+    """Per request: the caller is its principal, or may act as it."""
     refused: pa.Array = field(default_factory=lambda: pa.nulls(0, pa.string()))
-    """Per request: why nothing can be asked, null where something can."""
+    """Per request: the reason for refusing it, null where it is accepted."""
 
     def groups(self) -> pa.ListArray:
         """The principal's groups, per request."""
@@ -44,7 +45,9 @@ class ActiveGrants:
 
     @cached_property
     def states(self) -> NDArray[np.bool_]:
-        """The lifecycles that the grants of the own project allow, bool[requests, lifecycles]; all where none narrows."""
+        """The lifecycles that the grants of the own project allow, bool[requests, lifecycles]; all where no grant
+        narrows them.
+        """
         states = self.grants["states"].take(pa.array(self.grant))
         allowed = np.zeros((len(self.granted), len(LIFECYCLES.values)), dtype=bool)
         pair, lifecycle = lifecycle_pairs(states)
@@ -55,12 +58,12 @@ class ActiveGrants:
 
     @property
     def narrowed(self) -> NDArray[np.bool_]:
-        """Per request: its grants leave some lifecycle out."""
+        """Per request: its grants exclude some lifecycle."""
         return np.logical_not(np.all(self.states, axis=1))
 
 
 def active_grants_of(requests: pa.Table, grants: pa.Table) -> ActiveGrants:
-    """The grants that hold for each request; one whose list of sources or paths is empty opens nothing."""
+    """The active grants of each request; one with an empty list of sources or paths gives no access."""
     acting = _may_act(requests, grants)
     opening = _opening(grants)
     request, grant = opening.of(requests["principal"])
@@ -77,12 +80,12 @@ def active_grants_of(requests: pa.Table, grants: pa.Table) -> ActiveGrants:
 
 
 def acts_for_another(requests: pa.Table) -> NDArray[np.bool_]:
-    """Which requests a principal asks for another."""
+    """Which requests are made by one principal on behalf of another."""
     return truth(pc.not_equal(requests["asked_by"], requests["principal"]))
 
 
 def _may_act(requests: pa.Table, grants: pa.Table) -> NDArray[np.bool_]:
-    """Which requests are asked by their principal, or by one with an `act_as` grant that holds at `asked_at`."""
+    """Which requests are made by their principal, or by one with an `act_as` grant that is active at `asked_at`."""
     for_another = acts_for_another(requests)
     if not for_another.any():
         return ~for_another
@@ -104,7 +107,7 @@ class _ByKey:
 
     @classmethod
     def sorted(cls, rows: pa.Table, keys: pa.ChunkedArray | pa.Array) -> _ByKey:
-        """Rows whose equal keys lie side by side."""
+        """Rows whose equal keys are adjacent."""
         encoded = flat(keys).dictionary_encode()
         return cls(rows, encoded.dictionary, starts_of(np.bincount(encoded.indices, minlength=len(encoded.dictionary))))
 
@@ -118,7 +121,7 @@ class _ByKey:
 
 
 def _opening_rows(grants: pa.Table) -> _ByKey:
-    """The grants that open anything, by principal, then by project and rule."""
+    """The grants that give any access, by principal, then by project and rule."""
     opening = leaves_some(grants["sources"]) & leaves_some(grants["paths"])
     opening &= ~present(grants["act_as"]) & present(grants["project"])
     rows = grants.filter(pa.array(opening)).sort_by([(n, "ascending") for n in ("principal", "project", "rule_id")])
@@ -126,7 +129,7 @@ def _opening_rows(grants: pa.Table) -> _ByKey:
 
 
 def _act_as_rows(grants: pa.Table) -> _ByKey:
-    """Who may ask for whom, a row per pair, project and end, by the pair."""
+    """Who may ask on whose behalf, a row per pair, project and end, by the pair."""
     row, other = flattened(grants["act_as"])
     rights = grants.select(["principal", "project", "expires"]).take(pa.array(row))
     rights = rights.append_column("other", other).sort_by([("principal", "ascending"), ("other", "ascending")])
@@ -137,7 +140,7 @@ _opening, _rights = OfTable(_opening_rows), OfTable(_act_as_rows)
 
 
 def _for_whom(who: pa.ChunkedArray, whom: pa.ChunkedArray) -> pa.ChunkedArray:
-    """One text for who asks and whom for."""
+    """One key for the caller and the principal that it asks for."""
     return pc.binary_join_element_wise(pc.fill_null(who, ""), whom, "\0")
 
 
@@ -173,7 +176,9 @@ def bounds_of(requests: pa.Table, reach: ActiveGrants, denied: NDArray[np.bool_]
 
 
 def _denied_paths(request: NDArray[np.int64], held: pa.Table) -> pa.Array:
-    """What any grant that a request reaches a project through denies there: a denial holds against all of them."""
+    """The paths denied in a project by any of the grants through which a request reaches it: a denial applies to all of
+    them.
+    """
     project = flat(held["project"]).dictionary_encode().indices.to_numpy()
     _, place = np.unique(np.stack([request, project]), axis=1, return_inverse=True)
     pair, globs = flattened(held["denied_paths"])

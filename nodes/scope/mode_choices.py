@@ -1,11 +1,12 @@
-"""What one mode chooses for one set of variables: used by the node and, to refuse a request early, on arrival.
+"""The choices of one mode for one set of variables: used by the node and, to refuse a request early, on arrival.
 
 Reads a row of MODE_POLICIES and the variables of a request. Gives the columns of MODE_PRESETS.
 
-A path of a mode begins at the root of the portfolio (S1.2): `/decisions/` is the folder `decisions` of the indexed tree, so the
-filled path loses the slash that stored paths do not have. `{current_venture}` and `{venture}` name the same variable. A value is
-literal text of one segment: a `*` in it matches a star, and one with a `/` is refused, because it would move the path to another
-level. So is one with a line end or another character that does not print, because these separate lists of globs.
+A path of a mode begins at the root of the portfolio (S1.2): `/decisions/` is the folder `decisions` of the indexed
+tree, so the filled path loses the leading slash, which stored paths do not have. `{current_venture}` and `{venture}`
+name the same variable. A value is literal text of one segment: a `*` in it matches a star, and one with a `/` is
+refused, because it would move the path to another level. So is one with a line end or another character that does not
+print, because these separate lists of globs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NO_MODE: dict[str, Any] = {
     "include_deleted": False,
     "newest_first": False,
 }
-"""What a request without a mode gets: every path, and the line's own choices."""
+"""The choices for a request without a mode: every path, and the defaults of the line."""
 
 
 policies_by_mode = OfTable[dict[str, dict[str, Any]]](lambda table: {row["mode"]: row for row in table.to_pylist()})
@@ -47,7 +48,7 @@ def chosen(
     """The columns of MODE_PRESETS for a mode and the variables of a request (JSON); `policies` are rows of MODE_POLICIES.
 
     Raises:
-        InputError: a path needs a variable that is not given, or one that is no name; `at` names the request.
+        InputError: a path needs a variable that is missing or not a valid name; `at` names the request.
     """
     if mode is None:
         return _NO_MODE
@@ -76,7 +77,7 @@ _VARIABLE = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 _WILD = re.compile(r"[*?\[]")
 _PREFIX = "current_"
 _SWITCH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-"""How a switch is written, in any case: variables of the command line and of CSV are text."""
+"""The spellings of a switch, in any case: variables from the command line and from CSV are text."""
 
 
 def variables_in(template: str) -> list[str]:
@@ -105,12 +106,12 @@ def filled(template: str, values: Mapping[str, str], at: str) -> str:
 
 
 def is_on(name: str, values: Mapping[str, str], at: str, template: str = "") -> bool:
-    """Whether a variable that a mode names as a condition (`when`, `unless`) holds; one that is not given does not.
+    """Whether a variable that a mode names as a condition (`when`, `unless`) is true; a missing one is false.
 
-    One that fills a path of its own entry, the `template`, holds when it is given; any other is a switch.
+    One that fills a path of its own entry, the `template`, is true when present; any other is a switch.
 
     Raises:
-        InputError: the value is neither true nor false: what a mode excludes stays excluded.
+        InputError: the value is neither true nor false, so that the exclusions of a mode are never dropped.
     """
     if name not in values or name in variables_in(template):
         return name in values
@@ -124,7 +125,7 @@ def variable_values(text: str | None, at: str) -> dict[str, str]:
     """The variables of a request, from its JSON object, under both of their names.
 
     Raises:
-        InputError: it is no object, or a value is not the name of one folder.
+        InputError: it is not an object, or a value is not the name of one folder.
     """
     if text is None:
         return {}
@@ -141,7 +142,7 @@ def variable_values(text: str | None, at: str) -> dict[str, str]:
 
 
 def _segment(value: object, at: str) -> str:
-    """A value as the name of one folder; `true` is a switch, and numbers are written out."""
+    """A value as the name of one folder; `true` is a switch, and numbers become text."""
     if isinstance(value, bool):
         return "true"
     if isinstance(value, (int, float)):

@@ -3,13 +3,14 @@
 A source selector is the name of an origin class (`memory`, or one of its aliases) or an anchored glob on `source_id`
 (`git:shop`, `docs:*`). `?` is one character, `*` any run of them, and a trailing `/` means everything below. In a path
 `*` and `?` stay inside one segment and `**` crosses segments; a source id is a name, so there `*` crosses `/` too, or a
-denial of `external:*` would miss `external:site/page`. `[*]`, `[?]` and `[[]` are those characters themselves; so is every
-other character: no pattern matches a part. Patterns with a line end between them must all match: what two lists of
-allowances have in common. No request can write one, names hold no line end; a preset gives them as a list.
+denial of `external:*` would miss `external:site/page`. `[*]`, `[?]` and `[[]` match those characters literally, as does
+every other character; a pattern always matches the whole string. Patterns joined by a line break must all match: the
+intersection of two lists of allowances. No request can contain one, since names have no line break; a preset lists
+them.
 
-A list of path globs also decides about rows without a path. A list of allowances admits them only if it holds
-`(none)`. A denial excludes them, because they may come from there, unless the glob is written
-`path:GLOB`, which applies only to rows with a path. Case is exact.
+A list of path globs also decides about rows without a path. A list of allowances admits them only if it contains
+`(none)`. A denial excludes them, because they may come from there, unless the glob is written `path:GLOB`, which
+applies only to rows with a path. Case is exact.
 
 Selectors are judged once per distinct (origin_class, source_id) pair, never per row.
 """
@@ -29,11 +30,11 @@ from ..columns.keys import distinct_rows, flat, truth
 from ..vocabulary import ORIGIN_CLASSES
 
 AND = "\n"
-"""Between patterns that must all match."""
+"""Separates patterns that must all match."""
 NO_PATH = "(none)"
-"""In a list of paths: rows without one."""
+"""In a list of paths: matches rows without a path."""
 PATH_ONLY = "path:"
-"""Before a denied glob: it leaves rows without a path alone."""
+"""Prefix of a denied glob that does not apply to rows without a path."""
 _WILD = re.compile(r"\[[*?\[]\]|\*\*/|\*+|\?")
 
 
@@ -94,18 +95,18 @@ def selected(
 
 
 def glob_mask(values: pa.ChunkedArray | pa.Array, globs: Sequence[str], *, pathless: bool = False) -> NDArray[np.bool_]:
-    """Which paths match one of the globs as a whole; `pathless` says what holds for a null path."""
+    """Which paths match one of the globs as a whole; `pathless` is the result for a null path."""
     distinct, codes = _encode(values)
     return np.append(matching_paths(distinct, globs), pathless)[codes]
 
 
 def allows_pathless(globs: Sequence[str]) -> bool:
-    """Whether a list of allowed paths lets rows without a path in."""
+    """Whether a list of allowed paths admits rows without a path."""
     return any({*glob.split(AND)} == {NO_PATH} for glob in globs)
 
 
 def denies_pathless(globs: Sequence[str]) -> bool:
-    """Whether a list of denied paths shuts rows without a path out."""
+    """Whether a list of denied paths excludes rows without a path."""
     return not all(glob.startswith(PATH_ONLY) for glob in globs)
 
 
@@ -157,11 +158,11 @@ def _encode(column: pa.ChunkedArray | pa.Array) -> tuple[pa.Array, NDArray[np.in
 
 
 _BETWEEN = "\0"
-"""Between selectors: none has it."""
+"""Separates selectors: none contains it."""
 
 
 def source_names(pairs: SourcePairs, rows: NDArray[np.int64]) -> list[str]:
-    """Class and id of the sources of some of the rows that `pairs` is of, sorted."""
+    """Class and id of the sources of some rows of `pairs`, sorted."""
     used = pa.array(np.unique(pairs.codes[rows]))
     return sorted(
         f"{c}\t{s}"
@@ -170,7 +171,7 @@ def source_names(pairs: SourcePairs, rows: NDArray[np.int64]) -> list[str]:
 
 
 def unmatched(selectors: pa.ChunkedArray, sources: pa.ChunkedArray, moment: NDArray[np.int64]) -> pa.Array:
-    """Of each request, the selectors that pick none of the sources of its A(r); a denied request has none."""
+    """Per request, the selectors that pick none of the sources of its A(r); empty for a denied request."""
     lists = flat(selectors)
     asked = np.flatnonzero((moment >= 0) & np.asarray(lists.is_valid()))
     spelled = pc.binary_join(lists.take(pa.array(asked)), _BETWEEN).dictionary_encode()

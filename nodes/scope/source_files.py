@@ -1,9 +1,9 @@
-"""Which rows are the code that a program is made of, and which file each of them is of.
+"""Which rows are source code of a program, and the file that each belongs to.
 
 Reads stored columns. Gives flags and codes.
 
-Note: a row is judged by its own columns, never by those of another row of its file, which a request may
-not see. What a file is called does not matter here: the importer has said what it is (`document_type`).
+Note: a row is judged by its own columns, never by those of another row of its file, which the request may not be
+allowed to see. The name of a file does not matter here: the importer has classified it (`document_type`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from ..columns.keys import codes_of, truth
 
 SOURCE_COLUMNS = ("evidence_kind", "document_type", "path", "generated")
-"""What `is_source` reads."""
+"""The columns that `is_source` reads."""
 FILE_COLUMNS = ("owner_project", "owner_user", "source_id", "path")
-"""What makes two rows rows of one file."""
+"""The columns that identify the file of a row."""
 
 
 def is_source(rows: Mapping[str, pa.Array]) -> NDArray[np.bool_]:
-    """Rows of source code: of no document type (tests, configuration and data have one), and not generated."""
+    """Rows of source code: without a document type (tests, configuration and data have one), and not generated."""
     code = np.asarray(pc.fill_null(pc.equal(rows["evidence_kind"], "code"), False))
     plain = np.asarray(pc.and_(rows["document_type"].is_null(), rows["path"].is_valid()))
     return code & plain & ~truth(rows["generated"])
 
 
 def file_codes(rows: Mapping[str, pa.Array]) -> NDArray[np.int64]:
-    """A number per row, equal where rows are of one file."""
+    """A number per row, equal for rows of the same file."""
     return codes_of([rows[name] for name in FILE_COLUMNS])

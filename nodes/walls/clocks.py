@@ -1,6 +1,6 @@
 """The clocks of requests: time bounds, and which rows pass the time gates under each.
 
-Reads contracts. Gives a `ContractClock`, which is asked for (clock, row) pairs or for every row under some clocks.
+Reads contracts. Gives a `ContractClock`, which judges (clock, row) pairs or every row under some clocks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ContractClock:
     start: Int
     end: Int
     history: Bool
-    """Where superseded and deleted text passes as well."""
+    """The clocks under which superseded and deleted text passes as well."""
 
     def __len__(self) -> int:
         return len(self.as_of)

@@ -1,7 +1,7 @@
-"""The gates of a run in order, those of plugins among them, and what the code of a gate means.
+"""The gates of a run in order, including those of plugins, and the meaning of a gate's code.
 
-The gates of the package keep their numbers; those of plugins are numbered after them, and follow at the end of
-their class: access, then visibility, then time.
+The gates of the package keep their numbers; those of plugins are numbered after them and run at the end of their class:
+access, then visibility, then time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLASSES = get_args(GateClass)
 
 
 class GateOrder:
-    """The gates of the package and some of plugins."""
+    """The gates of the package and of plugins."""
 
     def __init__(self, plugins: Sequence[Gate] = ()) -> None:
         self.plugins = tuple(replace(gate, number=len(GATES) + place) for place, gate in enumerate(plugins, start=1))
@@ -45,22 +45,22 @@ class GateOrder:
         self.reasons: tuple[str, ...] = tuple(gate.reason_code for gate in named)
         ordered = [gate.name for gate in self.gates]
         self.passed = (" ".join(ordered), *(" ".join(ordered[: self.place[n] - 1]) for n in range(1, self.most + 1)))
-        """By number, the gates before the one that stops a row; first, where none does, all of them."""
+        """By number, the gates that a row passes before that one stops it; for 0, all of them."""
 
     def passes_access(self, codes: NDArray[Any]) -> Mask:
         """Rows that pass every access gate, by the first gate that stops each."""
         if self.plugins:
             return self.opens[codes]
-        return (codes == 0) | (codes > LAST_ACCESS)  # every row of a frame: a tenth of the time of a look-up
+        return (codes == 0) | (codes > LAST_ACCESS)  # over every row of a frame, ten times as fast as a look-up
 
     def stopped(self, codes: Codes, evidence: pa.Table, start: int, contract: Mapping[str, Any]) -> Codes:
-        """The codes of the rows of a segment with the gates of plugins judged as well: a row is stopped by the first gate.
+        """The codes of the rows of a segment after the gates of plugins: a row is stopped by the first gate in order.
 
         Args:
             codes: the first gate of the package that stops each row, 0 = none.
             evidence: the frame.
             start: the first frame row of the segment.
-            contract: the contract; a gate is shown the columns of it that decide what requests are judged together.
+            contract: the contract; a gate receives only the columns by which requests are judged together.
         """
         shown = {name: contract[name] for name in CONTRACT_COLUMNS}
         for gate in self.plugins:
@@ -73,7 +73,9 @@ class GateOrder:
     def removed(
         self, codes: NDArray[np.int64], evidence: pa.Table, rows: Any, contracts: pa.Table, order: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The same for candidates, by the second judgment of each gate: frame row `rows[i]` under contract `order[i]`."""
+        """`stopped` for candidates, by the second judgment of each gate: frame row `rows[i]` under contract
+        `order[i]`.
+        """
         for gate in self.plugins:
             assert gate.removes is not None
             stored = pa.table(gathered_columns(evidence, gate.columns, rows))
@@ -83,7 +85,7 @@ class GateOrder:
         return codes
 
     def _stop(self, codes: NDArray[Any], mask: Mask, gate: Gate) -> None:
-        """A row goes no further than this gate; what an earlier one stops stays with that."""
+        """Stop rows at this gate, unless an earlier gate stops them."""
         later = (codes == 0) | (self.place[codes] > self.place[gate.number])
         codes[mask & later] = gate.number
 

@@ -1,7 +1,7 @@
 """The access and visibility gates of the first wall over one segment: the first gate that stops each row.
 
-Reads a segment's slice of EVIDENCE, one contract and the bounds that open its project. What each gate stops, the gate itself
-says; columns are read as codes once per segment and shared by every scope group that looks at it.
+Reads a segment's slice of EVIDENCE, one contract and the bounds that open its project. The rules are those of the gate
+objects; columns are read as codes once per segment and shared by every scope group that reads it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LAST_ACCESS = max(gate.number for gate in GATES if gate.gate_class == "access")
 LAST_VISIBILITY = max(gate.number for gate in GATES if gate.gate_class == "visibility")
 
 COLUMNS = tuple(dict.fromkeys(column for gate in GATES for column in gate.columns))
-"""The columns of EVIDENCE that these gates look at."""
+"""The columns of EVIDENCE that these gates read."""
 CONTRACT_COLUMNS = tuple(dict.fromkeys(column for gate in GATES for column in gate.contract_columns))
-"""The columns of CONTRACTS that they look at: what decides which rows a request may see, time apart."""
+"""The columns of CONTRACTS that they read: these determine which rows a request may see, apart from time."""
 
 
 class FrameColumns:
@@ -46,7 +46,8 @@ def first_stops(segment: SegmentColumns, contract: Mapping[str, Any], bounds: Se
     """The first access or visibility gate that stops each row, int8[rows]; 0 = none.
 
     `bounds` are those of CONTRACT_BOUNDS whose project and users open the segment, so the gates project and owner have
-    passed. A row has got as far as the bound that takes it furthest. Shadowing by a work tree is not judged here.
+    passed. Of several bounds, the one under which a row gets furthest applies. Shadowing by a work tree is not judged
+    here.
     """
     shared = stops_by_contract(segment, contract)
     furthest = None
@@ -60,7 +61,7 @@ def first_stops(segment: SegmentColumns, contract: Mapping[str, Any], bounds: Se
 
 
 def _further(one: Codes, other: Codes) -> Codes:
-    """The later of two gates, row by row; 0, passing them all, is the furthest."""
+    """The later of two gates, row by row; 0, which means that all were passed, is the latest."""
     step = np.uint8(1)
     return (np.maximum(one.view(np.uint8) - step, other.view(np.uint8) - step) + step).view(np.int8)
 
@@ -72,7 +73,7 @@ def stops_by_contract(segment: SegmentColumns, contract: Mapping[str, Any]) -> d
 
 
 def _stops_by_bound(segment: SegmentColumns, bound: Mapping[str, Any], shared: Mapping[int, Mask]) -> dict[int, Mask]:
-    """The same for what one grant bounds, on top of the contract's own stops."""
+    """The rows that each gate stops under one grant, in addition to the contract's own stops."""
     found = {gate.number: gate.bound_stops(segment, bound) for gate in GATES if gate.bound_stops is not None}
     stopped = ((number, mask) for number, mask in found.items() if mask is not None)
     return {number: mask | shared[number] if number in shared else mask for number, mask in stopped}

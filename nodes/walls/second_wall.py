@@ -1,7 +1,7 @@
 """The gates of the second wall, as comparisons of (candidate, bound) and (candidate, placement) pairs.
 
 Reads the candidates' stored rows and their contracts. Gives per candidate the number of the first gate that removes it,
-0 where none does. Written apart from the first wall's predicates on purpose: it compares columns of two tables pair by
+0 where none does. Deliberately independent of the first wall's predicates: it compares columns of two tables pair by
 pair where the first wall codes a segment's columns, and `second_wall_patterns` matches globs by its own rules.
 """
 
@@ -25,12 +25,12 @@ _PASSED = len(GATES) + 1
 _PLACED = ("recorded_time", "superseded_at", "deleted_at")
 _STORED = ("event_time", "valid_from", "valid_until")
 _CLOCK = ("as_of", "window_start", "window_end", "include_deleted")
-"""What the time gates compare: of placements, of rows and of contracts."""
+"""The columns that the time gates compare: of placements, of rows and of contracts."""
 _NAMED = {"namespace": "namespace", "branch": "branch", "test_suite": "test_suite"}
 _ASKED = (*_NAMED, "workspace_root", "min_authority")
 _ALLOWED_PATHS = ("allowed_paths", "search_paths")
 _BOUNDED = ["owner_project", "owner_user", "zone", "lifecycle", "source_id", "origin_class", "path"]
-"""What a grant bounds of a row."""
+"""The columns of a row that a grant bounds."""
 _ACCEPTS = (
     ("workspace", "current-workspace"),
     ("project-doc", "project-doc"),
@@ -45,7 +45,7 @@ _ACCEPTS = (
 def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bounds: pa.Table) -> Ints:
     """The first access or visibility gate that removes each candidate.
 
-    Each candidate is compared with every bound of its contract; the bound that takes it furthest speaks for it.
+    Each candidate is compared with every bound of its contract; the bound under which it gets furthest applies.
 
     Args:
         rows: the stored row of each candidate.
@@ -67,11 +67,11 @@ def place_stops(rows: pa.Table, order: Ints, contracts: pa.Table, contract_bound
 
 
 def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table) -> tuple[Ints, Mask]:
-    """The first time gate that removes each candidate, and whether the placement that serves it best has ended.
+    """The first time gate that removes each candidate, and whether its best placement has ended.
 
-    Best is one that passes every gate (one that has not ended before one that has, which passes only where the contract
-    includes deleted text), then one alive at `as_of`, then one recorded by then; of equals the latest, but of those
-    recorded only later the first.
+    The best placement is one that passes every gate (preferably one that has not ended: an ended one passes only where
+    the contract includes deleted text), then one alive at `as_of`, then one recorded by then; among equals the latest,
+    but the first of those recorded only later.
     """
     held = placements["row"].to_numpy()
     starts = held.searchsorted(row)
@@ -108,7 +108,7 @@ def time_stops(row: Ints, rows: pa.Table, asked: pa.Table, placements: pa.Table)
 
 
 def _first(removed: Iterable[tuple[str, Mask]], count: int) -> Ints:
-    """The lowest gate number among those that remove each pair; `_PASSED` where none does."""
+    """The lowest number of the gates that remove each pair; `_PASSED` where none does."""
     lowest = np.full(count, _PASSED, dtype=np.int64)
     for gate, mask in removed:
         lowest[mask] = np.minimum(lowest[mask], NUMBER[gate])
@@ -165,7 +165,7 @@ def _for_others(rows: pa.Table, order: Ints, contracts: pa.Table) -> Mask:
 
 
 def _outside(rows: pa.Table, order: Ints, lists: Column, reached: Callable[[pa.Table, Ints, Column], Mask]) -> Mask:
-    """Which rows list `order[i]` does not reach; no list reaches all."""
+    """Which rows are outside list `order[i]`; none where the list is null."""
     if lists.null_count == len(lists):
         return np.zeros(len(order), dtype=bool)
     return present(lists)[order] & ~reached(rows, order, lists)
@@ -192,7 +192,7 @@ def _by_bound(row: pa.Table, bound: Ints, bounds: pa.Table) -> list[tuple[str, M
 
 
 def _unaccepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) -> Mask:
-    """Whether the contract refuses the row's class of source; a memory it accepts only while verified."""
+    """Whether the contract refuses the row's class of source; memories are accepted only while verified."""
     if accepted.null_count == len(accepted):
         return np.zeros(len(order), dtype=bool)
     origin, name = (pa.array(words) for words in zip(*_ACCEPTS, strict=True))
@@ -202,7 +202,7 @@ def _unaccepted(rows: pa.Table, state: pa.Array, order: Ints, accepted: Column) 
 
 
 def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -> Mask:
-    """Whether value `i` is in the set numbered `group[i]`; sets are pairs of number and value. Null is in none."""
+    """Whether value `i` is in the set numbered `group[i]`; sets are pairs of number and value. Null is in no set."""
     if not len(set_values):
         return np.zeros(len(group), dtype=bool)
     words = pa.concat_arrays([flat(values), flat(set_values)]).dictionary_encode()
@@ -215,7 +215,7 @@ def _belongs(group: Ints, values: Column, set_group: Ints, set_values: Column) -
 
 
 def _word(column: Column, words: tuple[str, ...], null: str) -> pa.Array:
-    """The column with `null` in place of nulls and of words that are none of the list."""
+    """The column with `null` in place of nulls and of words that are not in the list."""
     array = flat(column)
     return pc.if_else(pc.is_in(array, constants(words)), array, null)
 
@@ -225,12 +225,12 @@ def _equal(one: Column, other: Column | str) -> Mask:
 
 
 def _holds(compare: Callable[[Any, Any], Column], one: Column, other: Column | str) -> Mask:
-    """Where a comparison holds; it does not where one side is null."""
+    """Where a comparison is true; it is false where one side is null."""
     if one.null_count == len(one) or (type(other) is not str and other.null_count == len(other)):
         return np.zeros(len(one), dtype=bool)
     return truth(compare(one, other))
 
 
 def _both(one: Column, other: Column) -> Mask:
-    """Where both have a value."""
+    """Where neither value is null."""
     return present(one) & present(other)

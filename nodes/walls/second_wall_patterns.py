@@ -1,7 +1,7 @@
 """The second wall's own rules for selectors and globs: which rows a list of patterns picks, allows or denies.
 
 Reads rows, and per row the number of its list. Gives `picked` sources, `on_allowed_path`, `on_denied_path`, `leads_to`.
-Written apart from `scope.selectors`, by which the first wall matches.
+Deliberately independent of `scope.selectors`, which the first wall uses.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _is_no_path(glob: str) -> bool:
 
 
 def _pathless(rows: pa.Table, order: Ints, globs: Column, speaks: Callable[[str], bool]) -> Mask:
-    """Rows without a path of which some glob of list `order[i]` speaks."""
+    """Rows without a path to which some glob of list `order[i]` applies."""
     without = ~present(rows["path"])
     if not without.any() or not _listed(globs):
         return np.zeros(len(order), dtype=bool)
@@ -79,9 +79,9 @@ def _on_path(rows: pa.Table, order: Ints, globs: Column) -> Mask:
 
 
 def _asked_once(order: Ints, patterns: Column, value: Ints, matches: Callable[[str, Ints], Iterable[bool]]) -> Mask:
-    """Whether a pattern of list `order[i]` matches value number `value[i]`; each distinct question is asked once.
+    """Whether a pattern of list `order[i]` matches value number `value[i]`; each distinct pair is tested once.
 
-    `matches` answers for one pattern and some numbers of values.
+    `matches` tests one pattern on some numbers of values.
     """
     picked = np.zeros(len(order), dtype=bool)
     listing, selector = flattened(patterns)
@@ -110,7 +110,7 @@ def _codes(encoded: pa.DictionaryArray) -> Ints:
 
 
 def _leading(glob: str, paths: pa.Array) -> Mask:
-    """Which paths a glob matches. What every match contains is looked for first: that tells most paths apart."""
+    """Which paths a glob matches. Paths without the text that every match contains are ruled out first."""
     if glob == "(none)":
         return np.zeros(len(paths), dtype=bool)
     glob = glob.removeprefix("path:")
@@ -142,7 +142,7 @@ def _is(token: str, character: str) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def _words_of(glob: str) -> tuple[str, ...]:
-    """What every match of a glob contains."""
+    """A text that every match of a glob contains."""
     return () if "[" in glob else tuple(filter(None, re.split(r"\*\*/|\*+|\?", glob)))
 
 

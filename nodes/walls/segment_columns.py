@@ -1,7 +1,7 @@
-"""The columns of one segment that gates compare, as codes: each is read on first use, and once for every scope group.
+"""The columns of one segment that gates compare, as codes: each is read on first use, and once for all scope groups.
 
 Null counts as least privileged: zone restricted, lifecycle candidate, visibility denied, authority 0; a null safety is
-requires-review, which passes. A word that is none of its vocabulary reads as null.
+requires-review, which passes. A word outside the vocabulary counts as null.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class SegmentColumns:
 
     @cached_property
     def named(self) -> dict[str, tuple[dict[str, int], Codes]]:
-        """Positions of names and the row's position, -1 for null: of the columns a request narrows by one name."""
+        """Distinct names and each row's position among them, -1 for null: for the columns that a request narrows by one
+        name.
+        """
         coded = {}
         for name in ("namespace", "workspace_root", "branch", "test_suite"):
             column = self.column(name)
@@ -84,7 +86,7 @@ class SegmentColumns:
     def files(self) -> pa.Array:
         """Owner, source and path of each row as one string, null where it has no path.
 
-        The owner is in it: a file of one owner never shadows another's of the same name.
+        It includes the owner: a file of one owner never shadows another's of the same name.
         """
         owner = self.column("owner_user").fill_null("")
         return pc.binary_join_element_wise(
@@ -93,13 +95,13 @@ class SegmentColumns:
 
     @cached_property
     def readers(self) -> tuple[NDArray[np.int64], pa.Array, Mask]:
-        """Lists of principals taken apart: row and name of each entry, and which rows have a list."""
+        """Flattened lists of principals: row and name of each entry, and which rows have a list."""
         column = self.column("principals")
         return *flattened(column), ~np.asarray(column.is_null())
 
     @cached_property
     def excluding(self) -> tuple[NDArray[np.int64], pa.Array]:
-        """Lists of excluded roles taken apart: row and role of each entry."""
+        """Flattened lists of excluded roles: row and role of each entry."""
         return flattened(self.column("excluded_roles"))
 
     def _ranks(self, name: str, words: Sequence[str], null: str) -> Codes:

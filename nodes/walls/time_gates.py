@@ -1,7 +1,9 @@
-"""Time as a predicate: which (row, as_of, window) pairs pass the time gates, and which placement speaks for the row.
+"""Time as a predicate: which (row, as_of, window) pairs pass the time gates, and the placement that decides for the
+row.
 
-Reads a RowIndex. Gives codes and placements for pairs that the caller names, so that ten thousand different `as_of` cost
-their pairs and no row set. Intervals are half-open: a text recorded at `as_of` counts, one superseded at `as_of` does not.
+Reads a RowIndex. Gives codes and placements for the caller's pairs, so that ten thousand different `as_of` cost only
+their pairs, not row sets. Intervals are half-open: a text recorded at `as_of` counts, one superseded at `as_of` does
+not.
 
 A row passes if one placement does: alive at `as_of` (recorded, not yet superseded or deleted) and, where the row has no
 event time, recorded inside the window. A row without a placement was never recorded.
@@ -45,8 +47,8 @@ def time_codes(
         as_of: the instant of each pair, microseconds, int64[n].
         window_start: start of the window, `OPEN_START` where open, int64[n].
         window_end: end of the window, exclusive, `OPEN_END` where open, int64[n].
-        history: where text that was superseded or deleted passes as well, bool[n]; None = nowhere. One that has
-            not ended is preferred.
+        history: where text that was superseded or deleted passes as well, bool[n]; None = nowhere. A placement that has
+    not ended is preferred.
 
     Returns:
         codes, int8[n]: 0 = passes every time gate, else the gate's number in `gates.GATES`; and placements, int64[n]:
@@ -64,7 +66,7 @@ def time_codes(
 def _ended(
     row_index: RowIndex, rows: Micros, as_of: Micros, window_start: Micros, window_end: Micros
 ) -> tuple[NDArray[np.int8], Micros]:
-    """The same for rows without an open placement that passes: as if none had ended."""
+    """`_current` for rows without an open placement that passes: as if no placement had ended."""
     endless = replace(
         row_index,
         superseded=np.full(len(row_index.superseded), OPEN_END),
@@ -129,7 +131,7 @@ def open_grid(
 ) -> Flags:
     """Which of some rows pass every time gate under each of `c` instants, bool[c, rows]: where `time_grid` is 0.
 
-    Whether some placement passes is asked of all of them at once: the result does not depend on which one passes.
+    Tests all placements at once whether any passes: the result does not depend on which one does.
     """
     if row_index.single and not history.any():
         return time_grid(row_index, rows, as_of, window_start, window_end) == 0
@@ -159,7 +161,9 @@ def open_grid(
 def _codes(
     row_index: RowIndex, rows: Micros, placement: Micros, as_of: Micros, window_start: Micros, window_end: Micros
 ) -> NDArray[np.int8]:
-    """The gate that stops each row when judged by one placement; the last written is the first in gate order."""
+    """The gate that stops each row when judged by one placement; gates are written in reverse order, so that the first
+    one wins.
+    """
     recorded, event = row_index.recorded[placement], row_index.event_time[rows]
     happened = np.where(event == OPEN_START, recorded, event)
     codes = np.zeros(np.broadcast_shapes(as_of.shape, rows.shape), dtype=np.int8)
@@ -175,7 +179,7 @@ def _codes(
         (RECORDED, as_of, recorded, False),
     ):
         least, most = one.min(), other.max()
-        if least < most or (also_equal and least == most):  # else no pair is stopped: no need to compare each
+        if least < most or (also_equal and least == most):  # else no pair is stopped, so none is compared
             np.copyto(codes, code, where=one <= other if also_equal else one < other)
     return codes
 
@@ -185,7 +189,7 @@ def _last_recorded(recorded: Micros, first: Micros, end: Micros, as_of: Micros) 
     low, high = first.copy(), end.copy()
     for _ in range(int((end - first).max(initial=0)).bit_length()):
         middle = (low + high) >> 1
-        # Where nothing is left to halve, both ends are the same, and stay.
+        # Once an interval is empty, both ends are equal and stay so.
         before = (recorded.take(middle, mode="clip") <= as_of) & (low < high)
         np.copyto(low, middle + 1, where=before)
         np.copyto(high, middle, where=~before)

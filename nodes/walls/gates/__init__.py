@@ -1,7 +1,7 @@
 """The gates in order: each is one object, with its columns, predicate, explanation, remedy and canaries.
 
-Both walls, the ladder, `contract explain`, `why` and the leak test read `GATES`. To add a gate, write its object in a file
-here and put it into the list; `second_wall` judges it again, by hand.
+Both walls, the ladder, `contract explain`, `why` and the leak test read `GATES`. To add a gate, write its object in a
+file here and add it to the list; `second_wall` judges it again, by hand.
 
 - `gate`: what a gate is
 - `ownership`, `zones`, `sources`, `paths` (with `allowances`), `names`: access gates, which leave no trace but a count for auditors

@@ -1,6 +1,7 @@
-"""What the two allowances share: `source_allow` and `path_allow` bind together with grants, request, and mode or role.
+"""Common parts of the two allowances: `source_allow` and `path_allow` combine the limits of grants, request, and mode
+or role.
 
-Any matching denial holds; of several the most specific is the rule that is named.
+Any matching denial applies; of several, the most specific rule is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def most_specific(patterns: Iterable[str]) -> str:
 
 
 def allowed(column: str, field: str, what: str) -> Callable[[Contract, Bounds], Rule]:
-    """Explains allowances of grants and request, of paths the mode's and of sources the role's: all bind."""
+    """Explains the allowances of grants, of the request, and of the mode (paths) or role (sources): all bind."""
 
     def rule(contract: Contract, bounds: Bounds) -> Rule:
         limits = [bound for bound in bounds if bound[column] is not None]
@@ -45,7 +46,7 @@ def allowed(column: str, field: str, what: str) -> Callable[[Contract, Bounds], 
 
 
 def allowance(column: str, field: str, of_row: str) -> Callable[[Case], Opening]:
-    """What would admit a row that some allowance leaves out."""
+    """The changes that would admit a row excluded by an allowance."""
 
     def opened(case: Case) -> Opening:
         value = case.row[of_row]
@@ -67,5 +68,7 @@ def allowance(column: str, field: str, of_row: str) -> Callable[[Case], Opening]
 
 
 def _layer(column: str) -> tuple[str, str]:
-    """The policy that allows sources or paths beside grants and request, and the field of the contract with its choice."""
+    """The policy that limits sources or paths besides grants and request, and the field of the contract with its
+    choice.
+    """
     return ("mode", "search_paths") if column == "paths" else ("role", "role_sources")

@@ -1,7 +1,7 @@
-"""What a gate is: one rule of the boundary, with everything that belongs to it.
+"""Definition of a gate: one rule of the boundary, with everything that belongs to it.
 
-Gives: `Gate`, and what its functions take and return. A gate of the package is an object in a file beside this one and a line
-in `GATES`; a gate of a plugin is the same object, see `docs/how-to/extend.md`.
+Gives: `Gate`, and the arguments and results of its functions. A gate of the package is an object in a file beside this
+one and a line in `GATES`; a gate of a plugin is the same object, see `docs/how-to/extend.md`.
 
 Note: the second wall is not here. `second_wall` judges the gates of the package again, from code written apart on purpose.
 A gate of a plugin brings its own second judgment, `removes`.
@@ -32,11 +32,12 @@ Contract = Mapping[str, Any]
 Bounds = Sequence[Mapping[str, Any]]
 
 Rule = tuple[str, str]
-"""The deciding rule of a contract, and what it lets through, in words."""
+"""The deciding rule of a contract, and a description of the rows it admits."""
 
 OPEN, BOUNDED, GUIDED = "open", "bounded", "guided"
 ANGLES = (OPEN, BOUNDED, GUIDED)
-"""How the leak test asks: without bounds; with those that a request can name; under a mode and a role, whose links are all followed."""
+"""The kinds of request in the leak test: without bounds; with all bounds that a request can name; under a mode and a
+role, with all links followed."""
 
 
 class SegmentRows(Protocol):
@@ -44,7 +45,7 @@ class SegmentRows(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         ...
 
     def column(self, name: str) -> pa.Array:
@@ -53,10 +54,11 @@ class SegmentRows(Protocol):
 
 
 class Opening(NamedTuple):
-    """What would open a gate for a row: the rule that decides there, and what would have to be otherwise."""
+    """A way to open a gate for a row: the deciding rule, and the change that is needed."""
 
     rule: str
-    """What stops the row: `the row`, `request.FIELD: VALUE`, `mode NAME`, `role NAME` or the rules of grants."""
+    """The rule that stops the row: `the row`, `request.FIELD: VALUE`, `mode NAME`, `role NAME` or the rules of
+    grants."""
     needed: str
     possible: bool = True
     """Whether a contract can open it; otherwise only the row itself could change."""
@@ -80,17 +82,19 @@ class Case:
         return ", ".join(bound["rule_id"] for bound in self.here())
 
     def mode(self, chosen: str) -> str:
-        """The mode as the rule that leaves something out."""
+        """The mode as the rule that excludes something."""
         return f"mode {self.contract['mode']}: not {chosen}"
 
 
 @dataclass(frozen=True)
 class Ground:
-    """Where the leak test plants a canary: a row that the tenant was shown, who asks, and who else there is."""
+    """The surroundings of a canary in the leak test: a row that was shown to the tenant, the caller, and another
+    principal and project.
+    """
 
     seen: Mapping[str, Any]
     folder: str
-    """The folder of canaries, empty or with `/` at its end."""
+    """The folder of canaries, empty or ending with `/`."""
     principal: str
     project: str
     zone: str
@@ -103,9 +107,10 @@ class Ground:
 
 @dataclass(frozen=True)
 class Canary:
-    """A row that the gate alone shuts out of every request of a tenant.
+    """A row that the gate alone excludes from every request of a tenant.
 
-    `row` gives the columns that do so, None where there can be no such row; `asked` the fields that every request has then.
+    `row` returns the columns that cause this, None where such a row is impossible; `asked` the fields that every
+    request then has.
     """
 
     reason: str
@@ -118,16 +123,16 @@ class Canary:
 class Gate:
     """One rule of the boundary.
 
-    `stops` says which rows of a segment the gate stops where the contract alone decides, `bound_stops` where a grant does;
-    None means "none of them". Both read the contract columns that are declared: requests with equal values of these
-    are judged together.
+    `stops` returns the rows of a segment that the gate stops where the contract alone decides, `bound_stops` where a
+    grant does; None means "none of them". Both read the contract columns that are declared: requests with equal values
+    of these are judged together.
     """
 
     name: str
     gate_class: GateClass
     reason_code: str
     doc: str
-    """What holds of a row that passes: "its state is one the contract includes"."""
+    """A property of rows that pass: "its state is one the contract includes"."""
     columns: tuple[str, ...] = ()
     """The columns of EVIDENCE that the first wall reads."""
     contract_columns: tuple[str, ...] = ()
@@ -135,23 +140,24 @@ class Gate:
     stops: Callable[[Any, Contract], Mask | None] | None = None
     bound_stops: Callable[[Any, Mapping[str, Any]], Mask | None] | None = None
     explain: Callable[[Contract, Bounds], Rule] | None = None
-    """The deciding rule of a contract, and what it lets through."""
+    """The deciding rule of a contract, and a description of the rows it admits."""
     remedy: Callable[[Case], Opening] | None = None
-    """What would admit a row that the gate stops."""
+    """The changes that would admit a row that the gate stops."""
     canaries: tuple[Canary, ...] = field(default=(), repr=False)
-    """Rows for the leak test that the gate alone shuts out."""
+    """Rows for the leak test that only this gate excludes."""
     removes: Callable[[pa.Table, pa.Table], Mask] | None = None
-    """Of a plugin's gate, the second judgment: which rows it stops, row by row under the contract beside it."""
+    """For a gate of a plugin, the second judgment: which rows it stops, each under the contract in the same
+    position."""
     hides: bool = False
     """Whether its rows end as `hidden` rather than `rejected`."""
     number: int = 0
     """Its place in `GATES`, from 1; 0 means "passed them all"."""
 
     def explained(self, contract: Contract, bounds: Bounds) -> Rule:
-        """The deciding rule of a contract, and what the gate lets through.
+        """The deciding rule of a contract, and a description of the rows that the gate admits.
 
         Raises:
-            SchemaError: the gate is a plugin's, and `explain` raised something or gave something else.
+            SchemaError: the gate is a plugin's, and `explain` raised an exception or returned another type.
         """
         if self.explain is None:
             return "", f"Only if {self.doc}."
@@ -161,10 +167,10 @@ class Gate:
         return said
 
     def opening(self, case: Case) -> Opening:
-        """What would admit the row of a case.
+        """The changes that would admit the row of a case.
 
         Raises:
-            SchemaError: the gate is a plugin's, and `remedy` raised something or gave something else.
+            SchemaError: the gate is a plugin's, and `remedy` raised an exception or returned another type.
         """
         if self.remedy is None:
             return Opening("the row", f"a row of which this holds: {self.doc}", False)
@@ -174,10 +180,12 @@ class Gate:
         return said
 
     def planted(self, canary: Canary, ground: Ground) -> tuple[Row, Mapping[str, Any]] | None:
-        """The columns of one of its canaries and the fields that every request has then; None where there can be no such row.
+        """The columns of one of its canaries and the fields that every request then has; None where such a row is
+        impossible.
 
         Raises:
-            SchemaError: the gate is a plugin's, and a function of the canary raised something or gave something else.
+            SchemaError: the gate is a plugin's, and a function of the canary raised an exception or returned another
+                type.
         """
         row = called(self.name, "canaries.row", canary.row, ground)
         if row is None:
@@ -190,7 +198,7 @@ class Gate:
 
 
 def always(says: str) -> Callable[[Contract, Bounds], Rule]:
-    """An explanation that no contract changes."""
+    """An explanation that is the same for every contract."""
     return lambda contract, bounds: ("", says)
 
 
@@ -210,20 +218,20 @@ def grants(bounds: Bounds) -> str:
 
 
 def by_mode(contract: Contract, chosen: Sequence[str] | None) -> list[str]:
-    """The mode as a rule, where it chose something."""
+    """The mode as a rule, where it restricts something."""
     return [f"mode {contract['mode']}"] if chosen else []
 
 
 def listed(values: Sequence[str]) -> str:
-    """Values in words."""
+    """Values as a list in prose."""
     return ", ".join(values) or "none"
 
 
 def literal(text: str) -> str:
-    """A glob that matches the text alone."""
+    """A glob that matches only this text."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in text)
 
 
 def outside(codes: NDArray[np.int8], words: Sequence[str], included: Any) -> Mask:
-    """Rows whose word is none of those included."""
+    """Rows whose word is not included."""
     return np.array([word not in included for word in words])[codes]

@@ -1,7 +1,7 @@
-"""What a request narrows by one name: the gates `namespace`, `branch`, `workspace` and `test_suite`.
+"""Restrictions of a request by a single name: the gates `namespace`, `branch`, `workspace` and `test_suite`.
 
-Note: committed text that a work tree shadows is stopped by `workspace` as well. That needs other rows, so the step
-`boundary_gates` does it, once every row is judged.
+Note: committed text that a work tree shadows is stopped by `workspace` as well. That depends on other rows, so the step
+`boundary_gates` does it after every row is judged.
 """
 
 from __future__ import annotations

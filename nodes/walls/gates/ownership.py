@@ -1,6 +1,7 @@
-"""Whose a row is: the gates `project`, `owner` and `principals`.
+"""The owner of a row: the gates `project`, `owner` and `principals`.
 
-Note: the first two stop no row of a segment that is read. Segments of other owners are never opened, see `boundary_gates`.
+Note: the first two never stop a row of a segment that is read. Segments of other owners are never opened, see
+`boundary_gates`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a row lies: the gates `path_allow` and `path_deny`."""
+"""The path of a row: the gates `path_allow` and `path_deny`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .gate import (
 )
 
 NO_PATH = "no path"
-"""The reason of canaries without a path where the request denies a folder: they may be in it."""
+"""The reason for canaries without a path where the request denies a folder: they may belong to it."""
 
 
 def _on(segment: SegmentColumns, globs: Sequence[str], *, pathless: bool) -> Mask:
-    """Rows whose path matches one of the globs; `pathless` says whether rows without a path count as matching."""
+    """Rows whose path matches one of the globs; `pathless` is the result for rows without a path."""
     distinct, codes = segment.paths
     return np.append(matching_paths(distinct, globs), pathless)[codes]
 

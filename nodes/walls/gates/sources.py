@@ -1,4 +1,4 @@
-"""Where a row comes from: the gates `source_allow`, `source_deny` and `role_source`."""
+"""The source of a row: the gates `source_allow`, `source_deny` and `role_source`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a row was recorded, valid and current: the seven time gates.
+"""The times at which a row was recorded, valid and current: the seven time gates.
 
 Note: their predicate is one kernel over (row, instant) pairs, `time_gates`, because a batch has thousands of instants.
 """
@@ -24,7 +24,7 @@ def _at(says: str) -> Callable[[Contract, Bounds], Rule]:
 
 
 def _standing(says: str) -> Callable[[Contract, Bounds], Rule]:
-    """Text that has not ended, unless the mode shows history."""
+    """Text that is still current, unless the mode shows history."""
 
     def rule(contract: Contract, bounds: Bounds) -> Rule:
         if contract["include_deleted"]:
@@ -66,7 +66,7 @@ def _another_window(case: Case) -> Opening:
 
 
 def _shifted(name: str, days: int) -> Callable[[Ground], Row]:
-    """A row with an instant some days from the one that is asked about."""
+    """A row with an instant some days from the request's `as_of`."""
     return lambda ground: {name: ground.as_of + days * _DAY}
 
 

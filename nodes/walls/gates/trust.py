@@ -1,7 +1,7 @@
-"""How far a row may be shown and believed: `visibility`, `lifecycle`, `safety`, `role`, `accepted_authority`, `min_authority`.
+"""Visibility and trust of a row: `visibility`, `lifecycle`, `safety`, `role`, `accepted_authority`, `min_authority`.
 
-Null counts as least privileged: lifecycle candidate, visibility denied, authority 0; a null safety is requires-review, which
-passes. A word that is none of its vocabulary reads as null.
+Null counts as least privileged: lifecycle candidate, visibility denied, authority 0; a null safety is requires-review,
+which passes. A word outside the vocabulary counts as null.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ ACCEPTED_ORIGINS = {
     "session-event": ("session-event", "artifact"),
 }
 """The origin classes behind each accepted class of S0.19. Standards and decision records are documents of the project,
-artifacts belong to a session; preferences, structured records, external and remote text are in none. A memory counts
+artifacts belong to a session; preferences, structured records, external and remote text belong to none. A memory counts
 only while it is verified."""
 
 
 def _declared(column: str, wanted: str) -> Callable[[Case], Opening]:
-    """No contract opens these: the row is what it was declared to be."""
+    """No contract opens these: the rows were declared so."""
     return lambda case: Opening("the row", f"a row that is declared {wanted}, not {case.row[column]}", False)
 
 

@@ -1,4 +1,4 @@
-"""How sensitive and how wide a row is: the gates `zone` and `level`."""
+"""Sensitivity and level of a row: the gates `zone` and `level`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .gate import (
 )
 
 LEFT_OUT = "left-out zone"
-"""The reason of canaries in a zone that the mode leaves out."""
+"""The reason for canaries in a zone that the mode excludes."""
 
 
 def _left_out(segment: SegmentColumns, contract: Contract) -> Mask | None:
