@@ -113,9 +113,7 @@ def packs(
     history = np.asarray(pc.equal(standing, "history")) | stale
     turn = _turns(document, packing.kept, flags_at(contracts["source_diversity"], owner))
     past = history & np.asarray(pc.equal(rows["evidence_kind"], "memory"))
-    turn = turn + past * (
-        len(owner) + 1
-    )  # memories that still hold come before past ones, however well those match
+    turn = turn + past * (len(owner) + 1)  # memories that still hold come before past ones, however well those match
     wanted = reading_order(flat(contracts["role"]).take(pa.array(owner)), row, evidence, role_policies)
     by_rank = _positions(packing.kept, owner, conflict, disputed, turn)
     # Where later items are outlines, the second item of a document counts half as much as the first, the third a third.

@@ -3,9 +3,9 @@
 Reads requests, contracts, the plan rules of the purpose, the words of the role and `session_texts`, the latest
 observations of each request's own session. Gives `anchors`, `sub_queries` and `query_terms`.
 
-Note: the query text of a sub-query is not the user's sentence. It is put together from the parts its
-rule names: question, context, declared anchors, what was found in traces, state and the session's last events (S0.42).
-A rule whose parts are all empty plans nothing, unless the request requires the evidence it serves.
+Note: the query text of a sub-query is not the user's sentence. It is assembled from the parts its rule names: question,
+context, declared anchors, anchors found in traces, state and the session's last events (S0.42). A rule whose parts are
+all empty plans nothing, unless the request requires the evidence it serves.
 """
 
 from __future__ import annotations
@@ -62,26 +62,26 @@ _WEIGHTS = {
     "context_summary": 0.25,
     "session_events": 0.25,
 }
-"""How much an anchor weighs by where it was found, most trusted first: 1 where it was declared, less in prose."""
+"""Weight of an anchor by its origin, most trusted first: 1 where it was declared, less in prose."""
 
 _KIND_PLACES = np.argsort(np.argsort(KINDS))
-"""The place of each of KINDS in alphabetical order."""
+"""The alphabetical rank of each of KINDS."""
 _PRINTED = ("failing_test", "error_text", "stack_trace", "question", "state", "context_summary")
 _MINIMAL = frozenset({"lexical", "exact", "expansion"})
 _GRAPH = ("symbol", "expansion", "graph")
 _TEXT = pa.large_string()
 _RULED = ("intent", "sources", "kinds", "lane_k", "min_authority", "max_age_days")
 _CONTRACTED = ("request_id", "mode", "lane_k", "as_of", "role", "window_paths", "path_window_start")
-"""What a sub-query takes from its rule and from its contract."""
+"""The columns of a sub-query that come from its rule and from its contract."""
 _SAID = ("question", "context_summary", "failing_test", "error_text", "state")
-"""What a question is put together from, anchors apart."""
+"""The request columns that query texts are assembled from, besides anchors."""
 _BY_SUB_QUERY = pc.SortOptions([("request_id", "ascending"), ("sub_query_id", "ascending")])
 
 Int = NDArray[np.int64]
 
 
 def anchors(requests: Requests, session_texts: SessionTexts) -> Anchors:
-    """What each request names, by request, kind and value; of equal values the most trusted origin stays."""
+    """The anchors of each request, by request, kind and value; of equal values the most trusted origin is kept."""
     parts = [_declared(requests, *rule) for rule in (("current_files", "path"), ("anchor_symbols", "identifier"))]
     parts += [_declared(requests, *rule) for rule in (("failing_test", "test"), ("error_text", "error"))]
     parts += _found(_texts(requests, session_texts))
@@ -117,7 +117,7 @@ def sub_queries(
     role_policies: RolePolicies,
     role_rules: RoleRules,
 ) -> SubQueries:
-    """The retrieval plan of each request, by request and ordinal; a denied request or one of effort none has none."""
+    """The retrieval plan of each request, by request and ordinal; none if denied or at recall effort none."""
     efforts = RECALL_EFFORTS.values
     effort = positions(contracts["recall_effort"], constants(efforts))
     denied = contracts["denied"].to_numpy()
@@ -172,8 +172,8 @@ def sub_queries(
 def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
     """The index keys each sub-query looks up, by request, sub-query, field and term; no term is capped or dropped.
 
-    A text term weighs its count in the query text, a quarter of that in what the role adds. An anchor's keys weigh what
-    the anchor weighs, less for the vaguer ones; where two anchors share a key the greater weight counts.
+    A text term weighs its count in the query text, a quarter of that in the role's expansion. An anchor's keys have its
+    weight, less for vaguer keys; where two anchors share a key, the greater weight counts.
     """
     names = ("lexical", "file", "symbol", "exact")
     uses = dict(zip(names, held(sub_queries["lanes"], names), strict=True))
@@ -211,7 +211,7 @@ def query_terms(sub_queries: SubQueries, anchors: Anchors) -> QueryTerms:
 
 
 def _text_terms(texts: pa.ChunkedArray, subs: Int, weight: float) -> tuple[str, Int, pa.Array, NDArray[np.float64]]:
-    """Every term of the texts of some sub-queries, each at the same weight; a null text has none."""
+    """Every term in the texts of some sub-queries, each with the same weight; a null text has none."""
     if not len(subs) or texts.null_count == len(texts):
         return "text", NOWHERE, constants((), _TEXT), np.empty(0)
     if texts.null_count:
@@ -244,7 +244,7 @@ def _declared(requests: pa.Table, column: str, kind: str) -> tuple[Int, Int, pa.
 
 
 def _texts(requests: pa.Table, session_texts: pa.Table) -> list[tuple[str, Int, pa.Array]]:
-    """Everything that may hold anchors: where it comes from, the request of each text, the texts."""
+    """All texts that may contain anchors: their origin, the request of each text, the texts."""
     columns = []
     for name in _PRINTED:
         text = flat(requests[name])
@@ -274,15 +274,15 @@ def _found(columns: list[tuple[str, Int, pa.Array]]) -> list[tuple[Int, Int, pa.
 
 
 def _mode_lanes(contracts: pa.Table) -> tuple[NDArray[np.int64], list[list[str]]]:
-    """The distinct lists of lanes that modes add, and which is each contract's."""
+    """The distinct lists of lanes that modes add, and the list number of each contract."""
     lists = pc.binary_join(flat(contracts["mode_lanes"]), " ").dictionary_encode()
     return lists.indices.to_numpy().astype(np.int64), [words.split() for words in lists.dictionary.to_pylist()]
 
 
 def _lanes(plan_rules: pa.Table, rule: Int, effort: Int, extra: Int, extras: list[list[str]]) -> tuple[pa.Array, Int]:
-    """The lists of lanes that a plan uses, one per (rule, recall effort, lanes of the mode), and which each pair has.
+    """The lists of lanes that a plan uses, one per (rule, recall effort, lanes of the mode), and the one of each pair.
 
-    `graph` adds what walks, `minimal` keeps words, ids and, for conflict sets alone, the expansion (S0.111).
+    `graph` adds the walking lanes, `minimal` keeps words, ids and, for conflict sets alone, the expansion (S0.111).
     """
     efforts, ruled = RECALL_EFFORTS.values, plan_rules["lanes"].to_pylist()
     distinct, which = distinct_numbers((rule * len(efforts) + effort) * len(extras) + extra)
@@ -304,7 +304,7 @@ def _query_texts(
     request: Int,
     rule: Int,
 ) -> pa.Array:
-    """The query text of each (contract, rule) pair: the parts of the rule that are not empty, one per line."""
+    """The query text of each (contract, rule) pair: the non-empty parts of the rule, one per line."""
     place = positions(contracts["request_id"], requests["request_id"])
     asked = gathered_columns(requests, _SAID, place)
     owner = positions(anchors["request_id"], contracts["request_id"])
@@ -343,7 +343,7 @@ def _query_texts(
         columns.append(text.take(pa.array(request, mask=~(named_by[rule] & filled[request]))))
     if not columns:
         return pa.repeat(literal(""), len(request))
-    # Arrow's join with `skip` loses a row whose values are all null, so such a row gets an empty one.
+    # Arrow's join with `skip` drops a row whose values are all null, so such a row gets an empty value.
     blank = np.logical_and.reduce([np.asarray(column.is_null()) for column in columns])
     columns[0] = pc.if_else(pa.array(blank), literal(""), columns[0]) if blank.any() else columns[0]
     return pc.binary_join_element_wise(*columns, literal("\n"), null_handling="skip")
@@ -357,7 +357,7 @@ def _required(contracts: pa.Table, plan_rules: pa.Table, request: Int, rule: Int
 
 
 def _terms_table(sub_queries: pa.Table, parts: list[tuple[str, Int, pa.Array, NDArray[np.float64]]]) -> pa.Table:
-    """The looked-up keys in declared order: counts of equal text terms added, of equal anchor keys the greatest."""
+    """The looked-up keys in declared order: equal text terms add up, equal anchor keys keep the greatest weight."""
     parts = [part for part in parts if len(part[1])]
     if not parts:
         return QUERY_TERMS.empty()
@@ -386,7 +386,7 @@ def _terms_table(sub_queries: pa.Table, parts: list[tuple[str, Int, pa.Array, ND
 
 
 def _places(values: pa.Array) -> Int:
-    """The place of each value among the sorted distinct values."""
+    """The rank of each value among the sorted distinct values."""
     encoded = values.dictionary_encode()
     place = np.empty(len(encoded.dictionary), dtype=np.int64)
     place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))

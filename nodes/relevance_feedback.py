@@ -1,12 +1,12 @@
-"""Relevance feedback inside the scope: what a request's best rows say of its other candidates.
+"""Relevance feedback inside the scope: scores a request's candidates by their similarity to its best rows.
 
 Reads the bounded candidates with the scores of the lanes, their stored rows, the posting index and the vectors. Gives
-`feedback_rows`, `feedback_terms` and `feedback_scores`, of which `score_terms` makes two classes.
+`feedback_rows`, `feedback_terms` and `feedback_scores`, from which `score_terms` makes two classes.
 
-Note: both ways of feedback are sums, so they are score classes of their own beside the ones
-they extend. BM25 of the query and, in a share, of the terms of its best rows is BM25 of the query expanded by them (RM3,
-Lavrenko & Croft 2001); the cosine with the query and, in a share, with its best rows is the cosine with the vector moved
-towards them (Rocchio 1971), times its length. Weights say the shares, and 0 switches feedback off.
+Note: both kinds of feedback are sums, so they are separate score classes next to the ones they extend. BM25 of the
+query plus a share of BM25 of the terms of its best rows is BM25 of the query expanded by them (RM3, Lavrenko & Croft
+2001); the cosine with the query plus a share of the cosine with its best rows is the cosine with the vector moved
+towards them (Rocchio 1971), times its length. The shares are weights, and 0 switches feedback off.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ from .vocabulary import EVIDENCE_KINDS
 from .vocabulary import FEEDBACK_TERMS as CLASSES
 
 ROWS = 5
-"""Rows whose terms are taken."""
+"""Number of rows whose terms are used."""
 TERMS = 20
-"""Terms of a request."""
+"""Number of feedback terms per request."""
 NEAREST = 3
-"""Rows whose vectors are taken."""
+"""Number of rows whose vectors are used."""
 WORDS = 0.75
-"""How much of the order of the rows is the lexical share; the rest is the cosine. With the cosine alone, the rows that are near
-by chance call in more of their kind."""
+"""Weight of the lexical share in the order of the rows; the rest is the cosine. With the cosine alone, rows that are
+near by chance would pull in more of their kind."""
 LONGEST = 20_000
-"""Characters of a row that are read for its terms."""
+"""Maximum number of characters read for the terms of a row."""
 SPOKEN = ("session-event", "memory")
 PROSE = tuple(kind for kind in EVIDENCE_KINDS.values if analyzer_for(kind) == "prose/1" and kind not in SPOKEN)
-"""Kinds whose terms are taken. Of code and logs the most frequent terms are those of the language; turns and memories are too
-short to say which of their words matter (nDCG@10 on locomo .487 without their terms, .478 with them).
+"""Kinds whose terms are used. In code and logs the most frequent terms are those of the language; turns and memories
+are too short to tell which of their words matter (nDCG@10 on locomo .487 without their terms, .478 with them).
 """
 
 Bool = NDArray[np.bool_]
@@ -82,7 +82,7 @@ Int = NDArray[np.int64]
 def feedback_rows(
     bounded_candidates: Candidates, lane_scores: LaneScores, rerank_weights: RerankWeights, row_index: RowIndex
 ) -> FeedbackRows:
-    """The best bounded candidates of each request that weighs feedback, by request and rank; of equal ones by evidence id."""
+    """The best bounded candidates of each request that weighs feedback, by request and rank; ties by evidence id."""
     owner = positions(bounded_candidates["request_id"], rerank_weights["request_id"])
     weighed = np.any([np.asarray(rerank_weights[name]) > 0 for name in CLASSES], axis=0)[owner]
     bm25, reach, cosine = (np.asarray(lane_scores[name]) for name in ("bm25", "bm25_reach", "cosine"))
@@ -102,7 +102,7 @@ def feedback_rows(
 
 
 def feedback_terms(feedback_rows: FeedbackRows, evidence: Evidence) -> FeedbackTerms:
-    """The terms that the feedback rows use most, by request and term: RM1 over rows of prose, each by its score."""
+    """The most used terms of the feedback rows, by request and term: RM1 over rows of prose, weighted by score."""
     row = integers(feedback_rows["row"])
     kind = gathered(evidence["evidence_kind"], row)
     used = np.asarray(pc.is_in(kind, constants(PROSE))).nonzero()[0]
@@ -143,9 +143,10 @@ def feedback_scores(
     bm25: Bm25,
     vectors: VectorIndex | None,
 ) -> FeedbackScores:
-    """What the feedback rows say of every bounded candidate, in recall order.
+    """The feedback scores of every bounded candidate, in recall order.
 
-    Terms count where the request's own terms do: a request without any, or without its lexical lane, has no lexical feedback.
+    Terms count where the request's own terms do: a request without terms or without the lexical lane has no lexical
+    feedback.
     """
     tables, contracts = recall_tables, recall_tables.contracts["request_id"]
     pairs = Pairs(positions(bounded_candidates["request_id"], contracts), integers(bounded_candidates["row"]))
@@ -171,7 +172,7 @@ def feedback_scores(
 def _lexical(
     pairs: Pairs, worded: Bool, feedback_terms: pa.Table, tables: RecallTables, postings: PostingIndex, bm25: Bm25
 ) -> Float:
-    """BM25 of the feedback terms, under the statistics of A(r), as a share of the most that they could give."""
+    """BM25 of the feedback terms, under the statistics of A(r), as a share of the maximum possible."""
     contracts = tables.contracts["request_id"]
     owner = positions(feedback_terms["request_id"], contracts)
     spoken = flat(feedback_terms["term"]).dictionary_encode()
@@ -203,18 +204,18 @@ def _lexical(
 
 
 class _RowTerms(NamedTuple):
-    """What rows say: those of row `i` are `starts[i]:starts[i + 1]` of the others."""
+    """The terms of rows: row `i` has `starts[i]:starts[i + 1]` of `term` and `share`."""
 
     terms: pa.Array
-    """Distinct ones, in order of their texts."""
+    """The distinct terms, sorted."""
     starts: Int
     term: Int
     share: Float
-    """Of all terms of the row, repetitions included."""
+    """Share of all terms of the row, repetitions included."""
 
 
 def _terms_of_rows(evidence: pa.Table, rows: Int) -> _RowTerms:
-    """The distinct terms of some rows, as the index has them, and how much of each row they are."""
+    """The distinct terms of some rows, analyzed like the index, and the share of each in its row."""
     columns = gathered_columns(evidence, ("evidence_kind", *TEXT_COLUMNS), rows)
     texts = pc.utf8_slice_codeunits(index_text(columns, TEXT_COLUMNS), 0, LONGEST)
     terms = terms_by_kind(texts, columns["evidence_kind"])

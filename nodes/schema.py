@@ -41,7 +41,7 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One declared table, itself and no other; `annotation` is what a node writes in its signature."""
+    """One declared table, compared by identity; `annotation` is the type in a node's signature."""
 
     name: str
     doc: str
@@ -50,7 +50,7 @@ class Table:
     persist: bool
     columns: Mapping[str, Column]
     extra: Column | None = None
-    """Of tables that plugins widen: what each further column is. Its name has a dot in it, and no declared one has."""
+    """For tables that plugins extend: the declaration of every added column, whose name contains a dot."""
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -76,19 +76,19 @@ class Table:
         ]
 
     def for_callers(self, table: pa.Table) -> pa.Table:
-        """What a caller may see: the columns of that audience, of rows that are not for auditors alone."""
+        """The part a caller may see: columns and rows whose audience is the caller."""
         if "audience" in self.columns:
             table = table.filter(pc.equal(table["audience"], "caller"))
         further = [name for name in table.column_names if self._is_extra(name) and self.shows(name)]
         return table.select([*self.names(audience="caller"), *further])
 
     def shows(self, name: str) -> bool:
-        """Whether a caller may see a column, declared or of a plugin."""
+        """Whether a caller may see a column, declared or added by a plugin."""
         column = self.extra if self._is_extra(name) else self.columns.get(name)
         return column is not None and column.audience == "caller"
 
     def empty(self) -> pa.Table:
-        """A table of no rows."""
+        """A table without rows."""
         return self._empty
 
     @cached_property
@@ -123,7 +123,7 @@ class Table:
             return built
         except _NOT_CONVERTED:
             for array, (name, column) in zip(arrays, self.columns.items(), strict=True):
-                _as_array(array, column.type, self.name, name)  # raises, and names the column
+                _as_array(array, column.type, self.name, name)  # raises an error that names the column
             raise
 
     def from_rows(self, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -135,7 +135,7 @@ class Table:
         return self.build({name: [row.get(name) for row in rows] for name in names}, rows=len(rows))
 
     def check(self, table: pa.Table) -> pa.Table:
-        """The table itself, if its columns and types are the declared ones and no required value is null."""
+        """Returns the table if its columns and types are the declared ones and no required value is null."""
         if not isinstance(table, pa.Table):
             raise SchemaError(f"Expected a pyarrow Table, got {type(table).__name__} - at {self.name}")
         expected, got = self.schema, table.schema
@@ -156,13 +156,13 @@ class Table:
         return table
 
     def widened(self, schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
-        """The schema with those further columns among some names that plugins may add."""
+        """The schema plus those of the names that are columns plugins may add."""
         for name in names if self.extra is not None else ():
             schema = schema.append(self.extra_field(name)) if self._is_extra(name) else schema
         return schema
 
     def extra_field(self, name: str) -> pa.Field:
-        """A further column."""
+        """The field of a column added by a plugin."""
         assert self.extra is not None
         return pa.field(name, self.extra.type, self.extra.nullable)
 
@@ -171,7 +171,7 @@ class Table:
 
     @cached_property
     def _required(self) -> tuple[int, ...]:
-        """Places of the columns that have a value in every row."""
+        """Positions of the columns that must not be null."""
         return tuple(place for place, column in enumerate(self.columns.values()) if not column.nullable)
 
 
@@ -187,7 +187,7 @@ def table(
 ) -> Table:
     """Declare a table: `key` identifies a row, `order` is how rows are sorted, `persist` whether a run stores it.
 
-    `extra` is what each column of a plugin is, of tables that plugins widen.
+    `extra` declares the columns that plugins add, for tables that plugins extend.
     """
     return Table(name, doc, tuple(key), tuple(order), persist, dict(columns), extra)
 
@@ -198,7 +198,7 @@ def string(doc: str, **kind: Any) -> Column:
 
 
 def text(doc: str, **kind: Any) -> Column:
-    """Free text that people or files wrote; a run stores it apart, by SHA-256."""
+    """Free text that people or files wrote; a run stores it separately, by SHA-256."""
     return Column(pa.large_string(), doc, free_text=True, **kind)
 
 
@@ -208,7 +208,7 @@ def strings(doc: str, **kind: Any) -> Column:
 
 
 def texts(doc: str, **kind: Any) -> Column:
-    """A list of free texts; a run stores each apart, by SHA-256."""
+    """A list of free texts; a run stores each separately, by SHA-256."""
     return Column(pa.list_(pa.large_string()), doc, free_text=True, **kind)
 
 
@@ -248,7 +248,7 @@ def spans(doc: str, **kind: Any) -> Column:
 
 
 def caller(column: Column) -> Column:
-    """The same column, one that the caller may see."""
+    """The same column with audience `caller`."""
     return replace(column, audience="caller")
 
 

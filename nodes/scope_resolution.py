@@ -1,14 +1,14 @@
-"""Scope resolution: turns each request into a contract that says what it may see, before anything is searched.
+"""Scope resolution: turns each request into a contract that defines what it may see, before anything is searched.
 
-Reads requests, grants, purpose and role policies. Gives `reach` (the grants that hold), `contract_bounds` (the projects a
-contract reaches), `contracts`, `contract_layers` (what each layer did) and `scope_groups` (requests whose rows can be
-gated once).
+Reads requests, grants, purpose and role policies. Gives `reach` (the grants that hold), `contract_bounds` (the projects
+a contract reaches), `contracts`, `contract_layers` (the effect of each layer) and `scope_groups` (requests whose rows
+can be gated once).
 
-Note: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at`
-covers it whole and none of its grants in that project denies its path; the request and its purpose then only take away.
-A request field left out takes nothing away: without `branch`, `namespace` or `test_suite` the rows of every one count.
-Contracts never look at the corpus, so a project that is absent, another's or unknown is refused in the same words; and
-so is a principal that the credential may not act as, whether there is one of that name or not.
+Note: grants add up, everything else narrows. A row is readable if one grant that holds at `asked_at` covers it fully
+and none of its grants in that project denies its path; the request and its purpose then only narrow. An omitted request
+field does not narrow: without `branch`, `namespace` or `test_suite` the rows of all of them count. Contracts never read
+the corpus, so a project that is absent, foreign or unknown is refused in the same words; and so is a principal that the
+credential may not act as, whether it exists or not.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ _GROUP_COLUMNS = Table(
     | {name: replace(CONTRACTS.columns[name], nullable=True) for name in _INSTANT},
 )
 _FIRST_MICRO, _ALL_DAYS = -62_135_596_800_000_000, 4_000_000
-"""0001-01-01 and more days than a calendar has: window starts stay inside what can be printed."""
+"""0001-01-01, and more days than a calendar has: window starts stay printable."""
 
 
 def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> ActiveGrants:
-    """The grants that hold for each request: places in GRANTS, and in the requests sorted by id; and who is refused."""
+    """The grants that hold for each request: positions in GRANTS and in the requests sorted by id; and the refusals."""
     requests = _ordered(requests)
     held = active_grants_of(requests, grants)
     return replace(
@@ -110,9 +110,9 @@ def reach(requests: Requests, grants: Grants, role_policies: RolePolicies) -> Ac
 
 
 def contract_bounds(requests: Requests, reach: ActiveGrants) -> ContractBounds:
-    """What each contract reaches, by request, project and grant; denied requests reach nothing.
+    """The projects each contract reaches, by request, project and grant; denied requests reach nothing.
 
-    Its own project's grants, and those of other projects that requests of its project may use.
+    These are its own project's grants and those of other projects that requests of its project may use.
     """
     return bounds_of(_ordered(requests), reach, np.asarray(reach.refused.is_valid()))
 
@@ -128,12 +128,12 @@ def contracts(
     """The resolved contract of each request, by request id: a function of request, grants and policies alone.
 
     A request is denied if the credential may not act as its principal, if no grant of its own project holds at
-    `asked_at`, or if a list of what it allows is empty. Where it gives a budget or cap, that one counts, else its
-    mode's, else its purpose's; a mode's count is never exceeded. Counts below zero read as zero. A role only narrows:
-    its caps, allowed and forbidden sources come on top of the others'.
+    `asked_at`, or if one of its allow lists is empty. A budget or cap comes from the request, else from its mode, else
+    from its purpose; a mode's count is never exceeded. Counts below zero read as zero. A role only narrows: its caps,
+    allowed and forbidden sources apply in addition.
     """
     requests = _ordered(requests)
-    # Presets are by request id, as the requests are now.
+    # Presets are sorted by request id, like the requests now.
     preset, policy, role = mode_presets, _policy_of(requests, purpose_policies), _role_of(requests, role_policies)
     counts = _counts(requests, preset, policy, role)
     columns = {
@@ -187,7 +187,7 @@ def contract_layers(
 ) -> ContractLayers:
     """The layers of each contract, by request id and ordinal, in the order of the list below.
 
-    The layers `act_as`, `mode`, `role` and `preset` are present only if a request has them.
+    The layers `act_as`, `mode`, `role` and `preset` are present only for requests that use them.
     """
     requests = _ordered(requests)
     policy = _policy_of(requests, purpose_policies)
@@ -222,9 +222,9 @@ def contract_layers(
 def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> ScopeGroups:
     """The scope group of each request, by request id: equal access and visibility bounds, equal number.
 
-    Numbers follow the bounds' digests, not the order of requests, and mean nothing outside their shard: a request that is
-    alone has number 0. A request that names a work tree shares a group only
-    with those of its `as_of` and window, because the texts that shadow committed ones must have been recorded by then.
+    Numbers follow the bounds' digests, not the order of requests, and mean nothing outside their shard: a single
+    request has number 0. A request that names a work tree shares a group only with those of its `as_of` and window,
+    because the texts that shadow committed ones must have been recorded by then.
     """
     ids = flat(contracts["request_id"])
     if len(ids) == 1:
@@ -252,11 +252,11 @@ def scope_groups(contracts: Contracts, contract_bounds: ContractBounds) -> Scope
 _grants_version = OfTable(lambda grants: table_digest(grants, GRANTS)[:16])
 
 _Layer = tuple[str, NDArray[np.bool_], pa.Array | pa.ChunkedArray, pa.Array | pa.ChunkedArray]
-"""Name, which requests have it, its version and its effect per request."""
+"""Name, presence per request, version and effect per request."""
 
 
 def _stacked(request_ids: pa.ChunkedArray, layers: Sequence[_Layer]) -> pa.Table:
-    """CONTRACT_LAYERS of layers in their order, each where a request has it."""
+    """CONTRACT_LAYERS of the layers in their order, for the requests that have them."""
     count = len(request_ids)
     held = np.stack([present for _, present, _, _ in layers], axis=1)
     request, layer = np.nonzero(held)
@@ -273,7 +273,7 @@ def _stacked(request_ids: pa.ChunkedArray, layers: Sequence[_Layer]) -> pa.Table
 
 
 def _denied_reason(requests: pa.Table, reach: ActiveGrants, role_sources: pa.ChunkedArray) -> pa.Array:
-    """Why nothing can be asked under each contract, null where something can."""
+    """The reason each contract is denied; null where it is not."""
     refusals = [
         (~reach.acting, ACT_AS_NOT_GRANTED),
         (~reach.granted, NOTHING_GRANTED),
@@ -288,7 +288,7 @@ def _denied_reason(requests: pa.Table, reach: ActiveGrants, role_sources: pa.Chu
 def _include_states(
     requests: pa.Table, preset: pa.Table, policy: pa.Table, cap: NDArray[np.int32], reach: ActiveGrants
 ) -> pa.ListArray:
-    """The purpose's lifecycles that cap, request, mode and grants leave; revoked is never one of them."""
+    """The purpose's lifecycles that cap, request, mode and grants allow; never `revoked`."""
     names = LIFECYCLES.values
     shown = np.zeros((requests.num_rows, len(names)), dtype=bool)
     shown[lifecycle_pairs(policy["include_states"])] = True
@@ -304,18 +304,18 @@ def _include_states(
 
 
 def _weights_of(requests: pa.Table) -> tuple[str, ...]:
-    """The columns of the requests' own weights, those of terms of plugins last."""
+    """The columns of the requests' own weights, those of plugin terms last."""
     return (*_WEIGHTS, *terms_of_plugins(requests.column_names))
 
 
 def _window_start(requests: pa.Table) -> pa.Array:
-    """The later of `include_after` and `as_of` less `window_days`."""
+    """The later of `include_after` and `as_of` minus `window_days`."""
     back = _days_before(requests, requests["window_days"])
     return _instants(np.maximum(micros(requests["include_after"], OPEN_START), back))
 
 
 def _days_before(requests: pa.Table, days: pa.ChunkedArray) -> NDArray[np.int64]:
-    """`as_of` less some days in microseconds, `OPEN_START` where they are null."""
+    """`as_of` minus some days, in microseconds; `OPEN_START` where the days are null."""
     if days.null_count == len(days):
         return np.full(len(days), OPEN_START)
     length = np.clip(_numbers(days), 0, _ALL_DAYS)
@@ -329,7 +329,7 @@ def _instants(micros: NDArray[np.int64]) -> pa.Array:
 
 
 def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
-    """What the policy of each request's purpose says."""
+    """The policy of each request's purpose."""
     position = positions(requests["purpose"], purpose_policies["purpose"])
     if (position < 0).any():
         unknown = requests["purpose"].filter(pa.array(position < 0))[0].as_py()
@@ -338,7 +338,7 @@ def _policy_of(requests: pa.Table, purpose_policies: pa.Table) -> pa.Table:
 
 
 def _role_of(requests: pa.Table, role_policies: pa.Table, names: Sequence[str] = _OF_ROLE) -> pa.Table:
-    """What the overlay of each request's role says; a row of nulls where none applies."""
+    """The overlay of each request's role; a row of nulls where none applies."""
     overlays = role_policies.select(names)
     if requests["role"].null_count == requests.num_rows:
         return pa.table([pa.nulls(requests.num_rows, field.type) for field in overlays.schema], names)
@@ -346,16 +346,16 @@ def _role_of(requests: pa.Table, role_policies: pa.Table, names: Sequence[str] =
 
 
 def _union(*lists: pa.ChunkedArray) -> pa.ListArray:
-    """Row by row every value of the lists, sorted."""
+    """The sorted union of the lists, row by row."""
     rows, values = zip(*(flattened(one) for one in lists), strict=True)
     return collected(np.concatenate(rows), pa.concat_arrays([flat(value) for value in values]), len(lists[0]))
 
 
 def _counts(requests: pa.Table, preset: pa.Table, policy: pa.Table, role: pa.Table) -> dict[str, NDArray[np.int32]]:
-    """The smaller of what a request and its mode say, else the purpose's; never more than its role's caps.
+    """The smaller of the counts of a request and its mode, else the purpose's; at most the role's caps.
 
-    Limits of items and characters that are not given grow with the tokens: a request for twice the tokens of its purpose gets
-    twice its items and characters.
+    Unset limits of items and characters grow with the tokens: a request for twice the tokens of its purpose gets twice
+    its items and characters.
     """
     found, tokens = {}, _numbers(policy["max_tokens"])
     grown = np.fmax(_numbers(requests["max_tokens"]), tokens) / tokens
@@ -370,12 +370,12 @@ def _counts(requests: pa.Table, preset: pa.Table, policy: pa.Table, role: pa.Tab
 
 
 def _numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    """A column of int32 or float64 as float64, which holds both exactly; NaN where it is null."""
+    """A column of int32 or float64 as float64, which represents both exactly; NaN where it is null."""
     return flat(column).to_numpy(zero_copy_only=False).astype(np.float64)
 
 
 def _names(flags: Mapping[str, NDArray[np.bool_]], always: str) -> pa.Array:
-    """The names whose flag is set, comma separated, per row; each distinct set of them is spelled once."""
+    """The names whose flag is set, comma separated, per row; each distinct set is formatted once."""
     held = np.stack(list(flags.values()), axis=1)
     sets, code = distinct_numbers(held @ (1 << np.arange(len(flags))))
     spelled = [", ".join([always, *(n for i, n in enumerate(flags) if one >> i & 1)]) for one in sets.tolist()]

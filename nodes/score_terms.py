@@ -1,8 +1,8 @@
-"""The score terms: what may count for a row, each declared once with its columns, its part of a role's weights and its docs.
+"""The score terms of a row, each declared once with its columns, its part of a role's weights and its docs.
 
-`TERMS` is the one list; the tables of scores, weights and policies take their columns from it. `task_aware_reranking.plain_terms` computes
-the values. A term of a plugin is a `ScoreTerm` with a `value` of its own and a weight, see
-`docs/how-to/extend.md`.
+`TERMS` is the only list; the tables of scores, weights and policies derive their columns from it.
+`task_aware_reranking.plain_terms` computes the values. A plugin term is a `ScoreTerm` with its own `value` and weight,
+see `docs/how-to/extend.md`.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ class ScoreTerm:
 
     name: str
     doc: str
-    """What its value is."""
+    """Describes the value."""
     family: Family = "plain"
     group: Group = "rerank"
-    """Which of the four scores of document 004 it counts towards."""
+    """The one of the four scores of document 004 that it counts towards."""
     share: tuple[float, str] | None = None
-    """What part of which of a role's four weights (S4.16) it has; the parts of one weight add up to it."""
+    """Its part of one of a role's four weights (S4.16); the parts of a weight add up to it."""
     under_roles: bool = True
-    """Of a term without a share: whether the weight of the purpose holds under a role as well; else it weighs nothing there."""
+    """For a term without a share: whether the purpose's weight also applies under a role; else it is 0 there."""
     contribution: str = "contribution"
     weighed: str = ""
-    """What its weight in a purpose is, where there is more to say."""
+    """Describes the weight in a purpose, where the default text is not enough."""
     reason: str = ""
-    """Why a row was selected where the contributions of this reason are its largest, in words; a plugin's has its name by default."""
+    """The selection reason in words, where its contributions are the largest; a plugin term's name by default."""
     signal: str = ""
-    """In place of `reason`: the column of SCORE_TERMS that says it row by row."""
+    """Instead of `reason`: the column of SCORE_TERMS that has the reason of each row."""
     weight: float = 0.0
-    """Of a plugin's term: its weight in every request, where no weight file has another."""
+    """For a plugin term: its weight in every request, unless a weight file sets another."""
     columns: tuple[str, ...] = ()
-    """Of a plugin's term: the columns of EVIDENCE that `value` reads."""
+    """For a plugin term: the columns of EVIDENCE that `value` reads."""
     value: Callable[[Any, Any], Any] | None = None
-    """Of a plugin's term: its value of every candidate, 0 to 1, from stored rows and from what is asked."""
+    """For a plugin term: computes the value of every candidate, 0 to 1, from stored rows and request fields."""
 
     @property
     def weight_doc(self) -> str:
-        """What its weight in a purpose is."""
+        """The description of the weight in a purpose."""
         return self.weighed or f"weight of the {self.name} term"
 
 
@@ -198,14 +198,14 @@ TERMS = (
 """Every score term, in the order of their columns."""
 
 SCORED = tuple(term for term in TERMS if term.name != "diversity")
-"""Those that a row has by itself; diversity depends on what was chosen before."""
+"""The terms of a row by itself; diversity depends on the rows chosen before."""
 
 
 def named(*families: Family) -> tuple[str, ...]:
-    """The names of the terms of some families."""
+    """The names of the terms in some families."""
     return tuple(term.name for term in TERMS if term.family in families)
 
 
 def terms_of_plugins(columns: Iterable[str]) -> tuple[str, ...]:
-    """The score terms of plugins among the columns of a table of scores: their names have a dot in them."""
+    """The plugin terms among the columns of a table of scores: their names contain a dot."""
     return tuple(name for name in columns if "." in name)

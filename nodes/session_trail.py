@@ -1,10 +1,10 @@
-"""The last events of a request's own session: what the line is given beside the request (S0.42).
+"""The last events of a request's own session: input of the line in addition to the request (S0.42).
 
 Reads contracts, the first wall and stored rows. Gives `session_events`, which a run keeps, and `session_texts`, which query
 planning reads; planning itself reads no corpus.
 
-Note: an event counts only where it is admissible for the request, by the same gates as any evidence.
-What a session observed outside the request's boundary shapes no query.
+Note: an event counts only where it is admissible for the request, by the same gates as any evidence. Observations
+outside the request's boundary never affect a query.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .walls.clocks import clocks
 EVENTS = 3
 """Events per request: the latest observations, not the session's history."""
 CHARACTERS = 4_000
-"""Of an event, the characters that are read: a tool may have printed megabytes."""
+"""Characters read of an event: a tool may have printed megabytes."""
 OBSERVED = ("session-event", "tool-output", "test-log")
 """Kinds of evidence that a session observes."""
 
@@ -42,7 +42,7 @@ Int = NDArray[np.int64]
 def session_events(
     contracts: Contracts, row_groups: ScopeGroups, reachable: Reachable, evidence: Evidence, row_index: RowIndex
 ) -> SessionEvents:
-    """The `EVENTS` newest admissible events of each request's session, newest first; none for one without a session."""
+    """The `EVENTS` newest admissible events of each request's session, newest first; none without a session."""
     request, row = _latest(contracts, row_groups, reachable, evidence, row_index)
     return SESSION_EVENTS.build(
         {
@@ -55,7 +55,7 @@ def session_events(
 
 
 def session_texts(session_events: SessionEvents, evidence: Evidence) -> SessionTexts:
-    """The words of the events, in their order; a run keeps none of them but what they name."""
+    """The texts of the events, in their order; a run stores only the anchors found in them."""
     text = pc.utf8_slice_codeunits(gathered(evidence["text"], session_events["row"]), 0, CHARACTERS)
     return SESSION_TEXTS.build({**{name: session_events[name] for name in ("request_id", "rank")}, "text": text})
 
@@ -72,7 +72,7 @@ def _latest(
     of_contract = np.append(integers(row_groups["scope_group"]), -1)[at]
     asked, of_contract = asked[of_contract >= 0], of_contract[of_contract >= 0]
 
-    # Rows that pass every gate but the clock, by (row group, session); of the frame, only these are read.
+    # Rows that pass every gate but the clock, by (row group, session); only these rows of the frame are read.
     group, row = integers(reachable["scope_group"]), integers(reachable["row"])
     shown = np.flatnonzero((integers(reachable["withheld_by"]) == 0) & np.isin(group, of_contract))
     row, group = row[shown], group[shown]
@@ -95,7 +95,7 @@ def _latest(
 
 
 def _sessions_of(evidence: pa.Table, rows: Int, sessions: pa.Array) -> Int:
-    """Per frame row: the session of an event among these rows, -1 for any other row."""
+    """For each frame row: its session if it is an event among these rows, else -1."""
     among = np.zeros(evidence.num_rows, dtype=bool)
     among[rows] = True
     rows = np.flatnonzero(among)
@@ -109,5 +109,5 @@ def _sessions_of(evidence: pa.Table, rows: Int, sessions: pa.Array) -> Int:
 
 
 def _codes(column: pa.ChunkedArray | pa.Array, among: pa.Array) -> Int:
-    """The place of each value among some distinct values, -1 for any other and for null."""
+    """The position of each value among some distinct values, -1 for other values and null."""
     return np.asarray(pc.index_in(flat(column), value_set=among).fill_null(-1)).astype(np.int64)

@@ -1,13 +1,13 @@
-"""Task-aware reranking: similarity is not usefulness, so scores of several kinds decide together (S0.94, S0.95): of
-the row, its file and its conversation, of the role and, where one is set, of a cross-encoder.
+"""Task-aware reranking: similarity is not usefulness, so several kinds of scores are combined (S0.94, S0.95): of the
+row, its file and its conversation, of the role and, where one is configured, of a cross-encoder.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
 `lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
 has scored between `plain_terms` and `score_terms`. To try other weights, override `rerank_weights`: nothing above it re-runs.
 
-Note: every contribution is a multiple of 2**-30, so `final` equals the sum of the
-contributions with `==`, in any order. The diversity term is greedy (it depends on what was chosen before), yet needs no
-loop: only the first of a kind has it, and the first of a kind chosen is always the kind's best by the other terms.
+Note: every contribution is a multiple of 2**-30, so `final` equals the sum of the contributions with `==`, in any
+order. The diversity term is greedy (it depends on the rows chosen before), yet needs no loop: only the first row of a
+kind has it, and that is always the kind's best by the other terms.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ from .vocabulary import PURPOSE_TERMS, ROLE_TERMS, WEIGHED_TERMS
 from .vocabulary import SCORE_TERMS as CLASSES
 
 _POOL_PER_ITEM = 3
-"""Candidates that a cross-encoder reads per item of the block, where no mode says `k_in`."""
+"""Candidates that a cross-encoder reads per item of the block, where no mode sets `k_in`."""
 _NO_SHARE = (0.0, "lexical")
 _SHARES = {term.name: term.share or _NO_SHARE for term in TERMS}
-"""What part of which of a role's four weights (S4.16) each class has."""
+"""The part of one of a role's four weights (S4.16) that each class has."""
 
 _ASKED = ("purpose", "as_of", "role", "project", "branch", "session_id", "test_suite")
-"""What is read of each candidate's contract."""
+"""The columns read from each candidate's contract."""
 
 Rows = dict[str, pa.Array]
 """Columns by name, one value per candidate."""
@@ -107,10 +107,10 @@ def plain_terms(
 ) -> ScoreTerms:
     """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
 
-    `turn_context` is from -1. `lexical` is a share of what the request's terms could give inside the boundary, independent of the other
-    candidates (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but a row of source is no farther than its file:
-    a file's best words are often beside its nearest definition, or in a row that defines nothing and has no outline.
-    `recency` is measured against `as_of` (S0.96).
+    `turn_context` starts at -1. `lexical` is a share of the maximum score of the request's terms inside the boundary,
+    independent of the other candidates (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but for a
+    row of source at least that of its file: a file's best words are often next to its nearest definition, or in a row
+    that defines nothing and has no outline. `recency` is measured against `as_of` (S0.96).
     """
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
     names = (
@@ -169,7 +169,7 @@ def plain_terms(
 def _of_plugins(
     plugins: Plugins, candidates: pa.Table, contracts: pa.Table, owner: Int, evidence: pa.Table
 ) -> dict[str, Float]:
-    """The terms of plugins, by name."""
+    """The plugin terms, by name."""
     if not plugins.score_terms:
         return {}
     asked = pa.table(gathered_columns(contracts, ASKED, owner))
@@ -188,7 +188,7 @@ def lane_scores(
 ) -> LaneScores:
     """BM25 and cosine of every bounded candidate, in recall order, whichever lane recalled it.
 
-    Without this a row that one lane alone found counts as if it said nothing to the other.
+    Without this, a row found by only one lane would count as if it scored 0 in the other.
     """
     tables = recall_tables
     request = positions(bounded_candidates["request_id"], tables.contracts["request_id"])
@@ -214,9 +214,9 @@ def file_scores(
     contracts: Contracts,
     evidence: Evidence,
 ) -> FileScores:
-    """How well the file of every bounded candidate answers, in recall order; 0 for rows that are no source code.
+    """The scores of the file of every bounded candidate, in recall order; 0 for rows that are not source code.
 
-    A request's best files have scores; any other file, and its rows, have none.
+    Only a request's best files and their rows have scores.
     """
     keys = {name: bounded_candidates[name] for name in ("request_id", "evidence_id", "pool_rank")}
     owner = positions(bounded_candidates["request_id"], contracts["request_id"])
@@ -236,7 +236,7 @@ def turn_scores(
     postings: PostingIndex,
     bm25: Bm25,
 ) -> TurnScores:
-    """What the conversation around each bounded candidate says, in recall order; nothing of rows that are no turns."""
+    """The scores of the conversation around each bounded candidate, in recall order; 0 for rows that are not turns."""
     request = positions(bounded_candidates["request_id"], recall_tables.contracts["request_id"])
     pairs = Pairs(request, bounded_candidates["row"].to_numpy())
     found = scores_of_rows(pairs, lexical_recall.weights, query_terms, recall_tables, placements, postings, bm25)
@@ -261,7 +261,7 @@ def cross_encoder_pool(
 
 
 def score_terms(plain_terms: ScoreTerms, cross_encoder_scores: CrossEncoderScores) -> ScoreTerms:
-    """All raw score classes of every bounded candidate, in recall order; what no cross-encoder read has 0 of its term."""
+    """All raw score classes of every bounded candidate, in recall order; the cross-encoder's is 0 if none read it."""
     if not cross_encoder_scores.num_rows:
         return plain_terms
     own, scored = pair_codes(
@@ -280,8 +280,8 @@ def rerank_weights(
 ) -> RerankWeights:
     """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
 
-    A role has no weight for a cross-encoder, a file, a turn or a term of a plugin: the purpose's hold under it. A term of a plugin
-    has its own weight where neither request nor purpose gives it one.
+    A role has no weight for a cross-encoder, a file, a turn or a plugin term: the purpose's weights apply under it. A
+    plugin term has its own weight where neither request nor purpose sets one.
     """
     policy = positions(contracts["purpose"], purpose_policies["purpose"])
     role = positions(contracts["role"], role_policies["role"])
@@ -307,7 +307,7 @@ def rerank_weights(
 def ranked(score_terms: ScoreTerms, rerank_weights: RerankWeights, plugins: Plugins = NO_PLUGINS) -> Ranked:
     """The bounded candidates by request and rank; final score descending, then evidence id.
 
-    A contribution is weight times term. Diversity counts 1 for an item of a kind that no better item has, else 0
+    A contribution is weight times term. Diversity is 1 for the best item of its kind, else 0
     (`evidenceDiversity(selectedKinds)` of S0.95).
     """
     weight = positions(score_terms["request_id"], rerank_weights["request_id"])
@@ -357,7 +357,7 @@ def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
         stated.append(np.asarray(stating.indices))
         shape.append(len(stating.dictionary) + 1)
         values.append(stating.dictionary)
-    among = np.full(shape, -1, dtype=np.int64)  # the last place is that of a value without a policy, -1
+    among = np.full(shape, -1, dtype=np.int64)  # the last position is for values without a policy, -1
     among[tuple(stated)] = np.arange(kind_policies.num_rows)
     any_type = int(positions(constants(("",)), values[-1])[0])
     narrow, wide = among[tuple(places)], among[places[0], places[1], any_type]
@@ -365,7 +365,7 @@ def _kind_policy(purpose: pa.Array, rows: Rows, kind_policies: pa.Table) -> Int:
 
 
 def _own_or(weights: Float, own: pa.ChunkedArray) -> Float:
-    """The requests' own weights of a term, those of their purpose or role where they have none."""
+    """The requests' own weights of a term, else those of their purpose or role."""
     said = flat(own)
     return np.where(said.is_valid(), floats(said.fill_null(0.0)), weights) if said.null_count < len(said) else weights
 

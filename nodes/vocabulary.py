@@ -1,7 +1,7 @@
-"""The closed lists of values, each written once: canonical value, in order, and the aliases documents use.
+"""The closed lists of values, each declared once: canonical values in order, and the aliases used in documents.
 
-Every parser of such a value goes through `canonical`, so an error lists the values and their aliases alike (of many aliases the nearest); words that a
-node chooses go through `column`.
+Every parser of such a value uses `canonical`, so an error lists both values and aliases (the nearest, if there are
+many); words that a node chooses go through `column`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = [
 
 
 LISTED = 12
-"""Aliases up to which the error of an unknown word lists them all."""
+"""Up to this number of aliases, the error for an unknown word lists them all."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A closed list of values; `aliases` maps other documents' words onto them."""
+    """A closed list of values; `aliases` maps the words of other documents to them."""
 
     name: str
     values: tuple[str, ...]
@@ -142,7 +142,7 @@ EVIDENCE_NEEDS: dict[str, tuple[str, str | None]] = {
     "verified-memory": ("memory", "verified"),
     "decision-record": ("decision-record", None),
 }
-"""Required evidence: the kind that serves it, and the lifecycle it must have."""
+"""Required evidence: the kind that satisfies it, and the lifecycle it must have."""
 ACCEPTED_AUTHORITY = Vocabulary(
     "accepted_authority",
     ("current-workspace", "project-doc", "verified-memory", "session-event"),
@@ -167,7 +167,7 @@ LIFECYCLES = Vocabulary(
 ZONES = Vocabulary("zone", ("public", "internal", "private", "restricted"), {"confidential": "private"})
 VISIBILITIES = Vocabulary("visibility", ("model-visible", "user-only", "runtime-only", "denied"))
 MASKS = Vocabulary("mask", ("email", "absolute-path"), {"emails": "email", "absolute-paths": "absolute-path"})
-"""What a purpose may have masked at projection."""
+"""Classes of text that a purpose may mask at projection."""
 SAFETIES = Vocabulary("safety", ("safe", "requires-review", "blocked"), {"requires_review": "requires-review"})
 STANDINGS = Vocabulary(
     "standing",
@@ -250,22 +250,22 @@ PLAIN_REASONS = (
     "superseded_by_sot",
     "citation_unresolved",
 )
-"""Reasons that no gate gives; a gate declares its own."""
+"""Reasons that do not come from a gate; a gate declares its own."""
 CITATION_STYLES = Vocabulary("citation_style", ("inline", "footnote", "bundle_only"), {"bundle-only": "bundle_only"})
 FRESHNESS = Vocabulary("freshness", ("fresh", "aging", "stale", "undated"))
 AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
-"""Conditions that speak of withheld rows: no caller learns of them."""
+"""Conditions about withheld rows: callers never see them."""
 ROLE_TERMS = named("role")
-"""The score classes of a role; without one they weigh nothing."""
+"""The score classes of a role; without a role their weight is 0."""
 TURN_TERMS = named("turn")
 """The score classes of turns of a conversation; of any other row they are 0."""
 FILE_TERMS = named("file")
 """The score classes of a file of source code: the same for each of its rows, and 0 of any other row."""
 FEEDBACK_TERMS = named("feedback")
-"""The score classes of relevance feedback: what a request's best rows say of the others."""
+"""The score classes of relevance feedback: similarity to a request's best rows."""
 SCORE_TERMS = (*named("plain", "turn", "role", "cross_encoder", "file"), *FEEDBACK_TERMS)
-"""The score classes of S0.94, then those of turns, roles, the cross-encoder, files and feedback: the order they are added in."""
+"""The score classes of S0.94, then those of turns, roles, the cross-encoder, files and feedback, in adding order."""
 PURPOSE_TERMS = tuple(term.name for term in TERMS if term.under_roles and not term.share)
-"""Score classes that only a purpose weighs, under a role as well."""
+"""Score classes that only a purpose weighs, even under a role."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)
-"""Score classes that purposes and requests weigh; roles alone weigh the others."""
+"""Score classes weighed by purposes and requests; the others are weighed only by roles."""
