@@ -1,12 +1,12 @@
 """The command line `scoped-retrieval`: flags in, one call of the Python API, text or JSON out.
 
-Importing this package loads nothing, running it Typer, and each command imports what it needs when it runs.
+Importing this package loads nothing, running it loads Typer, and each command imports its dependencies when it runs.
 
 - commands: `corpus_commands`, `retrieval_commands`, `evaluation_commands`, `runs_commands`, `run_commands`, `contract_commands`,
   `view_commands`, `audit_commands`, `role_commands`, `safety_commands`, `context_commands`,
   `serving_commands`, `connect_commands`, `system_commands`, all in the `app`, which `__main__` starts
-- `options`: flags of several commands; `flag_names`: errors in their words; `output`: JSON, text, exit codes; what is printed goes
-  through the sanitizer of `views/printed.py`
+- `options`: flags of several commands; `flag_names`: errors that name flags; `output`: JSON, text, exit codes; printed
+  text is sanitized by `views/printed.py`
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Sequence
 __all__ = ["main"]
 
 KEPT = 50_000
-"""New objects after which the collector looks for garbage."""
+"""Allocations after which the garbage collector runs."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. The console script passes it to the shell.
 
-    Without `argv`, the command is the process: nearly all of its objects are made by imports and stay until it ends, so
-    the collector, which took an eighth of a cold `ask`, looks at them seldom, and not at the end.
+    Without `argv`, the command owns the process: nearly all objects are created by imports and live until it ends, so
+    the garbage collector, which took an eighth of a cold `ask`, runs rarely and not at exit.
     """
     if argv is not None:
         return _run(argv)

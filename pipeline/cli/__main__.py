@@ -1,4 +1,4 @@
-"""`python -m scoped_retrieval.pipeline.cli`: the command line, where its script is not on the search path."""
+"""`python -m scoped_retrieval.pipeline.cli`: the command line, for when its script is not on the search path."""
 
 import sys
 

@@ -1,10 +1,10 @@
 """The Typer application and its entry point.
 
-`main` is the only place that turns errors into exit codes: usage 2, and otherwise the code that the error's class
-carries (`nodes/errors.py`).
+`main` is the only place that turns errors into exit codes: 2 for usage errors, otherwise the code of the error's class
+(`nodes/errors.py`).
 
-Paths that begin with `~` are meant everywhere: the shell leaves them as they are in quotes and behind `--out=`. A parameter is a
-path by its type; the few that are a path or an id expand it where they find it is a path.
+Paths that begin with `~` are expanded everywhere: the shell does not expand them in quotes and after `--out=`. A
+parameter is a path by its type; the few that are a path or an id are expanded once they turn out to be a path.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ COMMANDS = {
     "connect_commands": ("connect", "prompt-hook"),
     "system_commands": ("doctor", "demo"),
 }
-"""The modules of this package that have commands, with those of each."""
+"""The modules of this package with their commands."""
 USAGE = 2
 """The exit code of a usage or input error."""
 
 
 def application(args: Sequence[str]) -> TyperGroup:
-    """The application as far as these arguments need it: with one module where they begin with a command of it, else
-    with all. Typer builds every flag of every command that it has, which takes longer than the imports of `--help`.
+    """The application for these arguments: only the module of the command they begin with, else all modules. Typer
+    builds every flag of every registered command, which takes longer than the imports of `--help`.
     """
     named = tuple(module for module, commands in COMMANDS.items() if args and args[0] in commands)
     return _application(named or tuple(COMMANDS))
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     code = _run(args)
     if code == USAGE and args[:1] == ["prompt-hook"]:
-        # Claude Code withholds a prompt whose hook exits with 2, and lets it go on after any other code.
+        # Claude Code blocks a prompt if its hook exits with 2, and continues after any other code.
         note(
             "no block for this prompt: the hook is not set up as expected; `connect claude-code --hook --write` fixes it"
         )
@@ -104,7 +104,7 @@ def _run(args: list[str]) -> int:
     as_json = "--json" in args
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() not in ("utf-8", "utf8"):
-            stream.reconfigure(encoding="utf-8")  # a block is the same bytes wherever it is printed
+            stream.reconfigure(encoding="utf-8")  # a block is byte-identical on every platform
     try:
         code = int(application(args)(args=args, prog_name="scoped-retrieval", standalone_mode=False) or 0)
         # Typer answers Ctrl-C with this code and an empty line.
@@ -112,7 +112,7 @@ def _run(args: list[str]) -> int:
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else 1
     except BrokenPipeError:
-        # The reader of our output went away, e.g. `| head`: nothing more to say, and nothing to flush at exit.
+        # The reader closed our output, e.g. `| head`: print nothing more and flush nothing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as interrupt:
@@ -140,10 +140,10 @@ def _usage(error: Exception, as_json: bool) -> int:
 
 
 def _with_home_paths(app: typer.Typer) -> typer.Typer:
-    """The application, whose commands and groups get paths under the home that `~` means.
+    """The application with `~` expanded in the paths of all commands and groups.
 
     Raises:
-        InputError: as a command is called: no user has the home that is meant.
+        InputError: when a command is called: the home folder is unknown.
     """
     for command in app.registered_commands:
         if command.callback is not None:
@@ -173,7 +173,7 @@ def _expanded(command: Callable[..., Any], name: str, value: Any) -> Any:
 
 
 def _as_typed(command: Callable[..., Any], name: str) -> str:
-    """A parameter as its user knows it: the flag, or the name of the argument in the help."""
+    """The name of a parameter for users: the flag, or the name of the argument in the help."""
     (declared,) = get_type_hints(command, include_extras=True)[name].__metadata__
     if isinstance(declared, typer.models.ArgumentInfo):
         return declared.metavar or name.upper()

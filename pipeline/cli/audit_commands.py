@@ -1,4 +1,6 @@
-"""`reproduce`, `diff`, `what-if`, `sql`, `export`: what was written, compared with what the line gives now, or with something else that was written."""
+"""`reproduce`, `diff`, `what-if`, `sql`, `export`: stored results, compared with those of the current line or with
+other stored results.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,7 @@ def what_if(
 
 
 def _recall_text(found: Any) -> str:
-    """Whether lanes ran again, for how many requests, and why; else the answer is that of a fresh run."""
+    """Whether lanes ran again, for how many requests, and why; otherwise results equal those of a fresh run."""
     if found.frozen:
         return "recall: frozen; ranked, packed and trimmed again as a fresh run would"
     again, of = len(found.recalled_requests), len(found.blocks)
@@ -215,7 +217,7 @@ def export(
 
 
 def _diff_text(found: Any, *, everything: bool) -> str:
-    """Both sides, and what differs."""
+    """Both sides and their differences."""
     lines = [f"before: {found.before}", f"after: {found.after}"]
     if found.only_before or found.only_after:
         lines.append(f"without a partner: {found.only_before} requests before, {found.only_after} after")

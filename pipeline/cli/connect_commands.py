@@ -64,7 +64,7 @@ def connect(
         server = clients.Server(command, args, environ)
         text = clients.changed(client, server, standing, path)
     if write and text != standing:
-        linked = path.resolve()  # a link to a folder of configurations stays a link
+        linked = path.resolve()  # a symbolic link to a configuration folder stays a link
         make_folders(linked.parent)
         write_atomic(linked, text.encode(), private=standing is None and declared.home)
     missing = _missing(settings)
@@ -79,10 +79,10 @@ def connect(
 
 
 def _standing(path: Path) -> str | None:
-    """The text of a client's file; None where there is none.
+    """The text of a client's file; None if there is none.
 
     Raises:
-        InputError: it is no text in UTF-8.
+        InputError: it is not UTF-8 text.
     """
     from ...nodes.errors import InputError
 
@@ -95,7 +95,7 @@ def _standing(path: Path) -> str | None:
 
 
 def _missing(settings: Any) -> list[str]:
-    """What the client would not find when it starts the server."""
+    """Problems that the client would run into when it starts the server."""
     from ...nodes.errors import ScopedRetrievalError
     from ..servers.retriever_pool import expect_healthy
 
@@ -144,7 +144,7 @@ def prompt_hook(
 
 
 def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
-    """The request that an event of Claude Code makes."""
+    """The request for an event of Claude Code."""
     if not isinstance(event, dict) or not isinstance(event.get("prompt"), str):
         raise ValueError
     session = event.get("session_id")
@@ -159,13 +159,13 @@ def _fields(event: Any, settings: Any, max_tokens: int) -> dict[str, Any]:
 
 
 def _command() -> list[str]:
-    """The program beside this Python, else the module."""
+    """The program next to this Python, else the module."""
     beside = Path(sys.executable).with_name("scoped-retrieval")
     return [str(beside)] if beside.is_file() else [sys.executable, "-m", "scoped_retrieval.pipeline.cli"]
 
 
 def _flags(settings: Any) -> list[str]:
-    """Where corpus, runs and grants are, whatever folder the client starts the server in."""
+    """Flags that locate corpus, runs and grants from any working folder."""
     flags = ["--project", settings["project"]] if settings["project"] else []
     flags += ["--corpus", str(_absolute(settings["corpus"])), "--runs", str(_absolute(settings["runs"]))]
     for name in ("grants", "lanes"):

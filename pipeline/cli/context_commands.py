@@ -82,7 +82,7 @@ def project(
             note(f"warning: {warning['condition']}: {warning['message']}")
     values = (
         [each.as_dict() for each in found] if as_json else [None]
-    )  # a ledger has a row for every event: it is read where it is wanted
+    )  # a ledger has a row for every event, so it is read only on request
     emit(values if every else values[0], as_json=as_json, text="\n".join(_formatted(each, format_) for each in found))
     return EXIT["failed"] if any(each.status != "ok" for each in found) else EXIT["ok"]
 
@@ -284,7 +284,7 @@ def demo(format_: FormatFlag = "text", as_json: JsonFlag = False) -> int:
 
 
 def _tell_others(found: Any) -> None:
-    """Older records of an input id that was projected again: this one is the last."""
+    """A note on older records of an input id that was projected again; this one is the latest."""
     if found.others:
         note(
             f"records: {found.projection.input_id} was recorded {len(found.others) + 1} times, {found.record} last; "
@@ -293,7 +293,7 @@ def _tell_others(found: Any) -> None:
 
 
 def _compared(found: dict[str, Any]) -> list[str]:
-    """What differs between two inputs, in lines; parts with other tokens and sources with other decisions are indented."""
+    """The differences between two inputs, in lines; parts and sources that differ are indented."""
 
     def moved(both: list[Any]) -> str:
         return f"{both[0]} -> {both[1]}" if both[0] != both[1] else f"{both[0]}"

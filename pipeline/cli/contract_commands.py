@@ -1,4 +1,4 @@
-"""`contract preview|explain|lint|diff|delegate`: look at a contract before anything is asked under it; `why`: after."""
+"""`contract preview|explain|lint|diff|delegate`: inspect a contract before a request; `why`: after it."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def _explanation(row: dict[str, Any]) -> str:
 
 
 def _trail_text(trail: dict[str, Any]) -> str:
-    """An audit entry and what it leads to, in lines."""
+    """An audit entry and its decision, log line and stored row, in lines."""
     lines = [_explanation(trail["decision"]).rstrip("\n")]
     if log := trail.get("log"):
         lines.append(f"  log: line {log['sequence']} ({log['kind']}), hash {log['hash']}")
@@ -266,7 +266,7 @@ def _resolver(settings: Any) -> Any:
 
 
 def _fields(settings: Any, subject: str | None, given: list[str] | None) -> Any:
-    """The request fields of a file or snapshot, if there is one, with those of --set in place of its own."""
+    """The request fields of a file or snapshot, if any, with those of --set replacing them."""
     from ...nodes.errors import InputError
     from ..contracts.scope import fields_of_snapshot
     from ..requests.fields import column_of, columns_of
@@ -309,7 +309,7 @@ TERMS_SHOWN = 2
 
 
 def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture: Path | None, as_json: bool) -> int:
-    """Print what became of the judged documents of a run or snapshot; returns the exit code."""
+    """Print the outcome of the judged documents of a run or snapshot; returns the exit code."""
     from ..evaluation.judgements import read_qrels
     from ..evaluation.lost_gold import draw_funnel, lost_gold
 
@@ -330,7 +330,7 @@ def _show_lost_gold(settings: Any, id_: str, gold: Path, *, system: str, picture
 
 
 def _gold_tables(found: Any) -> str:
-    """The funnel, the terms, and the first of what was lost."""
+    """The funnel, the terms, and the first lost documents."""
     stages = [
         (*(str(row[n]) for n in ("stage", "reason", "gold")), f"{row['share']:.1%}")
         for row in found.stages().to_dict("records")

@@ -31,7 +31,9 @@ Paths = list[Path] | None
 
 
 def _with_record_flags(command: Callable[..., int]) -> Callable[..., int]:
-    """The command with a flag for every reader of records in place of its parameter `records`, which gets what they name."""
+    """The command with a flag for every reader of records instead of the parameter `records`, which receives their
+    values.
+    """
 
     def with_flags(**given: Any) -> int:
         named = [(reader.name, path) for reader in READERS for path in given.pop(reader.name) or ()]
@@ -56,7 +58,7 @@ def _with_record_flags(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _with_reader(given: str) -> tuple[str, Path]:
-    """`NAME=PATH` taken apart."""
+    """`NAME=PATH` as a pair."""
     name, equals, path = given.partition("=")
     if not (name and equals and path):
         from ...nodes.errors import InputError
@@ -205,7 +207,7 @@ def _counted(found: dict[str, int]) -> str:
 
 
 def _current(settings: Settings) -> str | None:
-    """The current generation; None where there is no corpus, or a new one that holds nothing yet."""
+    """The current generation; None if there is no corpus or it is still empty."""
     from ..config.opening import head_file
 
     try:

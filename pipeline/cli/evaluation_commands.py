@@ -1,4 +1,4 @@
-"""`eval`, `tune`: labelled collections, measured, and weights fitted to them."""
+"""`eval`, `tune`: measure labelled collections, and fit weights to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["register"]
 Texts = list[str] | None
 WORK = Path(".scoped-retrieval/eval")
 BLOCKS = (900, 2000, 4000)
-"""Budgets in tokens of which the block is measured unless others are named."""
+"""Default token budgets at which the block is measured."""
 
 
 def register(app: typer.Typer) -> None:
@@ -104,7 +104,7 @@ def evaluate(
 
 
 def opened(settings: Any, collections: list[Path], split: str) -> list[Any]:
-    """The collections of these folders, or of these names in `eval_data`."""
+    """The collections in these folders, or with these names in `eval_data`."""
     from ..evaluation.collections import open_collection
 
     root = settings["eval_data"]
@@ -129,7 +129,7 @@ def compared_table(title: str, table: Any, against: str) -> str:
 
 
 def _means(title: str, frame: Any) -> str:
-    """Systems by collection; those that have no value anywhere are left out."""
+    """Systems by collection; those without any value are omitted."""
     frame = frame.dropna(how="all")
     rows = [(system, *("-" if v != v else f"{v:.4f}" for v in frame.loc[system])) for system in frame.index]
     return write_table(title, ("system", *frame.columns), rows) if rows else ""
@@ -211,7 +211,7 @@ def tune(
 
 
 def tuning_tables(done: Any) -> str:
-    """Figures of queries that were not fitted, and the weights."""
+    """Figures for held-out queries, and the weights."""
     from ..evaluation.tuning import DEFAULT, FITTED
 
     text, table = "", done.held_out()
@@ -244,7 +244,7 @@ def _write_weights(file: Path, weights: Any, fitted: Any) -> None:
 
 
 def _command(context: typer.Context) -> str:
-    """The command with the flags that were given, as one would type it."""
+    """The command with its flags, as typed."""
     import shlex
 
     given = context.command.params

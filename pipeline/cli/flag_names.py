@@ -1,4 +1,4 @@
-"""Errors about a request in the words of its caller: the flag that was typed, in place of the field it became.
+"""Renames errors about a request for its caller: the flag that was typed instead of the request field.
 
 Reads: a table of fields to flags, the settings. Gives: `named_by_flags`, under which an error about
 `requests[0].budget.max_tokens` becomes one about `--max-tokens`.
@@ -56,7 +56,7 @@ _PLACE = re.compile(r" - at (?:requests\[0\]|defaults)\.(?P<field>[a-z_.]+)(?:\[
 
 @contextmanager
 def named_by_flags(flags: Mapping[str, str], settings: Any) -> Iterator[None]:
-    """Raise errors about fields of the one request as errors about flags; of a setting, where its value came from."""
+    """Raise errors about fields of the request as errors about flags; for a setting, about the origin of its value."""
     from ...nodes.errors import InputError
 
     try:

@@ -49,10 +49,10 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def settings_of(**flags: Any) -> Any:
-    """The settings under the flags that a command takes, None where one was not given.
+    """The settings with the flags of a command; None for a flag that was not given.
 
     Raises:
-        InputError: a setting is not what was expected, or the command's corpus or runs are a file.
+        InputError: a setting is invalid, or the command's corpus or runs are a file.
     """
     from ...nodes.errors import InputError
     from ..config.settings import load_settings

@@ -1,8 +1,8 @@
-"""What every command shares on the way out: JSON or text, errors, exit codes and progress.
+"""Output shared by all commands: JSON or text, errors, exit codes and progress.
 
-Results go to standard output, everything about them to standard error. An error prints its message and its hint, never
-a traceback, and with `--json` the same as one object on standard output. Progress bars need a terminal. Everything that
-is printed goes through the sanitizer of `views/printed.py`, so there are no colors either: an escape code is one of evidence.
+Results go to standard output, everything else to standard error. An error prints its message and its hint, never a
+traceback, and with `--json` the same as one object on standard output. Progress bars need a terminal. All printed text
+is sanitized by `views/printed.py`, so there are no colors either: any escape code comes from evidence.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ EXIT = {
 
 
 class InterruptedCommandError(ScopedRetrievalError):
-    """The user pressed Ctrl-C, and the command says what it leaves behind."""
+    """The user pressed Ctrl-C; the message names what the command leaves behind."""
 
     exit_code = EXIT["interrupted"]
 
@@ -79,7 +79,7 @@ def emit(value: Any, *, as_json: bool, text: str | None = None) -> None:
 
 
 def deliver(text: str, out: Path | None) -> None:
-    """Print what a view has made ready, or write the same bytes to a file."""
+    """Print the output of a view, or write the same bytes to a file."""
     if out is not None:
         write_file(out, text.encode())
         return
@@ -88,7 +88,7 @@ def deliver(text: str, out: Path | None) -> None:
 
 
 def write_file(out: Path, data: bytes) -> None:
-    """Write the file of `--out`, and say so.
+    """Write the file of `--out` and report it.
 
     Raises:
         InputError: it cannot be written.
@@ -97,7 +97,7 @@ def write_file(out: Path, data: bytes) -> None:
 
 
 def stored(out: Path, data: bytes) -> Path:
-    """The file of `--out` once it is written; its path may name a link or a device.
+    """Write the file of `--out` and return its path, which may be a link or a device.
 
     Raises:
         InputError: it cannot be written.
@@ -113,9 +113,9 @@ def stored(out: Path, data: bytes) -> Path:
 
 
 def emit_block(block: str, value: Any, *, as_json: bool) -> None:
-    """Print a block exactly as it is, or the value as JSON. A terminal gets a line end after it, and escapes in the
-    place of control characters, which evidence could move its cursor with. Where standard error goes to the same place,
-    the line end is its own, so that a note begins a line.
+    """Print a block unchanged, or the value as JSON. On a terminal, a line end is added and control characters, with
+    which evidence could move the cursor, are escaped. If standard error goes to the same place, the line end is written
+    there, so that a note begins a line.
     """
     if as_json:
         return emit(value, as_json=True)
@@ -135,18 +135,18 @@ def _one_stream() -> bool:
 
 
 def note(text: str) -> None:
-    """One line on standard error, with escapes in the place of control characters: it may name what evidence says."""
+    """Print a line to standard error with control characters escaped: it may quote names from evidence."""
     print(visible(text), file=sys.stderr, flush=True)
 
 
 def note_left_out(damaged: int) -> None:
-    """How many damaged runs a list leaves out, if any."""
+    """Report how many damaged runs a list omits, if any."""
     if damaged:
         note(f"left out: {counted(damaged, 'damaged run')}; `verify` names what differs")
 
 
 def note_other_runs(settings: Any, *, but: Collection[str] = ()) -> None:
-    """Every run that the principal may know of and that cannot be read now, with its state; `but` were named already."""
+    """Report every unreadable run that the principal may know of, with its state, except those in `but`."""
     from ..reading.across_runs import other_runs
 
     for other in other_runs(settings, but=but):
@@ -165,12 +165,12 @@ def print_error(error: BaseException, *, as_json: bool) -> int:
 
 
 def shows_progress(setting: bool) -> bool:
-    """Progress bars are wanted and standard error is a terminal."""
+    """Whether progress bars are enabled and standard error is a terminal."""
     return setting and sys.stderr.isatty()
 
 
 def write_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as text, as wide as the terminal, elsewhere as wide as its cells."""
+    """A table as text, as wide as the terminal or, elsewhere, as its cells."""
     from ..views.text_table import UNFOLDED, text_table
 
     terminal = sys.stdout.isatty()
@@ -185,7 +185,7 @@ _OF_THE_DISK = {
     errno.EACCES: "fix the permissions, or use another folder",
     errno.EMFILE: "let the process open more files (`ulimit -n`)",
 }
-"""What to do where the system refuses, by its number."""
+"""Hints for operating system errors, by error number."""
 
 
 def _described(error: BaseException) -> tuple[str, str, int]:
@@ -207,7 +207,7 @@ def _described(error: BaseException) -> tuple[str, str, int]:
 
 
 def _last_frame(error: BaseException) -> str:
-    """Module and line where an unforeseen error came from; its message may quote evidence and is not shown."""
+    """Module and line of an unexpected error; its message may quote evidence and is not shown."""
     frame = error.__traceback__
     while frame and frame.tb_next:
         frame = frame.tb_next

@@ -34,9 +34,9 @@ __all__ = ["register"]
 Texts = list[str] | None
 FORMATS = ("block", "bundle", "search-result", "openai", "block-markdown", "block-text")
 READABLE = "`doctor` names the projects that you may ask in"
-"""What to do about a refusal: the same whether there is such a project or not."""
+"""The hint for a refusal, the same whether or not the project exists."""
 FAILURES_SHOWN = 10
-"""Failed requests that `run` names; the rest are counted."""
+"""Failed requests that `run` lists; the others are counted."""
 
 
 def register(app: typer.Typer) -> None:
@@ -106,7 +106,7 @@ def run(
         trees = trees_around(Path.cwd())
         opened = open_retriever(settings, preset=preset, capture_withheld=capture_withheld, work_trees=trees)
         bars = shows_progress(settings["progress"])
-        # Ray reports the death of a worker on standard output, which is the result's.
+        # Ray reports the death of a worker on standard output, which is reserved for the result.
         with (
             opened as retriever,
             redirect_stdout(sys.stderr),
@@ -121,7 +121,7 @@ def run(
     except KeyboardInterrupt:
         begun = [resume] if resume else sorted(_unfinished(settings) - before)
         hint = f"`run --resume {begun[-1]}` finishes the rest." if begun else ""
-        if summary is not None:  # what ended it was to be waited for, such as a cluster
+        if summary is not None:  # interrupted after the run, while its engine ended
             hint = f"{summary.run_id} was finished before; `verify {summary.run_id}` checks it."
         raise InterruptedCommandError("Interrupted", hint=hint) from None
     result = summary.as_dict()
@@ -141,7 +141,7 @@ def run(
 
         said = "request was" if (kept := summary.snapshots - len(failed)) == 1 else "requests were"
         note(f"ended: {summary.run_id}; its generation is gone: {kept} {said} answered before, {len(failed)} failed")
-        failed = [row for row in failed if row["error"] != GONE]  # the line above says why the others did
+        failed = [row for row in failed if row["error"] != GONE]  # the line above has the reason for the others
     for one in result["lanes_off"]:
         note(f"lane_off: {one['lane']}, for {counted(one['requests'], 'request')}: {_advised(one['message'])}")
     if denied := result["statuses"].get("denied"):
@@ -184,14 +184,14 @@ def _appended_to(file: Path) -> Callable[[Mapping[str, Any]], None]:
 
 
 def _unfinished(settings: Any) -> set[str]:
-    """Runs of the folder that were begun and not finished."""
+    """Unfinished runs of the folder."""
     from ..runs import RunStore
 
     return set(RunStore(settings["runs"], create=False).unfinished()) if settings["runs"].is_dir() else set()
 
 
 def _finished(settings: Any, run_id: str) -> dict[str, Any] | None:
-    """What is known of a run of the principal's that is finished; None if it is not finished, or not theirs."""
+    """The summary of a finished run of the principal; None if it is unfinished or not theirs."""
     from ..runs import RunStore, started_by
 
     store = RunStore(settings["runs"], create=False)
@@ -342,7 +342,7 @@ def ask(
 
 
 def _advised(message: str) -> str:
-    """A message, and what to do about it where something can be done."""
+    """A message, and a hint if there is one."""
     from ..line.lanes import advice
 
     todo = advice(message)
@@ -350,7 +350,7 @@ def _advised(message: str) -> str:
 
 
 def _given(settings: Any, name: str) -> bool:
-    """Whether a flag said this; a preset yields to nothing less."""
+    """Whether the value was set by a flag, which alone overrides a preset."""
     return settings.origin(name).startswith("flag ")
 
 

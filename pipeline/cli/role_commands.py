@@ -13,7 +13,7 @@ from .output import EXIT, emit, note, write_table
 __all__ = ["register"]
 
 INVALID = 2
-"""Exit code of a document that is not what was expected: the same as for any other input."""
+"""Exit code for an invalid document: the same as for any other input error."""
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file.")]
 
 

@@ -24,9 +24,9 @@ _STATE_CODES = {
     "unreadable": EXIT["unreadable"],
     "unknown version": EXIT["unreadable"],
 }
-"""Exit codes of `verify` for runs in which nothing was rewritten; everything else that differs is 5."""
+"""Exit codes of `verify` for runs in which nothing was rewritten; any other difference is 5."""
 LAST = 1_000
-"""Snapshots that `snapshots` lists unless told otherwise."""
+"""Snapshots that `snapshots` lists by default."""
 QUESTION_SHOWN = 60
 """Characters of a question in the table of snapshots; `--json` and the x-ray have all of it."""
 
@@ -60,7 +60,7 @@ def snapshots(
     if status is not None:
         STATUSES.canonical(status, "--status")
     settings = settings_of(runs=runs, grants=grants)
-    wanted = last + 1 if last else sys.maxsize  # one more tells that there are older ones
+    wanted = last + 1 if last else sys.maxsize  # one more row shows whether there are older ones
 
     def read(one: Any) -> list[dict[str, Any]]:
         nonlocal wanted
@@ -218,7 +218,7 @@ def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool)
 
 
 def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) -> list[tuple[Any, list[Any]]]:
-    """Each run and what is read of it; every run that is left out is named on standard error with its state."""
+    """Each run and what `read` returns for it; omitted runs are named on standard error with their state."""
     from ..reading.across_runs import read_each
 
     found, damaged = read_each(settings, runs, read)
@@ -230,7 +230,7 @@ def _each(settings: Any, runs: Iterable[Any], read: Callable[[Any], list[Any]]) 
 
 
 def _verify_code(report: dict[str, Any]) -> int:
-    """5 where anything was changed, else 7 where a run cannot be read, else 4 where one is unfinished."""
+    """5 if anything was changed, else 7 if a run cannot be read, else 4 if one is unfinished."""
     states = {one["status"] for one in report["runs"] if one["problems"]}
     if not all(seen["ok"] for seen in report["witness"]) or states - {*_STATE_CODES}:
         return EXIT["differs"]
@@ -242,6 +242,6 @@ def _problems(of_run: dict[str, Any]) -> list[str]:
 
 
 def _shortened(question: str | None) -> str | None:
-    """The beginning of a question on one line, for a table."""
+    """The start of a question on one line, for a table."""
     line = " ".join(question.split()) if question else None
     return line if line is None or len(line) <= QUESTION_SHOWN else f"{line[: QUESTION_SHOWN - 3]}..."

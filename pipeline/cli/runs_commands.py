@@ -95,7 +95,7 @@ def upgrade(
     readable = known_runs(settings, store)
 
     def known(run_id: str) -> bool:
-        """Whether the principal may change a run: who started it, and auditors."""
+        """Whether the principal may change a run: its owner and auditors may."""
         return readable(run_id) and hears_of_damage(settings, run_id)
 
     if run and not known(run):
@@ -157,7 +157,7 @@ def _first(row: tuple[Any, ...]) -> str:
 
 
 def _what_resume_does(settings: Any, store: Any, run_id: str) -> str:
-    """What `run --resume` will do, as far as the corpus of the settings shows."""
+    """What `run --resume` will do, as far as the current corpus shows."""
     from ...nodes.errors import ScopedRetrievalError
     from ..config.opening import head_file, trust_of
     from ..corpus.pinned import pinned_at

@@ -1,4 +1,6 @@
-"""`verify-answer`, `answers`, `erase`, `leak-test`: an answer against what it was given, texts removed, a corpus probed for leaks."""
+"""`verify-answer`, `answers`, `erase`, `leak-test`: verify an answer against its snapshot, erase texts, probe a corpus
+for leaks.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def serve(
     if openapi:
         emit(application(settings, preset=preset).openapi(), as_json=True)
         return EXIT["ok"]
-    if as_json:  # where it would answer, without answering
+    if as_json:  # the address, without serving
         emit({"host": host, "port": port}, as_json=True)
         return EXIT["ok"]
     answer(settings, host, port, preset=preset)
@@ -85,7 +85,7 @@ def mcp(
     settings = settings_of(corpus=corpus, runs=runs, grants=grants, lanes=lanes, weights=weights, project=project)
     from ..servers.mcp_server import scope_of, serve_http, serve_stdio
 
-    if as_json:  # what it would answer for, without answering
+    if as_json:  # the project and tools, without serving
         emit({"transport": transport, **scope_of(settings)}, as_json=True)
         return EXIT["ok"]
     if transport == "http":

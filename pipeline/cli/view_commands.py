@@ -1,4 +1,4 @@
-"""`xray`, `explain`, `report`, `lineage`, `compact`, `context-actions`: snapshots and runs in other forms, to read or to store.
+"""`xray`, `explain`, `report`, `lineage`, `compact`, `context-actions`: snapshots and runs, rendered or stored.
 
 Note: `xray --ask`, or `xray` of several words, runs a query first and shows its new snapshot. The others never retrieve.
 """
@@ -65,7 +65,7 @@ def xray(
     format_ = FORMATS.canonical("json" if as_json else format_, "--format")
     if not subject.strip():
         raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
-    ask = ask or len(subject.split()) > 1  # an id has no space
+    ask = ask or len(subject.split()) > 1  # an id contains no space
     if not ask and (budget is not None or namespace is not None):
         raise InputError.expected("--ask beside it", None, "--budget" if budget is not None else "--namespace")
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
@@ -225,7 +225,7 @@ def compact(
         except (StoreError, VerificationError) as error:
             if (
                 getattr(error.__cause__, "errno", None) is not None
-            ):  # of the disk: the run is as it was, and so are the next
+            ):  # of the disk: this run and later ones are unchanged
                 raise
             damaged.append(f"{run_id}: {error.message}")
     said = [

@@ -1,8 +1,10 @@
-"""`leak-test`: a user's own corpus and grants, probed for what a caller must not learn.
+"""`leak-test`: probes a user's own corpus and grants for leaks to callers.
 
-`tenants` says who asks and who can be tested together, `angles` how they ask and what that shuts out, `canaries` makes rows
-that no request of a tenant may see, `probes` the requests, `surfaces` everything that a caller gets back, `through_servers` the same over HTTP and MCP, `batches` the
-comparison of many tenants at once, `testing` puts them together and looks at a tenant's own rows and at a corpus that was set back, `report` tells. All of it happens on a copy of the corpus.
+`tenants` lists the tenants and groups those that can be tested together, `angles` defines how they ask and which rows
+that excludes, `canaries` makes rows that no request of a tenant may see, `probes` the requests. `surfaces` collects
+everything that a caller gets back, `through_servers` the same over HTTP and MCP, `batches` compares many tenants at
+once. `testing` combines them and also tests a tenant's own rows and a corpus that was rolled back; `report` is the
+result. The test runs on a copy of the corpus.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Angles: the ways in which a tenant asks, each with bounds of its own, and what those bounds shut out.
+"""Angles: the ways in which a tenant asks, each with its own bounds, and the rows that those bounds exclude.
 
-Reads a row that the tenant was shown, and who else there is. Gives per angle the fields that every probe of it has, and
-by reason the columns that shut a row out of all of them: one reason at least for every gate.
+Reads a row that the tenant was shown, and the other principals and projects. Gives per angle the fields common to all
+of its probes, and by reason the columns that exclude a row from all of them: at least one reason for every gate.
 
-Note: a canary is out of scope for a whole state of the test. A gate that a request field
-opens or shuts needs an angle in which every probe has that field.
+Note: a canary is out of scope for a whole state of the test. A gate that depends on a request field needs an angle in
+which every probe has that field.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Row = dict[str, Any]
 
 SESSION = "leak-test-session"
 MODE = "review"
-"""The mode whose preset the test replaces by its own."""
+"""The mode whose preset the test replaces with its own."""
 ENDED = ("superseded", "deleted")
 _FEEDBACK = 0.1
-"""Weight of feedback in a purpose that gives it less."""
+"""Minimum weight of feedback in every purpose."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Others:
 
 @dataclass(frozen=True)
 class Angle:
-    """How a tenant asks: fields of every probe, and by reason the columns that shut a row out.
+    """How a tenant asks: fields of every probe, and by reason the columns that exclude a row.
 
     `{token}` in a path is replaced by the word of the canary.
     """
@@ -62,12 +62,12 @@ class Angle:
     asked: Mapping[str, Any]
     shut: Mapping[str, Row]
     gates: Mapping[str, str]
-    """By reason the gate that shuts a row out for it."""
+    """The gate that excludes a row, by reason."""
     root: str | None = None
     """The work tree that the probes name."""
 
     def with_history(self) -> Angle:
-        """The same for requests that show superseded and deleted text as history: it is not out of their scope."""
+        """The angle for requests that show superseded and deleted text as history, which is then in scope."""
         return replace(self, shut={name: row for name, row in self.shut.items() if name not in ENDED})
 
 
@@ -87,10 +87,10 @@ def angle(
         seen: a row that the tenant was shown, IMPORT_ROWS by name.
         folder: the folder of hooks and canaries, empty or with `/` at its end.
         who: principal, project and highest zone of the tenant.
-        others: whom the canaries of the gates `owner`, `principals` and `project` belong to.
+        others: the owners of the canaries of the gates `owner`, `principals` and `project`.
         sources: the sources of the tenant's rows.
         as_of: the instant of the probes.
-        gates: whose canaries are planted, in order.
+        gates: the gates whose canaries are planted, in order.
     """
     principal, project, zone = who
     ground = Ground(seen, folder, principal, project, zone, others.principal, others.project, sources, as_of)
@@ -107,16 +107,16 @@ def angle(
 
 
 def _canaries(name: str, gates: Sequence[Gate]) -> dict[Canary, Gate]:
-    """The canaries of an angle with their gates: first those of every angle, then its own, each in the order of the gates."""
+    """The canaries of an angle with their gates: first those common to all angles, then its own, in gate order."""
     own = [(canary, gate) for gate in gates for canary in gate.canaries if name in canary.angles]
     return dict(sorted(own, key=lambda pair: pair[0].angles != ANGLES))
 
 
 def with_own_presets(policies: Policies) -> Policies:
-    """The policies with a mode and a role of the test's own, which shut out what no rows of anybody's say.
+    """The policies with a mode and a role of the test, which exclude values that no user's rows have.
 
-    The mode follows every link there is, so that each can lead to a canary. Every purpose weighs feedback, whose terms and
-    vectors are those of rows.
+    The mode follows all links, so that each can lead to a canary. Every purpose weights feedback, whose terms and
+    vectors come from rows.
     """
     policies = with_feedback(policies)
     mode = {
@@ -144,7 +144,7 @@ def with_own_presets(policies: Policies) -> Policies:
 
 
 def with_feedback(policies: Policies) -> Policies:
-    """The policies with feedback in every purpose, at least a little of it."""
+    """The policies with at least a minimum weight of feedback in every purpose."""
     table = policies.purpose_policies
     for name in (f"weight_{term}" for term in FEEDBACK_TERMS):
         at = table.schema.get_field_index(name)

@@ -1,11 +1,10 @@
-"""Batches: the canaries of many tenants are in one corpus, and one run asks the probes of all of them.
+"""Batches: the canaries of many tenants share one corpus, and one run asks all of their probes.
 
-Reads units, each a tenant asked from one angle. Gives what differs between four states of the corpus: hooks alone, canaries
-planted, changed, removed. Four runs, however many tenants there are.
+Reads units, each a tenant asked from one angle. Gives the differences between four states of the corpus: hooks only,
+canaries planted, changed, removed. This takes four runs for any number of tenants.
 
-Note: in a batch the canaries of one tenant are rows like any others for the next. Only tenants
-that reach none of each other's projects may share one (`tenants.apart`), and a string that is forbidden is forbidden to
-them all.
+Note: in a batch the canaries of one tenant are ordinary rows for the others. Only tenants that reach none of each
+other's projects may share one (`tenants.apart`), and a forbidden string is forbidden to all of them.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ __all__ = ["STATES", "Bench", "TenantCase", "test_batch"]
 
 STATES = ("planted", "changed", "removed")
 LISTED = 5
-"""Tenants of a batch whose lists are compared: a list costs as much as all of their answers."""
+"""Tenants of a batch whose lists are compared: lists cost as much as all answers of a tenant."""
 THROUGH_DOORS = 1
-"""Tenants of a batch whose answers are compared as HTTP and MCP give them, from the open angle."""
+"""Tenants of a batch whose answers over HTTP and MCP are compared, from the open angle."""
 NARROWED = 3
-"""Tenants of a batch that are tested once more alone, where their answers differ."""
+"""Tenants of a batch that are retested alone if their answers differ."""
 _DETAILED = 500
-"""Answers of a state for which the place of the difference is looked up."""
+"""Answers of a state for which the position of the difference is determined."""
 _FOREIGN = ("foreign project 1", "foreign project 2")
 _RUNS = re.compile(r"[0-9a-z]{16,}")
 _LENGTHS = (16, 26, 64)
@@ -59,29 +58,29 @@ _LENGTHS = (16, 26, 64)
 
 @dataclass(frozen=True)
 class Bench:
-    """What every batch of a test rests on."""
+    """The common inputs of all batches of a test."""
 
     settings: Settings
     grants: GrantsFile
-    """Those of the settings, ASKER and READER."""
+    """Those of the settings, plus ASKER and READER."""
     policies: Policies
     encoder: Any
     pristine: Path
-    """A copy of the corpus that nothing was planted in."""
+    """A copy of the corpus in which nothing was planted."""
     folder: Path
     now: datetime
     plugins: Plugins = NO_PLUGINS
-    """Those that the settings name: they are tested like the package itself."""
+    """Those that the settings name; they are tested like the package itself."""
     bar: Any = None
     """A progress bar over requests read, if one is shown."""
 
     @property
     def as_of(self) -> datetime:
-        """The instant of every probe: after all that the test writes."""
+        """The instant of every probe: after everything that the test writes."""
         return self.now + timedelta(hours=1)
 
     def ask(self, corpus: Path, requests: Sequence[Mapping[str, Any]], runs: Path) -> Run:
-        """The run of these requests, which may have any principals."""
+        """Execute a run of these requests, which may have different principals."""
         retriever = Retriever.open(
             corpus,
             principal=ASKER,
@@ -98,14 +97,14 @@ class Bench:
         return RunStore(runs).open(retriever.run([dict(row) for row in requests]).run_id)
 
     def show_plugins(self, corpus: Path, question: str, runs: Path) -> None:
-        """Answer READER in every project, so that plugins have been given the rows of all tenants."""
+        """Ask as READER in every project, so that plugins have processed the rows of all tenants."""
         common = {"principal": READER, "question": question, "purpose": PURPOSES.values[0]}
         common |= {"time": {"as_of": self.as_of.isoformat()}}
         projects = Corpus.open(corpus).projects()
         self.ask(corpus, [{**common, "request_id": project, "project": project} for project in projects], runs)
 
     def for_tenant(self, tenant: Tenant, corpus: Path, runs: Path) -> Settings:
-        """The settings under which a tenant looks at what was written."""
+        """The settings under which a tenant reads the corpus and runs."""
         mine = {"corpus": corpus, "runs": runs, "grants": self.grants.path, "principal": tenant.principal}
         values = {name: SettingValue(value, LEAK_TEST) for name, value in mine.items()}
         return Settings({**self.settings.values, **values})
@@ -119,18 +118,18 @@ class Bench:
         )
 
     def under(self, policies: Policies) -> Bench:
-        """The same under other policies."""
+        """A copy with other policies."""
         return replace(self, policies=policies)
 
     def tell(self, step: str) -> None:
-        """Say on the bar what is being done."""
+        """Show the current step on the bar."""
         if self.bar is not None:
             self.bar.set_description(step)
 
 
 @dataclass(frozen=True)
 class TenantCase:
-    """A tenant asked from one angle, and what they ask."""
+    """A tenant, an angle and the probes from it."""
 
     tenant: Tenant
     case: CanaryCase
@@ -139,7 +138,7 @@ class TenantCase:
     """A project out of the tenant's reach."""
 
     def asked(self, planted: Planting, as_of: datetime) -> dict[str, Probe]:
-        """Every probe by request id: those of the tenant, canaries by name, projects that are not theirs."""
+        """Every probe by request id: the tenant's own, canaries by name, and foreign projects."""
         tokens, ids = planted.tokens[self.case.name], planted.ids[self.case.name]
         named = naming(tokens, ids, self.tenant.project, as_of)
         probes = [from_angle(probe, self.case.angle) for probe in (*self.probes, named)]
@@ -150,20 +149,20 @@ class TenantCase:
 
 @dataclass
 class _Answers:
-    """What one state gave: digests by request and surface, the rest only as far as it counts."""
+    """The result of one state: digests by request and surface, and any violations."""
 
     run: Run
     folder: Path
     log: str
     digests: dict[str, dict[str, bytes]] = field(default_factory=dict)
     held: list[tuple[str, str, str, str]] = field(default_factory=list)
-    """Request, surface, kind and detail of what is wrong in this state alone."""
+    """Request, surface, kind and detail of every violation within this state."""
     shown: set[str] = field(default_factory=set)
-    """Cases of which a hook was cited."""
+    """Cases with a cited hook."""
 
 
 def test_batch(bench: Bench, units: Sequence[TenantCase], report: LeakReport) -> set[Tenant]:
-    """Compare the four states over all units, and add what was found to the report; the tenants who were shown hooks."""
+    """Compare the four states and add the findings to the report; returns the tenants who were shown hooks."""
     batch = _Batch(bench, units, planting([unit.case for unit in units], bench.as_of))
     shown, found = batch.test(report)
     if len(units) > 1:
@@ -192,7 +191,7 @@ class _Batch:
         self.corpus = self.folder / "corpus"
 
     def test(self, report: LeakReport) -> tuple[list[TenantCase], list[TenantCase]]:
-        """The units that were shown hooks, and those with other answers than before."""
+        """The units that were shown hooks, and those whose answers changed."""
         with closing(self._states()) as states:
             _, before = next(states)
             shown = [unit for unit in self.units if unit.case.name in before.shown]
@@ -213,13 +212,13 @@ class _Batch:
             return shown, list(differing.values())
 
     def differs(self) -> bool:
-        """Whether any answer is another than before; the states after the first with such an answer are not asked."""
+        """Whether any answer changed; stops at the first state with a changed answer."""
         with closing(self._states()) as states:
             _, before = next(states)
             return any(_differing(before, after, before.shown) for _, after in states)
 
     def _states(self) -> Generator[tuple[str, _Answers], None, None]:
-        """Each state with what it gave, hooks alone first; the runs of any other are gone once the next is asked for."""
+        """Each state with its result, hooks only first; the runs of a later state are deleted after use."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self.bench.pristine, self.corpus, copy_function=_linked)
         try:
@@ -239,7 +238,7 @@ class _Batch:
         Corpus.open(self.corpus).publish(rows, now=now, encoder=self.bench.encoder)
 
     def _state(self, state: str) -> _Answers:
-        """Ask everything, and read what callers get."""
+        """Ask all probes and read the answers."""
         self.bench.tell(f"{self.angle}: asking, {state}")
         folder = self.folder / f"runs-{state}"
         if self.bench.plugins:
@@ -268,7 +267,7 @@ class _Batch:
         return found
 
     def _lists(self, found: _Answers) -> None:
-        """What the first tenants may list and count, and what `why` tells them."""
+        """Add what the first tenants can list and count, and their answers of `why`."""
         snapshots = dict(zip(*(found.run.snapshots[c].to_pylist() for c in ("request_id", "snapshot_id")), strict=True))
         for number, unit in enumerate(self.units[:LISTED]):
             request_id, probe = next(iter(unit.asked(self.planted, self.bench.as_of).items()))
@@ -295,7 +294,7 @@ class _Batch:
                 self._look(found, f"{unit.case.name}/servers", texts)
 
     def _look(self, found: _Answers, request_id: str, surfaces: Mapping[str, str]) -> None:
-        """Keep digests of the surfaces, and what is on them that must not."""
+        """Keep digests of the surfaces, and any forbidden content on them."""
         found.digests[request_id] = {name: _digest(text) for name, text in surfaces.items()}
         probe = self.probes.get(request_id)
         for surface, text in surfaces.items():
@@ -305,7 +304,7 @@ class _Batch:
                     found.held.append((request_id, surface, "a canary", what))
 
     def _held(self, text: str, case: str) -> list[str]:
-        """Roles and reasons of the canaries, anybody's, that a text holds something of."""
+        """Roles and reasons of the canaries, of any tenant, whose strings a text contains."""
         forbidden, found = self.planted.forbidden, set()
         for string in _strings(text):
             if string in forbidden:
@@ -316,7 +315,7 @@ class _Batch:
     def _compared(
         self, report: LeakReport, state: str, before: _Answers, after: _Answers, names: set[str]
     ) -> dict[str, TenantCase]:
-        """Add every surface that is not what it was before; the units that they belong to."""
+        """Add every changed surface to the report; returns the units they belong to."""
         report.comparisons += sum(len(found) for id_, found in after.digests.items() if _case(id_) in names)
         other = _differing(before, after, names)
         looked_up = [request_id for request_id in other if request_id in self.probes][:_DETAILED]
@@ -344,7 +343,7 @@ class _Batch:
         }
 
     def _add(self, report: LeakReport, state: str, found: _Answers, names: set[str]) -> None:
-        """Add what a state shows that it must not."""
+        """Add the violations of a state to the report."""
         for request_id, surface, kind, detail in found.held:
             if _case(request_id) in names:
                 report.leaks.append(self._leak(request_id, state, surface, kind, detail))
@@ -377,7 +376,7 @@ def _digest(text: str) -> bytes:
 
 
 def _strings(text: str) -> Iterator[str]:
-    """Whatever is in a text and could be a word, id or digest of a canary."""
+    """All substrings of a text that could be a word, id or digest of a canary."""
     for run in _RUNS.findall(text):
         for length in (len(run),) if len(run) in _LENGTHS else _LENGTHS:
             yield from (run[at : at + length] for at in range(len(run) - length + 1))
@@ -389,10 +388,10 @@ def _first(one: str, other: str) -> int:
 
 
 def _linked(source: str, target: str) -> None:
-    """A second name for a file of our own copy: packs are immutable, and everything else but HEADS is replaced whole."""
+    """Hard-link a file of our own copy: packs are immutable, and all other files but HEADS are replaced atomically."""
     try:
         if Path(source).name == HEADS:
-            raise OSError  # lines are appended to it
+            raise OSError  # HEADS is appended to
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)

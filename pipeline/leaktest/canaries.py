@@ -1,11 +1,11 @@
-"""Canaries: rows outside a tenant's scope that would rank first inside it, in every role that a row can play.
+"""Canaries: rows outside a tenant's scope that would rank first inside it, in every role that a row can have.
 
 Reads a row that the tenant was shown, and the angle it is asked from. Gives hooks, rows inside the scope that point to
-rows outside it, and canaries, each shut out for exactly one reason and otherwise a copy of that row. Hooks are in every
-state of the test: a canary could change only the answers about them.
+rows outside it, and canaries, each excluded for exactly one reason and otherwise a copy of that row. Hooks are present
+in every state of the test: a canary could change only the answers about them.
 
-Note: identity holds owner, source, path, section and text. A canary with all of these from
-a row inside the scope *is* that row, described again.
+Note: a row's identity consists of owner, source, path, section and text. A canary that shares all of these with a row
+inside the scope *is* that row.
 """
 
 from __future__ import annotations
@@ -29,37 +29,37 @@ __all__ = ["NOBODY", "ROLES", "CanaryCase", "Planting", "folder_of", "import_tab
 Row = dict[str, Any]
 
 NOBODY = "leak-test-nobody"
-"""The owner of these rows, and their project, if there is no other principal to own them."""
+"""The owner and project of canaries if there is no other principal to own them."""
 
 ROLES = (
     "candidate", "twin", "parent", "child", "neighbor", "conflict partner", "superseding version", "structured record",
     "rival record", "linked document", "session event", "turn", "work-tree version", "restricted parent",
 )  # fmt: skip
-"""What a row outside the scope could be to a row inside it."""
+"""The relations that a row outside the scope can have to a row inside it."""
 
 ROOTED = "work-tree version"
 """The role that needs a request with a work tree."""
 
 LINKED = "linked document"
-"""The role of what a walk over the graph leads to: a link, a call, and the commit of a row inside the scope."""
+"""The role of a row reached by a graph walk: by a link, a call, or the commit of a row inside the scope."""
 
 CONTAINER = "restricted parent"
-"""The role that only a row of another owner has: a parent of the same owner may raise the zone of its parts."""
+"""The role that only a row of another owner can have: a parent of the same owner may raise the zone of its parts."""
 OTHER_OWNERS = ("project", "owner")
 """The reasons that give a canary to another owner."""
 
 RECORDS = ("structured record", "rival record")
-"""The roles that no request has that says which classes of source it accepts: records are in none of them."""
+"""The roles excluded from requests that list accepted classes of source: records are in none of them."""
 
 RAISED = ("child", LEFT_OUT)
-"""No such row exists: a part is in the zone of what it is a part of, at least."""
+"""An impossible pair: the zone of a part is at least that of its parent."""
 
 _TIMES = ("event_time", "valid_from", "valid_until", "superseded_at", "deleted_at")
 _HOOK = "leak-test-hook"
 _BEHIND = "leak-test/behind.md"
 """Below the folder of a case, the row inside the scope that linked canaries link to."""
 _TALK = "leak-test-talk"
-"""The session that hooks and canaries are turns of."""
+"""The session of the turns among hooks and canaries."""
 _AT_ONCE = 5_000
 """Canaries whose ids are computed together."""
 _NAMED_BY = ("path", "entity")
@@ -67,18 +67,18 @@ _NAMED_BY = ("path", "entity")
 
 @dataclass(frozen=True)
 class CanaryCase:
-    """One tenant, asked from one angle: around which row, with which words, and which canaries."""
+    """One tenant and angle: the row that canaries copy, their words, and the choice of canaries."""
 
     name: str
-    """Makes the words of the canaries, so that the same test plants the same rows."""
+    """The seed of the canaries' words, so that the same test plants the same rows."""
     seen: Row
     words: str
     angle: Angle
     chosen: tuple[int, int] = (0, 1)
-    """(n, m): every m-th pair of role and reason, from the n-th on."""
+    """(n, m): every m-th pair of role and reason, starting at the n-th."""
 
     def thinned(self, number: int, wanted: int | None) -> CanaryCase:
-        """The same with about `wanted` canaries; the next `number` has others, so that together they have them all."""
+        """A case with about `wanted` canaries; successive `number`s get different ones, so together they cover all."""
         step = 1 if wanted is None else -(-len(self.pairs()) // wanted)
         return replace(self, chosen=(number % step, step))
 
@@ -89,18 +89,18 @@ class CanaryCase:
             roles = [role for role in roles if role not in RECORDS]
         reasons = [*self.angle.shut]
         turned = [(role, reason) for at, role in enumerate(roles) for reason in reasons[at:] + reasons[:at]]
-        every = [pair for pair in turned if _exists(*pair)]  # turned, so that every m-th pair is not always one reason
+        every = [pair for pair in turned if _exists(*pair)]  # rotated, so that not every m-th pair has one reason
         return every[self.chosen[0] :: self.chosen[1]]
 
 
 def _exists(role: str, reason: str) -> bool:
-    """Whether there can be a canary of this role that is shut out for this reason."""
+    """Whether a canary of this role can be excluded for this reason."""
     return (role, reason) != RAISED and (role != CONTAINER or reason in OTHER_OWNERS)
 
 
 @dataclass
 class Planting:
-    """The rows to publish in each state, and what may be on no surface: string to case, and role and reason."""
+    """The rows to publish in each state, and the strings forbidden on every surface, with case, role and reason."""
 
     hooks: list[pa.Table] = field(default_factory=list)
     planted: list[pa.Table] = field(default_factory=list)
@@ -111,12 +111,12 @@ class Planting:
     """Words, symbols and path names of the canaries of a case."""
     ids: dict[str, list[str]] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
-    """What judgements may call the canaries of a case: their ids, and paths and entities that no hook has."""
+    """Names of the canaries of a case in judgements: their ids, and paths and entities that no hook has."""
     hook_ids: dict[str, str] = field(default_factory=dict)
     """Every hook, and its case."""
 
     def table(self, state: str) -> pa.Table:
-        """The rows of one state, as a publication takes them."""
+        """The rows of one state as an import table."""
         return pa.concat_tables(getattr(self, state)).combine_chunks()
 
 
@@ -135,18 +135,18 @@ def planting(cases: Sequence[CanaryCase], as_of: datetime) -> Planting:
 
 
 def folder_of(seen: Row) -> str:
-    """The folder of hooks and canaries: beside the row, so that grants of paths that open it open hooks as well."""
+    """The folder of hooks and canaries: that of the row, so that path grants for the row also cover hooks."""
     return posixpath.join(posixpath.dirname(seen["path"] or ""), "")
 
 
 def import_table(rows: Sequence[Row]) -> pa.Table:
-    """Rows as a publication takes them."""
+    """Rows as an import table."""
     table = IMPORT_ROWS.from_rows(rows)
     return table.append_column("redactions", pa.nulls(len(rows), EVIDENCE.columns["redactions"].type))
 
 
 def _add(found: Planting, cases: Sequence[CanaryCase], as_of: datetime) -> None:
-    """Plant some cases, with one look at the identities of all their rows."""
+    """Plant some cases; the identities of all their rows are computed together."""
     planted: list[Row] = []
     changed: list[Row] = []
     origin: list[tuple[CanaryCase, str, str, str]] = []
@@ -176,7 +176,7 @@ def _add(found: Planting, cases: Sequence[CanaryCase], as_of: datetime) -> None:
         called = {planted[number].get(column) for number in numbers for column in _NAMED_BY} - shared - {None}
         found.names[name] = [*found.ids[name], *sorted(map(str, called))]
     for number, (case, role, reason, token) in enumerate(origin):
-        own_text = role != "twin"  # a twin has the text of a row inside the scope, whose digest is no secret
+        own_text = role != "twin"  # a twin has the text of a row inside the scope, so its digest is not a secret
         digests = [ids[0][1][number]] if own_text else []
         strings = [token, ids[0][0][number], ids[1][0][number], ids[1][1][number], *digests]
         found.forbidden |= dict.fromkeys(strings, (case.name, f"{role}, shut by {reason}"))
@@ -184,13 +184,13 @@ def _add(found: Planting, cases: Sequence[CanaryCase], as_of: datetime) -> None:
     ended = {"superseded_at": as_of - timedelta(minutes=30)}
     gone = {"deleted_at": as_of - timedelta(minutes=20)}
     found.hooks.append(import_table(hooks))
-    found.planted.append(import_table([*planted, *parts]))  # parts once before and once together with their parents
+    found.planted.append(import_table([*planted, *parts]))  # parts before and again with their parents
     found.changed.append(import_table([*(row | ended for row in planted), *changed]))
     found.removed.append(import_table([row | gone for row in changed]))
 
 
 def base_of(case: CanaryCase, as_of: datetime) -> Row:
-    """The row shown, without what would shut it out of some request or tie it to another row."""
+    """The shown row, without values that would exclude it from some request or relate it to another row."""
     return case.seen | dict.fromkeys(_TIMES) | {
         "recorded_time": min(case.seen["recorded_time"], as_of - timedelta(days=2)), "branch": None,
         "workspace_root": None, "namespace": None, "test_suite": None, "principals": None, "conflict_set": None,
@@ -202,22 +202,22 @@ def base_of(case: CanaryCase, as_of: datetime) -> Row:
 
 
 def _shut(fields: Mapping[str, Any], token: str) -> Row:
-    """The columns that shut a row out."""
+    """The columns that exclude a row."""
     return {**fields, "path": fields["path"].format(token=token)} if fields.get("path") else {**fields}
 
 
 def _commit(case: CanaryCase) -> str:
-    """The commit that the first hook and linked canaries came with."""
+    """The commit of the first hook and of linked canaries."""
     return hashlib.sha256(f"{case.name}/commit".encode()).hexdigest()[:40]
 
 
 def _record(token: str) -> str:
-    """The id of a structured record, in a form that texts are searched for."""
+    """The id of a structured record, in a form that is recognized in texts."""
     return f"ZQ-{int(token[2:], 16) % 10**9}"
 
 
 def _as(role: str, token: str, case: CanaryCase) -> Row:
-    """The columns that make a row what it is to a hook; all but a twin say their token wherever they can."""
+    """The columns that give a row its role towards a hook; all but a twin contain their token wherever possible."""
     words, folder = case.words, folder_of(case.seen)
     own: Row = {
         "text": f"{words} {token}", "path": f"{folder}{token}.md", "section": token, "title": token, "tags": [token],
@@ -252,14 +252,14 @@ def _as(role: str, token: str, case: CanaryCase) -> Row:
 
 
 def _hooks(base: Row, case: CanaryCase, known: Sequence[tuple[str, str, str, Row, str]]) -> Iterator[Row]:
-    """Rows inside the scope that point to canaries (role, reason, token, row, id); the first is also beside them."""
+    """Rows inside the scope that point to canaries (role, reason, token, row, id); the first is also their neighbor."""
     words, folder = case.words, folder_of(case.seen)
     plain = {"tags": [], "symbols": ["leakTestHook"], "calls": [], "links": [], "entity": None}
     plain |= {"section": "hook", "title": "hook"}
     first = {"text": f"{words} hook", "path": f"{folder}leak-test/hook.md", "version": _commit(case)}
     linked = [row["path"] for role, _, _, row, _ in known if role == LINKED and row["path"]]
     yield base | plain | first | {"entity": _HOOK, "links": linked}
-    # Without words of a question: a walk leads to the one from the hook's commit, and to the other through a canary alone.
+    # Without words of a question: a walk reaches the first by the hook's commit, the second only through a canary.
     yield (
         base
         | plain
@@ -267,7 +267,7 @@ def _hooks(base: Row, case: CanaryCase, known: Sequence[tuple[str, str, str, Row
     )
     yield base | plain | {"text": "leak-test behind", "path": f"{folder}{_BEHIND}"}
     yield base | plain | {"text": f"{words} hook twin", "path": f"{folder}leak-test/twin.md"}
-    for session in (_TALK, f"{_TALK}-2"):  # two, so that a session counts beside another
+    for session in (_TALK, f"{_TALK}-2"):  # two, so that sessions compete
         talk = {"session_id": session, "evidence_kind": "session-event", "path": f"{folder}leak-test/{session}.md"}
         yield base | plain | talk | {"text": f"leak-test: hook\n{words} in {session}", "line_start": 2, "line_end": 3}
     if case.angle.root:
@@ -305,7 +305,7 @@ def _parts(base: Row, case: CanaryCase, known: Sequence[tuple[str, str, str, Row
 
 
 def _ids(rows: Sequence[Row], now: datetime) -> tuple[list[str], list[str]]:
-    """Evidence ids and text digests, in order of the rows, which no two share place and text."""
+    """Evidence ids and text digests in the order of the rows, no two of which share place and text."""
     names = ("owner_project", "owner_user", "path", "text")
     stored = incoming(import_table(rows), now).evidence.select([*names, "evidence_id", "text_sha256"]).to_pylist()
     known = {tuple(row[name] for name in names): row for row in stored}

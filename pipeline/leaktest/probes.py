@@ -1,7 +1,7 @@
-"""Probes: what a tenant asks while canaries come and go.
+"""Probes: the requests of a tenant in every state of the canaries.
 
-Reads rows of the tenant's projects, or requests that the user gives. Gives request fields, no ids. Some probes leave a
-lane so few rows that one canary too many would push an answer out; one asks for canaries by their names.
+Reads rows of the tenant's projects, or the user's own requests. Gives request fields without ids. Some probes limit a
+lane to so few rows that a single canary would displace an answer; one asks for canaries by name.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["Probe", "derived", "foreign", "from_angle", "given", "naming"]
 
 _WORD = re.compile(r"[^\W\d_]{3,20}")
 _WORDS = 8
-"""Words of a row that make a question."""
+"""Words of a row in a question."""
 _TIGHT = {"lane_k": 2, "max_items": 3}
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A request, and whether it may say what is forbidden: then its echo in the answer is none."""
+    """A request, and whether it names canaries itself: then its echo in the answer is not a leak."""
 
     name: str
     fields: dict[str, Any]
@@ -62,7 +62,7 @@ def derived(evidence: pa.Table, project: str, count: int, as_of: datetime, seed:
 
 
 def given(rows: Sequence[dict[str, Any]], project: str, as_of: datetime) -> list[Probe]:
-    """The user's own requests for this project, asked at the instant of the test."""
+    """The user's own requests for this project, as of the instant of the test."""
     mine = [row for row in rows if row.get("project") in (None, project)]
     dropped = ("request_id", "requestId", "as_of", "asOf", "principal")
     own = [{k: v for k, v in row.items() if k not in dropped} for row in mine]
@@ -92,6 +92,6 @@ def foreign(project: str, number: int, as_of: datetime) -> Probe:
 
 
 def from_angle(probe: Probe, angle: Angle) -> Probe:
-    """The probe with what every request from this angle says; of what both say, the time is put together."""
+    """The probe with the fields of the angle added; the probe takes precedence, and `time` is merged."""
     asked = {**angle.asked, **probe.fields, "time": {**angle.asked.get("time", {}), **probe.fields["time"]}}
     return replace(probe, fields=asked)

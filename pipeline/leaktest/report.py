@@ -1,4 +1,4 @@
-"""What a leak test found: counts, names and places, no evidence."""
+"""The result of a leak test: counts, names and places, no evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Leak", "LeakReport"]
 
 @dataclass(frozen=True)
 class Leak:
-    """One thing that a caller learned: who, from which angle, in which state, probe and surface, and what it was."""
+    """One leak: to whom, from which angle, in which state, probe and surface, and its kind."""
 
     principal: str
     project: str
@@ -27,7 +27,7 @@ class Leak:
 
 @dataclass
 class LeakReport:
-    """What was compared, and what leaked."""
+    """The comparisons made and the leaks found."""
 
     tenants: int = 0
     probes: int = 0
@@ -35,20 +35,20 @@ class LeakReport:
     comparisons: int = 0
     differences: int = 0
     batches: int = 0
-    """Runs of all probes from one angle, over the tenants that do not reach each other's projects; four states each."""
+    """Runs of all probes from one angle, over tenants that do not reach each other's projects; four states each."""
     own: int = 0
     """Checks of secrets, control characters and heads, by what was planted in rows of the first tenant."""
     roles: dict[str, int] = field(default_factory=dict)
-    """Canaries by the role that they play."""
+    """Canaries by role."""
     gates: dict[str, int] = field(default_factory=dict)
-    """Canaries by the gate that shuts them out."""
+    """Canaries by the gate that excludes them."""
     leaks: list[Leak] = field(default_factory=list)
     narrowed: list[str] = field(default_factory=list)
-    """Of the first tenants whose answers differ: whether they also differ without the canaries of other tenants."""
+    """For the first tenants with differing answers: whether they also differ without the canaries of other tenants."""
     skipped: list[str] = field(default_factory=list)
 
     def count(self, roles_and_gates: Iterable[tuple[str, str]]) -> None:
-        """Add canaries, each by its role and the gate that shuts it out."""
+        """Count canaries by their role and the gate that excludes them."""
         for role, gate in roles_and_gates:
             self.canaries += 1
             self.roles[role] = self.roles.get(role, 0) + 1

@@ -1,8 +1,8 @@
-"""Surfaces: everything that callers get back from one run over one state of a corpus, as text by name.
+"""Surfaces: everything that callers receive from one run over one state of a corpus, as text by name.
 
-Reads a stored run. Gives per request `{surface: text}`, and what a tenant may list. Ids of snapshots and the folder of the
-test are envelope and are replaced by placeholders. The surface `scores` is what the line computes from admissible rows, audit
-columns included: no caller sees all of it, and no row outside may change it.
+Reads a stored run. Gives per request `{surface: text}`, and what a tenant may list. Snapshot ids and the folder of the
+test are replaced by placeholders. The surface `scores` contains everything computed from admissible rows, including
+audit columns: no caller sees all of it, and no row out of scope may change it.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ ECHOES = frozenset({"recall xray", "report", "xray text", "xray", "tables", "sco
 """Surfaces that repeat the question."""
 
 INSIDE = ("sub_queries", "score_terms", "ranked", "packs", "trimmed", "trims", "citations", "blocks")
-"""Tables made from admissible rows alone."""
+"""Tables computed from admissible rows only."""
 
-_RUN_ID = re.compile(r"run-(?<=\brun-)[0-9a-z]{18}\b")  # text that leads is found faster than a boundary
+_RUN_ID = re.compile(r"run-(?<=\brun-)[0-9a-z]{18}\b")  # a leading literal is faster than a word boundary
 UNKNOWN_ID = "0" * 26
 """An evidence id that no row has."""
 
@@ -71,7 +71,7 @@ UNKNOWN_ID = "0" * 26
 def surfaces_of(
     run: Run, folder: Path, max_age_days: Callable[[str | None], float | None], wanted: Sequence[str] | None = None
 ) -> Iterator[tuple[str, Retrieval, Surfaces]]:
-    """Each request of a run with its answer and its surfaces, in order of their ids; `wanted` names some of them."""
+    """Each request of a run with its answer and its surfaces, in order of their ids; `wanted` selects some of them."""
     for request_id, tables in _by_request(run, wanted):
         role = tables["requests"]["role"][0].as_py() if tables["requests"].num_rows else None
         answer = replace(retrieval_of(tables), max_age_days=max_age_days(role))
@@ -100,14 +100,15 @@ class Lister:
 
 
 def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
-    """What a tenant may list of corpus and run, count under a contract, and learn by `why` of canaries and of no row.
+    """What a tenant can list of corpus and run, count under a contract, and learn from `why` about canaries and absent
+    rows.
 
-    `canaries` are what judgements may call them, an evidence id first. None for auditors, who may see more.
+    `canaries` are their names in judgements, an evidence id first. None for auditors, who may see more.
     """
     settings, run, snapshot_id = by.settings, by.run, by.snapshot_id
     if audited_projects(settings, run):
         return None
-    # Without questions: they are an echo.
+    # Without questions, which are echoes.
     snapshots = [row | {"question": ""} for row in readable_snapshots(settings, run)]
     found = {
         "corpus info": _json(corpus_facts(settings)),
@@ -123,13 +124,13 @@ def listed(by: Lister, canaries: Sequence[str]) -> Surfaces | None:
 
 
 def refusal(answer: Retrieval, project: str) -> str:
-    """What asking in a project that is not granted gives, its name apart."""
+    """The answer to a request in a project that is not granted, without the project's name."""
     text = _json([answer.status, answer.action, answer.conditions, answer.citations, answer.block])
     return text.replace(project, "PROJECT")
 
 
 def audit_keys(surface: str, text: str) -> list[str]:
-    """Columns for auditors that a surface made of tables shows, as `table.column`."""
+    """Auditor columns that a tabular surface shows, as `table.column`."""
     if surface not in ("xray", "tables"):
         return []
     shown = {(name, column) for name, rows in json.loads(text).items() for row in rows[:1] for column in row}
@@ -138,7 +139,7 @@ def audit_keys(surface: str, text: str) -> list[str]:
 
 @contextmanager
 def recorded_logs() -> Iterator[io.StringIO]:
-    """All that is logged, warned or printed in the meantime, at every level and by every logger."""
+    """Records all logs of every level and logger, warnings and printed text within the block."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     root = logging.getLogger()
@@ -147,7 +148,7 @@ def recorded_logs() -> Iterator[io.StringIO]:
     root.addHandler(handler)
     try:
         for logger in loggers:
-            if logger is root or 0 < logger.level <= logging.CRITICAL:  # what is silenced on purpose stays silent
+            if logger is root or 0 < logger.level <= logging.CRITICAL:  # deliberately silenced loggers stay silent
                 logger.setLevel(logging.DEBUG)
         with redirect_stdout(stream), redirect_stderr(stream), warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -159,13 +160,13 @@ def recorded_logs() -> Iterator[io.StringIO]:
 
 
 def plain(text: str, folder: Path) -> str:
-    """The text with placeholders for the ids of snapshots, numbers apart, and for the folder of the test."""
+    """The text with placeholders for snapshot ids, except their numbers, and for the folder of the test."""
     text = SNAPSHOT_ID.sub(r"SNAPSHOT-\g<number>", text)
     return _RUN_ID.sub("RUN", text).replace(str(folder), "FOLDER")
 
 
 def _by_request(run: Run, wanted: Sequence[str] | None) -> Iterator[tuple[str, dict[str, pa.Table]]]:
-    """The tables of a run, cut at its requests."""
+    """The tables of a run by request."""
     tables: dict[str, pa.Table] = {}
     bounds: dict[str, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
     ids = pc.unique(flat(run.snapshots["request_id"])).sort()
@@ -201,7 +202,7 @@ def _answered(found: Retrieval) -> Surfaces:
 
 
 def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:
-    """What `why` tells the tenant of a row that no gate lets them see."""
+    """The answer of `why` to the tenant about a row that is out of their scope."""
     try:
         text = _json(why_not(settings, snapshot_id, evidence))
     except ScopedRetrievalError as error:
@@ -210,7 +211,9 @@ def _why(settings: Settings, snapshot_id: str, evidence: str) -> str:
 
 
 def _why_gold(settings: Settings, run: Run, snapshot_id: str, documents: Sequence[str]) -> str:
-    """What `why --gold` tells the tenant of documents that judgements of their own name, and no gate lets them see."""
+    """The answer of `why --gold` to the tenant about documents that their own judgements name but that are out of
+    scope.
+    """
     of_snapshot = pc.equal(run.snapshots["snapshot_id"], snapshot_id)
     query = run.snapshots["request_id"].filter(of_snapshot)[0].as_py()
     judged = pd.DataFrame({"query_id": query, "doc_id": sorted(documents), "relevance": 1})
@@ -224,7 +227,7 @@ def _why_gold(settings: Settings, run: Run, snapshot_id: str, documents: Sequenc
 
 
 def _caller_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, Any]]]:
-    """Caller columns of every table the line made, envelope left out."""
+    """Caller columns of every table of the line, without the envelope."""
     shown = {}
     for name, table in tables.items():
         declared = TABLES[name]
@@ -245,7 +248,7 @@ def _inside_tables(tables: Mapping[str, pa.Table]) -> dict[str, list[dict[str, A
 
 
 def _without_envelope(name: str, table: pa.Table) -> pa.Table:
-    """A table as its digest sees it, with the columns of plugins."""
+    """The columns of a table that its digest covers, with those of plugins."""
     apart = {column for column, declared in TABLES[name].columns.items() if not declared.digest}
     return table.select([column for column in table.column_names if column not in apart])
 

@@ -1,6 +1,6 @@
-"""Tenants: who asks where, and which of them can be tested together.
+"""Tenants: principals in projects, and which of them can be tested together.
 
-Reads grants. Gives tenants in order of name, and groups of them in which no tenant reaches the project of another: there the
+Reads grants. Gives tenants in order of name, and groups in which no tenant reaches the project of another, so the
 canaries of each are out of scope for all the others, too.
 """
 
@@ -19,20 +19,20 @@ from .canaries import NOBODY
 __all__ = ["ASKER", "READER", "Tenant", "apart", "asking_for_all", "others_of", "tenants_of"]
 
 ASKER = "leak-test-asker"
-"""Who asks for all tenants: a credential that may act as each of them."""
+"""The credential that asks for all tenants: it may act as each of them."""
 READER = "leak-test-reader"
-"""Who may read the rows of every user in every project."""
+"""The principal that may read the rows of every user in every project."""
 
 
 @dataclass(frozen=True)
 class Tenant:
-    """One principal in one project, with what their grants there let them read."""
+    """One principal in one project, with the reach of their grants there."""
 
     principal: str
     project: str
     zone: str
     users: frozenset[str]
-    """Whose rows the principal may read, their own among them."""
+    """Users whose rows the principal may read, including their own."""
     reached: frozenset[str]
     """Every project that the principal reaches."""
 
@@ -42,7 +42,7 @@ class Tenant:
 
 
 def tenants_of(grants: pa.Table, principal: str | None = None, project: str | None = None) -> list[Tenant]:
-    """Every principal in every project that they may ask in, or those named."""
+    """Every principal in every project that they may ask in, limited to those named."""
     opened: dict[tuple[str, str], str] = {}
     users: dict[str, set[str]] = {}
     reached: dict[str, set[str]] = {}
@@ -60,7 +60,7 @@ def tenants_of(grants: pa.Table, principal: str | None = None, project: str | No
 
 
 def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
-    """The tenants in groups: each is put into the first group where no tenant reaches another's project."""
+    """The tenants in groups: each joins the first group in which no tenant would reach another's project."""
     groups: list[list[Tenant]] = []
     projects: list[set[str]] = []
     reached: list[set[str]] = []
@@ -82,7 +82,7 @@ def apart(tenants: Sequence[Tenant]) -> list[list[Tenant]]:
 
 
 def others_of(group: Sequence[Tenant], known: Collection[str]) -> list[Others]:
-    """For each tenant of a group another tenant in it, so that the batch opens the rows of both.
+    """For each tenant of a group, another tenant in it, so that the batch opens the rows of both.
 
     If there is none, one of the `known` projects out of reach, or one that does not exist.
     """
@@ -110,9 +110,9 @@ def asking_for_all(grants: GrantsFile, projects: Collection[str] = ()) -> Grants
 
 
 _NEAR = 20
-"""Tenants of a group that are looked at to find a stranger."""
+"""Tenants of a group that are examined to find a stranger."""
 
 
 def _strangers(one: Tenant, other: Tenant) -> bool:
-    """Neither may read the other's rows."""
+    """Whether neither may read the other's rows."""
     return one.principal not in other.users and other.principal not in one.users

@@ -1,16 +1,17 @@
-"""The test itself: from every angle the probes of all tenants before canaries, among them, after they changed and after
-they are gone.
+"""The test itself: from every angle, the probes of all tenants before canaries are planted, with them, after a change
+and after removal.
 
     report = leak_test(settings, tenants=5)
     report.ok, report.leaks
 
-Every surface must be the same bytes in all four states, none may hold a forbidden string, none may show an audit column.
-Note: a test that sees nothing finds nothing. A tenant counts only if rows of theirs that
-point to canaries were shown; one without rows is named, and a test without any tenant is an error.
+Every surface must be byte-identical in all four states; none may contain a forbidden string or an audit column.
 
-Three things are planted that no row of others can show: a made-up token and a private key, line by line in rows of their own, which
-no file of the corpus may hold; characters that act on a terminal, which no block may hold; the pointer of before the
-publication, and a changed manifest, which opening must refuse.
+Note: a test that sees nothing finds nothing. A tenant counts only if rows of theirs that point to canaries were shown;
+one without is listed as skipped, and a test without any tenant is an error.
+
+Three more checks need rows of the tenant's own: a made-up token and a private key, line by line in separate rows, must
+be in no file of the corpus; control characters must be in no block; the pointer from before the publication and a
+changed manifest must be refused on opening.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ from .tenants import Tenant, apart, asking_for_all, others_of, tenants_of
 __all__ = ["CHECKS", "PROBES", "leak_test"]
 
 PROBES = 4
-"""Derived probes of a tenant by default; half as many from each angle but the first."""
+"""Default number of derived probes of a tenant; half as many from each angle but the first."""
 _SOURCES = 1_000
-"""Distinct sources of a tenant that are looked at."""
+"""The most sources of a tenant that are used."""
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """A tenant with something to ask and a row that was shown."""
+    """A tenant with probes and a row that was shown."""
 
     tenant: Tenant
     probes: Sequence[Probe]
@@ -78,18 +79,19 @@ def leak_test(  # noqa: PLR0913 - options by keyword
     now: datetime | None = None,
     progress: bool = False,
 ) -> LeakReport:
-    """Test a copy of the corpus of the settings under its grants, all tenants together as far as they are apart.
+    """Test a copy of the corpus under its grants, with as many tenants together as do not reach each other.
 
     Args:
         settings: corpus, grants, policies, lanes and plugins.
         principal: only tenants of this principal.
         project: only tenants that ask in this project.
-        tenants: at most so many, in order of name.
+        tenants: the most tenants, in order of name.
         probes: derived probes per tenant.
-        canaries: about so many per tenant and angle, others for the next tenant; default every role for every reason.
-        angles: those of ANGLES to ask from.
-        requests: rows to ask in place of derived probes, those of other projects left out; from the open angle alone,
-            for what the others shut out follows from fields of the test's own.
+        canaries: about this many per tenant and angle, different ones for the next tenant; default: every role for
+            every reason.
+        angles: the ANGLES to ask from.
+        requests: rows to ask instead of derived probes, except those of other projects; from the open angle only, as
+            the other angles depend on fields of the test.
         now: the instant of the test.
         progress: show a bar.
 
@@ -139,7 +141,7 @@ def _ready(
     requests: Sequence[dict[str, Any]] | None,
     report: LeakReport,
 ) -> list[_Ready]:
-    """The tenants with a row that one of their probes shows; the others are named in the report."""
+    """The tenants with a row that one of their probes shows; the others are reported as skipped."""
     bench.tell("asking before anything is planted")
     asked: dict[str, tuple[Probe, ...]] = {}
     rows: list[dict[str, Any]] = []
@@ -170,7 +172,7 @@ def _ready(
 
 
 def _shown(tenant: Tenant, frame: Any, cited: Sequence[str]) -> dict[str, Any] | None:
-    """The first row of the tenant's project among those cited, as IMPORT_ROWS by name."""
+    """The first cited row of the tenant's project, as IMPORT_ROWS by name."""
     for evidence_id in cited:
         at = pc.index(frame.evidence["evidence_id"], evidence_id).as_py()
         if at >= 0 and frame.evidence["owner_project"][at].as_py() == tenant.project:
@@ -183,7 +185,7 @@ def _shown(tenant: Tenant, frame: Any, cited: Sequence[str]) -> dict[str, Any] |
 def _units(
     bench: Bench, corpus: Corpus, ready: Sequence[_Ready], name: str, canaries: int | None
 ) -> list[list[TenantCase]]:
-    """The tenants asked from one angle, in groups that can share a corpus."""
+    """The tenants for one angle, in groups that can share a corpus."""
     of_tenant = {one.tenant: one for one in ready}
     modes = bench.policies.mode_policies
     history = {*modes.filter(modes["include_deleted"])["mode"].to_pylist()}
@@ -212,7 +214,7 @@ def _units(
 
 
 def _encoder(corpus: Corpus, settings: Settings) -> Any:
-    """The encoder that canaries need to be found by the semantic lane; None where that lane is off."""
+    """The encoder by which the semantic lane can find canaries; None if that lane is off."""
     from ..line.encoders.encoder import encoder_of
 
     profile = corpus.encoder_profile if "semantic" in settings["lanes"] else None
@@ -235,7 +237,7 @@ _LINES = 24
 
 
 def _own_rows(bench: Bench, tenant: Tenant, case: CanaryCase, report: LeakReport) -> Iterator[Leak]:
-    """What the planted things show that they should not; the report names a check that saw nothing."""
+    """Leaks of the planted secrets, control characters and heads; a check that saw nothing is reported as skipped."""
     bench.tell("secrets, control characters and heads")
     at = bench.folder / "own"
     copy_tree(bench.pristine, at)
@@ -265,7 +267,7 @@ def _own_rows(bench: Bench, tenant: Tenant, case: CanaryCase, report: LeakReport
 
 
 def _accepted(at: Path, before: bytes) -> Iterator[str]:
-    """Changes to the heads of a corpus that opening it does not refuse."""
+    """Changes to the heads of a corpus that opening it accepts."""
     now = (at / "CURRENT").read_bytes()
     manifest = at / "generations" / f"{now.split()[0].decode()}.json"
     said = manifest.read_bytes()
@@ -286,7 +288,7 @@ def _accepted(at: Path, before: bytes) -> Iterator[str]:
 
 
 def _planted(case: CanaryCase, bench: Bench, secrets: list[str]) -> pa.Table:
-    """Rows beside the one that was shown, which its tenant may see."""
+    """Rows next to the shown one, which its tenant may see."""
     base = base_of(case, bench.as_of) | {
         "recorded_time": bench.now - timedelta(hours=1),
         "source_refs": None,
@@ -306,7 +308,7 @@ def _token() -> str:
 
 
 def _key() -> list[str]:
-    """Lines of what begins as an RSA key does and continues with digests."""
+    """Lines that begin like an RSA key and continue with digests."""
     noise = b"".join(hashlib.sha256(f"{LEAK_TEST}{n}".encode()).digest() for n in range(2 * _LINES))
     encoded = base64.b64encode(bytes.fromhex("3082092802010002820201") + noise).decode()
     return [encoded[at : at + 64] for at in range(0, 64 * _LINES, 64)]

@@ -1,7 +1,7 @@
-"""What a tenant gets through the interfaces: HTTP and MCP (extra `serve`), as programs ask them, in this process.
+"""The answers that a tenant receives over HTTP and MCP (extra `serve`), requested in this process.
 
 Reads: the settings of a tenant on one state of the corpus, a request of theirs and its stored snapshot. Gives `server_surfaces`:
-what each route and tool shows, as text by name; nothing where the extra is not installed.
+the output of each route and tool, as text by name; empty if the extra is not installed.
 
 Note: tokens of the grants file are digests, so they cannot be presented. The servers read a copy
 of it without tokens, and treat requests from this machine as the tenant's.
@@ -29,7 +29,7 @@ __all__ = ["server_surfaces"]
 _NEEDED = ("fastapi", "prometheus_client", "mcp", "anyio")
 _TRACE = re.compile(r"(?<=\"trace_id\": \")[0-9a-f]{32}|(?<=\"trace_id\":\")[0-9a-f]{32}|(?<=trace id )[0-9a-f]{32}")
 _ANSWER = ("status", "action", "conditions", "citations", "block")
-"""Of a fresh answer what a caller reads; the rest names the instant and the snapshot."""
+"""Fields of a fresh answer that are compared; the rest contains the time and the snapshot id."""
 
 
 def server_surfaces(
@@ -37,7 +37,7 @@ def server_surfaces(
 ) -> dict[str, str]:
     """Every surface by name; `evidence` names rows to ask `why` about, and `fields` is a request of the tenant's.
 
-    Of a tenant who `audits`, those that are the same for an auditor: answers, which no row outside moves.
+    For a tenant who `audits`, only answers, which no row out of scope may change for an auditor either.
     """
     if any(find_spec(module) is None for module in _NEEDED):
         return {}
@@ -120,7 +120,7 @@ class _Asked:
 
 
 async def _called(app: Any, method: str, path: str, parameters: Mapping[str, str], body: Any = None) -> str:
-    """The body of an answer, the trace id of a refusal apart."""
+    """The body of an answer, without the trace id of a refusal."""
     sent: list[bytes] = []
     messages = iter(({"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()},))
 
@@ -140,7 +140,7 @@ async def _called(app: Any, method: str, path: str, parameters: Mapping[str, str
 
 
 def _answer(text: str) -> str:
-    """What a caller reads of a fresh answer."""
+    """The compared fields of a fresh answer."""
     answer = json.loads(text)
     return json.dumps({name: answer.get(name) for name in _ANSWER}, sort_keys=True)
 

@@ -1,12 +1,12 @@
-"""`doctor`: is everything here to index, ask and replay, and which settings are in force?
+"""`doctor`: checks everything needed to index, ask and replay, and lists the settings in force.
 
 Reads: settings, the corpus, the grants, the encoder, the run log. Gives: one row per check with a status of ok, warn or
-fail, what was found, and for anything but ok what to do. It changes nothing and loads no model; of an object store it
-asks that an object be created twice, and removes it. It reads every file of the
-corpus, which opening one does not: a changed byte shows here.
+fail, the finding, and a hint unless it is ok. It changes nothing and loads no model; in an object store it tries to
+create one object twice, and removes it. Unlike opening a corpus, it reads every file of it, so it detects any changed
+byte.
 
-Note: files are compared with their SHA-256 before a row is read. Arrow takes offsets in a file
-for what they say, and damaged ones may end the process.
+Note: files are compared with their SHA-256 before a row is read. Arrow trusts the offsets in a file, and damaged ones
+may crash the process.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def examine(settings: Settings) -> dict[str, Any]:
 
 
 def _guarded(examiner: Callable[[Subject], Iterator[HealthCheck]], subject: Subject) -> Iterator[HealthCheck]:
-    """The checks of one examiner; an error ends it as a failed check, and the others go on."""
+    """The checks of one examiner; an error becomes a failed check and does not affect the others."""
     try:
         yield from examiner(subject)
     except ScopedRetrievalError as error:
@@ -84,7 +84,7 @@ def _packages(_: Subject) -> Iterator[HealthCheck]:
 
 
 def _stores(subject: Subject) -> Iterator[HealthCheck]:
-    """Whether the object stores of corpus and runs answer, and create an object once, as their locks need."""
+    """Whether the object stores of corpus and runs answer, and create an object only once, as locks require."""
     from ..storage.locks import expect_create
     from ..storage.places import ObjectPlace
 
@@ -154,9 +154,9 @@ def _corpus_content(corpus: Corpus | None) -> Iterator[HealthCheck]:
 
 
 def _times(subject: Subject) -> Iterator[HealthCheck]:
-    """Rows that were recorded in the future: no question as of now finds them.
+    """Rows recorded in the future: no question as of now finds them.
 
-    Counted are rows of projects that the principal may ask in, of the project or the principal's own.
+    Counts rows of projects that the principal may ask in, owned by the project or by the principal.
     """
     from ..reading.grants import corpus_facts
 
@@ -171,7 +171,7 @@ def _times(subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _left_out(subject: Subject) -> Iterator[HealthCheck]:
-    """Files that the last import left out because they are too large; told to who audits the whole corpus."""
+    """Files that the last import skipped because they are too large; for auditors of the whole corpus."""
     from ..reading.grants import audits_corpus, corpus_facts
 
     corpus, settings = subject.corpus, subject.settings
@@ -238,7 +238,7 @@ def _runs(subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _log(log: RunLog, runs: set[str]) -> Iterator[HealthCheck]:
-    """Whether the chain of LOG holds, and names these runs; asked for who may know of some."""
+    """Whether the chain of LOG is intact and names these runs; checked only if the principal may read some."""
     try:
         unnamed = runs - {line.run_id for line in log.lines()}
     except (StoreError, VerificationError) as error:
@@ -253,12 +253,12 @@ def _log(log: RunLog, runs: set[str]) -> Iterator[HealthCheck]:
 
 
 def _log_head(settings: Settings, store: Any) -> Iterator[HealthCheck]:
-    """Whether the trusted key signed the head of LOG, where one is set."""
+    """Whether the trusted key, if set, signed the head of LOG."""
     from ..reading.verification import log_head_problem
 
     if settings["trusted_key"] is None or not isinstance(store.path, Path):
         return
-    with suppress(VerificationError):  # the check of the log says it
+    with suppress(VerificationError):  # reported by the check of the log
         if said := log_head_problem(settings, store):
             hint = "restore the runs folder from a backup; `verify` shows which runs are intact."
             yield HealthCheck("log head", "fail", said, hint)
@@ -267,7 +267,7 @@ def _log_head(settings: Settings, store: Any) -> Iterator[HealthCheck]:
 
 
 def _access(subject: Subject) -> Iterator[HealthCheck]:
-    """What others on this machine can read or write: files of corpus and runs, and the grants."""
+    """Files of corpus and runs, and the grants, that others on this machine can read or write."""
     for name in ("corpus", "runs"):
         folder = subject.settings[name]
         if not isinstance(folder, Path) or not folder.is_dir():
@@ -288,9 +288,9 @@ def _access(subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _records(subject: Subject) -> Iterator[HealthCheck]:
-    """Files of structured records that were not changed for `STALE_DAYS`: an alert for the user of the command (S1.33).
+    """Files of structured records unchanged for `STALE_DAYS`: an alert for the user of the command (S1.33).
 
-    Only files with rows that the principal may see are named.
+    Names only files with rows that the principal may see.
     """
     from ...nodes.fact_verification import STALE_DAYS
     from ..contracts.scope import resolver_of

@@ -1,9 +1,10 @@
-"""Erasure: rows of evidence taken out of a corpus and every run that showed them, and the words of requests out of runs.
+"""Erasure: removes rows of evidence from a corpus and from every run that showed them, and the text of requests from
+runs.
 
     done = erase(settings, source="memory:ana", dry_run=True)
 
 Reads: a selection by source, user, project or evidence id. Gives: counts. The order is receipt, current generation, older
-generations and packs, runs, end of the receipt; after a crash anywhere, asking for the same again completes it.
+generations and packs, runs, end of the receipt; after a crash at any point, repeating the command completes it.
 
 Note: a row may be erased by its owner and by auditors of its project; for all others it does not exist.
 """
@@ -32,19 +33,19 @@ _STAYS = (
     "ids, names of projects, sources and principals, rules about paths, counts, times and SHA-256 of what went, so that "
     "`verify` can still check the runs; answers and exports that were saved elsewhere"
 )
-"""What no erasure takes, for people."""
+"""What no erasure removes, as text for people."""
 
 
 @dataclass(frozen=True)
 class Erasure:
-    """What an erasure did, or with `dry_run` would do: counts and ids, no text."""
+    """The result of an erasure, or with `dry_run` its preview: counts and ids, no text."""
 
     dry_run: bool
     rows: int
     generations: int
     runs: RunsErased = field(default_factory=RunsErased)
     unclosed: str = ""
-    """Why the receipts do not say yet that all of it is done, where it is."""
+    """Why the receipts are still open although everything is erased."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -68,7 +69,7 @@ class Erasure:
         }
 
     def text(self) -> str:
-        """The same for people."""
+        """The report for people."""
         verb = "would erase" if self.dry_run else "erased"
         texts, runs = counted(self.runs.texts, "text"), counted(len(self.runs.runs), "run")
         lines = [f"{verb}: {counted(self.rows, 'row')} of evidence, {texts} in {runs}"]
@@ -119,15 +120,16 @@ def erase(
     reason: str = "",
     dry_run: bool = False,
 ) -> Erasure:
-    """Erase the rows that all of the given selectors name, from corpus and runs of the settings.
+    """Erase the rows that match all of the given selectors, from the corpus and the runs.
 
-    With `questions`, the words of requests go, too: of those by `user` in `project`, and with a source or evidence id, of those
-    of them to which an erased row was shown. None means: if a user or project is given.
+    With `questions`, the text of requests is erased, too: of requests by `user` in `project`; with a source or evidence
+    id, only of those that were shown an erased row. None means: if a user or project is given.
 
     Raises:
-        InputError: nothing was selected by name.
-        AccessError: there is no such row or request that the principal may erase; absent and foreign read alike.
-        BusyError: another process went on writing the corpus; nothing was erased.
+        InputError: no selector was given.
+        AccessError: no such row or request exists that the principal may erase; absent and foreign ones are not
+            distinguished.
+        BusyError: another process kept writing to the corpus; nothing was erased.
         StoreError: the corpus is damaged, or cannot be read or written.
     """
     if not (source or user or project or evidence):
@@ -142,7 +144,7 @@ def erase(
     if questions or (questions is None and (user or project)):
         asked = RequestSelection(settings.principal, audited, user, project, shown=bool(source or evidence))
     unheld = None
-    if user is None:  # the owner of a row that is gone is unknown
+    if user is None:  # the owner of a removed row is unknown
         unheld = Unheld(
             RequestSelection(settings.principal, audited, None, project), corpus.evidence_ids(), source, tuple(evidence)
         )
@@ -152,7 +154,7 @@ def erase(
     if stored and not dry_run:
         # Includes ids of interrupted erasures, which are not counted here.
         ids, generations = corpus.erase(selection, now=datetime.now(UTC), reason=reason)
-    # Opened after the receipt was written: what is stored later asks for receipts first.
+    # Opened after the receipt was written: later writers check receipts first.
     store = runs_of(settings) if entries(settings["runs"]) else None
     runs = RunsErased()
     if store:
@@ -167,7 +169,7 @@ def erase(
     if stored and not runs.unreadable and not runs.being_written:
         try:
             corpus.finish_erasure(ids)
-        except StoreError as error:  # what was asked for is done, whatever keeps the receipt from saying so
+        except StoreError as error:  # everything is erased; only the receipt is not updated
             unclosed = error.message
     return Erasure(False, len(chosen), generations, runs, unclosed)
 

@@ -1,7 +1,7 @@
-"""What `doctor` examines, and its checks of models: the encoder, the cross-encoder, and whether questions do without.
+"""The subject of `doctor`, and its checks of models: the encoder, the cross-encoder, and the semantic lane.
 
-Gives: `HealthCheck`, `Subject`, `semantic_lane` and `cross_encoder`. No model is loaded: of a folder the files are read, and a
-server is asked what it is asked before a question.
+Gives: `HealthCheck`, `Subject`, `semantic_lane` and `cross_encoder`. No model is loaded: the files of a folder are
+read, and a server gets the request that precedes a question.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class HealthCheck:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is examined."""
+    """The subject of the checks."""
 
     settings: Settings
 
     @cached_property
     def corpus(self) -> Corpus | None:
-        """The corpus, opened once; None where there is none.
+        """The corpus, opened once; None if there is none.
 
         Raises:
             StoreError: it cannot be opened.
@@ -50,7 +50,7 @@ class Subject:
 
     @cached_property
     def damaged(self) -> list[str]:
-        """Files of the corpus that are not as they were written; of a corpus that has such, no row is read.
+        """Files of the corpus that do not match their checksums; no row of a corpus with such files is read.
 
         Raises:
             StoreError: the corpus cannot be opened.
@@ -59,7 +59,7 @@ class Subject:
 
 
 def semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
-    """The encoder that is set, and what of the semantic lane is off."""
+    """The configured encoder, and why the semantic lane is off or incomplete."""
     from ..line.encoders.encoder import encoder_available, expect_weights, is_bundled, missing_files
 
     if not is_bundled(subject.settings["encoder"]):
@@ -83,14 +83,14 @@ def semantic_lane(subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _chosen(subject: Subject) -> HealthCheck:
-    """The encoder that is set, where it is not the bundled one: a server is asked, of a folder the files are read."""
+    """The configured encoder if it is not the bundled one: a server is queried, the files of a folder are read."""
     from ..line.encoders.encoder import load_encoder
     from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
 
     try:
         known = subject.corpus.encoder_profile if subject.corpus is not None else None
     except StoreError:
-        known = None  # said of the corpus
+        known = None  # reported by the corpus check
     try:
         encoder = load_encoder(subject.settings.encoder_choice, known)
         assert encoder is not None
@@ -103,7 +103,7 @@ def _chosen(subject: Subject) -> HealthCheck:
 
 
 def cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
-    """The cross-encoder that is set: a server is asked, of a folder the files are read."""
+    """The configured cross-encoder: a server is queried, the files of a folder are read."""
     from ..line.encoders.cross_encoder import files_profile
 
     given = subject.settings["cross_encoder"]
@@ -118,9 +118,9 @@ def cross_encoder(subject: Subject) -> Iterator[HealthCheck]:
 
 
 def _semantic_off(subject: Subject) -> tuple[str, str] | None:
-    """Why questions in this corpus do without the semantic lane, or with a part of it, and what to do; None if they do not.
+    """Why the semantic lane is off or incomplete for questions in this corpus, and a hint; None if it is not.
 
-    Counted are rows of projects that the principal may ask in, of the project or the principal's own.
+    Counts rows of projects that the principal may ask in, owned by the project or by the principal.
     """
     from ..line.encoders.encoder import encoder_of
     from ..line.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -142,10 +142,10 @@ def _semantic_off(subject: Subject) -> tuple[str, str] | None:
         if not rows or profile is None:
             return None
         encoder = encoder_of(profile, subject.settings.encoder_choice)
-        if isinstance(encoder, SentenceTransformerEncoder):  # which is not loaded here
+        if isinstance(encoder, SentenceTransformerEncoder):  # not loaded here
             off = None if profile.startswith(f"{encoder.files_profile}+") else OTHER_ENCODER
         else:
             off = lanes_off(["semantic"], profile, encoder).get("semantic")
     except ScopedRetrievalError:
-        return None  # said of the corpus
+        return None  # reported by the corpus check
     return (f"off: {off}", advice(off) or "") if off else None

@@ -1,7 +1,7 @@
-"""What is wrong with a document, in the words of this package: `Expected X, got Y - at file: key`.
+"""Errors in a document, in the form of this package: `Expected X, got Y - at file: key`.
 
 Reads: a pydantic model and plain values. Gives: `checked` (the model, or every error at once). A message shows a value
-only where it is a word or a number: texts may be evidence, and are named by their type.
+only if it is a word or a number: other texts may be evidence, and are shown as their type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["ModelDocument", "checked", "place_of"]
 
 
 class ModelDocument(BaseModel):
-    """A part of a document: known keys only, in snake_case or camelCase, values of the declared type and no other."""
+    """A part of a document: known keys only, in snake_case or camelCase, values of exactly the declared type."""
 
     model_config = ConfigDict(
         alias_generator=to_camel,
@@ -33,13 +33,13 @@ class ModelDocument(BaseModel):
 
 
 _TYPES = {"tuple_type": "a list", "list_type": "a list", "dict_type": "an object", "model_type": "an object"}
-"""Types in the words of JSON."""
+"""Types by their JSON names."""
 
 D = TypeVar("D", bound=BaseModel)
 
 
 def checked(model: type[D], value: Any, file: str) -> tuple[D | None, list[str]]:
-    """The document, or None and one line per thing that is wrong with it, in the order of its keys."""
+    """The document, or None and one line per error, in the order of its keys."""
     try:
         return model.model_validate(_tuples(value) if issubclass(model, ModelDocument) else value), []
     except ValidationError as error:
@@ -53,7 +53,7 @@ def place_of(file: str, keys: tuple[int | str, ...]) -> str:
 
 
 def _tuples(value: Any) -> Any:
-    """Lists as tuples, which is what a document that does not change holds."""
+    """Lists as tuples, as immutable documents require."""
     if isinstance(value, Mapping):
         return {key: _tuples(one) for key, one in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
@@ -86,7 +86,7 @@ def _shown(value: Any, at: str) -> str:
 
 
 def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """The keys that are known at a place."""
+    """The known keys at a place."""
     for key in path:
         if isinstance(key, str) and key in model.model_fields:
             model = next(iter(_models(model.model_fields[key].annotation)), model)
@@ -94,7 +94,7 @@ def _keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The models that an annotation names, however deep."""
+    """The models in an annotation, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models(part)]

@@ -1,8 +1,8 @@
-"""What two lists of patterns have in common: selectors of sources, globs on paths.
+"""The intersection of two lists of patterns: selectors of sources or globs on paths.
 
-A list allows what one of its patterns matches. The common part of two lists is every pair of their patterns that must
-both match; pairs that another pair makes superfluous are left out. Lists of patterns are sums of products, so the result
-is the same in any order and grouping of the lists, and neither list alone allows less.
+A list allows whatever one of its patterns matches. The intersection of two lists consists of all pairs of their
+patterns, both of which must match; pairs implied by another pair are dropped. Lists of patterns are sums of products,
+so the result does not depend on the order and grouping of the lists, and never allows more than either of them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ GLOBS = (
     "globs begin at the root of a tree, without / or ./, and know ? * ** and a / at the end for all that is below; of "
     "alternatives each is a glob, and [[] is a bracket"
 )
-"""What a message says where `path_glob` gives none."""
+"""The hint of a message if `path_glob` returns None."""
 _ESCAPED = re.compile(r"\[[*?\[]\]")
 _FOREIGN = re.compile(r"^[/!~^\s]|\s$|//|(^|/)\.\.?(/|$)|[\[\\|]|\{[^}]*,")
 
 
 def path_glob(glob: str) -> str | None:
-    """A glob in the form of stored paths (NFC); None where it means something in other tools and nothing here.
+    """A glob in the form of stored paths (NFC); None if it uses syntax of other tools that has no effect here.
 
     Stored paths have no `./`, `//`, `..`, leading `/` or backslash, so a denial that has one would deny nothing.
     """
@@ -50,7 +50,7 @@ def pattern_parts(pattern: str) -> list[str]:
 
 
 def _simplified(products: Iterable[frozenset[str]]) -> list[str]:
-    """The products that no other one of them contains, as patterns."""
+    """The minimal products, as patterns."""
     distinct = set(products)
     least = [product for product in distinct if not any(other < product for other in distinct)]
     return sorted(AND.join(sorted(product)) for product in least)

@@ -1,12 +1,11 @@
-"""What a message may show of a user's file: its keys, and values that are words or numbers.
+"""Limits what a message shows of a user's file: its keys, and values that are words or numbers.
 
-Gives `shown`, a value as it may be in `got Y`, `canonical`, a word of a closed list under an error that says so,
-`shown_key` for places, `shown_keys` for what came, `shown_problem` for the message of a parser, and `shown_row`, an object
-with all of its values replaced. A user may have named the wrong file, and even a key may be a secret: texts are
-shown by their length, and secrets that the redaction rules know as "a secret".
+Gives `shown`, a value for `got Y`, `canonical`, a word of a closed list or an error, `shown_key` for places,
+`shown_keys` for unexpected keys, `shown_problem` for the message of a parser, and `shown_row`, an object with its texts
+replaced. A user may have named the wrong file, and even a key may be a secret: texts are shown as their length, and
+secrets that the redaction rules recognize as "a secret".
 
-Note: a detector does not recognize the start of a secret. So a text is shown whole or not
-at all.
+Note: a detector does not recognize the start of a secret. So a text is shown in full or not at all.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["LONGEST", "canonical", "shown", "shown_key", "shown_keys", "shown_problem", "shown_row"]
 
 LONGEST = 40
-"""Characters up to which a word is shown."""
+"""Maximum length of a word that is shown."""
 _TIME = re.compile(r"[0-9][0-9TZ:.+ -]*")
 _QUOTED = re.compile(r"'[^']{4,}'|\"[^\"]{4,}\"")
 
 
 class _Instead:
-    """Replaces a value in a message: its kind in place of its content."""
+    """Replaces a value in a message by its kind."""
 
     __slots__ = ("kind",)
 
@@ -42,7 +41,7 @@ class _Instead:
 
 
 def shown(value: Any, at: str = "") -> Any:
-    """The value, where a message may quote it, else something that prints as its kind; `at` is its place."""
+    """The value if a message may quote it, else an object that prints as its kind; `at` is its place."""
     if isinstance(value, (Mapping, list, tuple)):
         return _Instead(f"{kind_of(value)} of {len(value)}")
     if value is None or isinstance(value, bool):
@@ -65,30 +64,30 @@ def canonical(vocabulary: Vocabulary, value: Any, at: str) -> str:
 
 
 def shown_key(key: str) -> str:
-    """A key, where a place may name it, else how long it is."""
+    """A key if a message may quote it, else its length."""
     if len(key) > LONGEST or not key.isprintable() or _is_secret(key):
         return f"<key of {counted(len(key), 'character')}>"
     return key
 
 
 def shown_keys(keys: Iterable[str]) -> str:
-    """Several keys in quotes, as a message says what came."""
+    """Several keys in quotes, for a message."""
     return ", ".join(repr(shown_key(key)) for key in keys)
 
 
 def _is_secret(text: str) -> bool:
-    from ..redaction.masking import redact_text  # only here: most commands need no detector
+    from ..redaction.masking import redact_text  # imported here: most commands need no detector
 
     return redact_text(text) != text
 
 
 def shown_problem(problem: str) -> str:
-    """What a parser says of a text, without the words that it quotes."""
+    """The message of a parser, without quoted text."""
     return _QUOTED.sub("...", problem)
 
 
 def shown_row(row: Mapping[Any, Any], at: str = "") -> dict[Any, Any]:
-    """The object with every text and key in it that no message may quote replaced; values of another kind stay."""
+    """The object with every key and text that no message may quote replaced; other values stay."""
     return {shown_key(key) if isinstance(key, str) else key: _replaced(value, str(key)) for key, value in row.items()}
 
 

@@ -1,4 +1,4 @@
-"""JSON in which no object says a thing twice: of two values for one key, every reader would take another.
+"""JSON without repeated keys: of two values for one key, readers differ in which they use.
 
 Gives `strict_json`, for JSON of any author: requests, events, configurations, exported files.
 """
@@ -12,20 +12,20 @@ __all__ = ["RepeatedKeyError", "TooDeepError", "strict_json"]
 
 
 class RepeatedKeyError(ValueError):
-    """A key is twice in an object; `args[0]` is the key."""
+    """A key is repeated in an object; `args[0]` is the key."""
 
 
 class TooDeepError(ValueError):
-    """The values nest deeper than they can be read."""
+    """The values are nested too deeply to be read."""
 
 
 def strict_json(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
-        RepeatedKeyError: a key is twice in an object.
-        TooDeepError: it nests too deep.
-        ValueError: it is no JSON.
+        RepeatedKeyError: a key is repeated in an object.
+        TooDeepError: it is nested too deeply.
+        ValueError: it is not JSON.
     """
     try:
         return json.loads(text, object_pairs_hook=_object)

@@ -1,9 +1,10 @@
-"""Numbers, flags, times and objects as people and programs write them: one check of each, for settings, YAML, requests and JSON lines.
+"""Numbers, flags, times and objects as people and programs write them: one parser for each, shared by settings, YAML,
+requests and JSON lines.
 
-Gives: `whole`, `number`, `flag`, `instant` and `mapping`. Each takes a value and its place, and gives what the value means. A message
-shows the value where `quoting` lets it.
+Gives: `whole`, `number`, `flag`, `instant` and `mapping`. Each takes a value and its place, and returns the parsed
+value. A message shows the value if `quoting` permits.
 
-Note: to Python, `True` is a number, and NaN lies within no bounds. Neither is a number here.
+Note: in Python, `True` is a number, and NaN is within no bounds. Neither is accepted as a number here.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ __all__ = ["INT32_MAX", "TIME", "YEARS", "flag", "instant", "mapping", "number",
 
 INT32_MAX = 2**31 - 1
 TIME = "a time with an offset, such as 2025-06-01T12:00:00Z"
-"""What is expected of an instant."""
+"""The expected form of an instant."""
 YEARS = "a time from year 1 to 9999 in UTC"
-"""What is expected of an instant with an offset."""
+"""The expected range of an instant with an offset."""
 
 
 def whole(value: Any, at: str, least: int = 0, most: float = INT32_MAX, what: str = "a whole number") -> int:
-    """A whole number within bounds; `2.0` is one, which is how some programs write 2.
+    """A whole number within bounds; `2.0` is accepted, as some programs write 2 that way.
 
     Raises:
-        InputError: it is none, or lies outside.
+        InputError: it is not one, or is out of bounds.
     """
     found = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
@@ -50,7 +51,7 @@ def number(
     """A number within bounds, a finite one unless it may be infinite.
 
     Raises:
-        InputError: it is none, or lies outside.
+        InputError: it is not one, or is out of bounds.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise InputError.expected(f"{what}{_bounds(least, most)}", _got(value, at), at)
@@ -63,7 +64,7 @@ def flag(value: Any, at: str) -> bool:
     """True or false.
 
     Raises:
-        InputError: it is something else.
+        InputError: any other value.
     """
     if not isinstance(value, bool):
         raise InputError.expected("true or false", shown(value, at), at)
@@ -71,14 +72,14 @@ def flag(value: Any, at: str) -> bool:
 
 
 def instant(value: Any, at: str, *, dates: bool = False, milliseconds: bool = False) -> datetime:
-    """An instant in UTC, of a time or ISO 8601 text with an offset: what says none is ambiguous.
+    """An instant in UTC from a time or ISO 8601 text with an offset; without one it is ambiguous.
 
     Args:
-        dates: a date is one as well, midnight in UTC.
-        milliseconds: a number is one as well, milliseconds since 1970 (C19).
+        dates: also accept a date, as midnight in UTC.
+        milliseconds: also accept a number, as milliseconds since 1970 (C19).
 
     Raises:
-        InputError: it is none of these, or no table of times holds it.
+        InputError: it is none of these, or is out of range for a table.
     """
     try:
         if milliseconds and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -102,7 +103,7 @@ def mapping(value: Any, at: str) -> Mapping[str, Any]:
     """An object.
 
     Raises:
-        InputError: it is something else.
+        InputError: any other value.
     """
     if not isinstance(value, Mapping):
         raise InputError.of_kind("an object", value, at)
@@ -110,7 +111,7 @@ def mapping(value: Any, at: str) -> Mapping[str, Any]:
 
 
 def _got(value: Any, at: str) -> Any:
-    """Where a number is expected, a number is no secret, whatever its name: `max_tokens`."""
+    """Where a number is expected, a number is never a secret, whatever its name, as in `max_tokens`."""
     return value if isinstance(value, (int, float)) else shown(value, at)
 
 

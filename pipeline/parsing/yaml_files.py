@@ -1,7 +1,7 @@
 """YAML files that people edit, read strictly: one `YamlItem` per value, which knows its place for error messages.
 
-Keys may not repeat and must be text; dates stay text, so that a date without a zone is an error and no guess. Every
-error is a `PolicyError` naming file and key, what was expected and what came.
+Keys may not repeat and must be text; dates stay text, so a date without a zone is an error rather than a guess. Every
+error is a `PolicyError` that names file and key, expected and actual value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 _Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's parser where PyYAML was built with it: ten times as fast."""
+"""libyaml's parser if PyYAML was built with it: ten times as fast."""
 
 
 class _Loader(_Base):
@@ -56,9 +56,9 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping
 
 
 SURROGATE = re.compile(r"\\(?:u|U0000)[dD][89a-fA-F][0-9a-fA-F]{2}")
-"""An escape of half a character, which no UTF-8 text can hold; YAML joins no two of them."""
+"""An escaped surrogate, which UTF-8 text cannot contain; YAML does not combine pairs of them."""
 _CERTAINLY_SHALLOW = 10_000
-"""Characters up to which nesting ends in an error at worst; libyaml's loader overruns its stack in larger texts."""
+"""Text size up to which deep nesting raises an error; in larger texts, libyaml's loader overflows the stack."""
 _DEEPEST = 100
 
 
@@ -102,7 +102,7 @@ def parse(data: bytes, file: str) -> YamlItem:
         raise PolicyError(f"Expected {error.what} - at {file}:{error.line}") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        breaks = data.count(b"\n")  # what ends too early is reported behind the last line
+        breaks = data.count(b"\n")  # a premature end is reported after the last line
         where = f"{file}:{min(mark.line, breaks) + 1}" if mark else file
         raise PolicyError(f"Expected YAML, got {_problem(error)} - at {where}") from error
     except PolicyError:
@@ -112,7 +112,7 @@ def parse(data: bytes, file: str) -> YamlItem:
 
 
 VERSION_KEY = "schema_version"
-"""The key of a file, and the field of a request, that says which version of the schema it is of."""
+"""The key of a file, and the field of a request, with its schema version."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,11 @@ class YamlItem:
 
     @property
     def missing(self) -> bool:
-        """The key is not there, or holds nothing."""
+        """Whether the key is absent or has no value."""
         return self.value is None
 
     def wrong(self, expected: str, *, hint: str = "") -> PolicyError:
-        """The error that this value is not what was expected."""
+        """The error for a value that is not as expected."""
         got = self.value
         if isinstance(got, (list, dict)):
             got = f"a {'list' if isinstance(got, list) else 'mapping'} of {len(got)}"
@@ -143,7 +143,9 @@ class YamlItem:
         return PolicyError(PolicyError.expected(expected, shown(got, self.key), self.at).message, hint=hint)
 
     def _of_kind(self, expected: str) -> PolicyError:
-        """The error that a list or mapping is something else: at the top, what it says is the whole file."""
+        """The error for a value that should be a list or mapping; at the top level, only its kind is shown, as it is
+        the whole file.
+        """
         if self.key or isinstance(self.value, (list, dict)):
             return self.wrong(expected)
         return PolicyError(f"Expected {expected}, got {kind_of(self.value)} - at {self.at}")
@@ -151,7 +153,7 @@ class YamlItem:
     def fields(
         self, known: Iterable[str], required: Iterable[str] = (), aliases: Mapping[str, str] | None = None
     ) -> dict[str, YamlItem]:
-        """The values of a mapping by key, each of `known` or an alias; those that are not there are missing items."""
+        """The values of a mapping by key, each of `known` or an alias; absent ones are missing items."""
         known, aliases = list(known), aliases or {}
         if not isinstance(self.value, dict):
             raise self._of_kind(f"a mapping with the keys {', '.join(known)}")
@@ -176,10 +178,10 @@ class YamlItem:
         return found
 
     def of_version(self, version: int) -> YamlItem:
-        """A file of the given schema version without the key that says so; a file that says none has version 1.
+        """A file of the given schema version, without its version key; a file without the key has version 1.
 
         Raises:
-            PolicyError: it has another one.
+            PolicyError: it has another version.
         """
         if not isinstance(self.value, dict) or VERSION_KEY not in self.value:
             return self
@@ -189,20 +191,20 @@ class YamlItem:
         return YamlItem({key: value for key, value in self.value.items() if key != VERSION_KEY}, self.file, self.key)
 
     def entries(self) -> Iterator[tuple[str, YamlItem]]:
-        """The pairs of a mapping whose keys are names; nothing where it is missing."""
+        """The pairs of a mapping whose keys are names; none if it is missing."""
         if not self.missing and not isinstance(self.value, dict):
             raise self._of_kind("a mapping")
         for key, value in (self.value or {}).items():
             yield key, YamlItem(value, self.file, self._below(key))
 
     def items(self) -> list[YamlItem]:
-        """The elements of a list; none where it is missing."""
+        """The elements of a list; none if it is missing."""
         if not self.missing and not isinstance(self.value, list):
             raise self._of_kind("a list")
         return [YamlItem(value, self.file, f"{self.key}[{n}]") for n, value in enumerate(self.value or [])]
 
     def optional(self, read: Callable[[YamlItem], T]) -> T | None:
-        """What `read` makes of it, or None where it is missing."""
+        """The result of `read`, or None if the value is missing."""
         return None if self.missing else read(self)
 
     def text(self) -> str:
@@ -230,7 +232,7 @@ class YamlItem:
         return vocabulary.canonical(self.value, self.file)
 
     def words(self, vocabulary: Vocabulary, *, except_: Sequence[str] = ()) -> list[str]:
-        """Words of a closed list, without repeats, in the order of the list; some may be ruled out."""
+        """Words of a closed list, without repeats, in the order of the list; some may be excluded."""
         found = set()
         for item in self.items():
             if (word := item.word(vocabulary)) in except_:
@@ -243,7 +245,9 @@ class YamlItem:
         return self._as(values.instant)
 
     def _as(self, read: Callable[..., T], *given: Any) -> T:
-        """What one of the checks of `values` makes of it. Its place is named in an error alone: each key in it is searched for secrets."""
+        """The result of a parser of `values`. The place is built only for an error, as each of its keys is searched for
+        secrets.
+        """
         with suppress(InputError):
             return read(self.value, "", *given)
         try:
