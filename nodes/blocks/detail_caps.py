@@ -31,9 +31,7 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Caps:
-    """Per item the maximum number of tokens of its text, and the code of the limit that binds where the text is
-    longer.
-    """
+    """Per item the maximum tokens of its text, and the code of the limit that binds where the text is longer."""
 
     tokens: Int
     bound: Int

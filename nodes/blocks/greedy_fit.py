@@ -243,9 +243,7 @@ def _tried(
 
 
 def _cut(trial: _Trial, asking: Int, caps: Caps, costs: Costs, budgets: Budgets, terms: RequestTerms) -> _Trial:
-    """Cut each text to its cap: to the passage that covers most of the query; an outline of code starts at its
-    signature.
-    """
+    """Cut each text to its cap: the passage that covers most of the query; for an outline of code, from its signature."""
     long = np.flatnonzero(trial.whole_tokens > caps.tokens)
     if not len(long):
         return replace(trial, caps=caps)

@@ -60,9 +60,7 @@ class Items:
     mask: pa.Array
 
     def ways(self) -> list[pa.Array]:
-        """Columns that determine how an item is printed, apart from its request's settings: equal items print the
-        same.
-        """
+        """Columns that determine how an item is printed, apart from its request: equal items print the same."""
         return [
             self.row, pa.array(self.number), self.line, self.section, self.form, self.standing, self.conflict_note,
             self.fact_note, self.reason,
@@ -102,9 +100,7 @@ def printed(items: Items, evidence: pa.Table, *, beside: bool = False) -> ItemLi
 
 
 def _joins(items: Items, stored: dict[str, pa.Array]) -> tuple[NDArray[np.bool_] | None, pa.Array | None]:
-    """Which items are short rows of the same source and kind as the item before, and the place of each in the source;
-    None if none is.
-    """
+    """Which items are short rows of the source and kind of the item before, and their places in it; None if none is."""
     short = among(stored["evidence_kind"], SHORT_KINDS)
     joins = np.zeros(len(short), dtype=bool)
     joins[1:] = short[1:] & short[:-1] & (items.owner[1:] == items.owner[:-1])

@@ -63,9 +63,7 @@ class Places:
 
 
 def kind_classes(items: Places, max_tokens: Int, max_items: Int) -> Int:
-    """0 for items that stay in front, 1 for those kept for their kind, 2 for the rest; limits are those of each item's
-    request.
-    """
+    """0 for items that stay in front, 1 for those kept for their kind, 2 for the rest; limits are per item."""
     if not len(items.owner):
         return np.empty(0, dtype=np.int64)
     lead = items.leads()

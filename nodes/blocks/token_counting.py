@@ -71,9 +71,7 @@ class TokenCounter(Protocol):
 
 @dataclass(frozen=True)
 class _ApproxBpe:
-    """The base counter; see `TOKEN` and `EXTRA`. ASCII texts are counted by the lengths of runs of bytes, with the same
-    result.
-    """
+    """The base counter; see `TOKEN` and `EXTRA`. ASCII texts are counted by the lengths of runs of bytes, equally."""
 
     name: str = BASE
     additive: bool = True

@@ -53,9 +53,7 @@ def _lifted(
     order, first, size, scale, key, factors, lists, row, grade, line, words, before_word, cells, totals, many, edge, k,
     chosen, score,
 ) -> np.int64:  # fmt: skip
-    """A score that `k` rows reach: cells with totals of at least `edge`, plus the parts of the lists from `first`
-    on.
-    """
+    """A score that `k` rows reach: cells with totals of at least `edge`, plus their parts of the lists from `first` on."""
     some, number = np.int64(0), np.int64(0)
     while some < k and number < many:
         chosen[index(some)], score[index(some)] = cells[index(number)], totals[index(number)]

@@ -15,9 +15,7 @@ _I8, _I4, _U8, _U1, _F8 = types.int64, types.int32, types.uint64, types.uint8, t
 
 @loop(given(_I4), filled(_I4), given(_I8), filled(_I4, 2))
 def grade(row, freq, length, slots) -> None:
-    """Replaces each frequency by the number of its (frequency, length of the row); `slots` is -1 where it has none
-    yet.
-    """
+    """Replaces each frequency by the number of its (frequency, length of the row); `slots` is -1 where unset."""
     grades = np.int32(0)
     for posting in range(len(row)):
         times, span = index(freq[posting]), index(length[index(row[posting])])
@@ -67,9 +65,7 @@ def ones(word) -> np.int64:
 
 @njit(inline="always")
 def posting_of(own, low, high, row, own_line, words, before_word):
-    """The place of a row in a list from `low` to `high`, -1 if it is absent; `own_line` is the line of the list, or
-    -1.
-    """
+    """The place of a row in a list from `low` to `high`, -1 if absent; `own_line` is the line of the list, or -1."""
     if own_line >= 0:
         at = index(own >> 6)
         bit, word = np.uint64(own & 63), words[own_line, at]

@@ -46,8 +46,8 @@ def find(hashes, starts, texts, stored, stored_starts, stored_texts, position) -
 
 @loop(given(_I8), given(_I8), given(_I4), given(_I4), _B, filled(_I8))
 def count(position, starts, rows, local, whole, counts) -> None:
-    """Adds to each key's count its postings in the rows of a segment that are in scope, where `local` is not -1
-    (`whole`: all rows are).
+    """Adds to each key's count its postings in a segment's rows that are in scope: `local` is not -1 (`whole`: all
+    are).
     """
     for key in range(len(position)):
         at = position[key]

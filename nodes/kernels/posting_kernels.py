@@ -63,7 +63,7 @@ def frequencies(first, last, starts, row, grade, key, judged, open_, held, held_
     _I8, _I8, given(_I8), given(_I8, 2), given(_I8, 2), _I8, given(_I8), given(_I8), filled(_I8), filled(_F8),
 )  # fmt: skip
 def read_keys(first, last, found, keys, places, bits, by_id, ends, row, score) -> None:
-    """Decodes ascending keys to the rows and scores of the sub-queries from `first` to `last`, best first, before their
+    """Decodes ascending keys to rows and scores of the sub-queries from `first` to `last`, best first, before their
     `ends`.
 
     `by_id` is the row of each place of an id.

@@ -42,9 +42,7 @@ def before(score, rank, other, than) -> bool:
 
 @njit(inline="always")
 def first_from(values, wanted, low, high):
-    """The position of the first of ascending values from `low` to `high` that is not less than the wanted one; `high`
-    if none.
-    """
+    """The first position from `low` to `high` of ascending values with a value of at least `wanted`; `high` if none."""
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:

@@ -71,8 +71,7 @@ def best(first, last, queries, panels, starts, subs, place, masks, mask, k, edge
 
 @loop(_I8, _I8, given(_I8), given(_I8), given(_I8, 2), filled(_I8, 2))
 def leading(first, last, k, held, keys, found) -> None:
-    """Writes the `k` greatest keys of the sub-queries from `first` to `last` to the lines of `found`, and more if they
-    fit.
+    """Writes the `k` greatest keys of the sub-queries from `first` to `last` to lines of `found`, and more if they fit.
 
     A histogram finds a number that `k` keys reach.
     """

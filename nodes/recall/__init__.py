@@ -1,4 +1,4 @@
-"""What finds rows inside A(r): the parts of `candidate_recall`.
+"""Search within A(r): the parts of `candidate_recall`.
 
 - `recall_scope`: the rows, clocks and sub-queries of a scope group
 - the lanes: `lane_recall` (lexical, symbol, exact, recent), `vector_recall` (semantic), `file_recall` (whole files of
@@ -9,6 +9,6 @@
 - `compiled_recall`: the same numbers through `kernels`, over `score_bounds`
 - `group_scores`: BM25 over groups of rows, such as sessions and files, with statistics of groups
 - `turns`: the order of conversations; `turn_scores`: scores of a turn from the turns around it
-- `pair_scores`: what the lexical and the semantic lane say of any pair of request and row, and the vectors of other rows
+- `pair_scores`: lexical and semantic scores of any pair of request and row, and the vectors of other rows
 - `recall_selection`: top-k of a lane; `candidate_merge`: lanes fused into candidates
 """

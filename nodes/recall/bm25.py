@@ -1,10 +1,10 @@
 """BM25 by name: the variants, their weights and their parameters, over integer statistics of the admissible rows.
 
-Reads: document frequencies, row counts and lengths that the caller counted. Gives: one weight per term (`idf`) and
-one factor per posting (`saturation`); a contribution is their product.
+Reads: document frequencies, row counts and lengths, counted by the caller. Gives: one weight per term (`idf`) and one
+factor per posting (`saturation`); a contribution is their product.
 
-Note: `lucene` (Kamphuis et al. 2020, "Which BM25 do you mean?") has positive weights however small
-the scope is; the others are rank_bm25's classes as that package computes them, quirks included, refitted on A(r).
+Note: `lucene` (Kamphuis et al. 2020, "Which BM25 do you mean?") has positive weights for any size of scope; the others
+match the classes of rank_bm25, quirks included, with statistics of A(r).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import InputError
 VARIANTS = ("lucene", "okapi", "bm25l", "bm25plus")
 
 EPSILON = 0.25
-"""okapi: a term in more than half of the rows weighs this much of the vocabulary's average idf (rank_bm25)."""
+"""okapi: the weight of a term in more than half of the rows, as a share of the vocabulary's average idf (rank_bm25)."""
 DELTA = {"bm25l": 0.5, "bm25plus": 1.0}
 """Lower bounds of the term frequency factor (Lv & Zhai 2011); rank_bm25's defaults."""
 
@@ -50,18 +50,18 @@ class Bm25:
 
     @property
     def baseline(self) -> float:
-        """What a term of the vocabulary adds, times its idf, to every row, with or without the term."""
+        """The amount, times its idf, that a term of the vocabulary adds to every row, with or without the term."""
         return DELTA["bm25plus"] if self.variant == "bm25plus" else 0.0
 
     @property
     def ceiling(self) -> float:
-        """What a term's factor stays below, times its idf; bm25l's has no such bound, and counts as okapi's."""
+        """Upper bound of a term's factor; bm25l has no such bound and uses okapi's."""
         return 1.0 if self.variant == "lucene" else self.k1 + 1.0 + self.baseline
 
     def idf(self, frequency: Integers, rows: Integers, average: Floats | None = None) -> Floats:
         """The weight of terms that occur in `frequency` of `rows` rows; `average` is `average_idf` per term.
 
-        A term of no admissible row weighs 0 except under lucene, where it still orders rows that are withheld.
+        A term that occurs in no admissible row has weight 0 except under lucene, where it still orders withheld rows.
         """
         held, total = np.asarray(frequency, dtype=np.float64), np.asarray(rows, dtype=np.float64)
         if self.variant == "lucene":
@@ -88,7 +88,7 @@ class Bm25:
         return frequency * (self.k1 + 1.0) / (frequency + self.k1 * norm)
 
     def half(self, length: Integers, average_length: Floats) -> Floats:
-        """The frequency at which a term of a row of `length` terms has half of the greatest factor (lucene)."""
+        """The frequency at which a term in a row of `length` terms reaches half of the maximum factor (lucene)."""
         return self.k1 * self._norm(length, average_length)
 
     def _norm(self, length: Integers, average_length: Floats) -> Floats:

@@ -2,8 +2,8 @@
 
 Reads hits as arrays. Gives one row per (request, evidence).
 
-Note: fusion reads ranks, and ties of it are the normal case, so every order ends with the evidence id.
-Withheld rows are merged like the others but ranked after all of them, outside `pool_k`.
+Note: fusion uses ranks, so ties are common, and every order ends with the evidence id. Withheld rows are merged like
+the others but ranked after all of them, outside `pool_k`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Fusion:
         return cls(order, np.concatenate((first, [len(order)])), request[first], row[first], score)
 
     def best(self, score: Float, chosen: Bool) -> Float:
-        """Per group the greatest score among some hits, 0 where none of the group is among them."""
+        """Per group the greatest score among some hits, 0 where they include none of the group."""
         if not len(self.row):
             return np.empty(0)
         masked = np.where(chosen, score, -np.inf)[self.order]
@@ -65,7 +65,7 @@ class Fusion:
         return pa.array(lists, pa.list_(pa.string())).take(pa.array(of))
 
     def links(self, via: Int) -> pa.Array:
-        """Per group how a link reached it; null where a lane found the row directly."""
+        """Per group the link that reached it; null where a lane found the row directly."""
         if not len(self.row):
             return pa.array([], pa.string())
         first = np.minimum.reduceat(np.where(via < 0, len(VIA), via)[self.order], self.starts[:-1])
@@ -74,7 +74,7 @@ class Fusion:
 
 
 def lane_codes(hits: pa.Table) -> tuple[Int, tuple[str, ...]]:
-    """The place of each hit's lane among the lanes in alphabetical order, and these lanes; plugins have their own."""
+    """The place of each hit's lane among the lanes in alphabetical order, and these lanes, also of plugins."""
     codes = positions(hits["lane"], constants(_LANES))
     if not (codes < 0).any():
         return codes, _LANES
@@ -90,8 +90,8 @@ def merged_order(
     Args:
         fusion: the groups.
         withheld: per group; withheld groups follow all others of their request.
-        policy: per group, position in MERGE_POLICIES: interleave-by-relevance is fusion order; authority-first puts
-            authority rank before it; evidence-balanced takes the best of every kind, then the second best, and so on.
+        policy: per group, position in MERGE_POLICIES: interleave-by-relevance is fusion order; authority-first sorts by
+            authority rank first; evidence-balanced takes the best of every kind, then the second best, and so on.
         authority: per group, 0 to 3.
         kind: per group, a code of its evidence kind.
         id_rank: per group, ends every tie.
@@ -112,7 +112,7 @@ def policies_of(contracts: pa.Table) -> Int:
 
 
 def column_codes(evidence: pa.Table, name: str, rows: Int) -> Int:
-    """A code of a string column per row, by alphabetical order of its values."""
+    """A code per row of a string column, by alphabetical order of its values."""
     encoded = gathered(evidence[name], rows).dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
     place = np.empty(len(order), dtype=np.int64)

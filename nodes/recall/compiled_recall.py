@@ -1,10 +1,10 @@
-"""The best rows of a scope group by BM25 through the compiled loops: what `posting_recall` finds, bit for bit.
+"""The best rows of a scope group by BM25, by the compiled loops: the same as `posting_recall`, bit for bit.
 
 Reads a scope, the posting index and its look-ups. Gives `Found`.
 
-Note: a posting's part of a score is the product of its key's weight and its grade's factor (see
-`score_bounds`) under a setting (clock, N and total length). So weights are computed once for each distinct (setting,
-key, weight), a *pair*, factors once per setting, and their product only for the postings that a sub-query looks at.
+Note: a posting's part of a score is the product of its key's weight and its grade's factor (see `score_bounds`) under a
+setting (clock, N and total length). So weights are computed once for each distinct (setting, key, weight), a *pair*,
+factors once per setting, and their product only for the postings that a sub-query reads.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from .scope_postings import lists_of
 from .score_bounds import KeyPostings
 
 POSTINGS = 1 << 23
-"""Postings of rows that are not open, rows judged, factors and keys held at once: about 100 MiB. A request that needs more
-is computed alone.
+"""Postings of rows that are not open, judged rows, factors and keys in memory at once: about 100 MiB. A request that
+needs more is computed alone.
 """
 KEY_BITS = 62
-"""Of a score and the place of an id as one number; where they need more, they are compared one after the other."""
+"""Bits of a score and the place of an id as one number; where they need more, they are compared one after the other."""
 SLACK = 1.0 + 2.0**-40
-"""What bounds are raised by, so that no rounded product is above its bound."""
+"""Added to bounds, so that no rounded product exceeds its bound."""
 MANY = 1 << 15
-"""Postings of a sub-query from which on it pays to find out first what a score needs, and"""
+"""Postings of a sub-query from which on it pays to first find a lower bound of the scores needed, and"""
 WIDE = 1 << 18
-"""rows of its scope: the sums of fewer stay in the processor's cache as they are."""
+"""rows of its scope: the sums of fewer stay in the processor's cache anyway."""
 LISTS = 64
-"""Lists of a sub-query up to which it does: each takes a number per 64 rows."""
+"""Lists of a sub-query up to which it pays: each needs a number per 64 rows."""
 
 
 class _Part(NamedTuple):
@@ -60,7 +60,8 @@ class _Part(NamedTuple):
     examples: Int
     """A sub-query of the scope for each setting."""
     longest: int
-    """The most look-ups of a sub-query, those of keys that the scope does not have included: they share what is exact."""
+    """The maximum number of look-ups of a sub-query, including keys that the scope does not have: they share the exact
+    range."""
 
 
 class Prepared(NamedTuple):
@@ -69,9 +70,9 @@ class Prepared(NamedTuple):
     part: _Part
     lists: KeyPostings
     scale: Float
-    """The weight of each pair over the resolution: times a factor, and rounded, it is a part of a score."""
+    """The weight of each pair over the resolution: multiplied by a factor and rounded, it is a part of a score."""
     bounds: Int
-    """What each pair can add to a score at most."""
+    """The maximum that each pair can add to a score."""
     factor: Float
     """Of each setting and grade."""
     judged: Int
@@ -80,7 +81,7 @@ class Prepared(NamedTuple):
     held_starts: Int
     held_counts: Int
     held: tuple[NDArray[np.int32], NDArray[np.int32]]
-    """The rows that are not open and their grades, by pair, with one to spare between them."""
+    """The rows that are not open and their grades, by pair, with one spare entry after each pair."""
     allowed: Bool
     filter_: Int
     rank: Int
@@ -97,7 +98,7 @@ def recall_compiled(
 ) -> Weighed | None:
     """The best rows per sub-query under BM25 (lucene), the best withheld ones per request, and what each key weighs.
 
-    None if a part of a score is less than the resolution or its sum could reach beyond what is exact.
+    None if a part of a score is less than the resolution or a sum could exceed the exact range.
     """
     found, weights = [], []
     for prepared in prepare(kernels, scope, postings, entries, bm25):
@@ -111,10 +112,10 @@ def recall_compiled(
 def score_rows(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
 ) -> EntryScores | None:
-    """What the keys of each sub-query give its rows under BM25 (lucene), and could give at most: `recall_compiled` for rows
-    that are known, see `recall_entries.EntryScores`.
+    """The scores of given rows per sub-query under BM25 (lucene), and the maximum possible: `recall_compiled` for known
+    rows, see `recall_entries.EntryScores`.
 
-    None where that gives None.
+    None where that returns None.
     """
     totals, reach = np.zeros(len(rows.row)), np.zeros(len(scope.sub))
     for prepared in prepare(kernels, scope, postings, entries, bm25, gated=False):
@@ -137,7 +138,7 @@ def score_rows(
 
 
 def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWeights:
-    """What each key of a part's sub-queries weighs that some open row holds."""
+    """The weight of each key of a part's sub-queries that occurs in an open row."""
     part = prepared.part
     sub = np.repeat(scope.sub[part.low : part.low + len(part.starts) - 1], np.diff(part.starts))
     held = (prepared.lists.counts(part.key) > prepared.held_counts)[part.pairs]
@@ -148,7 +149,7 @@ def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWei
 def prepare(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, *, gated: bool = True
 ) -> Iterator[Prepared | None]:
-    """What `score` needs, part by part of the scope's sub-queries; without what says which rows return unless `gated`."""
+    """The inputs of `score`, per part of the scope's sub-queries; without the rows that may return unless `gated`."""
     lists, place = lists_of(kernels, scope, postings, entries.keys, len(entries.sub))
     if len(lists.row):
         of_list = np.zeros(len(lists.starts) - 1, dtype=np.int64)
@@ -163,7 +164,7 @@ def score(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> list[Fo
 
 
 def _parts(scope: ScopeGroup, lists: KeyPostings, entries: Entries, place: Int) -> Iterator[_Part]:
-    """Ranges of whole requests that hold at most `POSTINGS` together, and at least one request."""
+    """Ranges of whole requests with at most `POSTINGS` in total, or of a single request."""
     setting = scope.tables.setting[scope.request]
     examples, of_sub = distinct_rows(setting)
     weights, weight = _distinct_weights(entries.weight)
@@ -200,7 +201,7 @@ def _parts(scope: ScopeGroup, lists: KeyPostings, entries: Entries, place: Int) 
 
 
 def _distinct_weights(weights: Float) -> tuple[Float, Int]:
-    """The distinct weights, and which each is; nearly always there is one."""
+    """The distinct weights, and the position of each; nearly always there is only one."""
     if weights.min() == weights.max():
         return weights[:1], np.zeros(len(weights), dtype=np.int64)
     distinct, inverse = np.unique(weights, return_inverse=True)
@@ -213,7 +214,7 @@ def _prepared(
     index, rows = scope.tables.row_index, scope.rows
     clocks = scope.tables.clock[1][scope.request[part.examples]]
     count, length = (values[scope.request[part.examples]] for values in scope.tables.statistics)
-    shut = np.flatnonzero(count < len(rows))  # N says where every row is open: none has to be judged
+    shut = np.flatnonzero(count < len(rows))  # if N equals the number of rows, all are open and none has to be judged
     line = np.full(len(count), -1, dtype=np.int64)
     line[shut] = np.arange(len(shut))
     open_ = _open(kernels, scope, clocks[shut])
@@ -237,7 +238,7 @@ def _prepared(
         scope.returned(np.arange(part.low, part.low + len(part.starts) - 1)) if gated else (open_[:0], judged[:0])
     )
     rank = index.id_rank if len(rows) == len(index.id_rank) else index.id_rank[rows]
-    bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds, too, see `KeyPostings.peak`
+    bounds = np.ceil(most).astype(np.int64) + 256  # 255ths of a bound are bounds too, see `KeyPostings.peak`
     return Prepared(
         part, lists, scale, bounds, factor, line, open_, held, postings - frequency, (held_row, held_grade), allowed,
         filter_, rank, clocks, weight, of_list,
@@ -286,7 +287,7 @@ def _shown(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> Found:
         kernels.best_of_few(first, last, *given)
         kernels.best_of_many(first, last, *given)
         if bits:
-            keys[first:last].sort(axis=1)  # NumPy's sort is many times as fast as a compiled loop
+            keys[first:last].sort(axis=1)  # NumPy's sort is many times faster than a compiled loop
 
     in_threads(find, work)
     ends = np.cumsum(found)
@@ -311,7 +312,7 @@ def _gates(prepared: Prepared) -> tuple[Bool, Int]:
 
 
 def _held(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> Found:
-    """The `withheld_k` best rows per request that are not open, of a document the newest only."""
+    """The `withheld_k` best rows per request that are not open, only the newest of each document."""
     part = prepared.part
     if not prepared.held_counts.any():
         return Found.concat([])
@@ -321,7 +322,7 @@ def _held(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> Found:
     if index.single:
         recorded = index.recorded[index.placement_starts[scope.rows]][None, :]
     else:
-        own = np.unique(prepared.clocks[prepared.judged >= 0])  # a request under another has nothing withheld
+        own = np.unique(prepared.clocks[prepared.judged >= 0])  # requests under other clocks have no withheld rows
         line = np.searchsorted(own, of_request[request]).clip(max=len(own) - 1)
         pairs = np.repeat(own, len(scope.rows)), np.tile(scope.rows, len(own))
         recorded = index.recorded_at(clock.judge(index, *pairs)[1]).reshape(len(own), -1)

@@ -1,13 +1,13 @@
-"""The expansion lane: rows beside the best hits, found through the rows' own links.
+"""The expansion lane: rows related to the best hits, found through the rows' own links.
 
-Reads the visible hits of the other lanes. Gives neighbours in the same document or conversation, parents and children, partners in a
-conflict set, superseding records, and as far as the contract says documents that are cited and structured records that
-are named; each is judged by the same gates as any other row before it becomes a hit.
+Reads the visible hits of the other lanes. Gives neighbours in the same document or conversation, parents and children,
+partners in a conflict set, superseding records, and, if the contract allows, cited documents and named structured
+records; each is judged by the same gates as any other row before it becomes a hit.
 
-Note: it starts from admissible hits only. Links of a withheld row are not followed, as its neighbors would
-disclose that it exists. Sub-query filters do not apply: a rule's partner counts whatever kind it is. The window of a mode does
-apply (S1.23): a link is no way around it. Most links are followed from the first `SEEDS` hits; conflict sets from every
-hit, since any of them may be selected (S0.111), and whatever the recall effort: `minimal` follows nothing else.
+Note: it starts from admissible hits only. Links of a withheld row are not followed, as its neighbors would disclose
+that it exists. Sub-query filters do not apply: a rule's partner counts whatever its kind. The window of a mode does
+apply (S1.23): a link cannot bypass it. Most links are followed from the first `SEEDS` hits; conflict sets from every
+hit, since any of them may be selected (S0.111), at any recall effort: `minimal` follows nothing else.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from .turns import links_of_turns
 SEEDS = 10
 """Hits per request, over all lanes, whose links are followed; conflict sets are followed from every hit."""
 TURNS = 1
-"""Turns of a conversation to each side of a hit that return with it."""
+"""Turns of a conversation on each side of a hit that are returned with it."""
 WEIGHTS = {"conflict": 1.0, "superseding": 1.0, "record": 1.0, "parent": 0.5, "child": 0.5, "neighbour": 0.5,
            "citation": 0.5}  # fmt: skip
-"""Share of the seed's fusion score: a competing, newer or canonical claim is worth as much as its seed, a surrounding or
-cited one half."""
+"""Share of the seed's fusion score: all of it for a competing, newer or canonical claim, half for a surrounding or
+cited one."""
 SWITCHES = {"neighbour": "chunk_expansion", "parent": "chunk_expansion", "child": "chunk_expansion",
             "citation": "citation_chaining", "record": "exact_lookups"}  # fmt: skip
-"""The contract's column without which a link is not followed; the others always are."""
+"""The contract's column that enables a link; other links are always followed."""
 
 Reached = tuple[Int, Int, str]
 """Seed number, position in `scope.rows`, and how it was reached."""
 Link = tuple[str, str, str, Callable[..., list[str]]]
-"""Column of the seeds, how what it names is reached, posting field, and the keys of a value."""
+"""Column of the seeds, name of the link, posting field, and the keys of a value."""
 _NAMED: tuple[Link, ...] = (
     ("parent_id", "parent", "id", id_keys),
     ("superseded_by", "superseding", "id", id_keys),
@@ -61,8 +61,9 @@ def recall_expansion(
     Args:
         tables: the inputs every lane reads.
         seeds: the best visible hits per request; `score` is their fusion score.
-        seed_rank: rank of each seed inside its request, from 0; of seeds beyond `SEEDS` only the conflict set is followed.
-        known: every hit of the other lanes: what they found is not found again.
+        seed_rank: rank of each seed inside its request, from 0; of seeds beyond `SEEDS` only the conflict set is
+            followed.
+        known: every hit of the other lanes; their rows are not returned again.
         postings: the frame's index.
         placements: the frame's placements, for document order.
     """
@@ -75,7 +76,7 @@ def recall_expansion(
             tables, followed, known, lambda scope, own, local: _all_links(scope, own, local, postings, placements)
         ),
     )
-    # Any hit may be selected, also one beside a seed: the rivals of all of them come in.
+    # Any hit may be selected, including neighbors of a seed: the rivals of all of them are added.
     shown = Found.concat([seeds, others])
     rivals = best_found(
         tables, _followed(tables, shown, known, lambda scope, own, _: _linked(scope, own.row, postings, _RIVALS))
@@ -86,7 +87,7 @@ def recall_expansion(
 def _all_links(
     scope: ScopeGroup, own: Found, local: Int, postings: PostingIndex, placements: pa.Table
 ) -> Iterable[Reached]:
-    """Everything that the seeds lead to but their rivals."""
+    """All rows that the seeds link to, except their rivals."""
     return chain(
         _linked(scope, own.row, postings, _NAMED),
         _beside(scope, own.sub, own.row, local, placements),
@@ -97,7 +98,7 @@ def _all_links(
 def _followed(
     tables: RecallTables, seeds: Found, known: Found, links: Callable[[ScopeGroup, Found, Int], Iterable[Reached]]
 ) -> Found:
-    """What the links of the seeds reach, each row once per request: admissible, not withheld and not `known`."""
+    """The rows that the links of the seeds reach, each once per request: admissible, not withheld and not `known`."""
     request, follows = tables.sub_request, _follows(tables.contracts)
     width = len(tables.row_index.id_rank) + 1
     taken = np.unique(request[known.sub] * width + known.row)
@@ -123,7 +124,7 @@ def _followed(
 
 
 def _gathered(reached: Iterable[Reached]) -> Iterator[tuple[Int, Int, Int]]:
-    """Seeds, rows and links of what is reached, about `PAIRS` at once."""
+    """Seeds, rows and links of the rows reached, about `PAIRS` at once."""
     parts: list[Reached] = []
     for part in reached:
         if parts and sum(len(seed) for seed, _, _ in parts) + len(part[0]) > PAIRS:
@@ -154,7 +155,7 @@ def _follows(contracts: pa.Table) -> NDArray[np.bool_]:
 
 
 def _beside(scope: ScopeGroup, sub: Int, rows: Int, local: Int, placements: pa.Table) -> Iterator[Reached]:
-    """Rows of the same document or conversation, and children; looked for only where a contract wants them."""
+    """Rows of the same document or conversation, and children; searched only where a contract enables them."""
     if _any_contract(scope, "chunk_expansion"):
         yield _neighbours(scope, sub, local, placements)
         for seed, turn in links_of_turns(scope, sub, rows, placements, TURNS):
@@ -163,7 +164,7 @@ def _beside(scope: ScopeGroup, sub: Int, rows: Int, local: Int, placements: pa.T
 
 
 def _any_contract(scope: ScopeGroup, switch: str) -> bool:
-    """Whether a contract of the scope switches something on."""
+    """Whether some contract of the scope enables a switch."""
     return bool(np.asarray(scope.tables.contracts[switch])[scope.request].any())
 
 
@@ -186,7 +187,7 @@ def _children(scope: ScopeGroup, rows: Int) -> Iterator[Reached]:
 
 
 def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[Reached]:
-    """Rows that the seeds cite, and structured records that they name; read only where a contract wants them."""
+    """Rows that the seeds cite, and structured records that they name; read only where a contract enables them."""
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "path", "text")}
     if _any_contract(scope, "citation_chaining"):
         for seed, local in _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings):
@@ -198,7 +199,7 @@ def _referred(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[
 
 
 def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex) -> Iterator[tuple[Int, Int]]:
-    """Row number and position in `scope.rows` of everything under the keys."""
+    """Row number and position in `scope.rows` of all rows with the keys."""
     keys = references.key.dictionary_encode()
     matches = postings.lookup(keys.dictionary.to_pylist(), scope.segments)
     for of, local in _matched(scope, matches, integers(keys.indices)):
@@ -206,7 +207,7 @@ def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex
 
 
 def _matched(scope: ScopeGroup, matches: Matches, codes: Int) -> Iterator[tuple[Int, Int]]:
-    """For keys by their number in a look-up: which of `codes` it was, and the position in `scope.rows` of what it matches."""
+    """For keys given by their number in a look-up: the position in `codes`, and in `scope.rows`, of each match."""
     counts = np.diff(matches.starts)[codes]
     for low, high in slabs(counts, PAIRS):
         of, at = spread(matches.starts[codes[low:high]], counts[low:high])
@@ -217,7 +218,7 @@ def _matched(scope: ScopeGroup, matches: Matches, codes: Int) -> Iterator[tuple[
 def _neighbours(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -> Reached:
     """The admissible rows before and after each seed in its document, as it was at the request's as_of.
 
-    Each document is put in order once per clock, however many seeds and requests look into it.
+    Each document is sorted once per clock, however many seeds and requests use it.
     """
     tables = scope.tables
     document = scope.document
@@ -249,8 +250,7 @@ def _neighbours(scope: ScopeGroup, sub: Int, local: Int, placements: pa.Table) -
 
 
 def _in_order(scope: ScopeGroup, clock: Int, member: Int, page: Int, placements: pa.Table) -> tuple[Int, Int]:
-    """Of cells (a clock, a row of the scope, the page it belongs to) the admissible ones, by page, line and id; and
-    their rows."""
+    """The admissible cells (a clock, a row of the scope, its page), by page, line and id; and their rows."""
     tables = scope.tables
     rows = scope.rows[member]
     open_, placement = tables.clock[0].judge(tables.row_index, clock, rows)

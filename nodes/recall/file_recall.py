@@ -1,12 +1,12 @@
-"""The file lane: files of code whose text as a whole answers, and their best chunks.
+"""The file lane: files of code whose text as a whole matches, and their best chunks.
 
-Reads the plan, the posting index and what the terms weigh in rows. Gives `FileRecall`: the best chunks of the best files,
-and how well each of the best files answers.
+Reads the plan, the posting index and the weights of terms in rows. Gives `FileRecall`: the best chunks of the best
+files, and how well each of the best files matches.
 
-Note: a file is its admissible rows and nothing else; frequencies, lengths and the number of files are
-those of A(r), at the request's clock. Tests, configuration, data and generated files count as files, or a word that all
-tests hold would look rare; they are never best, since what has to be read or changed is the source. Rows that are no code
-are in no file and cost nothing.
+Note: a file is its admissible rows and nothing else; frequencies, lengths and the number of files are those of A(r), at
+the request's clock. Tests, configuration, data and generated files count as files, or a word that occurs in all tests
+would look rare; they are never best, since source code is what has to be read or changed. Rows that are not code belong
+to no file and cost nothing.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 from .recall_selection import Found
 
 BM25 = Bm25(k1=4.0, b=0.6)
-"""A file repeats its terms far more often than a chunk: they saturate later."""
+"""A file repeats its terms far more often than a chunk does: they saturate later."""
 CHUNKS = 3
-"""Chunks of a file that the lane returns, and that count as its best passages."""
+"""The number of chunks of a file that the lane returns, and that count as its best passages."""
 TELLING = 24
-"""Terms of a text by which the chunks of a file are distinguished."""
+"""The number of terms of a text by which the chunks of a file are ranked."""
 
 
 class FileRecall(NamedTuple):
-    """What the lane found; of each request's best files, one row each and the share of what BM25 could give at most."""
+    """The hits of the lane; for each request's best files, one row each and their share of the maximum BM25."""
 
     found: Found
     request: Int
     """Contract row, ascending."""
     row: Int
-    """A frame row of the file: says which file it is, and may itself be inadmissible."""
+    """A frame row that identifies the file; the row itself may be inadmissible."""
     share: Float
 
     @classmethod
     def concat(cls, parts: Sequence[FileRecall]) -> FileRecall:
-        """Several as one, by request."""
+        """Concatenates several, by request."""
         none = np.empty(0, dtype=np.int64)
         request = np.concatenate([none, *(part.request for part in parts)])
         row = np.concatenate([none, *(part.row for part in parts)])
@@ -63,19 +63,19 @@ class FileRecall(NamedTuple):
 
 
 class ScopeFiles(NamedTuple):
-    """The files of a scope: `groups` of its rows, `members` by group, and of each group a row and its place by name."""
+    """The files of a scope: `groups` of its rows, `members` by group, and per group a row and its place by name."""
 
     groups: Groups
     members: Int
     """Positions in `scope.rows`, by group."""
     starts: Int
-    """Where the members of each group start, and where the last one's end."""
+    """The start of each group's members, and the end of the last one's."""
     source: Bool
-    """Which groups are source; rows of one document that differ in it are two groups."""
+    """Which groups are source code; rows of one document that differ in this are two groups."""
     name: Int
 
     def first(self, group: Int) -> Int:
-        """The position in `scope.rows` of a row of each group."""
+        """The position in `scope.rows` of one row of each group."""
         return self.members[self.starts[group]]
 
 
@@ -88,8 +88,8 @@ def recall_files(
         tables: the inputs every lane reads.
         query_terms: QUERY_TERMS.
         postings: the frame's index.
-        weights: what terms weigh in the lexical lane: the chunks of a file are distinguished by it.
-        bm25: how a chunk scores.
+        weights: the weights of terms in the lexical lane, by which the chunks of a file are ranked.
+        bm25: the scoring of chunks.
     """
     terms = FieldTerms.of(tables, query_terms, ("text",))
     weights = _strongest(tables, weights)
@@ -98,7 +98,7 @@ def recall_files(
         if (files := files_of(scope)) is None:
             continue
         entries = terms.entries(scope)
-        # A long question repeats its words; the root keeps one of them from speaking for all.
+        # A long question repeats its words; the root keeps one of them from dominating.
         rooted = replace(entries, weight=np.sqrt(entries.weight))
         scored = group_scores(scope, files.groups, postings, rooted, BM25)
         parts += [_best(scope, files, part, postings, weights, bm25) for part in scored]

@@ -1,11 +1,11 @@
-"""The graph lane: what is reached in a few steps from the best hits, over links, imports, calls and common changes.
+"""The graph lane: rows reached in a few steps from the best hits, over links, imports, calls and common changes.
 
-Reads the visible hits of the other lanes. Gives `Walked`: rows by personalised PageRank with the hits as its restart
-(Page et al. 1999; Haveliwala 2002), walked for `ITERATIONS` steps, each with the edge by which it was reached best.
+Reads the visible hits of the other lanes. Gives `Walked`: rows by personalized PageRank that restarts at the hits (Page
+et al. 1999; Haveliwala 2002), walked for `ITERATIONS` steps, each with the best edge that reached it.
 
-Note: the walk sees A(r) alone. An edge ends at a row that passes every gate at the request's clock, the
-rows in between included, and every count that an edge's confidence rests on is of such rows; what a withheld or foreign row
-links to, or was changed with, adds nothing. An edge whose confidence is below `FLOOR` is not walked.
+Note: the walk sees only A(r). An edge ends at a row that passes every gate at the request's clock, including
+intermediate rows, and every count behind an edge's confidence is of such rows; links and common changes of a withheld
+or foreign row add nothing. An edge whose confidence is below `FLOOR` is not walked.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ SEEDS = 10
 ITERATIONS = 3
 """Steps of the walk."""
 WALK_ON = 0.85
-"""Share of a row's mass that is walked on with."""
+"""Share of a row's mass that is passed on (damping factor)."""
 FLOOR = 0.2
-"""Confidence below which an edge is not walked."""
+"""The minimum confidence of an edge that is walked."""
 FRONTIER = 64
-"""Rows per request from which each step goes on, those with most mass."""
+"""Rows per request from which each step continues, those with the most mass."""
 EDGES = ("citation", "import", "call", "cochange")
 """Kinds of edges: a link or reference to a document, an import of a file, a call of a definition, a change in one commit."""
 CONFIDENCE = {"citation": 0.9, "import": 0.8, "call": 0.8, "cochange": 0.9}
-"""Of a single target. A call is shared by the definitions of the name, a change by the other rows of its commit."""
+"""For a single target. A call's is shared by the definitions of the name, a change's by the other rows of its
+commit."""
 _COMMIT = "^[0-9a-f]{40,64}$"
 _IMPORTS = r"(?m)^\s*(?:from\s+|import\s+)([.\w]+)(?:\s+import\b|\s*$|\s*,|\s+as\b)"
 _MODULES = r"""(?:from|import|require\()\s*["']([./][^"'\n]+)["']"""
@@ -56,7 +57,7 @@ _Reached = tuple[Int, Int, Float, Int, Float, Int]
 
 @dataclass(frozen=True)
 class Walked:
-    """The rows reached, best first, and of each the edge: kind and confidence, and the evidence row it starts from."""
+    """The rows reached, best first, each with its edge: kind, confidence, and the evidence row it starts from."""
 
     found: Found
     edge: Int
@@ -64,7 +65,7 @@ class Walked:
     source: Int
 
     def labels(self, evidence: pa.Table) -> pa.Array:
-        """The edges as HITS has them: `citation 0.90 <evidence id>`."""
+        """The edges as they appear in HITS: `citation 0.90 <evidence id>`."""
         parts = (
             constants(EDGES).take(pa.array(self.edge)),
             pa.array(np.char.mod("%.2f", self.confidence).tolist(), pa.string()),
@@ -75,7 +76,7 @@ class Walked:
 
 @dataclass(frozen=True)
 class _Edges:
-    """Edges from entries of a frontier: entry, local row, kind, and what shares the confidence (-1: nothing)."""
+    """Edges from entries of a frontier: entry, local row, kind, and the group that shares the confidence (-1: none)."""
 
     entry: Int
     local: Int
@@ -92,7 +93,7 @@ def recall_graph(
         tables: the inputs every lane reads.
         seeds: the best visible hits per request; `score` is their fusion score.
         seed_rank: rank of each seed inside its request, from 0.
-        known: every hit of the other lanes: what they found is not found again.
+        known: every hit of the other lanes; their rows are not returned again.
         postings: the frame's index.
         placements: the frame's placements, for commits and lines.
     """
@@ -206,7 +207,7 @@ def _admitted(scope: ScopeGroup, request: Int, target: Int) -> tuple[Bool, Int]:
 
 
 def _named(scope: ScopeGroup, rows: Int, postings: PostingIndex) -> Iterator[_Edges]:
-    """What rows cite, import and call."""
+    """The citations, imports and calls of rows."""
     stored = {name: gathered(scope.tables.evidence[name], rows) for name in ("links", "text", "calls")}
     yield from _looked_up(scope, cited_documents(stored["links"], stored["text"]), postings, "citation")
     yield from _looked_up(scope, _imports(stored["text"]), postings, "import")
@@ -236,7 +237,7 @@ def _files(module: str, quoted: bool) -> list[str]:
 
 
 def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex, kind: str) -> Iterator[_Edges]:
-    """Everything in the scope under the keys; calls of one name share their confidence."""
+    """All rows of the scope with the keys; calls of one name share their confidence."""
     if not len(references.row):
         return
     keys = references.key.dictionary_encode()
@@ -253,14 +254,14 @@ def _looked_up(scope: ScopeGroup, references: References, postings: PostingIndex
 
 @dataclass(frozen=True)
 class _Commits:
-    """The commits of the rows of a scope, one number for all rows of one source that came with one."""
+    """The commits of the rows of a scope, one number for all rows of a source that came with the same commit."""
 
     first: Int
     """Where the placements of each local row start in `of_placement`."""
     of_placement: Int
-    """The commit of every placement of the scope, row by row; -1 for one of no commit."""
+    """The commit of every placement of the scope, row by row; -1 for none."""
     commit: Int
-    """The commits of (commit, row) pairs, ascending, each pair once; without rows that a visibility gate withholds."""
+    """The commits of (commit, row) pairs, ascending, each pair once; without rows withheld by a visibility gate."""
     row: Int
     """The local rows of these pairs."""
 
@@ -281,7 +282,7 @@ class _Commits:
         return cls(counts.cumsum() - counts, number, number[by], row[by])
 
     def at(self, scope: ScopeGroup, local: Int, placement: Int) -> Int:
-        """The commit that each local row came with by one of its placements."""
+        """The commit of each local row, from one of its placements."""
         start = scope.tables.row_index.placement_starts[scope.rows[local]]
         known = placement >= 0
         place = np.where(known, self.first[local] + placement - start, -1)
@@ -318,4 +319,4 @@ def _changed_together(scope: ScopeGroup, request: Int, local: Int, commits: _Com
 
 
 _MOST_CHANGED = int(CONFIDENCE["cochange"] / FLOOR) + 1
-"""Rows of a commit beyond which each is below the floor: itself and those that share the confidence."""
+"""The number of rows of a commit from which on their edges are below the floor."""

@@ -1,11 +1,11 @@
-"""BM25 over groups of rows: a session, a file; a group says what its admissible rows say together.
+"""BM25 over groups of rows, such as sessions or files; a group is the concatenation of its admissible rows.
 
 Reads a scope, which group each of its rows belongs to, the posting index and look-ups. Gives the score of every group
 that a sub-query's terms touch, and the score of the groups that given pairs of request and row belong to.
 
-Note: a group is made of A(r) alone. Term frequencies and lengths are summed over the rows that are
-admissible for the request, under its clock; document frequencies and N count groups that have such a row. A group of
-withheld, foreign or future rows does not exist. Where no row of a scope is in a group, nothing is looked up.
+Note: a group is made of A(r) alone. Term frequencies and lengths are summed over the rows that are admissible for the
+request, under its clock; document frequencies and N count groups that have such a row. A group of withheld, foreign or
+future rows does not exist. If no row of a scope is in a group, nothing is looked up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Groups:
 
     @classmethod
     def numbered(cls, codes: Int, member: Bool) -> Groups:
-        """Rows with one code are a group, where they are members of any."""
+        """Groups the member rows that have equal codes."""
         of = np.full(len(codes), -1, dtype=np.int64)
         used, of[member] = distinct_numbers(codes[member])
         return cls(of, len(used))
@@ -46,10 +46,10 @@ class Groups:
 
 @dataclass(frozen=True)
 class BoostedKeys:
-    """Keys as terms: an occurrence of `keys[i]` counts `boost[i]` times as one of term `term[i]`.
+    """Keys as terms: an occurrence of `keys[i]` counts as `boost[i]` occurrences of term `term[i]`.
 
     Several keys of a term, one per field, make it BM25F (Robertson & Zaragoza 2009, section 3.6): the frequencies are
-    added up before they saturate. `Entries.key` is then a position among the terms.
+    added up before they saturate. `Entries.key` is then the position of a term.
     """
 
     keys: Sequence[str]
@@ -58,12 +58,12 @@ class BoostedKeys:
 
     @classmethod
     def alone(cls, entries: Entries) -> BoostedKeys:
-        """Every key a term of its own, counted once."""
+        """Makes every key a term of its own, with boost 1."""
         return cls(entries.keys, np.arange(len(entries.keys)), np.ones(len(entries.keys)))
 
 
 class GroupPart(NamedTuple):
-    """The scores of some neighbouring sub-queries of a scope, whole requests; those of one profile score alike."""
+    """The scores of consecutive sub-queries of a scope, of whole requests; equal for those with the same profile."""
 
     sub: Int
     """Positions in `scope.sub`, consecutive."""
@@ -72,11 +72,11 @@ class GroupPart(NamedTuple):
     score: Float
     """float64[profiles, groups], multiples of 2**-30."""
     matched: Bool
-    """bool[profiles, groups]: an admissible row of the group holds a term."""
+    """bool[profiles, groups]: an admissible row of the group contains a term."""
     reach: Float
-    """The most that the terms of each profile could give."""
+    """The maximum score for the terms of each profile."""
     held: Int
-    """How many groups have an admissible row, per profile."""
+    """The number of groups with an admissible row, per profile."""
 
 
 def group_scores(
@@ -87,15 +87,15 @@ def group_scores(
     bm25: Bm25,
     fields: BoostedKeys | None = None,
 ) -> Iterator[GroupPart]:
-    """BM25 of the groups of a scope per sub-query, some requests at a time; nothing where no group holds a term.
+    """BM25 of the groups of a scope per sub-query, some requests at a time; empty where no group contains a term.
 
     Args:
-        scope: the row group, with the sub-queries that ask.
+        scope: the row group, with its sub-queries.
         groups: of its rows.
         postings: the frame's index.
         entries: the look-ups, by sub-query.
         bm25: k1 and b; groups score as `lucene` does, whatever the variant of rows.
-        fields: what the terms are made of; by default each key of the entries is a term.
+        fields: the keys of the terms; by default each key of the entries is a term.
     """
     members = ((groups.of >= 0) & ~scope.withheld).nonzero()[0]
     if not len(members) or not len(entries.sub):
@@ -128,17 +128,17 @@ def pair_group_scores(
     *,
     least: int = 1,
 ) -> tuple[Float, Float]:
-    """The best BM25 of each pair's group over the sub-queries of its request, and the most that each could reach.
+    """The best BM25 of each pair's group over the sub-queries of its request, and the maximum possible for each.
 
     Args:
         tables: the inputs every lane reads.
-        lane: the sub-queries that use it ask.
-        grouping: the groups of a scope; None where it has none, which costs nothing more.
-        terms: what the sub-queries look up.
+        lane: the lane whose sub-queries are scored.
+        grouping: the groups of a scope; None where it has none, at no further cost.
+        terms: the look-ups of the sub-queries.
         pairs: of request and row; a row of no group scores 0.
         postings: the frame's index.
         bm25: k1 and b.
-        least: a request with fewer groups scores none.
+        least: requests with fewer groups get no scores.
     """
     best, reach = np.zeros(len(pairs.row)), np.zeros(len(pairs.row))
     if not len(pairs.row):
@@ -174,7 +174,7 @@ class _Postings:
     amount: Float
     """Occurrences times the boost of their field, multiples of 2**-30."""
     touched: Int
-    """Positions in `scope.rows` that some key touches, ascending."""
+    """Positions in `scope.rows` of rows that contain some key, ascending."""
 
     @classmethod
     def of(cls, scope: ScopeGroup, groups: Groups, postings: PostingIndex, fields: BoostedKeys) -> _Postings:
@@ -195,7 +195,9 @@ class _Postings:
 def _scored(
     scope: ScopeGroup, groups: Groups, members: Int, found: _Postings, entries: Entries, request: Int, bm25: Bm25
 ) -> tuple[Float, Bool, Float, Int]:
-    """Score and match per (profile, group), and reach and number of groups of each profile; `request` is that of each profile."""
+    """Score and match per (profile, group), maximum score and number of groups per profile; `request` is that of a
+    profile.
+    """
     clock, of_request = scope.tables.clock
     clocks, at_clock = distinct_numbers(of_request[request])
     open_ = clock.grid(scope.tables.row_index, clocks, scope.rows[found.touched])
@@ -229,7 +231,7 @@ def _scored(
 
 
 def _statistics(scope: ScopeGroup, groups: Groups, members: Int, clocks: Int) -> tuple[Int, Int]:
-    """How many groups have an admissible row under each clock, and the length of each group: [clocks, groups]."""
+    """The number of groups with an admissible row under each clock, and the length of each group: [clocks, groups]."""
     index, clock = scope.tables.row_index, scope.tables.clock[0]
     of, rows = groups.of[members], scope.rows[members]
     count = np.zeros(len(clocks), dtype=np.int64)

@@ -1,9 +1,9 @@
-"""The lanes that look up keys or take the newest: lexical, symbol, exact and recent.
+"""The lanes that look up keys or return the newest rows: lexical, symbol, exact and recent.
 
 Reads the inputs every lane reads (`RecallTables`) and the lane's own index. Gives `Found`, scope group by scope group.
 
-Note: a sub-query's filters (sources, kinds, least authority, greatest age) decide what returns, never
-what is counted; document frequencies, N and lengths are those of A(r).
+Note: a sub-query's filters (sources, kinds, least authority, greatest age) determine the rows returned, never the rows
+counted; document frequencies, N and lengths are those of A(r).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .recall_scope import CELLS, Int, RecallTables, ScopeGroup, sub_query_of
 from .recall_selection import Found, best_cells
 
 FIELD_WEIGHTS = {"definition": 1.0, "reference": 0.5, "path": 0.75}
-"""A row that defines a named symbol says most about it; one that only mentions it, least."""
+"""A row that defines a named symbol is most relevant to it; one that only mentions it, least."""
 HOP_SEEDS = 10
 """Definitions per sub-query from which the call chain is followed."""
 HOP_WEIGHTS = {"definition": 0.25, "reference": 0.125}
-"""What a definition calls, and who calls it: the second hop weighs a quarter of the first."""
+"""Weights of the callees and the callers of a definition: the second hop weighs a quarter of the first."""
 
 
 def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex, lane: str, bm25: Bm25) -> Weighed:
@@ -44,10 +44,10 @@ def recall_terms(tables: RecallTables, query_terms: pa.Table, postings: PostingI
 
 
 def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: PostingIndex) -> Found:
-    """The symbol lane: rows that define, mention or are the file of what the request names, and one hop of calls.
+    """The symbol lane: rows that define or mention a name in the request or are the named file, and one hop of calls.
 
-    The hop starts at the best admissible definitions, goes to what they call and to who calls them, and scores
-    admissible rows only: a withheld definition leads nowhere.
+    The hop leads from the best admissible definitions to their callees and callers, and scores admissible rows only: a
+    withheld definition leads nowhere.
     """
     terms = FieldTerms.of(tables, query_terms, tuple(FIELD_WEIGHTS))
     parts = []
@@ -65,7 +65,7 @@ def recall_symbols(tables: RecallTables, query_terms: pa.Table, postings: Postin
 def recall_newest(tables: RecallTables) -> Found:
     """The recent lane: the newest admissible rows of the sub-query's sources and kinds; the score is 1 / place.
 
-    Sub-queries of one filter, clock, greatest age and window share one list, of which each takes its `lane_k` first.
+    Sub-queries of one filter, clock, greatest age and window share one list, and each takes the first `lane_k` of it.
     """
     lane_k = integers(tables.sub_queries["lane_k"])
     clock, of_request = tables.clock
@@ -101,7 +101,7 @@ def recall_newest(tables: RecallTables) -> Found:
 
 
 class FieldTerms:
-    """The terms of some fields, by sub-query: what scopes cut their entries from."""
+    """The terms of some fields, by sub-query, from which scopes take their entries."""
 
     def __init__(self, sub: Int, key: Int, keys: pa.Array, weight: np.ndarray) -> None:
         self.sub, self.key, self.keys, self.weight = sub, key, keys, weight
@@ -132,7 +132,7 @@ class FieldTerms:
 
 
 def _with_hops(scope: ScopeGroup, direct: Entries, seeds: Found) -> Entries:
-    """The look-ups of a scope and, behind them, those of the calls of its best definitions."""
+    """The look-ups of a scope, followed by those of the calls of its best definitions."""
     top = (~seeds.withheld).nonzero()[0]
     ids = scope.tables.row_index.id_rank[seeds.row[top]]
     top = top[np.lexsort((ids, -seeds.score[top], seeds.sub[top]))]
@@ -158,7 +158,7 @@ def _with_hops(scope: ScopeGroup, direct: Entries, seeds: Found) -> Entries:
 
 
 def _split(lists: Int, rows: int) -> list[Int]:
-    """Lists of the newest in parts of at most `CELLS` pairs of a list and a row."""
+    """Splits lists of the newest rows into parts of at most `CELLS` pairs of a list and a row."""
     if not rows or not len(lists):
         return []
     per = max(1, CELLS // rows)

@@ -1,10 +1,10 @@
-"""What the lexical and the semantic lane say of given pairs of request and row, whichever lane recalled them.
+"""Lexical and semantic scores of given pairs of request and row, whichever lane recalled them.
 
 Reads the weights of terms that recall computed (`TermWeights`), the posting index and the vectors. Gives scores that
-equal those of the lanes bit for bit, and how much each request could reach.
+equal those of the lanes bit for bit, and the maximum score of each request.
 
-Note: the weights hold the document frequencies of A(r), counted once, in recall. Here nothing is
-counted, so that no row affects the score of another.
+Note: the weights contain the document frequencies of A(r), counted once, in recall. Nothing is counted here, so no row
+affects the score of another.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class Pairs:
     row: Int
 
     def starts(self, requests: int) -> Int:
-        """Where the pairs of each request start, and where the last one's end."""
+        """The start of each request's pairs, and the end of the last one's."""
         return starts_of(np.bincount(self.request, minlength=requests))
 
     def among(self, others: Pairs) -> Int:
-        """Position of each pair in `others`, -1 where it does not occur."""
+        """Position of each pair in `others`, -1 where absent."""
         width = 1 + max(int(pairs.row.max(initial=0)) for pairs in (self, others))
         wanted, known = (pa.array(pairs.request * width + pairs.row) for pairs in (self, others))
         return positions(wanted, known)
 
 
 def bm25_reach(weights: TermWeights, tables: RecallTables, bm25: Bm25) -> Float:
-    """The most that BM25 can give under each contract row: the sum of the weights of its sub-query with the greatest."""
+    """The maximum BM25 under each contract row: the sum of the weights of its sub-query with the greatest sum."""
     sums = np.bincount(weights.sub, weights=weights.weight, minlength=tables.sub_queries.num_rows) * bm25.ceiling
     reach = np.zeros(tables.contracts.num_rows)
     np.maximum.at(reach, tables.sub_request, sums)
@@ -120,9 +120,10 @@ def semantic_scores(pairs: Pairs, vector_of_sub: Int, tables: RecallTables, vect
 
 
 def mean_cosines(pairs: Pairs, among: Pairs, requests: int, vectors: VectorIndex) -> Float:
-    """The mean cosine of each pair's row with those rows `among` of its request that have vectors; 0 where one side has none.
+    """The mean cosine of each pair's row with the rows `among` of its request that have vectors; 0 where there are
+    none.
 
-    One product per pair: of its vector and the sum of the others'.
+    One product per pair: of its vector and the sum of the others.
     """
     means = np.zeros(len(pairs.row))
     known = np.array([part is not None for part in vectors.parts], dtype=bool)
@@ -153,7 +154,9 @@ def mean_cosines(pairs: Pairs, among: Pairs, requests: int, vectors: VectorIndex
 
 
 def of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights:
-    """The weights of one sub-query of those of a request that ask the same text: a plan often asks one of several kinds."""
+    """The weights of one of the sub-queries of a request with the same text: a plan often repeats a text for several
+    kinds of evidence.
+    """
     subs, sub = distinct_numbers(weights.sub)
     asked = [
         tables.sub_queries[name].take(subs).combine_chunks().dictionary_encode() for name in ("query_text", "expansion")
@@ -167,10 +170,10 @@ def of_distinct_texts(weights: TermWeights, tables: RecallTables) -> TermWeights
 
 
 def postings_of(keys: Sequence[str], rows: Int, postings: PostingIndex) -> tuple[Int, NDArray[np.int32]]:
-    """Which of some rows (ascending) hold which key, as key * len(rows) + place, ascending, and how often."""
+    """Which rows (ascending) contain which key, as key * len(rows) + place, ascending, and how often."""
     segments = np.unique(np.searchsorted(postings.row_starts, rows, side="right") - 1)
     matches = postings.lookup(keys, segments)
-    # A place per row of the frame is sooner read than sought, where there are many postings.
+    # With many postings, a table with a place per row of the frame is faster than a search.
     size = max(int(rows[-1]), int(matches.rows.max(initial=0))) + 1
     if size <= len(matches.rows):
         place = np.full(size, -1, dtype=np.int32)

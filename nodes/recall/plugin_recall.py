@@ -1,8 +1,8 @@
-"""The lanes of plugins: each is given the rows that pass every gate at one instant, and the queries asked of them.
+"""The lanes of plugins: each receives the rows that pass every gate at one instant, and the queries over them.
 
 Reads the inputs every lane reads and the lanes. Gives `Found`, scope group by scope group and instant by instant.
 
-Note: what a plugin returns passes the filters of each sub-query here, and both walls like every other hit.
+Note: the rows that a plugin returns pass the filters of each sub-query here, and both walls like every other hit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def recall_by_plugin(tables: RecallTables, lane: Lane) -> Found:
     """The best rows of a plugin's lane, `lane_k` of each sub-query.
 
     Raises:
-        SchemaError: the lane names rows or queries that it was not given, or a query's hits depend on other queries.
+        SchemaError: the lane returns rows or queries that it did not receive, or a query's hits depend on other
+            queries.
     """
     parts = [_of_instant(scope, lane, number) for scope in tables.scope_groups(None) for number in _instants(scope)]
     return best_found(tables, Found.concat(parts))
@@ -38,7 +39,7 @@ def _instants(scope: ScopeGroup) -> list[int]:
 
 
 def _of_instant(scope: ScopeGroup, lane: Lane, number: int) -> Found:
-    """What the lane finds for the sub-queries of a scope that ask as of one instant."""
+    """The hits of the lane for the sub-queries of a scope with one `as_of`."""
     clock, of_request = scope.tables.clock
     asking = (of_request[scope.request] == number).nonzero()[0]
     open_, _ = clock.judge(scope.tables.row_index, np.full(len(scope.rows), number), scope.rows)

@@ -3,9 +3,9 @@
 Reads a scope, the posting index and `Entries` (which sub-query looks up which key with which weight). Gives the cells
 found. The lexical lane scores with BM25; the symbol and exact lanes with idf alone.
 
-Note: time is judged here, per (clock, row) pair of the rows that some key touches. Document frequencies
-count admissible postings only, so a row that is withheld, foreign or filtered out weighs nothing for anybody else; it is
-scored with the others' statistics and chosen apart.
+Note: time is judged here, per (clock, row) pair of the rows that contain some key. Document frequencies count
+admissible postings only, so a row that is withheld, foreign or filtered out does not affect other rows; it is scored
+with their statistics and selected separately.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class _Postings:
     """Position in `touched`."""
     frequency: NDArray[np.int32]
     touched: Int
-    """Positions in `scope.rows` that some key touches, ascending."""
+    """Positions in `scope.rows` of rows that contain some key, ascending."""
 
 
 def recall_keys(scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25 | None) -> Weighed:
-    """The best rows per sub-query for its keys, the best withheld ones per request, and what each key weighs.
+    """The best rows per sub-query for its keys, the best withheld ones per request, and the weight of each key.
 
     Args:
         scope: the group.
         postings: the frame's index.
         entries: the look-ups.
-        bm25: how a posting scores; None = by the term's idf (lucene), whatever its frequency.
+        bm25: the scoring of a posting; None = by the term's idf (lucene), whatever its frequency.
     """
     if not len(entries.sub):
         return Weighed.concat([])
@@ -92,8 +92,8 @@ def _postings(scope: ScopeGroup, postings: PostingIndex, keys: list[str]) -> _Po
 def profiles_of(scope: ScopeGroup, entries: Entries) -> tuple[Int, Entries]:
     """The profile of each sub-query, and the entries of the profiles.
 
-    Neighbouring sub-queries of one request that look up the same keys share a profile, and so one pass of scoring: a
-    plan often asks one text of several kinds of evidence.
+    Neighboring sub-queries of one request that look up the same keys share a profile, and so one pass of scoring: a
+    plan often repeats a text for several kinds of evidence.
     """
     counts = np.bincount(entries.sub, minlength=len(scope.sub))
     starts = counts.cumsum() - counts
@@ -136,7 +136,7 @@ def _recall_part(
     bm25: Bm25 | None,
     averages: Float | None,
 ) -> Weighed:
-    """`recall_keys` for the sub-queries from `low` to `high`; the entries count their profiles from 0."""
+    """`recall_keys` for the sub-queries from `low` to `high`; the profiles of the entries count from 0."""
     low, high = bounds
     width, index = len(found.touched), scope.tables.row_index
     profile = profile[low:high] - profile[low]
@@ -182,8 +182,8 @@ def _recall_part(
 def score_rows(
     scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, rows: WantedRows
 ) -> EntryScores:
-    """What the keys of each sub-query give the rows that it asks about, and could give at most; those rows are admissible."""
-    large = len(entries.keys) * len(scope.rows) > CELLS  # what the loops set out costs a small scope more than it saves
+    """The scores of the given rows of each sub-query, and the maximum possible; these rows are admissible."""
+    large = len(entries.keys) * len(scope.rows) > CELLS  # else their setup costs more than it saves
     loops = kernels(0) if bm25.variant == "lucene" and large else None
     if loops and (scored := compiled_score_rows(loops.postings, scope, postings, entries, bm25, rows)):
         return scored
@@ -194,7 +194,7 @@ def score_rows(
     width, index = len(found.touched), scope.tables.row_index
     code = np.arange(len(entries.keys)).repeat(np.diff(found.starts)) * width + found.at
     cells = len(entries.keys) * width
-    of_cell = np.full(cells if cells <= CELLS else 0, -1, dtype=np.int32)  # a table answers faster than a search
+    of_cell = np.full(cells if cells <= CELLS else 0, -1, dtype=np.int32)  # a table is faster than a search
     if len(of_cell):
         of_cell[code] = np.arange(len(code))
     place = np.full(len(scope.rows), -1)
@@ -211,7 +211,7 @@ def score_rows(
         for first, last in slabs(counts[low + part.sub], PAIRS):
             sub = part.sub[first:last]
             of, cell = spread(rows.starts[low + sub], counts[low + sub])
-            known = place[cell] >= 0  # some key of the scope touches the row
+            known = place[cell] >= 0  # the row contains some key of the scope
             of, cell = of[known], cell[known]
             wanted = part.key[first:last][of] * width + place[cell]
             at = of_cell[wanted] if len(of_cell) else np.minimum(code.searchsorted(wanted), len(code) - 1)
@@ -230,8 +230,8 @@ def score_rows(
 def _weights(
     scope: ScopeGroup, found: _Postings, entries: Entries, request: Int, bm25: Bm25, averages: Float | None
 ) -> tuple[Bool, Int, Int, Float, Float]:
-    """For some profiles, each of one request: which touched rows are open under each clock, the clock of each profile, and
-    the rows that hold each entry's key and what it weighs; the mean length of each profile's rows.
+    """For some profiles, each of one request: which touched rows are open under each clock, the clock of each profile,
+    the number of rows with each entry's key and its weight, and the mean length of each profile's rows.
     """
     clock, of_request = scope.tables.clock
     clocks, at_clock = distinct_numbers(of_request[request])
@@ -245,7 +245,7 @@ def _weights(
 
 
 def _frequencies(found: _Postings, open_: Bool, clock: Int, key: Int) -> Int:
-    """In how many admissible rows each entry's key occurs, under the entry's clock."""
+    """The number of admissible rows with each entry's key, under the entry's clock."""
     keys = len(found.starts) - 1
     distinct, inverse = distinct_numbers(clock * keys + key)
     clock, key = np.divmod(distinct, keys)
@@ -289,17 +289,17 @@ def _accumulate(
 
 
 def shares(sub: Int, subs: int) -> Float:
-    """The most that one look-up may add to a score of each sub-query: its equal share of `EXACT_BELOW`.
+    """The maximum that one look-up may add to a score of each sub-query: its equal share of `EXACT_BELOW`.
 
-    No weight or variant bounds a contribution (a question may say one word a million times; bm25l grows with the
+    No weight or variant bounds a contribution (a question may repeat a word a million times; bm25l grows with the
     frequency), and a sum beyond `EXACT_BELOW` would depend on its order. The cap follows from the sub-query alone.
     """
     return EXACT_BELOW / np.maximum(np.bincount(sub, minlength=subs), 1)
 
 
 def capped(part: Float, sub: Int, most: Float, of: Int | None = None) -> Float:
-    """Contributions, each at most its sub-query's share; `of` is the entry of each where they are spread over postings."""
-    if not len(part) or part.max() <= most[sub].min():  # nearly always: the least share is no larger than its own
+    """Contributions, each capped at its sub-query's share; `of` is the entry of each if they are per posting."""
+    if not len(part) or part.max() <= most[sub].min():  # nearly always: the smallest share is a bound for all
         return part
     return np.minimum(part, most[sub] if of is None else most[sub][of])
 
@@ -307,7 +307,7 @@ def capped(part: Float, sub: Int, most: Float, of: Int | None = None) -> Float:
 def _average_idf(scope: ScopeGroup, postings: PostingIndex) -> Float:
     """okapi's floor: per clock, the mean idf of every text term of the scope's admissible rows.
 
-    Reads every text posting of the scope, once per clock that it uses: this variant costs what it asks for.
+    Reads every text posting of the scope, once per clock in use: only this variant pays that cost.
     """
     clock, of_request = scope.tables.clock
     segments = [postings.parts[segment] for segment in scope.segments]
@@ -330,7 +330,7 @@ def _average_idf(scope: ScopeGroup, postings: PostingIndex) -> Float:
         frequency = frequency[frequency > 0].astype(np.float64)
         if len(frequency):
             weights = raw_okapi_idf(frequency, np.full(len(frequency), float(open_.sum())))
-            # Whole numbers: a vocabulary of a million terms would take a float64 sum beyond what is exact.
+            # Whole numbers: for a vocabulary of a million terms a float64 sum would no longer be exact.
             averages[one] = int(np.rint(weights / RESOLUTION).astype(np.int64).sum()) * RESOLUTION / len(frequency)
     return averages
 

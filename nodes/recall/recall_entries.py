@@ -1,6 +1,6 @@
-"""What a lane looks up, keys with weights for the sub-queries of a scope, and what the keys turn out to weigh.
+"""The look-ups of a lane, keys with weights for the sub-queries of a scope, and the resulting weights of the keys.
 
-`Entries` are made by `lane_recall`; `posting_recall` and `compiled_recall` score the postings that the keys have, and give
+`Entries` are made by `lane_recall`; `posting_recall` and `compiled_recall` score the postings of the keys, and return
 `Weighed`: the rows found, and the weights, which `pair_scores` reads.
 """
 
@@ -20,7 +20,7 @@ from .recall_selection import Found
 class Entries:
     """Look-ups of a scope: `sub` (position in `scope.sub`, ascending), `key` (position in `keys`), `weight`.
 
-    `hop` marks look-ups that the request did not make itself: they score admissible rows only.
+    `hop` marks look-ups that do not come from the request itself: they score admissible rows only.
     """
 
     keys: list[str]
@@ -32,9 +32,9 @@ class Entries:
 
 @dataclass(frozen=True)
 class TermWeights:
-    """How much each term of a sub-query weighs: `sub` is a row of SUB_QUERIES, `key` a position in `keys`.
+    """The weight of each term of a sub-query: `sub` is a row of SUB_QUERIES, `key` a position in `keys`.
 
-    Terms of no admissible row are left out.
+    Terms that occur in no admissible row are omitted.
     """
 
     keys: tuple[str, ...]
@@ -44,7 +44,7 @@ class TermWeights:
 
     @classmethod
     def concat(cls, parts: Sequence[TermWeights]) -> TermWeights:
-        """Several as one, each distinct key once."""
+        """Concatenates several, each distinct key once."""
         place = {key: number for number, key in enumerate(dict.fromkeys(key for part in parts for key in part.keys))}
         key = [np.array([place[one] for one in part.keys], dtype=np.int64)[part.key] for part in parts]
         none = np.empty(0, dtype=np.int64)
@@ -57,27 +57,30 @@ class TermWeights:
 
 
 class WantedRows(NamedTuple):
-    """Rows that are asked about: those of sub-query `i` of a scope are `row[starts[i]:starts[i + 1]]`, positions in its rows."""
+    """Rows to be scored: those of sub-query `i` of a scope are `row[starts[i]:starts[i + 1]]`, positions in its
+    rows.
+    """
 
     starts: Int
     row: Int
 
 
 class EntryScores(NamedTuple):
-    """What the keys of sub-queries give rows that are asked about, and what they could give at most."""
+    """The scores of the rows to be scored for the keys of sub-queries, and the maximum possible."""
 
     score: Float
     reach: Float
-    """Of each sub-query of the scope: the sum of the weights of its keys that some admissible row holds, times the ceiling."""
+    """Per sub-query of the scope: the sum of the weights of its keys that occur in an admissible row, times the
+    ceiling."""
 
 
 class Weighed(NamedTuple):
-    """What a lane found, and what the terms weigh by which it did."""
+    """The hits of a lane, and the weights of its terms."""
 
     found: Found
     weights: tuple[TermWeights, ...]
 
     @classmethod
     def concat(cls, parts: Sequence[Weighed]) -> Weighed:
-        """Several as one."""
+        """Concatenates several."""
         return cls(Found.concat([part.found for part in parts]), tuple(one for part in parts for one in part.weights))

@@ -1,9 +1,9 @@
-"""What one scope group offers to the lanes: its rows, its clocks and its sub-queries, as NumPy arrays.
+"""The input of the lanes for one scope group: its rows, clocks and sub-queries, as NumPy arrays.
 
 Reads the tables of planning and of the first wall. Gives one `ScopeGroup` per group that has sub-queries for a lane.
 
-Note: a scope holds the rows that pass the *access* gates. Whether a row is admissible for a request
-also depends on the visibility gates (`withheld`) and on the request's clock (`ContractClock`), which is asked for (clock, row)
+Note: a scope contains the rows that pass the *access* gates. Whether a row is admissible for a request also depends on
+the visibility gates (`withheld`) and on the request's clock (`ContractClock`), which is evaluated for (clock, row)
 pairs inside the kernels, never once per request and row of the corpus.
 """
 
@@ -43,7 +43,7 @@ Float = NDArray[np.float64]
 _FILTERS = ["sources", "kinds", "min_authority"]
 SEPARATOR = "\x1f"
 CELLS = 1 << 21
-"""(sub-query, row) pairs held at once: about 120 MiB with all that is asked about them."""
+"""(sub-query, row) pairs in memory at once: about 120 MiB with all their values."""
 PAIRS = 1 << 20
 """Pairs with a posting, or with a row of a document, expanded at once: about 60 MiB. No result depends on either bound."""
 
@@ -91,24 +91,24 @@ class RecallTables:
 
     @cached_property
     def setting(self) -> Int:
-        """A number per contract row, equal where time bounds, N and total length are: what a score depends on."""
+        """A number per contract row, equal where time bounds, N and total length are: all that a score depends on."""
         return distinct_rows(self.clock[1], *self.statistics)[1]
 
     @cached_property
     def lane_k(self) -> Int:
-        """The rows that a lane returns, per sub-query."""
+        """The number of rows that a lane returns, per sub-query."""
         return integers(self.sub_queries["lane_k"])
 
     @cached_property
     def filters(self) -> tuple[list[dict[str, Any]], Int]:
-        """The distinct filters (sources, kinds and least authority), and which one each sub-query has."""
+        """The distinct filters (sources, kinds and least authority), and the filter of each sub-query."""
         keys = [pc.binary_join(flat(self.sub_queries[name]), SEPARATOR) for name in ("sources", "kinds")]
         first, filter_ = distinct_rows(codes_of([*keys, self.sub_queries["min_authority"]]))
         return self.sub_queries.select(_FILTERS).take(pa.array(first)).to_pylist(), filter_
 
     @cached_property
     def oldest(self) -> Int:
-        """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
+        """Per sub-query, the time before which rows are not returned; OPEN_START = any age."""
         return micros(self.sub_queries["oldest"], OPEN_START)
 
     @cached_property
@@ -118,25 +118,25 @@ class RecallTables:
 
     @cached_property
     def window_globs(self) -> tuple[Int, list[str]]:
-        """Which list of window paths each sub-query has, and the distinct lists."""
+        """The list of window paths of each sub-query, and the distinct lists."""
         encoded = pc.binary_join(flat(self.sub_queries["window_paths"]), SEPARATOR).dictionary_encode()
         return integers(encoded.indices), encoded.dictionary.to_pylist()
 
     def contract_numbers(self, name: str) -> Int:
-        """A whole number of each contract."""
+        """An integer column of the contracts."""
         return integers(self.contracts[name])
 
     def uses(self, lane: str) -> Bool:
-        """Which sub-queries use a lane."""
+        """Whether each sub-query uses a lane."""
         return holds(self.sub_queries["lanes"], lane)
 
     @cached_property
     def lexical_groups(self) -> tuple[ScopeGroup, ...]:
-        """Those of the lexical lane, which feedback reads again."""
+        """The scope groups of the lexical lane, which feedback reads again."""
         return tuple(self.scope_groups("lexical"))
 
     def scope_groups(self, lane: str | None) -> Iterator[ScopeGroup]:
-        """The scope groups with at least one sub-query for this lane, or with any, in group order."""
+        """The scope groups with at least one sub-query for this lane, or with any sub-query, in group order."""
         request = self.sub_request
         group = np.where(request >= 0, self.group[np.maximum(request, 0)] if len(self.group) else -1, -1)
         use = group >= 0 if lane is None else self.uses(lane) & (group >= 0)
@@ -237,7 +237,7 @@ class ScopeGroup:
 
     @cached_property
     def filters(self) -> tuple[NDArray[np.bool_], Int]:
-        """What each distinct sub-query filter lets return, bool[filters, rows], and each sub-query's filter.
+        """The rows that each distinct sub-query filter passes, bool[filters, rows], and each sub-query's filter.
 
         Sources, kinds and least authority; the greatest age depends on the clock and is judged per pair.
         """
@@ -266,22 +266,22 @@ class ScopeGroup:
 
     @property
     def oldest(self) -> Int:
-        """Per sub-query, the time before which rows do not return; OPEN_START = any age."""
+        """Per sub-query, the time before which rows are not returned; OPEN_START = any age."""
         return self.tables.oldest[self.sub]
 
     @property
     def windows(self) -> tuple[Int, Int]:
-        """Per sub-query, which list of paths its window holds for, and the window's start; OPEN_START = any age."""
+        """Per sub-query, the list of paths that its window applies to, and the window's start; OPEN_START = any age."""
         return self.tables.window_globs[0][self.sub], self.tables.window_start[self.sub]
 
     @cached_property
     def _windowed(self) -> NDArray[np.bool_]:
-        """Rows that each distinct list of window paths speaks of, bool[lists, rows]."""
+        """Rows that each distinct list of window paths matches, bool[lists, rows]."""
         path = self.column("path")
         return np.stack([glob_mask(path, globs.split(SEPARATOR)) for globs in self.tables.window_globs[1]])
 
     def earliest(self, sub: Int, local: Int) -> Int:
-        """The time before which the row of each pair does not return; OPEN_START = any age."""
+        """The time before which the row of each pair is not returned; OPEN_START = any age."""
         of, start = self.windows
         if (start == OPEN_START).all():
             return self.oldest[sub]
@@ -289,7 +289,7 @@ class ScopeGroup:
         return np.where(held, np.maximum(self.oldest[sub], start[sub]), self.oldest[sub])
 
     def returned(self, sub: Int) -> tuple[NDArray[np.bool_], Int]:
-        """What the distinct filters of some sub-queries let return, bool[filters, rows], and the filter of each."""
+        """The rows that the distinct filters of some sub-queries pass, bool[filters, rows], and the filter of each."""
         passed, of = self.filters
         aged = self._aged(sub)
         if aged is None:
@@ -300,17 +300,19 @@ class ScopeGroup:
         bound = ((self.oldest[subs] != OPEN_START) | (self.windows[1][subs] != OPEN_START)).nonzero()[0]
         step = max(1, CELLS // max(len(self.rows), 1))
         for some in (bound[low : low + step] for low in range(0, len(bound), step)):
-            line, local = allowed[some].nonzero()  # of logs alone, say, there are few
+            line, local = allowed[some].nonzero()  # there may be few, for example of logs only
             allowed[some[line], local] = self.filtered(subs[some[line]], local)
         return allowed, inverse
 
     def aged_lines(self, sub: Int) -> int:
-        """How many lines `returned` makes for some sub-queries beside those that filters have anyway."""
+        """The number of lines that `returned` adds for some sub-queries to those of the filters."""
         aged = self._aged(sub)
         return 0 if aged is None else len(aged[0])
 
     def _aged(self, sub: Int) -> tuple[Int, Int] | None:
-        """The first of those that let the same rows return at the same ages, and which each is; None without ages."""
+        """The first of the sub-queries that return equal rows at equal ages, and the position of each; None without
+        ages.
+        """
         lists, start = self.windows
         if (self.oldest[sub] == OPEN_START).all() and (start[sub] == OPEN_START).all():
             return None
@@ -318,7 +320,7 @@ class ScopeGroup:
         return distinct_rows(*(values[sub] for values in (self.filters[1], clock, self.oldest, lists, start)))
 
     def filtered(self, sub: Int, local: Int) -> Bool:
-        """Which (position in `sub`, position in `rows`) pairs the sub-query's filter lets return."""
+        """Which (position in `sub`, position in `rows`) pairs pass the sub-query's filter."""
         passed, of = self.filters
         allowed = passed[of[sub], local]
         earliest = self.earliest(sub, local)
@@ -328,7 +330,7 @@ class ScopeGroup:
         return allowed
 
     def in_window(self, sub: Int, local: Int) -> Bool:
-        """Which (position in `sub`, position in `rows`) pairs the mode's window lets return, whatever the filters say."""
+        """Which (position in `sub`, position in `rows`) pairs pass the mode's window, regardless of filters."""
         of, start = self.windows
         inside = np.ones(len(sub), dtype=bool)
         if (start != OPEN_START).any():
@@ -337,11 +339,11 @@ class ScopeGroup:
         return inside
 
     def _happened(self, sub: Int, local: Int) -> Int:
-        """When the row of each pair happened, microseconds: its event time, else when it was recorded."""
+        """The time of the row of each pair, microseconds: its event time, else its recorded time."""
         clock, of_request = self.tables.clock
         index, rows = self.tables.row_index, self.rows[local]
         time = index.event_time[rows]
-        undated = (time == OPEN_START).nonzero()[0]  # only these ask for a placement
+        undated = (time == OPEN_START).nonzero()[0]  # only these need a placement
         if len(undated):
             _, placement = clock.judge(index, of_request[self.request[sub[undated]]], rows[undated])
             time[undated] = index.recorded_at(placement)

@@ -1,9 +1,9 @@
-"""The best rows of a lane: top-k per sub-query of what may be seen, and the record of what is withheld.
+"""The best rows of a lane: top-k per sub-query of the admissible rows, and the record of the withheld ones.
 
 Reads cells, (sub-query, row) pairs with a score. Gives `Found`, and from it the hits of a lane.
 
-Note: admissible and withheld cells are chosen apart. A withheld cell never takes a place, moves a rank
-or ends a tie of an admissible one: its rank in the record follows after them.
+Note: admissible and withheld cells are selected separately. A withheld cell never takes a place, shifts a rank or
+breaks a tie of an admissible one: its rank in the record follows after them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .recall_scope import Bool, Float, Int, RecallTables, ScopeGroup
 
 VIA = ("neighbour", "parent", "conflict", "superseding", "call", "child", "citation", "record", "import", "cochange")
 SPARE = 32
-"""Keys of a sub-query in addition to its best, so that few have to be selected before they are sorted."""
+"""Spare keys of a sub-query in addition to its best, so that a selection before sorting is rarely needed."""
 _BINS = 1 << 10
 _COLUMNS = ("sub", "row", "score", "withheld", "via")
 
 
 @dataclass(frozen=True)
 class Found:
-    """Chosen cells: `sub` is a row of SUB_QUERIES, `row` a frame row, `via` a position in VIA or -1."""
+    """Selected cells: `sub` is a row of SUB_QUERIES, `row` a frame row, `via` a position in VIA or -1."""
 
     sub: Int
     row: Int
@@ -44,7 +44,7 @@ class Found:
 
     @classmethod
     def concat(cls, parts: Sequence[Found]) -> Found:
-        """Several sets of cells as one."""
+        """Concatenates several sets of cells."""
         if not parts:
             none = np.empty(0, dtype=np.int64)
             return cls.of(none, none, np.empty(0))
@@ -57,7 +57,7 @@ class Found:
 def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
     """Positions of the `k[owner]` best cells of each owner, by score descending, then id; `owner` is sorted.
 
-    A histogram of each owner's scores finds the bin that holds its k-th best; only cells at or above it are sorted.
+    A histogram of each owner's scores finds the bin that contains its k-th best; only cells at or above it are sorted.
     """
     kept = np.arange(len(score))
     if len(score) > _BINS + 4 * int(k.sum()):
@@ -77,7 +77,7 @@ def best_cells(owner: Int, score: Float, id_rank: Int, k: Int) -> Int:
 
 
 def best_found(tables: RecallTables, found: Found) -> Found:
-    """The `lane_k` best per sub-query of what several parts found; for few cells."""
+    """The `lane_k` best per sub-query over several parts; for few cells."""
     k = tables.sub_queries["lane_k"].to_numpy()
     order = order_by(found.sub, -found.score, tables.row_index.id_rank[found.row])
     order = order[rank_within(found.sub[order]) < k[found.sub[order]]]
@@ -85,7 +85,8 @@ def best_found(tables: RecallTables, found: Found) -> Found:
 
 
 def best_withheld(scope: ScopeGroup, sub: Int, local: Int, score: Float) -> Int:
-    """Positions of the withheld cells to record: per request the `withheld_k` best, of a document the newest row only.
+    """Positions of the withheld cells to record: per request the `withheld_k` best, only the newest row of each
+    document.
 
     Args:
         scope: the group.
@@ -118,7 +119,7 @@ def best_withheld(scope: ScopeGroup, sub: Int, local: Int, score: Float) -> Int:
 def hit_table(tables: RecallTables, lane: str, found: Found, via: pa.Array | None = None) -> pa.Table:
     """The hits of a lane in declared order; withheld ones rank after all others of their sub-query.
 
-    `via` replaces the links of `found`, if there is more to say of them.
+    `via` replaces the links of `found`, if they have more detail.
     """
     if not len(found.sub):
         return HITS.empty()

@@ -1,10 +1,10 @@
-"""The posting lists of a scope: those of some keys found segment by segment, or those of every term in one piece.
+"""The posting lists of a scope: those of some keys, found segment by segment, or those of every term, in one piece.
 
 Reads a scope and the posting index. Gives `KeyPostings`.
 
-Note: a scope that is spread over many segments costs a search in each of them, and its rows are picked
-from lists that hold others as well. Where a batch looks up so much that it pays, the lists of all terms are drawn
-together once and kept with the index; every later batch of the scope finds its terms in one list of keys.
+Note: a scope that is spread over many segments costs a search in each of them, and its rows are picked from lists that
+contain others as well. Where a batch has enough look-ups, the lists of all terms are merged once and cached with the
+index; every later batch of the scope finds its terms in one list of keys.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .recall_scope import Int, ScopeGroup
 from .score_bounds import KeyPostings, graded
 
 PER_LOOK_UP = 1 << 14
-"""Postings of a scope's segments per look-up up to which drawing all lists together pays."""
+"""Postings of a scope's segments per look-up up to which merging all lists pays."""
 PER_POSTING = 8
 """Bytes of a posting: its row and its frequency."""
 LEAST = 1 << 10
-"""Look-ups of a scope at once, below which it does not."""
+"""The minimum number of look-ups of a scope at once for which it pays."""
 
 
 class Whole(NamedTuple):
@@ -41,7 +41,7 @@ class Whole(NamedTuple):
 def lists_of(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, keys: list[str], look_ups: int
 ) -> tuple[KeyPostings, Int]:
-    """Posting lists, and which of them each key has, -1 for none. The keys are text keys."""
+    """Posting lists, and the list of each key, -1 for none. The keys are text keys."""
     hashes = key_hashes(keys)
     order = np.argsort(hashes)
     starts, texts = texts_of(pa.array(keys, pa.large_string()).take(pa.array(order)))
@@ -67,7 +67,7 @@ def lists_of(
 
 
 def whole_lists(kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, look_ups: int) -> Whole | None:
-    """The lists of every term, if they are cached or pay; None also if two terms have one hash."""
+    """The lists of every term, if they are cached or pay; None also if two terms have the same hash."""
     kept, known = postings.whole_scopes, (scope.rows, scope.segments)
     if whole := kept.get(known):
         return whole
@@ -82,7 +82,7 @@ def whole_lists(kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, 
 
 
 def drawn_together(kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex) -> Whole | None:
-    """The lists of every text term of a scope; None where two terms have one hash."""
+    """The lists of every text term of a scope; None if two terms have the same hash."""
     segments = _segments(scope, postings)
     sizes = starts_of(np.array([len(part.hashes) for part, _ in segments]))
     counts = np.zeros(int(sizes[-1]), dtype=np.int64)
@@ -110,12 +110,12 @@ def drawn_together(kernels: ModuleType, scope: ScopeGroup, postings: PostingInde
 
 
 def _lengths(scope: ScopeGroup) -> Int:
-    """How many terms each row of a scope has."""
+    """The number of terms of each row of a scope."""
     return scope.tables.row_index.length[scope.rows]
 
 
 def _is_text(starts: Int, texts: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which keys are of a text term."""
+    """Which keys are text terms."""
     prefix = np.frombuffer(posting_keys("text", [""])[0].encode(), dtype=np.uint8)
     long = np.diff(starts) >= len(prefix)
     at = np.where(long, starts[:-1], 0)[:, None] + np.arange(len(prefix))
@@ -133,7 +133,7 @@ def _all(own: NDArray[np.int32]) -> bool:
 
 
 def texts_of(keys: pa.Array) -> tuple[Int, NDArray[np.uint8]]:
-    """Where each text starts, and the last one's end, in the bytes of all; zero-copy."""
+    """The start of each text, and the end of the last, in the bytes of all; zero-copy."""
     _, offsets, data = keys.buffers()
     if not len(keys):
         return np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.uint8)

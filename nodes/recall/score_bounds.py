@@ -1,11 +1,11 @@
-"""Posting lists with what bounds the scores in them: the grade of each posting, and how much a list can add where.
+"""Posting lists with bounds of their scores: the grade of each posting, and how much a list can add where.
 
 Reads posting lists and the lengths of their rows. Gives `KeyPostings`.
 
-Note: under BM25 a posting's factor depends on its frequency and its row's length alone, and a scope has
-few distinct pairs of those, its *grades*. So a setting (mean length) costs a factor per grade, not per posting. What a
-list or 64 of its rows can add at most is kept for one mean; for another, the greatest ratio of a grade's two factors says
-by how much more at most. Bounds only say what need not be looked at: no result depends on them.
+Note: under BM25 a posting's factor depends on its frequency and its row's length alone, and a scope has few distinct
+pairs of those, its *grades*. So a setting (mean length) costs a factor per grade, not per posting. The maximum that a
+list or 64 of its rows can add is stored for one mean; for another, it grows by at most the greatest ratio of a grade's
+two factors. Bounds only determine what can be skipped: no result depends on them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Float = NDArray[np.float64]
 SLOTS = 1 << 22
 """Frequencies times lengths up to which grades are found by a table."""
 WORD = 64
-"""Rows that a word has bits for: a list with fewer of them per row would be all zeros."""
+"""Rows that a word has bits for: in lists of lower density most words would be zero."""
 LONG = 1 << 10
-"""Postings from which on a bit per row pays: a shorter list is soon searched."""
+"""Postings from which on a bit per row pays: a shorter list is searched quickly."""
 
 
 class KeyPostings(NamedTuple):
@@ -51,7 +51,7 @@ class KeyPostings(NamedTuple):
     words: NDArray[np.uint64]
     """A bit per row that is in the list."""
     before: NDArray[np.int32]
-    """How many of a list's postings are before each word."""
+    """The number of a list's postings before each word."""
     peak: NDArray[np.uint8]
     """The greatest factor of each word's rows in 255ths of the list's, rounded up."""
 

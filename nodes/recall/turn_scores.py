@@ -1,10 +1,10 @@
-"""Scores of a turn from its conversation: BM25 of the turns beside it, of a question before it, of its session.
+"""Scores of a turn from its conversation: BM25 of the adjacent turns, of a preceding question, of its session.
 
-Reads pairs of request and turn, the turns beside them, the weights of terms that recall computed, and the posting index.
+Reads pairs of request and turn, the adjacent turns, the term weights computed by recall, and the posting index.
 
-Note: every neighbour is a row of A(r), found under the request's own clock (`turns`). The weights hold the
-document frequencies of A(r); a turn and its neighbours are scored as one row in which a neighbour's terms count by
-`NEAR`, so that a turn without such terms can answer the turn before it.
+Note: every neighbour is a row of A(r), found under the request's own clock (`turns`). The weights contain the document
+frequencies of A(r); a turn and its neighbors are scored as one row in which a neighbor's terms count by `NEAR`, so that
+a turn without such terms can match as an answer to the turn before it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ from .recall_scope import PAIRS, Bool, Float, Int, RecallTables
 from .turns import sessions_of, turn_groups, turns_beside
 
 REACH = 2
-"""Turns to each side that are scored with one."""
+"""The number of turns on each side that are scored with a turn."""
 NEAR = (1, 2, 2, 1)
-"""Quarters that an occurrence in the turns at -2, -1, 1 and 2 counts, and their length: half for each step away."""
+"""The weight, in quarters, of an occurrence in the turns at -2, -1, 1 and 2, and of their length: half for each step
+away."""
 _WHOLE = 4
 _BEFORE = REACH - 1
-"""The line of the preceding turn, among those beside."""
+"""The line of the preceding turn among the adjacent ones."""
 _QUESTION = "[?\u00bf\uff1f\u061f\u037e]"
 """Question marks of Latin, Chinese, Arabic and Greek script."""
 
@@ -44,13 +45,13 @@ class PairTurnScores(NamedTuple):
     """One value per pair."""
 
     context: Float
-    """BM25 together with the turns beside it less BM25 alone."""
+    """BM25 with the adjacent turns minus BM25 alone."""
     answer: Float
-    """BM25 of the preceding turn, if that one asks something."""
+    """BM25 of the preceding turn, if that is a question."""
     session: Float
-    """BM25 of its session among the sessions of A(r); 0 where there are not two."""
+    """BM25 of its session among the sessions of A(r); 0 where there are fewer than two."""
     session_reach: Float
-    """The most that the terms could give a session."""
+    """The maximum score of a session for the terms."""
 
 
 def scores_of_rows(
@@ -62,7 +63,7 @@ def scores_of_rows(
     postings: PostingIndex,
     bm25: Bm25,
 ) -> PairTurnScores:
-    """The scores of pairs of request and row; those that are no turns have 0, and cost nothing."""
+    """The scores of pairs of request and row; rows that are not turns have 0, and cost nothing."""
     session = sessions_of(tables.evidence)
     turns = (session[pairs.row] >= 0).nonzero()[0] if session is not None and weights else pairs.row[:0]
     if not len(turns):
@@ -88,12 +89,12 @@ def turn_scores(
 
     Args:
         pairs: rows that are turns.
-        weights: what each term of a sub-query weighs in A(r).
+        weights: the weight of each term of a sub-query in A(r).
         terms: the text terms of the sub-queries.
         tables: the inputs every lane reads.
         placements: the frame's placements.
         postings: the frame's index.
-        bm25: how a posting scores.
+        bm25: the scoring of a posting.
     """
     beside = turns_beside(tables, placements, pairs.request, pairs.row, REACH)
     asks = _asks(tables.evidence, beside[_BEFORE])
@@ -103,7 +104,7 @@ def turn_scores(
 
 
 def _asks(evidence: pa.Table, row: Int) -> Bool:
-    """Which of some rows ask something; -1 does not."""
+    """Which rows are questions; -1 is not."""
     asks = np.zeros(len(row), dtype=bool)
     there = (row >= 0).nonzero()[0]
     rows, at = distinct_numbers(row[there])
@@ -120,7 +121,7 @@ def _around(
     postings: PostingIndex,
     bm25: Bm25,
 ) -> tuple[Float, Float]:
-    """What the turns beside each turn add to its best BM25, and the best BM25 of the question before it."""
+    """The amount that adjacent turns add to the best BM25 of each turn, and the best BM25 of the question before it."""
     none = np.zeros(len(pairs.row))
     there = beside >= 0
     if not there.any() or not len(weights.sub):
@@ -178,13 +179,13 @@ class _Cells(NamedTuple):
     """The distinct pairs of request and row among turns and their neighbors, by request."""
 
     starts: Int
-    """Where those of each request start, and where the last one's end."""
+    """The start of each request's pairs, and the end of the last one's."""
     row: Int
     """Position in `rows`."""
     rows: Int
     """Distinct frame rows, ascending."""
     place: Int
-    """The cell of each turn and of each turn beside it: int64[1 + beside, turns], -1 for none."""
+    """The cell of each turn and of each turn adjacent to it: int64[1 + beside, turns], -1 for none."""
 
     @classmethod
     def of(cls, row: Int, request: Int, tables: RecallTables) -> _Cells:

@@ -1,12 +1,12 @@
-"""Turns: rows that are part of a conversation, in the order in which they were said.
+"""Turns: rows that are part of a conversation, in chronological order.
 
-Reads the evidence of a frame and what every lane reads. Gives which session each row is a turn of, the sessions of a
-scope as groups, and the turns beside given ones.
+Reads the evidence of a frame and the inputs of every lane. Gives the session of each row, the sessions of a scope as
+groups, and the turns adjacent to given ones.
 
-Note: the kind of a row and its session id decide whether it is a turn, not its reader: chat
-logs, session events and memories of a session are treated alike. Two turns are neighbors if nothing
-admissible is between them, no more than `GAP` passed, and both are of one session. So a turn that the request may not
-see does not exist: it is no neighbor, and it separates no neighbors.
+Note: the kind of a row and its session id determine whether it is a turn, not its reader: chat logs, session events and
+memories of a session are treated alike. Two turns are neighbors if nothing admissible is between them, no more than
+`GAP` passed, and both belong to the same session. So a turn that the request may not see does not exist: it is not a
+neighbor and does not separate neighbors.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from .recall_scope import PAIRS, Bool, Int, RecallTables, ScopeGroup
 KINDS = ("memory", "session-event")
 """Kinds of evidence whose rows are turns where they have a session."""
 GAP = 2 * 3_600 * 1_000_000
-"""Microseconds after which a session goes on as another conversation."""
+"""Microseconds of silence after which a session counts as another conversation."""
 _OF = ("owner_project", "owner_user", "session_id")
-"""What two turns of one session have in common, whatever they were read from."""
+"""The columns that are equal for turns of one session, whatever their source."""
 
 
 def _sessions(evidence: pa.Table) -> Int | None:
@@ -45,11 +45,11 @@ def _sessions(evidence: pa.Table) -> Int | None:
 
 
 sessions_of = OfTable[Int | None](_sessions)
-"""The session of each row of a frame, -1 for a row that is no turn, and once more -1; None where no row is one."""
+"""The session of each row of a frame, -1 for a row that is not a turn, and a final -1; None if no row is a turn."""
 
 
 def turn_groups(scope: ScopeGroup) -> Groups | None:
-    """The sessions of a scope as groups of its rows; None where there are not two of them."""
+    """The sessions of a scope as groups of its rows; None where there are fewer than two."""
     session = sessions_of(scope.tables.evidence)
     if session is None:
         return None
@@ -61,14 +61,14 @@ def turn_groups(scope: ScopeGroup) -> Groups | None:
 def turns_beside(tables: RecallTables, placements: pa.Table, request: Int, row: Int, reach: int) -> Int:
     """The turns before and after each of some turns, as frame rows: int64[2 * reach, turns], -1 where there is none.
 
-    Lines are for -reach, ..., -1, 1, ..., reach. The cost follows the sessions that the turns are of.
+    Lines are for -reach, ..., -1, 1, ..., reach. The cost depends on the sessions of the turns.
 
     Args:
         tables: the inputs every lane reads.
         placements: the frame's placements; lines order turns of one instant.
         request: the contract row of each turn.
-        row: the frame row of each turn; one that is not admissible has nothing beside it.
-        reach: how many turns to each side.
+        row: the frame row of each turn; an inadmissible one has no adjacent turns.
+        reach: the number of turns on each side.
     """
     steps = [step for step in range(-reach, reach + 1) if step]
     beside = np.full((len(steps), len(row)), -1, dtype=np.int64)
@@ -103,7 +103,7 @@ def turns_beside(tables: RecallTables, placements: pa.Table, request: Int, row: 
 def links_of_turns(
     scope: ScopeGroup, sub: Int, row: Int, placements: pa.Table, reach: int
 ) -> Iterator[tuple[Int, Int]]:
-    """Seed number and position in `scope.rows` of the turns beside the seeds that are turns."""
+    """Seed number and position in `scope.rows` of the turns adjacent to seeds that are turns."""
     session = sessions_of(scope.tables.evidence)
     turns = (session[row] >= 0).nonzero()[0] if session is not None else row[:0]
     if not len(turns):
@@ -133,9 +133,7 @@ def _members(tables: RecallTables, session: Int, group: Int, wanted: Int) -> tup
 
 
 def _in_order(tables: RecallTables, placements: pa.Table, clock: Int, page: Int, row: Int) -> tuple[Int, Int, Int]:
-    """Of turns on pages the admissible ones, by page, time, line and id; the stretch of each: within one, all are
-    neighbors.
-    """
+    """The admissible ones of turns on pages, by page, time, line and id; and the stretch of neighbors of each."""
     index = tables.row_index
     open_, placement = tables.clock[0].judge(index, clock, row)
     page, row, placement = page[open_], row[open_], placement[open_]

@@ -1,11 +1,11 @@
-"""The semantic lane: the admissible rows whose vector has the greatest positive cosine with the sub-query's.
+"""The semantic lane: the admissible rows whose vectors have the greatest positive cosine with that of the sub-query.
 
 Reads the inputs every lane reads and the vectors. Gives `Found`, scope group by scope group.
 
-Note: components are whole numbers below 2**15, and of unit vectors in multiples of 2**-15. So a
-product of two vectors is a whole number below 2**31, and any order adds it up exactly. Compiled loops multiply pairs of
-int16. NumPy has no such product: it multiplies a large scope in float32, which rounds, then the rows that may be best
-in spite of that in float64.
+Note: vectors are unit vectors whose components are integers below 2**15, in multiples of 2**-15. So the product of two
+vectors is an integer below 2**31, and summation is exact in any order. Compiled loops multiply pairs of int16. NumPy
+has no such product: it multiplies a large scope in float32, which rounds, then the rows that may still be among the
+best in float64.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from .recall_selection import SPARE, Found
 ROWS_AT_ONCE = 1 << 12
 """Rows multiplied at once: 6 MiB of float32 at 384 dimensions, or 3 MiB of int16."""
 TOGETHER = 1 << 10
-"""Sub-queries that share one conversion of the rows."""
+"""The number of sub-queries that share one conversion of the rows."""
 SHORTLIST_FROM = 48
-"""A shortlist pays where a scope has as many rows per row that returns; below, every product is exact at once."""
+"""A shortlist pays where a scope has at least this many rows per row returned; else every product is exact at once."""
 PER_VISIT = 10
-"""Products that NumPy chooses from in the time of one visit of a posting."""
+"""The number of products that NumPy selects from in the time of one visit of a posting."""
 FLAGS = 1 << 25
-"""(mask, row) pairs held at once: 32 MiB."""
+"""(mask, row) pairs in memory at once: 32 MiB."""
 QUERIES_AT_ONCE = 8
-"""Queries of a block that one thread multiplies alone."""
+"""The number of queries of a block up to which one thread multiplies alone."""
 ALONE = 1 << 18
-"""Products of components that a BLAS makes in the thread that asks. For more it wakes others, which spin; where another
-process has their core, each product then waits milliseconds. No result depends on any of these bounds."""
+"""Products of components that a BLAS computes in the calling thread. For more it wakes other threads, which spin; if
+another process occupies their core, each product then waits milliseconds. No result depends on any of these bounds."""
 _PLACES = 31
-"""Bits of a key that hold the place of a row's id; those above hold the product."""
+"""Bits of a key for the place of a row's id; those above contain the product."""
 _LAST = (1 << _PLACES) - 1
 _UNIT = 2.0**-24
 """Unit roundoff of float32."""
@@ -51,14 +51,14 @@ Keys = NDArray[np.int64]
 
 
 class _Asked(NamedTuple):
-    """Sub-queries of one scope: their vectors, how many rows each takes, and which rows each may take."""
+    """Sub-queries of one scope: their vectors, the number of rows for each, and the rows that each may return."""
 
     vectors: NDArray[np.int16]
     """Distinct ones, int16[vectors, dimensions]."""
     of: Int
     k: Int
     rows: Int
-    """Frame rows that have a vector and that some mask lets pass, ascending."""
+    """Frame rows that have a vector and pass some mask, ascending."""
     masks: Bool | None
     """bool[masks, rows]; None = every row for all sub-queries."""
     mask: Int
@@ -67,7 +67,7 @@ class _Asked(NamedTuple):
 def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: VectorIndex) -> Found:
     """The nearest rows of each sub-query that has a vector.
 
-    Rows that are withheld are not recorded here: every row has some cosine with everything, so that would record chance.
+    Withheld rows are not recorded here: every row has some cosine with any query, so that would record noise.
     """
     vector = np.full(tables.sub_queries.num_rows, -1, dtype=np.int64)
     vector[sub_query_of(tables.sub_queries, query_vectors)] = integers(query_vectors["vector_row"])
@@ -84,7 +84,9 @@ def recall_vectors(tables: RecallTables, query_vectors: pa.Table, vectors: Vecto
 
 
 def _parts(subs: Int, k: Int, most: int) -> Iterator[Int]:
-    """At most so many sub-queries at a time, and at least one: as many as hold `CELLS` keys with lines for the greatest `k`."""
+    """Parts of at most `most` sub-queries, and at least one, whose lines for the greatest `k` have at most `CELLS`
+    keys.
+    """
     waiting = [slice(low, min(low + most, len(subs))) for low in range(0, len(subs), most)][::-1]
     while waiting:
         part = waiting.pop()
@@ -206,20 +208,20 @@ def _best_compiled(loops: ModuleType, vectors: VectorIndex, asked: _Asked, place
 
 
 def _in_pairs(vectors: NDArray[np.int16]) -> NDArray[np.int32]:
-    """Two components as one number; a zero behind the last where they are odd."""
+    """Two components as one number; padded with a zero where their number is odd."""
     if vectors.shape[1] % 2:
         vectors = np.pad(vectors, ((0, 0), (0, 1)))
     return np.ascontiguousarray(vectors).view(np.int32)
 
 
 def _tiles(vectors: NDArray[np.int32], size: int) -> NDArray[np.int32]:
-    """Pair by pair those of `size` vectors, int32[tiles, pairs, size], with zeros behind the last vector."""
+    """The pairs of `size` vectors at a time, int32[tiles, pairs, size], padded with zeros after the last vector."""
     padded = np.pad(vectors, ((0, -len(vectors) % size), (0, 0)))
     return np.ascontiguousarray(padded.reshape(-1, size, vectors.shape[1]).transpose(0, 2, 1))
 
 
 def _keys(product: Int, place: Int) -> Keys:
-    """Numbers in the order of the hits: by product, then against the place of the id; above `_LAST` where it is positive."""
+    """Keys in the order of the hits: by product, then by descending place; above `_LAST` where the product is positive."""
     return (product << _PLACES) | (_LAST - place)
 
 
@@ -233,7 +235,7 @@ def _leading(keys: Keys, k: int) -> Keys:
 
 
 def _padded(sub: Int, keys: Keys, subs: int) -> Keys:
-    """The keys of each sub-query as a line, filled up with 0; `sub` is ascending."""
+    """The keys of each sub-query as a line, padded with 0; `sub` is ascending."""
     counts = np.bincount(sub, minlength=subs)
     out = np.zeros((subs, int(counts.max(initial=1))), dtype=np.int64)
     out[sub, rank_within(sub)] = keys
@@ -241,13 +243,13 @@ def _padded(sub: Int, keys: Keys, subs: int) -> Keys:
 
 
 def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
-    """Pairs of sub-query (ascending) and position in `rows` that hold the `k` best of each sub-query.
+    """Pairs of sub-query (ascending) and position in `rows` that include the `k` best of each sub-query.
 
-    A float32 product of n terms, summed in whatever order and with or without fused steps, is off by at most g |q| |v| with
-    g = nu / (1 - nu), u = 2**-24 (Higham 2002, section 3.1, and Cauchy-Schwarz). With m that bound for the longest row, k
-    rows whose rounded product is at least t have true products of at least t - m; so a row that is rounded to less than
-    t - 2m has k better ones, and one rounded to less than -m is not positive. Lengths are rounded up by a thousandth, which
-    covers their own rounding.
+    A float32 product of n terms, summed in whatever order and with or without fused steps, is off by at most g |q| |v|
+    with g = nu / (1 - nu), u = 2**-24 (Higham 2002, section 3.1, and Cauchy-Schwarz). With m that bound for the longest
+    row, k rows whose rounded product is at least t have true products of at least t - m; so for a row with a rounded
+    product below t - 2m there are k better ones, and one below -m is not positive. Lengths are rounded up by a
+    thousandth, which covers their own rounding.
     """
     queries = asked.vectors.astype(np.float32)
     error = _error(queries)[asked.of]
@@ -267,7 +269,7 @@ def _shortlist(vectors: VectorIndex, asked: _Asked) -> tuple[Int, Int]:
             if len(open_) and len(rows) >= int(asked.k.max()):
                 least[own.start + open_] = _kth(product[open_], asked.k[own][open_])
             bound = np.maximum(least[own] - 2 * margin, -margin).astype(np.float32)
-            # Rounded down: a bound that is too low only lets more through.
+            # Rounded down: a bound that is too low only admits more pairs.
             at = np.flatnonzero(product >= np.nextafter(bound, np.float32(-np.inf))[:, None])
             sub, at_row = np.divmod(at, len(rows))
             parts.append(_Pairs(sub + own.start, at_row + low, product.reshape(-1)[at]))
@@ -291,7 +293,7 @@ class _Pairs(NamedTuple):
 def _tightened(
     found: _Pairs, k: Int, least: NDArray[np.float64], margin: NDArray[np.float64]
 ) -> tuple[_Pairs, NDArray[np.float64]]:
-    """The pairs that are still within the margin of the `k`-th, by sub-query, and that of each sub-query."""
+    """The pairs within the margin of the `k`-th, by sub-query, and the `k`-th of each sub-query."""
     order = np.lexsort((-found.product, found.sub))
     sub = found.sub[order]
     last = np.flatnonzero(rank_within(sub) == k[sub] - 1)
@@ -343,7 +345,7 @@ def _slices(subs: int, width: int) -> Iterator[slice]:
 
 
 def vectors_of(vectors: VectorIndex, rows: Int, kind: type) -> NDArray:
-    """The vectors of some frame rows, each of a segment that has them, as numbers of a kind."""
+    """The vectors of frame rows whose segments have vectors, as numbers of a given type."""
     segment = np.searchsorted(vectors.row_starts, rows, side="right") - 1
     out = np.empty((len(rows), vectors.queries.shape[1]), dtype=kind)
     order = np.argsort(segment, kind="stable")

@@ -40,8 +40,7 @@ class FileTerms(NamedTuple):
 def file_terms(
     owner: Int, row: Int, lexical: Float, semantic: Float, best: tuple[Int, Int, Float], evidence: pa.Table
 ) -> FileTerms:
-    """The terms of candidates; 0 for rows that are not source code, and, except for outlines, of files not among the
-    best.
+    """The terms of candidates; 0 for rows that are not source and, except for outlines, of files not among the best.
 
     Args:
         owner: request number of each candidate.

@@ -139,9 +139,7 @@ def _vocabulary(texts: pa.Array, policy: Mapping[str, Any]) -> Float:
 
 
 def _boosts(evidence: pa.Table, rows: Int, rules: list[dict[str, Any]]) -> tuple[Float, NDArray[np.object_]]:
-    """The sum of the boosts of all matching rules, but only the greatest of preferred sources; and the reason of that
-    one.
-    """
+    """The sum of the boosts of matching rules, but only the greatest of preferred sources; and the reason of that."""
     total, best = np.zeros(len(rows)), np.full(len(rows), -np.inf)
     reason = np.full(len(rows), None, dtype=object)
     column = {name: gathered(evidence[name], rows) for name in ("source_id", "origin_class", "document_type", "domain")}

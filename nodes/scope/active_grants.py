@@ -1,5 +1,4 @@
-"""The access that grants give each request: who may ask on whose behalf, which grants are active, and the resulting
-bounds.
+"""The access that grants give each request: who may ask on whose behalf, the active grants, and the resulting bounds.
 
 Reads requests and grants. Gives `ActiveGrants`, CONTRACT_BOUNDS, and the columns that contracts take from grants.
 Rights are judged at `asked_at`: no other instant revives an expired grant or a removed principal.
@@ -45,8 +44,8 @@ class ActiveGrants:
 
     @cached_property
     def states(self) -> NDArray[np.bool_]:
-        """The lifecycles that the grants of the own project allow, bool[requests, lifecycles]; all where no grant
-        narrows them.
+        """The lifecycles that the grants of the own project allow, bool[requests, lifecycles]; all where none narrows
+        them.
         """
         states = self.grants["states"].take(pa.array(self.grant))
         allowed = np.zeros((len(self.granted), len(LIFECYCLES.values)), dtype=bool)
@@ -176,8 +175,7 @@ def bounds_of(requests: pa.Table, reach: ActiveGrants, denied: NDArray[np.bool_]
 
 
 def _denied_paths(request: NDArray[np.int64], held: pa.Table) -> pa.Array:
-    """The paths denied in a project by any of the grants through which a request reaches it: a denial applies to all of
-    them.
+    """The paths denied by any of the grants through which a request reaches a project: a denial applies to all of them.
     """
     project = flat(held["project"]).dictionary_encode().indices.to_numpy()
     _, place = np.unique(np.stack([request, project]), axis=1, return_inverse=True)

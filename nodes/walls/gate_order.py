@@ -73,9 +73,7 @@ class GateOrder:
     def removed(
         self, codes: NDArray[np.int64], evidence: pa.Table, rows: Any, contracts: pa.Table, order: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """`stopped` for candidates, by the second judgment of each gate: frame row `rows[i]` under contract
-        `order[i]`.
-        """
+        """`stopped` for candidates, by each gate's second judgment: frame row `rows[i]` under contract `order[i]`."""
         for gate in self.plugins:
             assert gate.removes is not None
             stored = pa.table(gathered_columns(evidence, gate.columns, rows))

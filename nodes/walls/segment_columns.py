@@ -70,9 +70,7 @@ class SegmentColumns:
 
     @cached_property
     def named(self) -> dict[str, tuple[dict[str, int], Codes]]:
-        """Distinct names and each row's position among them, -1 for null: for the columns that a request narrows by one
-        name.
-        """
+        """Distinct names and each row's position, -1 for null: for the columns that a request narrows by one name."""
         coded = {}
         for name in ("namespace", "workspace_root", "branch", "test_suite"):
             column = self.column(name)

@@ -1,5 +1,4 @@
-"""Time as a predicate: which (row, as_of, window) pairs pass the time gates, and the placement that decides for the
-row.
+"""Time as a predicate: which (row, as_of, window) pairs pass the time gates, and the placement that decides.
 
 Reads a RowIndex. Gives codes and placements for the caller's pairs, so that ten thousand different `as_of` cost only
 their pairs, not row sets. Intervals are half-open: a text recorded at `as_of` counts, one superseded at `as_of` does
@@ -161,9 +160,7 @@ def open_grid(
 def _codes(
     row_index: RowIndex, rows: Micros, placement: Micros, as_of: Micros, window_start: Micros, window_end: Micros
 ) -> NDArray[np.int8]:
-    """The gate that stops each row when judged by one placement; gates are written in reverse order, so that the first
-    one wins.
-    """
+    """The gate that stops each row, judged by one placement; written in reverse order, so that the first gate wins."""
     recorded, event = row_index.recorded[placement], row_index.event_time[rows]
     happened = np.where(event == OPEN_START, recorded, event)
     codes = np.zeros(np.broadcast_shapes(as_of.shape, rows.shape), dtype=np.int8)

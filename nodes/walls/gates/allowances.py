@@ -1,5 +1,4 @@
-"""Common parts of the two allowances: `source_allow` and `path_allow` combine the limits of grants, request, and mode
-or role.
+"""Common parts of the allowances: `source_allow` and `path_allow` apply limits of grants, request, and mode or role.
 
 Any matching denial applies; of several, the most specific rule is reported.
 """
@@ -68,7 +67,5 @@ def allowance(column: str, field: str, of_row: str) -> Callable[[Case], Opening]
 
 
 def _layer(column: str) -> tuple[str, str]:
-    """The policy that limits sources or paths besides grants and request, and the field of the contract with its
-    choice.
-    """
+    """The policy that limits sources or paths besides grants and request, and the contract field with its choice."""
     return ("mode", "search_paths") if column == "paths" else ("role", "role_sources")

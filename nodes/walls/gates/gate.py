@@ -146,8 +146,7 @@ class Gate:
     canaries: tuple[Canary, ...] = field(default=(), repr=False)
     """Rows for the leak test that only this gate excludes."""
     removes: Callable[[pa.Table, pa.Table], Mask] | None = None
-    """For a gate of a plugin, the second judgment: which rows it stops, each under the contract in the same
-    position."""
+    """For a plugin's gate, the second judgment: which rows it stops, each under the contract in the same position."""
     hides: bool = False
     """Whether its rows end as `hidden` rather than `rejected`."""
     number: int = 0
@@ -180,8 +179,7 @@ class Gate:
         return said
 
     def planted(self, canary: Canary, ground: Ground) -> tuple[Row, Mapping[str, Any]] | None:
-        """The columns of one of its canaries and the fields that every request then has; None where such a row is
-        impossible.
+        """The columns of one of its canaries and the fields of every request then; None where such a row is impossible.
 
         Raises:
             SchemaError: the gate is a plugin's, and a function of the canary raised an exception or returned another
