@@ -41,7 +41,7 @@ class PathStatus(NamedTuple):
     changed: int = 0
     """`st_mtime_ns` and `st_ctime_ns`."""
     settled: bool = False
-    """Whether the file was older than its import by more than a clock tick: only then equal status is equal content."""
+    """Whether the file predates its import by more than a clock tick: only then equal status implies equal content."""
     digest: str = ""
     """`SourceState.digest` of its bytes; empty if a secret was masked in it, so that only its status is compared."""
     rows: int = 0

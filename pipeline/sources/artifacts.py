@@ -1,10 +1,10 @@
 """Artifacts: logs and outputs that commands left behind, as a folder, one file, or a manifest of one object per line.
 
-Gives: `read_artifacts`. A manifest line names a `path` below the manifest's folder (or carries `text`) and may say
-`visibility`, `summary`, `createdAt`, `testSuite`, `sessionId`, `command` and what every record may say.
+Gives: `read_artifacts`. A manifest line names a `path` below the manifest's folder (or carries `text`) and may have
+`visibility`, `summary`, `createdAt`, `testSuite`, `sessionId`, `command` and the fields every record may have.
 
-Note: an artifact with a `summary` shows that summary to the model and keeps its original
-`runtime-only`, unless it says otherwise (S0.44).
+Note: an artifact with a `summary` shows that summary to the model; the original is `runtime-only` unless `visibility`
+is given (S0.44).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_artifacts(
 ) -> Iterator[pa.Table]:
     """One row per failure block or chunk; `source_id` is `artifact:<name>`, standing untrusted.
 
-    A file happened at the date in its name, else at its modification time, never after `now`.
+    The event time is the date in the file's name, else its modification time, never later than `now`.
 
     Raises:
         InputError: naming file, line and field.
@@ -106,7 +106,7 @@ def _described(
 
 
 def _inside(folder: Path, place: str, record: Record) -> Path:
-    """The file a manifest names; it may not lead out of the manifest's folder."""
+    """The file a manifest names; it must be inside the manifest's folder."""
     file = (folder / place).resolve()
     if not file.is_relative_to(folder.resolve()) or not file.is_file():
         raise InputError.expected("a file below the manifest's folder", place, f"{record.at}.path")

@@ -1,15 +1,16 @@
-"""A document cut into chunks: Markdown by heading, code by definition, logs by failure, everything else by line windows.
+"""Cuts documents into chunks: Markdown by heading, code by definition, logs by failure, all else by line windows.
 
 Gives: `read_document(path, text) -> Document` and `chunk_document(path, text) -> chunks`. Chunks are contiguous and in
-order: but for front matter and what is masked, they put together are the document, byte for byte (blank lines belong to the chunk before them; a document of
-blank lines only has no chunks). How a document is cut depends on its text and on `file_kind(path)` alone.
+order: except for front matter and masked secrets, their concatenation is the document, byte for byte (blank lines
+belong to the chunk before them; a document of only blank lines has no chunks). How a document is cut depends only on
+its text and `file_kind(path)`.
 
-Secrets are found in the document as a whole where a cut would hide them: a private key of many lines, a token in a line that
-is cut. Their part of each chunk is masked here; secrets inside one chunk are masked by `importing`.
+Secrets that a cut would split (a private key of many lines, a token in a line that is cut) are detected in the whole
+document, and their part of each chunk is masked here; secrets inside one chunk are masked by `importing`.
 
 Note: `byte_start` and `byte_end` count UTF-8 bytes of the whole document, byte order mark
-and `\\r` included, and `line_end` is inclusive. A line longer than a chunk is cut inside; its pieces share the line number
-and carry no symbols, calls or links.
+and `\\r` included, and `line_end` is inclusive. A line longer than a chunk is split; its pieces share the line number
+and have no symbols, calls or links.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ __all__ = ["Chunk", "Document", "chunk_document", "read_document"]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One chunk: `document[byte_start:byte_end] == text.encode()`, but for masked secrets; lines count from 1, `line_end` inclusive.
+    """One chunk: `document[byte_start:byte_end] == text.encode()`, except for masked secrets; lines count from 1,
+    `line_end` is inclusive.
 
-    `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ... `happened` is when the
-    last of it did, where the document says so.
+    `occurrence` is 0 for the first chunk of the document with this section and text, then 1, 2, ... `happened` is the
+    time of its last event, if the document has times.
     """
 
     section: str | None
@@ -63,12 +65,12 @@ class Document:
 
 
 def chunk_document(path: str, text: str) -> tuple[Chunk, ...]:
-    """The chunks of a document in order. `path` only says what kind of file it is."""
+    """The chunks of a document in order. `path` only determines the kind of file."""
     return read_document(path, text).chunks
 
 
 def read_document(path: str, text: str) -> Document:
-    """The document's title and chunks; no chunks if every line is blank. No text raises an error."""
+    """The document's title and chunks; no chunks if every line is blank. Never raises."""
     data = text.encode("utf-8")
     if not data.strip():
         return Document(None, ())
@@ -129,7 +131,7 @@ def _chunks(lines: Lines, outline: Outline, kind: FileKind) -> list[Chunk]:
 
 
 class _Hidden:
-    """The secrets of a document that its chunks alone could not tell, in bytes: ascending and disjoint."""
+    """The secrets of a document that cannot be detected in single chunks, as byte ranges: ascending and disjoint."""
 
     def __init__(self, spans: Sequence[tuple[int, int, str]]) -> None:
         self._spans = spans
@@ -147,7 +149,7 @@ class _Hidden:
         return cls([(len(text[:start].encode()), len(text[:end].encode()), kind) for start, end, kind in found])
 
     def text_of(self, data: bytes, start: int, end: int) -> str:
-        """Bytes [start, end) of the document, each secret or part of one replaced by its token."""
+        """Bytes [start, end) of the document, with each secret or part of one replaced by its token."""
         parts, at = [], start
         for low, high, kind in self._spans[bisect_right(self._ends, start) :]:
             if low >= end:
@@ -160,7 +162,7 @@ class _Hidden:
 
 
 def _content_type(lines: Lines, outline: Outline, kind: FileKind, start: int, end: int) -> str:
-    """What most bytes of the lines are; the earlier word of the list wins a tie."""
+    """The content type of most bytes of the lines; the earlier one in the list wins a tie."""
     if outline.content_types is None:
         return kind.content_type
     sizes: dict[str, int] = dict.fromkeys(("paragraph", "list", "table", "code"), 0)

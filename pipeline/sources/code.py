@@ -3,11 +3,11 @@
 Gives: `outline_code`, `(Lines, splitter) -> Outline` for the languages of `grammars`, and `outline_plain_code` for every other one
 (line windows, names by pattern). `section` is the qualified name (`Context.invoke`, `suite > test`), None at module level.
 
-Note: `describe("createSession")` defines no `createSession`; a test block is known by its
-title, and a title of one word names something else. Comments and decorators above a definition belong to it; a class is
-one segment while it is small and is split at its methods beyond that; a statement between definitions that is too short
-to be a segment (`else:`, a class line) goes with what follows. Trees are only used for line numbers and names, so a file
-that does not parse still gives segments.
+Note: `describe("createSession")` does not define `createSession`; a test block is named by its title, and a title of
+one word names something else. Comments and decorators above a definition belong to it; a class is one segment while it
+is small and is split at its methods beyond that; a statement between definitions that is too short to be a segment
+(`else:`, a class line) joins the one that follows. Trees are only used for line numbers and names, so a file that does
+not parse still gives segments.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OUTER = frozenset(
     ["decorated_definition", "export_statement", "lexical_declaration", "template_declaration", "variable_declaration"]
 )
 _PATHS = frozenset(["qualified_identifier", "scope_resolution", "user_type"])
-"""Names of several parts: `Cart::add` of C++, `Shop::Cart` of Ruby, `Shop.Cart` of Swift. All become `Cart.add`."""
+"""Nodes of qualified names: `Cart::add` of C++, `Shop::Cart` of Ruby, `Shop.Cart` of Swift. All become `Cart.add`."""
 _ARGUMENTS = re.compile(r"\s*<[^<>]*>")
 _PATH_SEPARATOR = re.compile(r"\s*(?:::|\.)\s*")
 _PLAIN_DEFINITION = re.compile(
@@ -72,7 +72,7 @@ class _Definition:
     name_line: int
     bytes: tuple[int, int]
     owner: str
-    """What it belongs to, where that is written in its name or before it, and not around it."""
+    """The owner, if it is part of the name or precedes it, instead of enclosing the definition."""
     qualified: str = ""
     children: list[_Definition] = field(default_factory=list)
 
@@ -104,7 +104,7 @@ def outline_code(lines: Lines, splitter: str) -> Outline:
 
 
 def outline_plain_code(lines: Lines) -> Outline:
-    """One segment for the whole file, with names by pattern: for languages without a grammar here, and for data."""
+    """One segment for the whole file, with names by pattern: for languages without a grammar, and for data."""
     outline = Outline([Segment(0, lines.count)])
     breaks = set()
     for number, line in enumerate(lines.strings):
@@ -144,7 +144,7 @@ def _definitions(
             owner = data[around[0].start_byte : around[0].end_byte].decode("utf-8", "replace")
         node = captures[kind][0]
         if node.type == "declaration" and node.parent is not None and node.parent.type == "compound_statement":
-            continue  # `Lock lock(mutex);` in a function of C++ is a variable, and reads as the declaration of a function
+            continue  # `Lock lock(mutex);` in a C++ function is a variable that parses as a function declaration
         span = (node.start_byte, node.end_byte)
         outer = node
         while outer.parent is not None and outer.parent.type in _OUTER and outer.parent.named_children[-1] == outer:
@@ -173,13 +173,13 @@ def _definitions(
     for byte, line, name in constants:
         owner = next((d for d in reversed(ordered) if d.bytes[0] <= byte < d.bytes[1]), None)
         if owner is not None and owner.name == name and owner.name_line == line:
-            continue  # `const f = () => {}` is a function, already named
+            continue  # `const f = () => {}` is a function that already has the name
         symbols.extend((line, each) for each in dict.fromkeys((f"{owner.qualified}.{name}" if owner else name, name)))
     return top, symbols
 
 
 def _without_arguments(name: str) -> str:
-    """A qualified name without the arguments of its templates: `Cart<T>::add` is `Cart::add`, `Cart::operator<` stays."""
+    """A qualified name without template arguments: `Cart<T>::add` is `Cart::add`, `Cart::operator<` stays."""
     scopes, sign, last = name.partition("operator")
     while (bare := _ARGUMENTS.sub("", scopes)) != scopes:
         scopes = bare
@@ -212,7 +212,7 @@ class _Layout:
         at = start
         for definition in definitions:
             if definition.start < at:
-                # It begins on a line already taken: two definitions on one line.
+                # It begins on a line of the previous segment: two definitions on one line.
                 if definition.end > at and self.segments:
                     self.segments[-1].end = at = min(definition.end, end)
                 continue
@@ -254,7 +254,7 @@ class _Layout:
         return self.lines.size(segment.start, segment.end) < TINY_BYTES
 
     def _join_loose(self, segments: Sequence[Segment]) -> list[Segment]:
-        """Short loose lines go with the segment after them, or at the end of a definition with the one before."""
+        """Short loose lines join the segment after them, or at the end of a definition the one before."""
         joined: list[Segment] = []
         for segment in segments:
             before = joined[-1] if joined else None
@@ -271,7 +271,7 @@ class _Layout:
         return joined
 
     def _group(self, segments: Sequence[Segment]) -> list[Segment]:
-        """Short definitions side by side become one segment, named for what contains them."""
+        """Adjacent short definitions become one segment, named after the definition that contains them."""
         grouped: list[Segment] = []
         last_tiny = False
         for segment in segments:

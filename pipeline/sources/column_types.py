@@ -1,7 +1,7 @@
-"""Columns of import rows in their declared types: what converts without loss does, everything else is named.
+"""Converts columns of import rows to their declared types: without loss, or with an error that names the row.
 
-Gives: `as_declared` and `authority_ranks`. Instants have to say their time zone: text like `2026-05-20T08:00:00Z`, or a
-timestamp type with a zone. A naive instant would move with the machine that reads it.
+Gives: `as_declared` and `authority_ranks`. Instants must have a time zone: text like `2026-05-20T08:00:00Z`, or a
+timestamp type with a zone. The meaning of a naive instant would depend on the machine that reads it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["PLACE", "Where", "as_declared", "authority_ranks"]
 Where = Callable[[int], str]
 """Names a row by its position, for messages."""
 PLACE = "read_at"
-"""A column that tables of readers may have: file and line of each row, for messages; the corpus does not keep it."""
+"""An optional column of readers' tables: file and line of each row, for messages; the corpus does not store it."""
 
 
 def as_declared(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> pa.Array:
@@ -89,7 +89,7 @@ def _instants(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> 
     try:
         return column.cast(type_)
     except pa.ArrowInvalid as error:
-        if column.type.unit == "ns":  # finer than the corpus keeps
+        if column.type.unit == "ns":  # finer than the corpus stores
             return column.cast(type_, safe=False)
         row = next(at for at, value in enumerate(column) if not _fits(value, type_))
         raise InputError.described(YEARS, "another", f"{where(row)}.{name}") from error
@@ -108,7 +108,7 @@ def _wrong(column: pa.Array, type_: pa.DataType, name: str, where: Where) -> Inp
 
 
 def _type_name(type_: pa.DataType) -> str:
-    """A type without the names of fields, which are as foreign as values."""
+    """A type without the names of its fields, which are untrusted like values."""
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return f"list of {_type_name(type_.value_type)}"
     return str(type_).partition("<")[0]

@@ -3,8 +3,8 @@
 Gives: `read_decisions`, `read_standards`, `read_external`, and `file_rows` for one file. Documents are chunked like those
 of a work tree; a header (S1.1) fills zone, version, tags, dates and state.
 
-Note: `entity: decision` in a header says what kind of document it is. The record's own id is
-its number (`ADR-011`) or the name of its file.
+Note: `entity: decision` in a header is the kind of document. The record's id is its number (`ADR-011`) or the name of
+its file.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def read_decisions(
 ) -> Iterator[pa.Table]:
     """One row per chunk of every Markdown decision record; `source_id` is `decision-record:<name>`.
 
-    A file without a header is an error if it was named, and left out of a folder. Status decides the state: accepted
-    verified, proposed candidate, superseded deprecated, rejected revoked. The header's date is when it happened and was
-    recorded. Authority is 2, preferred.
+    A file without a header is an error if it was named, and skipped in a folder. Status determines the lifecycle:
+    accepted is verified, proposed candidate, superseded deprecated, rejected revoked. The header's date is both event
+    time and recorded time. Authority is 2, preferred.
 
     Raises:
         InputError: naming file, line and field.
@@ -85,7 +85,7 @@ def read_decisions(
 def read_standards(
     path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
 ) -> Iterator[pa.Table]:
-    """One row per chunk of every document of a team's standards: rules of authority 2; `source_id` `team-standard:<name>`.
+    """One row per chunk of every team standard: rules of authority 2; `source_id` is `team-standard:<name>`.
 
     Raises:
         InputError: naming file, line and field.
@@ -108,9 +108,9 @@ def read_standards(
 def read_external(
     path: str | PathLike[str], *, project: str, now: datetime, report: SourceReport, name: str | None = None
 ) -> Iterator[pa.Table]:
-    """One row per chunk of external documents, of a folder or one JSON object per line; `source_id` `external:<name>`.
+    """One row per chunk of external documents: a folder, or one JSON object per line; `source_id` is `external:<name>`.
 
-    Whatever they say of themselves: authority 0, standing untrusted.
+    Always authority 0 and standing untrusted, whatever the documents declare.
 
     Raises:
         InputError: naming file, line and field.
@@ -135,7 +135,7 @@ _DECISION_HEADER = "a header: front matter, lines such as `Status: accepted`, or
 
 
 def _has_header(file: Path) -> bool:
-    """Whether a decision record says anything of itself; a file that cannot be read is judged where it is read."""
+    """Whether a decision record has a header; true if it cannot be read, as `file_rows` reports that."""
     try:
         text = file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -146,7 +146,7 @@ def _has_header(file: Path) -> bool:
 def file_rows(
     file: Path, place: str, base: Mapping[str, Any], report: SourceReport, *, decision: bool = False
 ) -> list[dict[str, Any]]:
-    """The chunks of one document with its header's fields; none, with the reason counted, if it is left out."""
+    """The chunks of one document with its header's fields; none, with the reason counted, if it is skipped."""
     if not is_unicode(place):
         report.skip("path not utf-8", at=ascii(place))
         return []
@@ -248,7 +248,7 @@ def _external(record: Record, base: Mapping[str, Any]) -> Iterator[dict[str, Any
 
 
 def _files(path: str | PathLike[str], suffixes: tuple[str, ...], report: SourceReport) -> list[tuple[Path, str]]:
-    """Files and their places inside the folder, hidden folders left out."""
+    """Files and their paths inside the folder, without hidden folders."""
     root = Path(path)
     if root.is_file() and root.suffix.lower() not in suffixes:
         raise InputError.expected(f"a folder or a file ending in {', '.join(suffixes)}", root.name, str(root))

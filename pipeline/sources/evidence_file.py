@@ -1,7 +1,7 @@
 """Generic evidence: prepared rows, as Parquet, Arrow IPC (`.arrow`, `.feather`) or JSON lines.
 
-Gives: `read_evidence(path)`, one table of columns of IMPORT_ROWS in their declared types, and the place of each row.
-Required are `source_id` and `text`; each row has the columns of both evidence and placements.
+Gives: `read_evidence(path)`, one table with columns of IMPORT_ROWS in their declared types, and the place of each row.
+`source_id` and `text` are required; each row has the columns of both evidence and placements.
 
 Note: columns that the corpus derives (`evidence_id`, `text_sha256`, ...) are refused like
 unknown ones, because a value given for them would be ignored.
@@ -35,7 +35,7 @@ _PARQUET = (".parquet", ".pq")
 
 
 def read_evidence(path: str | PathLike[str], *, report: SourceReport | None = None) -> pa.Table:
-    """The rows of the file, or of every such file of a folder, in order; counted in `report`.
+    """The rows of the file, or of all such files in a folder, in order; counted in `report`.
 
     Raises:
         InputError: a column is unknown or missing, or a value has the wrong type: names file, row (or line) and column;
@@ -98,7 +98,7 @@ def _typed(rows: pa.Table, path: Path) -> pa.Table:
 
 
 def _check_values(array: pa.Array, name: str, where: Where) -> None:
-    """Texts are UTF-8 and numbers finite: a Parquet file can hold others."""
+    """Check that texts are UTF-8 and numbers finite: a Parquet file may contain others."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
@@ -132,7 +132,7 @@ def _from_json(path: Path) -> pa.Table:
 
 
 def _value(record: Record, name: str, type_: pa.DataType) -> Any:
-    """The field as what its column holds; no conversion but of instants and whole numbers."""
+    """The field as the type of its column; only instants and whole numbers are converted."""
     value = record.fields.get(name)
     if value is None:
         return None

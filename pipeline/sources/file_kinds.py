@@ -1,9 +1,8 @@
-"""What kind of file a path names: how it is chunked, what it proves, which class of source it is.
+"""The kind of file at a path: its splitter, evidence kind and origin class.
 
-Gives: `file_kind(path)`, a function of the path alone, so that one blob is chunked once per kind of path and a history
-does not depend on which version came first; whether its path says that a file is `made_elsewhere`, and a name that it is one
-(`named_by_convention`). Note: contents never change the kind; a file
-called `notes.txt` stays a document even where it quotes a stack trace.
+Gives: `file_kind(path)`, a function of the path alone, so that a blob is chunked once per kind of path and a history
+does not depend on which version came first; `made_elsewhere` and `named_by_convention`, which judge a path or name.
+Note: contents never change the kind; a file called `notes.txt` stays a document even where it quotes a stack trace.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ __all__ = ["CLASSES", "FileKind", "check_extensions", "file_kind", "made_elsewhe
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """How files of one kind are read. `splitter` names the chunker, `text_by_name` is False for images and the like.
+    """How files of one kind are read. `splitter` names the chunker; `text_by_name` is False for images and similar.
 
-    `document_type` tells tests, vendored code, examples, benchmarks, configuration and data from the code that a program
-    is made of; null for everything else.
+    `document_type` marks tests, vendored code, examples, benchmarks, configuration and data; null for program code and
+    all other files.
     """
 
     splitter: str
@@ -39,7 +38,7 @@ class FileKind:
 
     @property
     def standing(self) -> str:
-        """Logs quote whatever a program printed, so their text is untrusted; every other file is evidence."""
+        """Logs quote the output of programs, so their text is untrusted; every other file is evidence."""
         return "untrusted" if self.evidence_kind == "test-log" else "evidence"
 
 
@@ -83,7 +82,7 @@ _LANGUAGES = {
 }
 _BY_EXTENSION = {extension: language for language, names in _LANGUAGES.items() for extension in names.split()}
 _SPLITTERS = {"h": "cpp"}
-"""Extensions that are cut by another grammar than that of their language: headers of C++ have that of C, and the one of C++ reads both."""
+"""Extensions cut by the grammar of another language: `.h` is C or C++, and the C++ grammar parses both."""
 _CODE_NAMES = {"makefile": "make", "dockerfile": "docker", "rakefile": "ruby", "gemfile": "ruby", "justfile": "make"}
 _MARKDOWN = frozenset(["md", "markdown", "mdx", "mkd"])
 _PROSE = frozenset(["txt", "text", "adoc", "asciidoc", "org", "tex"])
@@ -91,7 +90,7 @@ _LOGS = frozenset(["log", "out", "err", "trace"])
 _CUT_HERE = {*_MARKDOWN, *_PROSE, *_LOGS, "rst", "rest", "csv"} | {
     extension for extension, language in _BY_EXTENSION.items() if language in SPLITTERS
 }
-"""Extensions that no plugin reads."""
+"""Extensions that no plugin may read."""
 _NOT_TEXT = _words(
     """png jpg jpeg gif bmp ico webp tif tiff svg pdf psd ai eps woff woff2 ttf otf eot mp3 mp4 ogg wav flac avi mov webm
     zip gz tgz bz2 xz zst 7z rar tar jar war whl egg so dylib dll exe o a class pyc pyo wasm bin dat db sqlite sqlite3
@@ -117,7 +116,7 @@ _FOLDERS = {
     "example": re.compile(r"^(?:docs?|docs?[-_]src|documentation|examples?|samples?|demos?|tutorials?)$"),
     "benchmark": re.compile(r"^(?:(?:.*[-_])?bench(?:mark)?s?)$"),
 }
-"""Code by the folder it lies in, first match first; what a document shows counts as an example."""
+"""Code by the folder it is in, first match wins; code of documentation counts as an example."""
 _TEST_NAME = re.compile(
     r"^(?:test_.*|.*_test\.[a-z]+|.*[._](?:test|spec)\.[cm]?[jt]sx?|.*(?:Test|Tests|Spec)\.(?:java|kt|scala|cs)|conftest\.py)$"
 )
@@ -129,33 +128,34 @@ _BUILT = re.compile(r"(?:^|/)(?:dist|build|_*generated_*|site-packages|\.?venv|\
 
 
 def made_elsewhere(path: str) -> bool:
-    """Whether no one edits the file at `path` by hand: a tool makes it, by its name or its folder, or it is a copy of another project's."""
+    """Whether the file at `path` is not edited by hand: generated, by its name or folder, or vendored."""
     folders = path.lower().split("/")[:-1]
     vendored = any(map(_FOLDERS["vendored"].match, folders))
     return vendored or file_kind(path).generated_by_name or _BUILT.search(path.lower()) is not None
 
 
 def named_by_convention(name: str) -> bool:
-    """Whether a name without an ending is one of a file: `Makefile`, `LICENSE`."""
+    """Whether a name without an extension is a file name by convention: `Makefile`, `LICENSE`."""
     return name[:1].isupper() and "." not in name and file_kind(name).document_type is None
 
 
 def is_file_name(path: str) -> bool:
-    """Whether a name is one of a file, by an ending that is known or by convention."""
+    """Whether a name is a file name, by a known extension or by convention."""
     name = path.rpartition("/")[2]
     return name.rpartition(".")[2].lower() in _ENDINGS if "." in name else named_by_convention(name)
 
 
 def file_kind(path: str) -> FileKind:
-    """The kind of the file at `path` (`/` separated, inside its source); of a language that a plugin reads, its reader's."""
+    """The kind of the file at `path` (`/` separated, inside its source); plugins may add languages."""
     return _file_kind(path, language_of(path.rpartition("/")[2].rpartition(".")[2].lower()))
 
 
 def check_extensions(readers: Iterable[SourceReader]) -> None:
-    """Refuse readers of files that this package cuts itself, and two readers of one extension: one would never be asked.
+    """Refuse readers of extensions that this package cuts itself, and two readers of one extension: one would never
+    run.
 
     Raises:
-        InputError: such an extension.
+        InputError: a reader has such an extension.
     """
     taken = dict.fromkeys(_CUT_HERE, "this package")
     for reader in readers:

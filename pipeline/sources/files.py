@@ -1,10 +1,10 @@
-"""Bytes of a file into a document, or the reason why not; and rows of documents as Arrow tables.
+"""Converts the bytes of a file to a document, or returns why not; and collects rows of documents into Arrow tables.
 
 Gives: `ReadOptions` (the declared limits), `readable(kind, data, options)`, `is_generated`, `RowBuilder`. Readers of files
 share the trust columns written here: zone internal, authority 1, verified, model-visible, safe.
 
-Note: only strict UTF-8 is text. A byte order mark, `\\r`, and control characters stay as
-they are; a NUL byte makes a file binary.
+Note: only strict UTF-8 is text. A byte order mark, `\\r`, and control characters are kept; a NUL byte makes a file
+binary.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _MINIFIED_MEAN = 400
 class ReadOptions:
     """The declared limits of the file readers.
 
-    `max_file_bytes`: a larger file has no rows; `max_log_bytes` counts for logs, which grow and are read by windows.
-    `batch_rows`, `batch_bytes`: a table is given when either is reached.
+    `max_file_bytes`: a larger file has no rows; `max_log_bytes` applies to logs, which grow and are read in windows.
+    `batch_rows`, `batch_bytes`: a table is yielded when either is reached.
     """
 
     max_file_bytes: int = 500_000
@@ -50,16 +50,16 @@ class ReadOptions:
     batch_bytes: int = 32_000_000
 
     def limit(self, kind: FileKind) -> int:
-        """How many bytes a file of this kind may have."""
+        """The maximum size in bytes of a file of this kind."""
         return max(self.max_log_bytes, self.max_file_bytes) if kind.evidence_kind == "test-log" else self.max_file_bytes
 
     def limit_at(self, path: str) -> int:
-        """How many bytes the file at a path may have."""
+        """The maximum size in bytes of the file at a path."""
         return self.limit(file_kind(path))
 
 
 def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | None, str]:
-    """The text of a file, or None and the reason it is left out."""
+    """The text of a file, or None and the reason it is skipped."""
     if not kind.text_by_name:
         return None, "not text by name"
     if len(data) > options.limit(kind):
@@ -74,7 +74,7 @@ def readable(kind: FileKind, data: bytes, options: ReadOptions) -> tuple[str | N
 
 
 def is_generated(kind: FileKind, data: bytes) -> bool:
-    """Made by a tool: by name (lock files, `.min.js`), by a header that says so, or minified code."""
+    """Whether a tool generated the file: by its name (lock files, `.min.js`), by a header, or as minified code."""
     if kind.generated_by_name or _GENERATED.search(data[:_HEADER_BYTES]):
         return True
     if kind.content_type != "code" or len(data) < _MINIFIED_LINE:
@@ -84,7 +84,7 @@ def is_generated(kind: FileKind, data: bytes) -> bool:
 
 
 def document_of(path: str, kind: FileKind, data: bytes, options: ReadOptions) -> tuple[Document | None, str]:
-    """The chunks of a file, or None and the reason it is left out."""
+    """The chunks of a file, or None and the reason it is skipped."""
     text, reason = readable(kind, data, options)
     return (None, reason) if text is None else (read_document(path, text), "")
 
@@ -111,7 +111,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What every chunk of one version of a file shares; `metadata` is what the document's header says."""
+    """The values shared by all chunks of one version of a file; `metadata` are columns from the document's header."""
 
     path: str
     kind: FileKind
@@ -121,7 +121,7 @@ class FileFacts:
 
 
 class RowBuilder:
-    """Collects rows of one source and gives them as tables of the columns above."""
+    """Collects rows of one source and yields them as tables of the columns above."""
 
     schema = pa.schema([IMPORT_ROWS.schema.field(name) for name in _COLUMNS])
 
@@ -150,9 +150,9 @@ class RowBuilder:
         superseded: int | None = None,
         deleted: int | None = None,
     ) -> None:
-        """One placement of one chunk; times in microseconds since 1970.
+        """Add one placement of one chunk; times in microseconds since 1970.
 
-        A chunk that says when it happened, a log's, did so then, if that is not later than `event_time`.
+        A chunk with a time of its own (of a log) gets that as event time if it is not later than `event_time`.
         """
         if chunk.happened is not None:
             event_time = min(event_time, microseconds(chunk.happened, file.path))
@@ -177,16 +177,16 @@ class RowBuilder:
         }
 
     def add_note(self, path: str, kind: FileKind, text: str, *, version: str, recorded: int) -> None:
-        """One row that says something about a file instead of quoting it; it has no lines and no bytes."""
+        """Add one row with a note about a file instead of its text; it has no lines and no bytes."""
         self._file(path, kind, version, recorded, recorded, text)
 
     def full(self) -> Iterator[pa.Table]:
-        """The rows collected, if they are enough for a table."""
+        """Yield the collected rows if they fill a table."""
         if len(self._rows) >= self._options.batch_rows or self._bytes >= self._options.batch_bytes:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.Table]:
-        """The rows collected, if there are any."""
+        """Yield the collected rows, if any."""
         rows, self._rows, self._bytes = self._rows, [], 0
         if not rows:
             return

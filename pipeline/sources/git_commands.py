@@ -1,10 +1,11 @@
 """Git as a source of bytes: the first-parent line with its times, the changes of each commit, blobs, trees.
 
 Gives: `Git` (one repository), `Commit`, `Change`. Only plumbing commands run (`rev-list`, `diff-tree`, `cat-file`,
-`ls-tree`), so the user's configuration does not change what is read, and nothing the repository configures is run.
+`ls-tree`), so the user's configuration does not affect the result, and nothing configured by the repository is
+executed.
 
-Note: commit times repeat and run backwards. `Commit.time` is
-`max(committer time, time before + 1 microsecond)`, so that every commit of the line has an `as_of` of its own.
+Note: commit times may repeat and go backwards. `Commit.time` is `max(committer time, previous time + 1 microsecond)`,
+so that every commit of the line has its own `as_of`.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from ...nodes.errors import InputError
 __all__ = ["ABSENT", "Blobs", "Change", "Commit", "Git", "may_find_repository"]
 
 ABSENT = "000000"
-"""Mode of a side of a change on which the file is absent."""
+"""Mode of the side of a change where the file is absent."""
 _PATHSPECS = 200
-"""Of more paths than this git is not told: a command line has an end."""
+"""With more paths than this, git is run without them and its output filtered: command lines have a limit."""
 _LAST_SECOND = 253_402_300_799 - 86_400
-"""Times beyond year 9999 are taken as its last day."""
+"""Times after the year 9999 count as its last day."""
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
 
 
@@ -42,7 +43,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A path as a commit left it, where that differs from its first parent; `mode` is `ABSENT` if it was removed."""
+    """A path after a commit, where it differs from the first parent; `mode` is `ABSENT` if it was removed."""
 
     commit: Commit
     path: bytes
@@ -51,7 +52,7 @@ class Change:
 
 
 def may_find_repository(path: Path) -> bool:
-    """Whether git may find a repository at a folder or above; if it cannot, no process need be started."""
+    """Whether git may find a repository at a folder or above; if not, no process needs to be started."""
     folder = path.resolve()
     return any(os.path.lexists(each / name) for each in (folder, *folder.parents) for name in (".git", "HEAD"))
 
@@ -75,7 +76,7 @@ class Git:
             )
 
     def run(self, *arguments: str) -> bytes:
-        """What a command prints.
+        """The output of a command.
 
         Raises:
             InputError: the command failed.
@@ -87,7 +88,7 @@ class Git:
         return done.stdout
 
     def try_(self, *arguments: str) -> bytes | None:
-        """What a command prints, or None if it failed."""
+        """The output of a command, or None if it failed."""
         done = self._run(arguments)
         return None if done.returncode else done.stdout
 
@@ -97,8 +98,8 @@ class Git:
         return Path(os.fsdecode(shown.rstrip(b"\n"))) if shown and shown.strip() else None
 
     def branch(self, name: str | None) -> tuple[str | None, str | None]:
-        """Name and head commit of a branch, the current one by default; name None where no branch is checked out,
-        commit None where nothing has been committed.
+        """Name and head commit of a branch, the current one by default; the name is None if no branch is checked out,
+        the commit is None if there are no commits.
 
         Raises:
             InputError: there is no such branch.
@@ -129,9 +130,9 @@ class Git:
         return line
 
     def changes(self, commits: Sequence[Commit], paths: Sequence[bytes] = ()) -> Iterator[Change]:
-        """What each commit changed against its first parent, in the order of commits; a rename is two changes.
+        """The changes of each commit against its first parent, in the order of commits; a rename is two changes.
 
-        With `paths`, of these alone.
+        With `paths`, only the changes of these.
 
         Raises:
             InputError: the repository lacks objects of the line.
@@ -148,7 +149,7 @@ class Git:
             for field in fields:
                 if field.startswith(b":"):
                     _, mode, _, blob, _ = field.decode("ascii").split(" ")
-                    assert commit is not None  # every list of changes starts with its commit
+                    assert commit is not None  # git prints the commit before its changes
                     path = next(fields)
                     if not wanted or path in wanted:
                         yield Change(commit, path, mode, blob)
@@ -169,7 +170,7 @@ class Git:
 
     @contextmanager
     def blobs(self) -> Iterator[Blobs]:
-        """One process that gives blobs by id."""
+        """One process that returns blobs by id."""
         with self._process(("cat-file", "--batch")) as process:
             yield Blobs(process)
 
@@ -215,7 +216,7 @@ class Blobs:
         self._ask, self._answer = process.stdin, process.stdout
 
     def get(self, blob: str, limit: int) -> bytes | None:
-        """The blob's bytes; at most `limit` + 1 of them if it is longer; None if the repository lacks it."""
+        """The blob's bytes, truncated after `limit` + 1; None if the repository lacks it."""
         self._ask.write(blob.encode("ascii") + b"\n")
         self._ask.flush()
         header = self._answer.readline().split()

@@ -1,4 +1,5 @@
-"""The history of one branch of a git repository: every version of every text file, with the times it lived between.
+"""The history of one branch of a git repository: every version of every text file, with the interval in which it
+existed.
 
 Gives: `read_git_history`, one row per placement of a chunk, and every commit in `report.commits`; `commit_times` and
 `resolve_commit_time` for `as_of: commit:SHA`. The line is the first-parent history of the branch; a merge is the change
@@ -6,12 +7,12 @@ it made to its first parent, a rename a removal and an addition.
 
 Note: a chunk that survives an edit in its place is the same row, still open. One that
 moves ends (`superseded_at`) and begins again in the same commit, with its new lines and that commit as `version`. A row
-ends by `deleted_at` only if its file was removed. `event_time`, title and names are those of a
-chunk's first appearance, in every placement of it.
+ends by `deleted_at` only if its file was removed. All placements of a chunk have the `event_time`, title and names of
+its first appearance.
 
-`read_uncommitted` gives rows of the same source, with `workspace_root`, for every file of a work tree that differs from HEAD. For
-a request in that work tree they take the place of the committed rows of the same path. Only a row shadows, so a file that was
-removed, or that can no longer be read as text, gets one too: a note that says so, without lines or bytes.
+`read_uncommitted` gives rows of the same source, with `workspace_root`, for every file of a work tree that differs from
+HEAD. For a request in that work tree they shadow the committed rows of the same path. A file that was removed, or that
+can no longer be read as text, needs a row to shadow them, too: a note without lines or bytes.
 """
 
 from __future__ import annotations
@@ -54,12 +55,12 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
     """Placements of every chunk of every text file on the branch's first-parent line, by path, then by when they ended.
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `git:<name>` (the folder's name by default), `branch`
-    the branch read, null where none is checked out. Left out and counted in `report.skipped`, per version: symbolic links,
+    the branch read, null if none is checked out. Skipped and counted in `report.skipped`, per version: symbolic links,
     submodules, names of binary formats, binary, non-UTF-8, blank and empty files, files over the size limit, paths that
-    are not UTF-8. Memory follows the length of the list of changes and one path's text, not the text of the history.
+    are not UTF-8. Memory grows with the list of changes and the text of one path, not with the text of the history.
 
-    `say` is given lines about how far it is. With `incremental`, commits that were read before are not read again: only
-    paths that later commits changed have rows.
+    `say` receives lines of progress. With `incremental`, known commits are not read again: only paths changed by later
+    commits have rows.
 
     Raises:
         InputError: there is no repository or no such branch, or `now` is naive.
@@ -97,7 +98,7 @@ def read_git_history(  # noqa: PLR0913 - options by keyword
 
 
 def git_source_id(git: Git, name: str | None) -> str:
-    """`git:<name>`; the name of the work tree's folder, or of the bare repository without `.git`, by default."""
+    """`git:<name>`; by default the name of the work tree's folder, or of the bare repository without `.git`."""
     return f"git:{name or (git.top() or git.path.resolve()).name.removesuffix('.git') or 'repository'}"
 
 
@@ -110,7 +111,7 @@ def commit_times(repo: str | PathLike[str], *, branch: str | None = None) -> pa.
 
 
 def resolve_commit_time(repo: str | PathLike[str], sha: str, *, branch: str | None = None) -> datetime:
-    """The `as_of` at which the branch's files are those of commit `sha` (a prefix, branch or tag will do).
+    """The `as_of` at which the branch's files are those of commit `sha` (a prefix, branch or tag also works).
 
     Raises:
         InputError: the commit is unknown or not on the first-parent line of the branch.
@@ -147,7 +148,7 @@ def read_uncommitted(
     """One row per chunk of every modified, staged or untracked file, by path, then line; `recorded_time` is `now`.
 
     `source_id` and `branch` are those of the history of the branch checked out, `workspace_root` the absolute path of the
-    work tree, `version` `uncommitted:` and a digest of the file. A bare repository has none.
+    work tree, `version` `uncommitted:` and a digest of the file. A bare repository has no such rows.
 
     Raises:
         InputError: there is no repository, or `now` is naive.

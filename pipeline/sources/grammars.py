@@ -1,13 +1,13 @@
 """The tree-sitter grammars in use, with their queries for definitions, constants and references.
 
-Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. A language is one file in `data/grammars`: its query, below lines that
-name its grammar (`; grammar: MODULE.FUNCTION`), the files whose patterns come before its own (`; inherits: FILE ...`), and itself in the
-documentation, unless that is the name of the file (`; language: C++`). Every grammar comes in the wheel of its language; nothing is fetched. The `tags.scm` of the wheels are made for jumping to a name, and lack
-what cutting needs (whole functions in C and C++, constructors in Java, structs in C#, all of Kotlin).
+Gives: `grammar(splitter) -> Grammar` and `Grammar.tree(data)`. A language is one file in `data/grammars`: its query,
+below lines with its grammar (`; grammar: MODULE.FUNCTION`), the files whose patterns precede its own (`; inherits: FILE
+...`), and its name in the documentation if it is not the name of the file (`; language: C++`). Every grammar comes in
+the wheel of its language; nothing is fetched. The `tags.scm` files of the wheels are made for jumping to a name and
+lack patterns needed here (whole functions in C and C++, constructors in Java, structs in C#, all of Kotlin).
 
-Note: repairing text that is not of the language takes time that grows with the square of
-its length, in the parser and in queries over the broken part. The limits here count steps, not seconds, so that the same
-text gives the same chunks on every machine.
+Note: error recovery in text of another language takes time quadratic in its length, in the parser and in queries over
+the broken part. The limits here count steps, not seconds, so that the same text gives the same chunks on every machine.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ QUERIES = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data") / "gram
 _SAID = re.compile(r"^; (grammar|inherits): (.+)$", re.MULTILINE)
 _PLACE = re.compile(r"row (\d+), column \d+")
 CAPTURES = ("class", "function", "constant", "test", "tester", "name", "owner", "reference")
-"""What patterns may capture: see `Grammar`."""
+"""The captures that patterns may have, see `Grammar`."""
 _FREE_STEPS = 400
 _BYTES_A_STEP = 40
 _READ_BYTES = 1 << 16
-"""The parser reports about every 240 bytes of ordinary code; a tenth of that is far from code."""
+"""The parser calls back about every 240 bytes of ordinary code; far more often means that the text is not code."""
 _MOST_BYTES = {"kotlin": 48_000}
-"""Splitters whose grammar repairs text in time that grows with its square without reporting more steps; longer files are not parsed."""
+"""Splitters whose grammar recovers in quadratic time without reporting more steps; longer files are not parsed."""
 _DEPTH = 500
-"""No pattern begins deeper in a tree: queries look back at everything around a node. Code lies far above."""
+"""Patterns do not match deeper in a tree, as queries inspect all ancestors of a node. Code is far less deep."""
 _RUBBLE = 2_000
-"""A broken part of more nodes than this is not code of the language."""
+"""An error node with more children than this is not code of the language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """A parser and its query. A pattern captures a definition (`@class`, `@function`, `@constant`, or `@test` with its `@tester`), its
-    `@name` and its `@owner` where that is no definition around it; or the names that it refers to, `@reference`.
+    `@name` and its `@owner` if that is not an enclosing definition; or the names that it refers to, `@reference`.
     """
 
     parser: Parser
@@ -55,7 +55,7 @@ class Grammar:
     most_bytes: int | None = None
 
     def tree(self, data: bytes) -> Node | None:
-        """The root of the syntax tree; None where the text is too far from the language to be worth the time."""
+        """The root of the syntax tree; None if the text is too far from the language to be worth the time."""
         if self.most_bytes is not None and len(data) > self.most_bytes:
             return None
         left = _FREE_STEPS + len(data) // _BYTES_A_STEP
@@ -91,11 +91,11 @@ def _declared() -> dict[str, tuple[str, str, tuple[str, ...]]]:
 
 
 _GRAMMARS = _declared()
-"""By splitter: the module of its wheel, the function that gives the language, and the files of its query in `data/grammars`."""
+"""By splitter: the module of its wheel, the function that returns the language, and the files of its query."""
 SPLITTERS = frozenset(_GRAMMARS)
-"""The languages that are cut by a grammar."""
+"""The languages cut by a grammar."""
 WHEELS = tuple(sorted({module.replace("_", "-") for module, *_ in _GRAMMARS.values()}))
-"""The distributions that grammars come in."""
+"""The distributions of the grammars."""
 
 
 @cache
@@ -103,9 +103,9 @@ def grammar(splitter: str) -> Grammar:
     """The grammar of a splitter, one of `SPLITTERS`.
 
     Raises:
-        InputError: its wheel is not installed, or its query is not one.
+        InputError: its wheel is not installed, or its query is invalid.
     """
-    from tree_sitter import Language, Parser  # only where a file is cut: an `ask` loads no parser
+    from tree_sitter import Language, Parser  # imported only to cut a file: `ask` loads no parser
 
     module, function, names = _GRAMMARS[splitter]
     try:
@@ -122,7 +122,7 @@ def grammar(splitter: str) -> Grammar:
 
 
 def _query(language: Language, names: Iterable[str]) -> Query:
-    """The query of some files of `data/grammars`, one after the other; an error names the file that it is in."""
+    """The concatenated query of some files of `data/grammars`; an error names its file."""
     from tree_sitter import Query, QueryError
 
     sources = {name: QUERIES.joinpath(f"{name}.scm").read_text(encoding="utf-8") for name in names}

@@ -1,7 +1,7 @@
 """The metadata header of a Markdown document (S1.1): YAML front matter, `- key: value`, `**key:** value`, or a table.
 
-Gives: `read_header(text, at)`, the known fields as strings or lists. A `## Status` section counts as `status`. Fields it
-does not know are left alone: a list item with a colon is prose more often than metadata.
+Gives: `read_header(text, at)`, the known fields as strings or lists. A `## Status` section counts as `status`.
+Unknown fields are ignored: a list item with a colon is more often prose than metadata.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ALIAS = "an alias of YAML"
 
 @dataclass(frozen=True)
 class Header:
-    """The fields of a header; `at` names the file, `lines` how many lines at its top are front matter and blank."""
+    """The fields of a header; `at` names the file, `lines` counts front matter and blank lines at its top."""
 
     at: str
     fields: dict[str, Any]
@@ -47,11 +47,11 @@ class Header:
     """The line of each field, from 1."""
 
     def place(self, key: str) -> str:
-        """The place of a field: file, line and field."""
+        """The location of a field for messages: file, line and field."""
         return f"{self.at}:{self.stands[key]}.{key}" if key in self.stands else f"{self.at}.{key}"
 
     def text(self, *keys: str) -> str | None:
-        """The first of the fields that is there, as text."""
+        """The first of the fields that is present, as text."""
         key = next((key for key in keys if self.fields.get(key) not in (None, "")), keys[0])
         value = self.fields.get(key)
         if isinstance(value, list | dict):
@@ -88,7 +88,7 @@ def read_header(text: str, at: str) -> Header:
     """The header of a document.
 
     Raises:
-        InputError: the front matter is not YAML or no mapping, naming file and line.
+        InputError: the front matter is not a YAML mapping; names file and line.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     fields: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def has_fields(matter: str) -> bool:
 
 
 def front_title(matter: str) -> str | None:
-    """The title that front matter states."""
+    """The title in front matter."""
     title = _fields(matter).get("title")
     return title.strip() or None if isinstance(title, str) else None
 
@@ -133,13 +133,13 @@ def _fields(matter: str) -> dict[str, Any]:
 
 
 def record_number(words: str) -> str | None:
-    """The number by which a title or file name says that a decision is known: `ADR-011`."""
+    """The number of a decision in a title or file name: `ADR-011`."""
     found = _NUMBER.search(words)
     return f"{found['prefix'].upper()}-{found['number']}" if found else None
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML without aliases: a few lines of them can expand to gigabytes."""
+    """Safe YAML without aliases: a few lines of aliases can expand to gigabytes."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
@@ -148,7 +148,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _timestamp(loader: _Loader, node: yaml.ScalarNode) -> Any:
-    """A date, or the text of one that does not exist, which its field then refuses by name."""
+    """A date, or the text of an invalid one, which is refused with the name of its field."""
     try:
         return loader.construct_yaml_timestamp(node)
     except (ValueError, OverflowError):
@@ -169,7 +169,7 @@ def _front_matter(text: str, at: str) -> tuple[dict[str, Any], dict[str, int]]:
     except RecursionError as error:
         raise InputError.described("YAML front matter", "too deep nesting", f"{at}:2") from error
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
-        # PyYAML's constructors raise whatever comes where a tag and its text do not fit.
+        # PyYAML's constructors raise various errors if a tag and its text do not match.
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 2 if mark else 1
         alias = getattr(error, "problem", None) == _ALIAS

@@ -1,7 +1,8 @@
-"""Whether rows of a history are the repository: files put together from placements against `git ls-tree` and its blobs.
+"""Checks rows of a history against the repository: files reassembled from placements, compared with `git ls-tree` and
+its blobs.
 
 Gives: `alive_at(rows, time)`, `reassemble(rows)` and `differences(repo, sha, rows)`. The rows may come from a reader or be
-the admissible rows of a request at that `as_of`; both hold the same columns.
+the admissible rows of a request at that `as_of`; both have the same columns.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["alive_at", "differences", "readable_files", "reassemble"]
 
 
 def alive_at(rows: pa.Table, time: datetime) -> pa.Table:
-    """The placements that are at `time`: recorded at or before it, ended after it or not at all."""
+    """The placements alive at `time`: recorded at or before it, ended after it or not at all."""
     at = pa.scalar(time, TIMESTAMP)
     alive = pc.less_equal(rows["recorded_time"], at)
     for column in ("superseded_at", "deleted_at"):
@@ -45,7 +46,7 @@ def reassemble(rows: pa.Table) -> dict[str, bytes]:
 
 
 def readable_files(repo: str | PathLike[str], sha: str, options: ReadOptions | None = None) -> dict[str, bytes]:
-    """The files of a commit's tree that are inside the declared limits, by path."""
+    """The readable files of a commit's tree within the declared limits, by path."""
     options = options or ReadOptions()
     git = Git(repo)
     files = {}
@@ -67,7 +68,7 @@ def readable_files(repo: str | PathLike[str], sha: str, options: ReadOptions | N
 def differences(
     repo: str | PathLike[str], sha: str, rows: pa.Table, options: ReadOptions | None = None
 ) -> Mapping[str, str]:
-    """What is wrong with `rows` as the state of commit `sha`, by path: `missing`, `unexpected` or `different`; empty if nothing."""
+    """The differences of `rows` from commit `sha`, by path: `missing`, `unexpected` or `different`."""
     expected, got = readable_files(repo, sha, options), reassemble(rows)
     wrong = dict.fromkeys(expected.keys() - got.keys(), "missing")
     wrong |= dict.fromkeys(got.keys() - expected.keys(), "unexpected")

@@ -1,8 +1,8 @@
-"""Paths of a history as the corpus holds them: where reading them left off.
+"""The state of each path of a history in the corpus, from which reading resumes.
 
-Gives: `PathState`, and `states_of` stored rows. Note: the stored text of a chunk with a secret
-is not the chunk's, and rows that came in another way are not this history's. A path with either has no state, and is read
-from its beginning.
+Gives: `PathState`, and `states_of` stored rows.
+Note: the stored text of a chunk with a secret is masked, and rows imported in another way are not part of this history.
+A path with either has no state and is read from its beginning.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .chunking import Chunk
 __all__ = ["STORED", "First", "Key", "Live", "PathState", "states_of"]
 
 Key = tuple[str | None, str, int]
-"""Section, text and occurrence: what tells the chunks of a path apart."""
+"""Section, text and occurrence, which identify a chunk of a path."""
 STORED = (
     *(name for name in ID_COLUMNS if name != "occurrence"), "evidence_id", "title", "text", "event_time", "generated",
     "content_type", "symbols", "calls", "links", "redactions",
@@ -37,7 +37,7 @@ _OCCURRENCES = 64
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """What a row says besides time and place, as of its first appearance, so that every placement of it says the same."""
+    """The values of a row except time and place, from its first appearance, so that all its placements share them."""
 
     time: int
     title: str | None
@@ -45,7 +45,7 @@ class First:
     chunk: Chunk
 
     def at(self, chunk: Chunk) -> Chunk:
-        """The chunk of the first appearance in the place of another one of the same section and text."""
+        """The chunk of the first appearance at the place of another one with the same section and text."""
         first = self.chunk
         return Chunk(
             first.section, first.content_type, first.text, chunk.line_start, chunk.line_end, chunk.byte_start,
@@ -63,13 +63,13 @@ class Live:
     recorded: int
 
     def stands_at(self, chunk: Chunk) -> bool:
-        """The other chunk, of the same text, is in the same place."""
+        """Whether another chunk of the same text is in the same place."""
         return (self.chunk.line_start, self.chunk.byte_start) == (chunk.line_start, chunk.byte_start)
 
 
 @dataclass(slots=True)
 class PathState:
-    """A path in the middle of its history: open placements, the first form of every chunk, and the ids of its rows."""
+    """A path in the middle of its history: open placements, first appearances of chunks, and the ids of its rows."""
 
     live: dict[Key, Live] = field(default_factory=dict)
     first: dict[Key, First] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def states_of(stored: pa.Table, statuses: Mapping[str, PathStatus]) -> dict[str,
 
     Args:
         stored: STORED of one source and branch, without rows of work trees.
-        statuses: by path what reading it gave.
+        statuses: by path, the counts recorded when it was read.
     """
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     occurrences = _occurrences(stored)
@@ -108,7 +108,7 @@ def _words(value: str | list[str] | None) -> list[str]:
 
 
 def _state(rows: list[dict[str, Any]]) -> PathState | None:
-    """The state that these placements of one path say; None where a chunk is in two places at once."""
+    """The state from these placements of one path; None if a chunk is in two places at once."""
     state = PathState(ids=frozenset(row["evidence_id"] for row in rows))
     for row in rows:
         key = (row["section"], row["text"], row["occurrence"])
@@ -123,7 +123,7 @@ def _state(rows: list[dict[str, Any]]) -> PathState | None:
 
 
 def _occurrences(stored: pa.Table) -> np.ndarray:
-    """Which occurrence of its text each row is, found by its id; -1 where none of the first few is it."""
+    """The occurrence of each row, found by its id; -1 if it is not among the first `_OCCURRENCES`."""
     found = np.full(stored.num_rows, -1, dtype=np.int64)
     open_ = np.arange(stored.num_rows)
     for occurrence in range(_OCCURRENCES):

@@ -1,12 +1,11 @@
-"""Import rows: those of any reader, checked, completed and with their secrets masked.
+"""Import rows of any reader: checked, completed and with secrets masked.
 
-Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalise`, the same rows
-with every column, and an `ImportReport` of what was assumed, left out and masked.
+Reads: tables with any of the columns of IMPORT_ROWS (at least `source_id` and `text`). Gives: `normalise`, the same
+rows with every column, and an `ImportReport` of assumed, skipped and masked values.
 
-Note: a null is filled only where this module says so. `principals`, `branch`,
-`workspace_root`, `test_suite` and `valid_*` keep their nulls, because there null has a meaning of its own. A memory,
-session event or preference is the importing principal's unless it names a user; an empty `owner_user` says that it is
-the whole project's.
+Note: only some nulls are filled. `principals`, `branch`, `workspace_root`, `test_suite` and `valid_*` keep their nulls,
+because null has a meaning there. A memory, session event or preference belongs to the importing principal unless it
+names a user; an empty `owner_user` means the whole project.
 """
 
 from __future__ import annotations
@@ -57,26 +56,26 @@ _REDACTED = (
     "path", "title", "section", "uri", "version", "level", "domain", "document_type", "content_type", "language",
 )  # fmt: skip
 _KEYS = ("entity", "parent_id", "superseded_by", "conflict_set")
-"""What ties rows to each other. Masks are alike, so masked keys would tie what has nothing to do with each other, and
-without a key a row would lose its parent's zone or outlive what replaced it: a secret in one is refused."""
+"""Columns that link rows. Masks are equal, so masked keys would link unrelated rows, and without a key a row would lose
+its parent's zone or outlive its replacement: a key with a secret is refused."""
 _COMPARED = ("source_id", "owner_project", "owner_user", "namespace", "workspace_root", "branch", "session_id", "test_suite",
              "principals")  # fmt: skip
-"""Names that bounds compare: masked ones would be alike to a bound, so a secret in one is refused as well."""
+"""Names that bounds compare: masked ones would be equal to a bound, so a secret in one is refused as well."""
 _REDACTED_LISTS = ("symbols", "calls", "tags", "links", "source_refs", "applicable_roles", "excluded_roles")
-"""What importers fill freely."""
+"""Lists of free text."""
 _REDACTIONS = EVIDENCE.schema.field("redactions")
 _SCHEMA = pa.schema([*IMPORT_ROWS.schema, _REDACTIONS])
 
 
 @dataclass
 class ImportReport(SourceReport):
-    """What `normalise` did: `written` rows went out, `redacted` of them with a masked text; `read` is the reader's to count."""
+    """Counts of `normalise`: `written` rows returned, `redacted` of them with masked text; readers count `read`."""
 
     written: int = 0
     redacted: int = 0
 
     def merge(self, other: SourceReport) -> ImportReport:
-        """Add `other`, of a reader or of another table, to this report."""
+        """Add `other`, the report of a reader or of another table, to this one."""
         super().merge(other)
         if isinstance(other, ImportReport):
             self.written += other.written
@@ -99,12 +98,12 @@ def normalise(
 ) -> tuple[pa.Table, ImportReport]:
     """The rows as the corpus stores them: every column of IMPORT_ROWS, then `redactions`.
 
-    `source_defaults` are values by column for this import, used where a row has none, before the general ones. `where`
-    names a row in messages; by default it is what the rows' column `read_at` says, else `rows[3]`.
+    `source_defaults` are values by column for this import that take precedence over the general defaults. `where` names
+    a row in messages; by default by the column `read_at`, else as `rows[3]`.
 
     Raises:
         InputError: a column is unknown or has the wrong type, a value is outside its list or a limit, an instant has no
-            time zone, a key by which rows name each other holds a secret.
+            time zone, a key or compared name contains a secret.
     """
     if now.tzinfo is None:
         raise InputError.described("an instant with a time zone", "a naive one", "now")
@@ -135,7 +134,7 @@ def normalise(
 
 
 def _placed(rows: pa.Table, where: Where | None) -> tuple[pa.Table, Where]:
-    """The rows without the column of their places, and the name of each."""
+    """The rows without the column of their places, and the function that names them."""
     if PLACE not in rows.column_names:
         return rows, where or "rows[{}]".format
     places = rows[PLACE]
@@ -144,7 +143,7 @@ def _placed(rows: pa.Table, where: Where | None) -> tuple[pa.Table, Where]:
 
 
 def _typed(rows: pa.Table, where: Where) -> dict[str, pa.Array]:
-    """Every column of IMPORT_ROWS in its declared type, null where the table has none."""
+    """Every column of IMPORT_ROWS in its declared type; null if the table lacks it."""
     known = IMPORT_ROWS.columns
     if unknown := [name for name in rows.column_names if name not in known]:
         hint = f"known columns: {', '.join(known)}"
@@ -176,7 +175,7 @@ def _first_not_nfc(names: pa.Array) -> int | None:
 def _without_empty(
     columns: dict[str, pa.Array], where: Where, report: ImportReport
 ) -> tuple[dict[str, pa.Array], Where]:
-    """Rows whose text has something in it; the others are counted."""
+    """Rows whose text is not blank; the others are counted."""
     has_text = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(columns["text"]), ""), False)
     kept = np.flatnonzero(has_text.to_numpy(zero_copy_only=False))
     if len(kept) == len(has_text):
@@ -186,7 +185,7 @@ def _without_empty(
 
 
 def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: ImportReport, where: Where) -> None:
-    """Canonical states. `conflicted` and `private` are no states (C4, C5); an unknown one counts as candidate."""
+    """Canonical states. `conflicted` and `private` are not states (C4, C5); an unknown one counts as candidate."""
     encoded = columns["lifecycle"].dictionary_encode()
     words = encoded.dictionary.to_pylist()
     states, unknown = [], []
@@ -217,7 +216,7 @@ def _read_lifecycle(columns: dict[str, pa.Array], principal: str, report: Import
 
 
 def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) -> pa.Array:
-    """Masks secrets in place, and refuses them in keys; gives the byte ranges of the masks in `text`."""
+    """Mask secrets in place, and refuse them in keys; returns the byte ranges of the masks in `text`."""
     names = ("text", *_REDACTED, *_REDACTED_LISTS, *_KEYS, *_COMPARED)
     before = dict(columns)
     columns["text"] = without_keys_over_rows(columns["text"], lambda: _codes(columns, _DOCUMENT))
@@ -238,7 +237,7 @@ def _redact(columns: dict[str, pa.Array], report: ImportReport, where: Where) ->
 
 
 def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
-    """Which rows hold a secret, in the one value or in one of the list."""
+    """Which rows contain a secret, in the value or in an item of the list."""
     if not pa.types.is_list(column.type):
         return pc.fill_null(pc.not_equal(masked, column), False)
     secret = pc.fill_null(pc.not_equal(pc.list_flatten(masked), pc.list_flatten(column)), False)
@@ -247,17 +246,17 @@ def _changed(column: pa.Array, masked: pa.Array) -> pa.Array:
 
 
 def _place(columns: dict[str, pa.Array], row: int, where: Where) -> str:
-    """The place of a row, masked: as its reader gives it, else by path and first line, else by its number."""
+    """The place of a row, masked: from its reader, else path and first line, else its number."""
     said, path, line = where(row), columns["path"][row].as_py(), columns["line_start"][row].as_py()
     return f"{path}:{line}" if path and line and said.startswith("rows[") else said
 
 
 _DOCUMENT = ("owner_project", "owner_user", "source_id", "path", "session_id")
-"""Rows that agree in these are lines of one document."""
+"""Rows with equal values in these are lines of one document."""
 
 
 def _codes(columns: dict[str, pa.Array], names: tuple[str, ...]) -> pa.Array:
-    """A number per row, the same for rows that agree in these columns."""
+    """A number per row, equal for rows with equal values in these columns."""
     rows = len(columns["text"])
     code = np.zeros(rows, dtype=np.int64)
     for name in names:
@@ -267,7 +266,7 @@ def _codes(columns: dict[str, pa.Array], names: tuple[str, ...]) -> pa.Array:
 
 
 def _occurrences(columns: dict[str, pa.Array]) -> pa.Array:
-    """Where null: how many earlier rows say the same text at the same place in the same version."""
+    """Fills nulls with the number of earlier rows with the same text at the same place in the same version."""
     given = columns["occurrence"]
     rows = len(given)
     if not given.null_count or not rows:
@@ -298,15 +297,15 @@ def _decoded(encoded: pa.DictionaryArray, words: list[str]) -> pa.Array:
 
 
 MAX_TEXT = 4_000_000
-"""Most characters of the text of one row."""
+"""Maximum characters in the text of one row."""
 MAX_ENTRIES = 10_000
-"""Most entries of one list of a row: symbols, links, tags and the like."""
+"""Maximum entries in one list of a row: symbols, links, tags and similar."""
 _FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The first and last microsecond of these years since 1970."""
+"""The first and last microsecond of `YEARS`, since 1970."""
 
 
 def _check_limits(columns: Mapping[str, pa.Array], where: Where) -> None:
-    """Refuse the first row that is outside of a limit.
+    """Refuse the first row that exceeds a limit.
 
     Raises:
         InputError: names the row, the column and the limit.

@@ -1,10 +1,10 @@
-"""Unchanged parts of a source: files and paths whose rows are in the corpus as they would be read now.
+"""Detects unchanged parts of sources: files and paths whose rows are already in the corpus.
 
-Gives: `IncrementalImport`, one import, which has a `IncrementalSource` for each source; readers ask it which paths are unchanged, and report
-what they read. An import without it reads everything and gives the same corpus.
+Gives: `IncrementalImport`, one import, which has an `IncrementalSource` for each source; readers ask it which paths are
+unchanged, and report what they read. An import without it reads everything, with the same result.
 
-Note: a path counts as unchanged only if everything else that decides its rows is unchanged, too (`rules`). An
-import may find out late that it must not rely on earlier states (`UnusableError`) and then runs again without them.
+Note: a path counts as unchanged only if everything else that determines its rows is unchanged, too (`rules`). An import
+may detect late that it must not rely on earlier states (`UnusableError`); it is then run again without them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class IncrementalImport:
     ) -> None:
         """
         Args:
-            corpus: what it knows; None where there is none yet.
-            named: the user named the source, so that any folder may be it.
-            rules: everything but the source itself that decides the rows of a file.
+            corpus: the corpus with the earlier states; None if there is none yet.
+            named: the user named the source, so any folder is accepted for it.
+            rules: everything except the source itself that determines the rows of a file.
             started: when reading began, in nanoseconds since 1970; default: now.
         """
         self.project, self._corpus, self._rules, self._named = project, corpus, rules, named
@@ -63,18 +63,18 @@ class IncrementalImport:
 
     @property
     def relied(self) -> list[IncrementalSource]:
-        """The sources of which rows of the corpus were taken for what reading would give."""
+        """The sources whose rows in the corpus were used instead of reading them."""
         return [known for known in self._sources.values() if known.relied]
 
     def source(
         self, source_id: str, root: Path, *rules: object, same: Callable[[SourceState], bool] = lambda _: False
     ) -> IncrementalSource:
-        """One source, read from the folder `root`; `rules` are what decides its rows beside those of the import.
+        """One source, read from the folder `root`; `rules` determine its rows together with those of the import.
 
-        `same` says whether a folder elsewhere holds what was read.
+        `same` returns whether `root` is a copy of the source that was read elsewhere.
 
         Raises:
-            InputError: it was another folder of that name, which still exists, and the user did not name the source.
+            InputError: it was read from another folder, which still exists, and the user did not name the source.
             StoreError: it cannot be determined now whether that folder still exists.
             UnusableError: two sources of this import have that id.
         """
@@ -98,7 +98,7 @@ class IncrementalImport:
         return known
 
     def share(self, source_ids: Iterable[str]) -> None:
-        """Rows of these sources come from another reader, too, so the reader of a path is unknown afterwards.
+        """Declare that rows of these sources come from another reader, too, so that the reader of a path is unknown.
 
         Raises:
             UnusableError: rows of one of them were already taken as unchanged.
@@ -108,21 +108,21 @@ class IncrementalImport:
             raise UnusableError
 
     def embed(self) -> None:
-        """Rows of this import get vectors.
+        """Declare that rows of this import get vectors.
 
         Raises:
-            UnusableError: rows taken as unchanged were read without.
+            UnusableError: rows taken as unchanged were imported without vectors.
         """
         if any(not known.before.embedded for known in self.relied):
             raise UnusableError
         self._embedded = True
 
     def _stored(self, source_id: str, paths: Sequence[str]) -> pa.Table:
-        assert self._corpus is not None  # else nothing was known
+        assert self._corpus is not None  # only called for known sources
         return self._corpus.stored_paths(self.project, source_id, paths)
 
     def count(self, rows: pa.Table, ids: pa.Array) -> None:
-        """Count normalised rows and their evidence ids by path; those of a work tree's uncommitted files are never known."""
+        """Count normalised rows and their evidence ids by path; without those of uncommitted files in work trees."""
         for source_id, known in self._sources.items():
             mine = pc.and_(pc.equal(rows["source_id"], source_id), pc.is_null(rows["workspace_root"]))
             if pc.any(mine).as_py():
@@ -130,7 +130,7 @@ class IncrementalImport:
 
     @property
     def standing(self) -> dict[str, IncrementalSource]:
-        """The sources of which something was left unread, by id."""
+        """The sources with unread paths, by id."""
         return {source_id: known for source_id, known in self._sources.items() if known.standing}
 
     def for_publishing(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class IncrementalImport:
         return {"standing": standing, "source_states": self.source_states(), "basis": self.basis}
 
     def source_states(self) -> dict[tuple[str, str], SourceState]:
-        """The states in which the sources were read now, by project and source id."""
+        """The states of the sources after this import, by project and source id."""
         made = {source_id: known.state() for source_id, known in self._sources.items() if source_id not in self._shared}
         return {
             (self.project, source_id): replace(state, embedded=self._embedded)

@@ -1,7 +1,6 @@
-"""One source as the last import read it: the unchanged files, and the commits that were read before.
+"""Compares one source with its last import: unchanged files, and commits that were read before.
 
-Note: a file is taken for unchanged by its status only if it was settled when it was read, else
-by its content.
+Note: a file counts as unchanged by its status only if it was settled when it was read, else by its content.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _STATUS = 5
 
 
 class UnusableError(Exception):
-    """What was known of a source cannot be relied on: read everything."""
+    """The earlier state of a source cannot be relied on: read everything."""
 
 
 class IncrementalSource:
@@ -56,22 +55,22 @@ class IncrementalSource:
 
     @property
     def relied(self) -> bool:
-        """Rows of the corpus were taken for what reading would give."""
+        """Whether rows of the corpus were used instead of reading."""
         return bool(self.standing or self._resumed)
 
     def add(self, rows: pa.Table) -> None:
-        """Rows that came, to be counted by path."""
+        """Add rows that were read, to be counted by path."""
         self._counted.append(rows)
 
     def give_up(self) -> None:
-        """Remember nothing of this source: it holds what cannot be known again."""
+        """Store no state for this source: it contains something that cannot be recognized again."""
         self._usable = False
 
     # --- files of a work tree ----------------------------------------------------------------------------------------
 
     def in_question(self, root: Path, files: Iterable[bytes], recorded: int, report: SourceReport) -> Iterator[bytes]:
-        """Those of the files below `root` whose status does not show that they are unchanged; entries of the report for the
-        others are repeated, in the order of all of them.
+        """The files below `root` whose status does not prove them unchanged; report entries of the others are repeated,
+        in file order.
 
         A fast path of `status` and `stands`, for the many unchanged files.
         """
@@ -100,7 +99,7 @@ class IncrementalSource:
                 yield raw
 
     def status(self, file: bytes, recorded: int) -> PathStatus | None:
-        """The status of a file that may be known again; None if it is no regular file, or younger than the import."""
+        """The status of a file to recognize it by; None if it is not a regular file, or newer than the import."""
         try:
             found = os.lstat(file)
         except (OSError, ValueError):
@@ -115,9 +114,9 @@ class IncrementalSource:
     def stands(
         self, root: Path, raw: bytes, status: PathStatus | None, limit: Callable[[str], int], report: SourceReport
     ) -> bool:
-        """Whether a file is as it was read; if so, its entries of the report are repeated.
+        """Whether a file is unchanged since it was read; if so, its report entries are repeated.
 
-        `limit` says of a path how many bytes readers look at: of a longer file, one more.
+        `limit` returns the size limit of a path; of a longer file, one byte more is read.
         """
         try:
             path = raw.decode("utf-8")
@@ -143,7 +142,7 @@ class IncrementalSource:
         return True
 
     def saw(self, path: str, report: SourceReport, status: PathStatus | None, content: bytes | None = None) -> None:
-        """A path was read; `report` is what was said of it alone. Without a status it will be read again."""
+        """Record that a path was read, with its own `report`. Without a status it will be read again."""
         self._seen.add(path)
         if status is None:
             return
@@ -165,7 +164,7 @@ class IncrementalSource:
     # --- paths of a history ------------------------------------------------------------------------------------------
 
     def commits_read(self, line: Sequence[Commit]) -> int:
-        """How many commits of a line, from its first, were read before; 0 where the line is another one."""
+        """How many commits of a line, from the first, were read before; 0 for a different line."""
         known, self._line = known_commits(self.before, line)
         self._commits = len(line)
         if known:
@@ -173,12 +172,12 @@ class IncrementalSource:
         return known
 
     def resume(self, changed: Sequence[bytes], report: SourceReport) -> tuple[dict[str, PathState], list[bytes]]:
-        """States of the changed paths as the corpus holds them, and the paths that have to be read from their beginning.
+        """The states of the changed paths in the corpus, and the paths that have to be read from their beginning.
 
         All other paths are unchanged.
 
         Raises:
-            UnusableError: a path is not UTF-8, so that nothing is known of it.
+            UnusableError: a path is not UTF-8, so it has no state.
         """
         try:
             touched = [path.decode("utf-8") for path in changed]
@@ -194,7 +193,7 @@ class IncrementalSource:
         return self._resumed, [path.encode() for path in old if path not in self._resumed]
 
     def saw_history(self, path: str, report: SourceReport) -> None:
-        """Changes of a path were read, all of them or, of a resumed one, the new ones."""
+        """Record that changes of a path were read: all of them or, of a resumed one, the new ones."""
         if path in self._resumed:
             before = self.before.paths[path]
             _repeat(path, before, report)
@@ -204,12 +203,12 @@ class IncrementalSource:
 
     @property
     def commits(self) -> int:
-        """Commits of the line, where the source is a history."""
+        """The number of commits of the line, if the source is a history."""
         return self._commits
 
     @property
     def counts(self) -> Counts:
-        """Of unchanged paths, and of the rows of resumed paths that did not come again."""
+        """The counts of unchanged paths, and of the rows of resumed paths that were not read again."""
         standing = self.standing.values()
         total = Counts(*(sum(map(attrgetter(name), standing)) for name in Counts._fields))
         if self._resumed:
@@ -219,23 +218,23 @@ class IncrementalSource:
         return total
 
     def state(self) -> SourceState | None:
-        """What the source is known as from now on; None if nothing of it can be known again."""
+        """The state of the source after this import; None if nothing of it can be recognized again."""
         counts = self._counts()
-        # Of a path that rows have come of, they bring what redaction left of it: the path itself.
+        # Paths with rows have passed redaction already: the rows have the path itself.
         paths = pa.array([path for path in self._read if path not in counts], pa.string())
         secret = set(paths.filter(pc.not_equal(redact_column(paths)[0], paths)).to_pylist())
         if not self._usable or not counts.keys() <= self._seen or (secret and self._commits):
-            return None  # rows of a path that was masked, or that was not followed
+            return None  # rows of a masked path, or of one that was not recorded
         paths = dict(self.standing)
         for path, state in self._read.items():
             rows, places, masked = counts.get(path, Counts())
             if path not in secret:
-                digest = "" if masked else state.digest  # a few bytes with a secret can be guessed from it
+                digest = "" if masked else state.digest  # short content with a secret could be guessed from it
                 paths[path] = state._replace(digest=digest, rows=rows, places=places, masked=masked)
         return replace(self.before, line=self._line, commits=self._commits, paths=dict(sorted(paths.items())))
 
     def _counts(self) -> dict[str, Counts]:
-        """Rows, places and masked places of the paths that were read; all of them, where a path was resumed."""
+        """Rows, places and masked places of the paths that were read; the totals for resumed paths."""
         counts = {path: Counts() for path in self._resumed}
         for path, rows in self._came().items():
             state = self._resumed.get(path)
@@ -267,7 +266,7 @@ class Counts(NamedTuple):
     masked: int = 0
 
     def plus(self, other: tuple[int, int, int], sign: int = 1) -> Counts:
-        """The sum or, with sign -1, the difference."""
+        """The sum, or with sign -1 the difference."""
         return Counts(*(mine + sign * theirs for mine, theirs in zip(self, other, strict=True)))
 
 
@@ -282,7 +281,7 @@ def _counted(rows: Sequence[_Row]) -> Counts:
 
 
 def _repeat(path: str, state: PathStatus, report: SourceReport) -> None:
-    """Say what was said of a path when it was read."""
+    """Repeat the report entries of a path from when it was read."""
     if state.said == "{}":
         return
     said = json.loads(state.said)

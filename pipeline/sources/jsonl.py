@@ -1,10 +1,10 @@
-"""Lines of JSON that people and harnesses write, read strictly: every error names file, line and field.
+"""A strict reader of JSON lines written by people and harnesses: every error names file, line and field.
 
-Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes)`. A record takes its fields by any of the
-names they go by (`turnId`, `turn_id`) and knows which of its fields were not used.
+Gives: `read_lines(path)`, one `Record` per line, and `files_of(path, suffixes)`. A record reads a field under any of
+its names (`turnId`, `turn_id`) and tracks unused fields.
 
-Note: the whole file is parsed before the first record is given, so a bad last line stops an
-import before anything is written.
+Note: the whole file is parsed before the first record is returned, so a bad last line stops an import before anything
+is written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["Record", "files_of", "is_unicode", "note_unread", "parse_json", "rea
 
 @dataclass
 class Record:
-    """One JSON object; `at` is `file:line`, `line` counts from 1, `start` and `end` are bytes of the file."""
+    """One JSON object; `at` is `file:line`, `line` counts from 1, `start` and `end` are byte offsets in the file."""
 
     at: str
     fields: dict[str, Any]
@@ -46,23 +46,23 @@ class Record:
 
     @classmethod
     def of(cls, value: Any, at: str) -> Record:
-        """An object that a caller gives.
+        """A record made from the caller's mapping.
 
         Raises:
-            InputError: it is something else.
+            InputError: it is not a mapping.
         """
         return cls(at, dict(values.mapping(value, at)))
 
     def value(self, *names: str) -> Any:
-        """The first of the named fields that is there and not null."""
+        """The first of the named fields that is present and not null."""
         self.used.update(names)
-        for name in names:  # no generator: a record is asked for dozens of fields
+        for name in names:  # no generator: called dozens of times per record
             if (found := self.fields.get(name)) is not None:
                 return found
         return None
 
     def place(self, *names: str) -> str:
-        """The place of a value, by the name that the record gives it."""
+        """The location of a value for messages, with the name of the field in this record."""
         return f"{self.at}.{next((name for name in names if self.fields.get(name) is not None), names[0])}"
 
     def text(self, *names: str) -> str | None:
@@ -75,7 +75,7 @@ class Record:
         return value if value.strip() else None
 
     def required(self, *names: str) -> str:
-        """Like `text`, for a field that has to be there."""
+        """Like `text`, for a required field."""
         value = self.text(*names)
         if value is None:
             raise InputError.expected(
@@ -142,24 +142,24 @@ class Record:
         return [Record.of(each, f"{at}[{number}]") for number, each in enumerate(value or [])]
 
     def expect_no_others(self, known: Iterable[str]) -> None:
-        """Refuse a field that means nothing here.
+        """Refuse unknown fields.
 
         Raises:
-            InputError: it lists those that do.
+            InputError: there is one; lists the known fields.
         """
         known = list(known)
         if unknown := sorted(self.fields.keys() - known):
             raise InputError.one_of(known, unknown[0], self.at)
 
     def unread(self) -> Iterator[str]:
-        """The fields that no reader asked for, as a message may name them, those of objects inside by their path."""
+        """The fields that no reader used, as messages may name them; nested ones by their path."""
         yield from map(shown_key, self.fields.keys() - self.used)
         for name, record in self.inside.items():
             yield from (f"{name}.{each}" for each in record.unread())
 
 
 def read_lines(path: Path) -> list[Record]:
-    """Every line of the file that is not blank.
+    """A record for every line of the file that is not blank.
 
     Raises:
         InputError: the file cannot be read, is not UTF-8, or a line is not a JSON object.
@@ -172,7 +172,7 @@ def read_lines(path: Path) -> list[Record]:
 
 
 def records_of(data: bytes, path: Path) -> list[Record]:
-    """Every line that is not blank of what is in a file.
+    """A record for every line of `data` that is not blank.
 
     Raises:
         InputError: it is not UTF-8, or a line is not a JSON object.
@@ -190,7 +190,7 @@ def records_of(data: bytes, path: Path) -> list[Record]:
 
 
 def parse_json(line: bytes, at: str) -> dict[str, Any]:
-    """A JSON object from one line."""
+    """Parse one line as a JSON object."""
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -215,10 +215,9 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
 
 
 def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceReport | None = None) -> list[Path]:
-    """The file itself, or the files of a folder with one of the suffixes, sorted; symbolic links are left out.
+    """The file itself, or the files of a folder with one of the suffixes, sorted, without symbolic links.
 
-    Files of other kinds, and anything but regular files, are counted in the report, except those whose path in the folder
-    is hidden.
+    Other files and special files are counted in the report, except those with a hidden path in the folder.
 
     Raises:
         InputError: there is nothing at `path`.
@@ -240,7 +239,7 @@ def files_of(path: str | PathLike[str], suffixes: Iterable[str], report: SourceR
 
 
 def _count(places: Iterable[Path], reason: str, report: SourceReport) -> None:
-    """Files that are left out, but for hidden ones."""
+    """Count skipped files, except hidden ones."""
     for place in places:
         if not any(part.startswith(".") for part in place.parts):
             name = place.as_posix()
@@ -248,7 +247,7 @@ def _count(places: Iterable[Path], reason: str, report: SourceReport) -> None:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text has whole characters only; the name of a file need not."""
+    """Whether a text has no lone surrogates; the name of a file may have some."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -257,7 +256,7 @@ def is_unicode(text: str) -> bool:
 
 
 def note_unread(records: Iterable[Record], report: SourceReport, what: str) -> None:
-    """Notes the fields that no reader asked for, with how many records had them."""
+    """Note the fields that no reader used, with the number of records that have them."""
     unread = Counter(name for record in records for name in record.unread())
     if unread:
         listed = ", ".join(f"{name} ({count})" for name, count in sorted(unread.items()))

@@ -1,11 +1,11 @@
-"""A document as lines of bytes, and how a range of lines too long for one chunk is cut.
+"""A document as lines of bytes, and the cutting of line ranges that are too long for one chunk.
 
 Gives: `Lines`, `Segment`, `Outline` (what every splitter gives to `chunking`), `tidy` and `cut`. Lines end at `\\n` only;
 a `\\r` before it stays in the line, so byte offsets are those of the file.
 
-Note: a cut is chosen by what is at it (a block's start, then a blank line before, then
-the least indentation, then a checksum of the line), not by counting from the start. After an insertion the cuts below
-stay where they were, so later chunks keep their text and with it their identity.
+Note: a cut is chosen by the lines around it (a block's start, then a blank line before, then the least indentation,
+then a checksum of the line), not by counting from the start. After an insertion the cuts below stay in place, so later
+chunks keep their text and their identity.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = [
 
 MAX_LINES = 60
 MAX_BYTES = 4_000
-"""A chunk is at most this long, UTF-8 bytes; bytes are at least characters, so this bounds both."""
+"""Maximum length of a chunk in UTF-8 bytes, and so also in characters."""
 HARD_LINES = 4 * MAX_LINES
 HARD_BYTES = 4 * MAX_BYTES
-"""A table or fenced block that may not be cut is kept whole up to this size."""
+"""Tables and fenced blocks are not cut up to this size."""
 TINY_BYTES = 160
 """Below this a piece of code joins its neighbor."""
 LINE_CHARACTERS = 2_000
-"""Patterns look at this much of a line, so that a file of one endless line costs no more than another."""
+"""Patterns match within this many characters of a line, to limit the cost of files with very long lines."""
 _TAIL_LINES = 8
 
 
@@ -59,25 +59,25 @@ class Lines:
         self.starts[-1] = len(data)
 
     def blank(self, line: int) -> bool:
-        """The line has nothing but ASCII white space."""
+        """Whether the line has only ASCII white space."""
         return not self.raw[line].strip()
 
     def indent(self, line: int) -> int:
-        """Columns of white space the line starts with."""
+        """Columns of white space at the start of the line."""
         return len(self.raw[line]) - len(self.raw[line].lstrip(b" \t"))
 
     def size(self, start: int, end: int) -> int:
-        """Bytes of lines [start, end)."""
+        """The size in bytes of lines [start, end)."""
         return self.starts[end] - self.starts[start]
 
     def fits(self, start: int, end: int, lines: int = MAX_LINES, size: int = MAX_BYTES) -> bool:
-        """Lines [start, end) are short enough for one chunk; blank lines at the end do not count."""
+        """Whether lines [start, end) are short enough for one chunk; blank lines at the end do not count."""
         while end > start and self.blank(end - 1):
             end -= 1
         return end - start <= lines and self.size(start, end) <= size
 
     def line_at(self, byte: int) -> int:
-        """The line that holds a byte."""
+        """The line that contains a byte."""
         return bisect_right(self.starts, byte, hi=self.count) - 1
 
     @cached_property
@@ -88,7 +88,7 @@ class Lines:
 
 @dataclass(slots=True)
 class Segment:
-    """Lines [start, end) that belong together. `breaks` are good lines to cut before, `whole` lines never to cut before."""
+    """Lines [start, end) that belong together. Cuts are preferred before `breaks` and not allowed before `whole`."""
 
     start: int
     end: int
@@ -99,12 +99,12 @@ class Segment:
     parent: str | None = None
     loose: bool = False
     happened: datetime | None = None
-    """When the last of it happened, where its lines say so."""
+    """The time of its last event, if its lines have times."""
 
 
 @dataclass(slots=True)
 class Outline:
-    """What a splitter found: segments in order, and names, references and links by the line they are on."""
+    """The result of a splitter: segments in order, and names, references and links with their lines."""
 
     segments: list[Segment]
     symbols: list[tuple[int, str]] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Outline:
 
 
 def tidy(lines: Lines, outline: Outline) -> list[Segment]:
-    """The segments made to cover every line of text once, in order; blank lines go to the segment before them."""
+    """Adjust the segments to cover every line of text once, in order; blank lines join the segment before them."""
     kept: list[Segment] = []
     for segment in outline.segments:
         start = max(segment.start, kept[-1].start + 1 if kept else 0)
@@ -142,7 +142,7 @@ def tidy(lines: Lines, outline: Outline) -> list[Segment]:
 def cut(lines: Lines, segment: Segment) -> list[tuple[int, int]]:
     """Ranges of bytes [start, end) that cover the segment, each short enough for one chunk.
 
-    Cuts fall at line ends; only a single line longer than a chunk is cut inside, never inside a character.
+    Cuts are at line ends; only a single line longer than a chunk is cut inside, never inside a character.
     """
     ranges: list[tuple[int, int]] = []
     start = segment.start
@@ -192,7 +192,7 @@ def _best(lines: Lines, segment: Segment, first: int, last: int) -> int | None:
 
 
 def _pieces(lines: Lines, start: int, end: int) -> list[tuple[int, int]]:
-    """One range, or equal pieces of it where it is one long line or longer than the hard limit."""
+    """One range, or equal pieces of it if it is one long line or exceeds the hard limit."""
     size = end - start
     first, last = lines.line_at(start), lines.line_at(end - 1)
     while first < last and lines.blank(last):
@@ -201,7 +201,7 @@ def _pieces(lines: Lines, start: int, end: int) -> list[tuple[int, int]]:
         first += 1
     if size <= HARD_BYTES and (first < last or lines.size(first, last + 1) <= MAX_BYTES):
         return [(start, end)]
-    count = -(-size // (MAX_BYTES - 4))  # a bound moves back by up to 3 bytes to be between characters
+    count = -(-size // (MAX_BYTES - 4))  # a bound moves back by up to 3 bytes to a character boundary
     bounds = [start]
     for number in range(1, count):
         at = start + size * number // count

@@ -1,15 +1,15 @@
-"""Logs by failure block: what pytest, jest, vitest, Go and cargo print, and stack traces of Python, JS, Java, Go, Rust.
+"""Cuts logs by failure: output of pytest, jest, vitest, Go and cargo, and stack traces of Python, JS, Java, Go, Rust.
 
-Gives: `outline_log`, `Lines -> Outline`: one segment per failure, `section` the failing test or the exception's name;
-function names in frames and names of failing tests are `calls`, files in frames are `links`; lines between failures are
-segments without a section.
+Gives: `outline_log`, `Lines -> Outline`: one segment per failure, `section` is the failing test or the exception's
+name; function names in frames and names of failing tests are `calls`, files in frames are `links`; lines between
+failures are segments without a section.
 
 Note: a chained Python traceback is one failure, and so are a Java exception and its
-causes. `FAIL` and the name of a file is a heading of Jest, over one failure or several; of Vitest it is a failure where a
-test or `[ file ]` follows.
+causes. `FAIL` and a file name is a heading in Jest, over one or more failures; in Vitest it is a failure if a test or
+`[ file ]` follows.
 
-A CSV log (S1.22, S1.36) has a segment per day, dated by its rows and not by the file; without a column of times it is one
-segment. `structured.read_logs` (`index --logs`) reads the same files strictly, a row each.
+A CSV log (S1.22, S1.36) has a segment per day, dated by its rows instead of the file; without a time column it is one
+segment. `structured.read_logs` (`index --logs`) reads the same files strictly, with a row per line.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TEST_ID = re.compile(r"(?:FAILED|ERROR) (?P<path>[\w./\\+-]+\.py)(?:::(?P<names
 
 
 def outline_log(lines: Lines) -> Outline:
-    """The failures of a log in order, with the names and files their frames point to."""
+    """The failures of a log in order, with the names and files in their frames."""
     source = [line[:LINE_CHARACTERS] for line in lines.strings]
     segments: list[Segment] = []
     start = at = 0
@@ -88,7 +88,7 @@ def outline_log(lines: Lines) -> Outline:
 
 
 def _failure(source: Sequence[str], at: int, region: bool) -> tuple[int, int, str] | None:
-    """End, start and name of the failure that line `at` shows, or None."""
+    """End, start and name of the failure at line `at`, or None."""
     line = source[at]
     if not line or line.isspace():
         return None
@@ -129,7 +129,7 @@ def _failure(source: Sequence[str], at: int, region: bool) -> tuple[int, int, st
 
 
 def _jest_head(source: Sequence[str], at: int) -> int:
-    """Where a failure of Jest begins: the first one of a file at the line that names the file."""
+    """The first line of a Jest failure; for the first one of a file, the line that names the file."""
     above = next((back for back in range(at - 1, -1, -1) if source[back].strip()), at)
     return above if _JEST_FILE.match(source[above]) else at
 
@@ -172,7 +172,7 @@ def _goroutines(source: Sequence[str], at: int) -> int:
 
 
 def _at_frames(source: Sequence[str], at: int) -> tuple[int, int, str]:
-    """A run of `at` frames with the error line above it, which may be a few lines of message up."""
+    """A run of `at` frames with the error line above it, possibly separated by a few lines of message."""
     head, name = at, "stack trace"
     for back in range(at - 1, max(-1, at - 10), -1):
         if not source[back].strip():
@@ -206,11 +206,11 @@ def _frames(source: Sequence[str], outline: Outline) -> None:
 
 
 TIME_COLUMNS = ("timestamp", "time", "happened_at", "created_at", "date")
-"""Columns that say when a line of a log happened; the first that is there counts."""
+"""Columns with the time of a row of a log; the first one present is used."""
 
 
 def outline_csv_log(lines: Lines) -> Outline:
-    """The days of a log in the order of its lines; a line without a readable time belongs to the day before it."""
+    """The days of a log in the order of its lines; a row without a readable time belongs to the preceding day."""
     segments: list[Segment] = []
     for start, moment in _rows(lines):
         day = moment.date().isoformat() if moment else None
@@ -225,7 +225,7 @@ def outline_csv_log(lines: Lines) -> Outline:
 
 
 def _rows(lines: Lines) -> Iterator[tuple[int, datetime | None]]:
-    """The first line and the time of every row under the header; nothing if no column has times."""
+    """The first line and the time of every row under the header; nothing if there is no time column."""
     reader = csv.reader(iter(lines.strings))
     try:
         columns = [name.strip().lower().removeprefix("\ufeff") for name in next(reader, [])]
@@ -241,7 +241,7 @@ def _rows(lines: Lines) -> Iterator[tuple[int, datetime | None]]:
 
 
 def _moment(value: str) -> datetime | None:
-    """When a row happened: as other readers read it, and a time without a zone as UTC. A short number is no time."""
+    """The time of a row, parsed as in other readers; a time without a zone is UTC. A short number is not a time."""
     value = value.strip()
     try:
         return instant(

@@ -1,11 +1,11 @@
-"""Markdown and reStructuredText by heading.
+"""Cuts Markdown and reStructuredText by heading.
 
 Gives: `outline_markdown` and `outline_rst`, each `Lines -> Outline`: one segment per section, `section` the heading path
 `A > B`. Block structure is CommonMark's with tables (markdown-it-py, block rules only).
 
-Note: a heading with nothing under it joins the section that follows, so that no chunk is a
-bare heading; front matter is metadata (S1.28), see `headers`, and no part of any chunk, unless nothing follows it or it is
-no YAML; headings inside lists, quotes and fences are text.
+Note: a heading without text joins the following section, so that no chunk is a bare heading; front matter is metadata
+(S1.28), see `headers`, and not part of any chunk, unless nothing follows it or it is not YAML; headings inside lists,
+quotes and fences are text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .lines import LINE_CHARACTERS, Lines, Outline, Segment
 __all__ = ["SECTION_CHARACTERS", "outline_markdown", "outline_rst"]
 
 SECTION_CHARACTERS = 300
-"""A heading path is cut to this many characters."""
+"""Maximum length of a heading path."""
 
 _MARKUP = re.compile(
     r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])|<[^>]+>|[`*]{1,3}|(?<!\w)_{1,2}(?=\w)|(?<=\w)_{1,2}(?!\w)"
@@ -124,7 +124,7 @@ def _parser() -> MarkdownIt:
 
 
 def _front_matter_end(source: Sequence[str]) -> int:
-    """How many lines at the top are front matter: YAML fields between two fences, with something behind them."""
+    """The number of lines of front matter at the top: YAML fields between two fences, followed by text."""
     if source[0].rstrip() != "---":
         return 0
     for number, line in enumerate(source[1:_FRONT_MATTER_LINES], start=1):

@@ -1,10 +1,10 @@
-"""Resources of an MCP server as a source (S0.22): texts of a server are untrusted.
+"""Resources of an MCP server as a source (S0.22); their text is untrusted.
 
-Reads: a server, as a URL or as a command that is started, through the official client (extra `serve`). Gives: `read_mcp_resources`, one
-row per resource, or per chunk of a long one; `source_id` is `mcp-resource:<name>`.
+Reads: a server, by URL or by a command to start it, through the official client (extra `serve`). Gives:
+`read_mcp_resources`, one row per resource, or per chunk of a long one; `source_id` is `mcp-resource:<name>`.
 
-Note: the name is the importer's, not the server's, or one server could end the rows of another.
-Authority is 0 and the standing untrusted. Where a resource could not be read, no row of the source ends.
+Note: the user chooses the name, not the server, or one server could end the rows of another. Authority is 0 and
+standing untrusted. If a resource could not be read, no row of the source ends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from .report import SourceReport
 __all__ = ["MOST", "named_server", "read_mcp_resources"]
 
 MOST = 10_000
-"""Resources that are read of one server."""
+"""Maximum number of resources read from one server."""
 SECONDS = 60
-"""That a server has for one answer."""
+"""Timeout for one response of a server."""
 _NAME = re.compile(r"[\w.-]{1,100}")
 _SUFFIXES = {"text/markdown": ".md", "text/x-rst": ".rst", "text/html": ".html"}
 
@@ -39,7 +39,7 @@ def named_server(text: str) -> tuple[str, str]:
     """Name and server of `NAME=SERVER`.
 
     Raises:
-        InputError: it is another form.
+        InputError: the text has another form.
     """
     name, equals, server = text.partition("=")
     if not equals or not _NAME.fullmatch(name) or not server.strip():
@@ -56,7 +56,7 @@ def read_mcp_resources(server: str, *, project: str, now: datetime, report: Sour
 
     Raises:
         EngineError: the official client is not installed.
-        InputError: there is no such server, or it does not answer as one.
+        InputError: there is no such server, or it does not respond as an MCP server.
     """
     name, at = named_server(server)
     if find_spec("mcp") is None:
@@ -87,7 +87,7 @@ _UNREAD = "MCP resource that could not be read"
 
 
 async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | None, str]]:
-    """Each resource that is text, with its type."""
+    """The text resources, with their types."""
     from mcp import Client, StdioServerParameters
     from mcp.shared.exceptions import MCPError
 
@@ -122,7 +122,7 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
 
 
 async def _listed(client: Any, report: SourceReport) -> list[Any]:
-    """The resources on every page, `MOST` at most; those behind them were not read, so no row of the source ends."""
+    """The resources of all pages, `MOST` at most; the rest counts as not readable, so no row of the source ends."""
     found: list[Any] = []
     cursor: str | None = None
     while len(found) < MOST:
@@ -137,14 +137,14 @@ async def _listed(client: Any, report: SourceReport) -> list[Any]:
 
 
 def _path(uri: str) -> str:
-    """The URI as a path: without scheme and query, none of its parts a step up."""
+    """The URI as a path: without scheme, query and `..`."""
     place = unquote(re.sub(r"^[A-Za-z][\w+.-]*:/*", "", uri).split("?")[0].split("#")[0]).replace("\\", "/")
     parts = [part for part in place.split("/") if part.strip() not in ("", ".", "..")]
     return "/".join(parts) or "resource"
 
 
 def _first(error: BaseException) -> BaseException:
-    """The first error of a group."""
+    """The first error of a nested group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

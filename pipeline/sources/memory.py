@@ -1,10 +1,10 @@
-"""Governed memories and preferences: what was remembered about a project or a user, and how far it may be believed.
+"""Governed memories and preferences: facts remembered about a project or a user, with status and confidence.
 
 Gives: `read_memory` (records of S0.114) and `read_preferences`. A memory has `id`, `content`, `status`, `scope`,
 `sourceRefs`, `confidence`, `validFrom`, and may have `validUntil`, `supersededBy`, `conflictSet`.
 
-Note: `conflicted` and `private` are no states. A conflicted memory is a verified one that
-belongs to a conflict set, a private one is a verified one that belongs to a user (C4, C5).
+Note: `conflicted` and `private` are not states. A conflicted memory is a verified one that belongs to a conflict set, a
+private one is a verified one that belongs to a user (C4, C5).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CONFIDENCE = {"low": 0.25, "medium": 0.5, "high": 0.9}
 _SCOPE_VISIBILITY = Vocabulary("visibility", ("project", "user"), {"team": "project", "private": "user"})
 _USER = ("user", "userId", "user_id")
 _WHOLE_PROJECT = ""
-"""What an import says where no user owns a row of a class that users own (see `importing`)."""
+"""`owner_user` of a project-wide row in a class whose rows belong to users (see `importing`)."""
 _EXPECTED_CONFIDENCE = "low, medium, high or a number from 0 to 1"
 
 
@@ -39,10 +39,9 @@ def read_memory(
 ) -> Iterator[pa.Table]:
     """One row per memory; `source_id` is `memory:<name>` (the file's name by default), `path` `memory/<id>`.
 
-    Each memory is a document of its own, with its own lines. It belongs to the user that it or its scope names, else to
-    the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. Where
-    an id comes twice, the later one (by time, then line) supersedes the earlier. A file that was read whole is named in
-    `report.complete_sources`.
+    Each memory is a document of its own, with its own lines. It belongs to the user named in it or its scope, else to
+    the importing principal; with `"user": null` or `"visibility": "project"` in its scope, to the whole project. If an
+    id occurs twice, the later one (by time) supersedes the earlier. The sources are added to `report.complete_sources`.
 
     Raises:
         InputError: naming file, line and field.
@@ -141,7 +140,7 @@ def _memory(record: Record, source: str, project: str) -> Iterator[dict[str, Any
 
 
 def _shared(scope: Record) -> bool:
-    """Whether the scope calls itself visible to the whole project; the word is taken out of it."""
+    """Whether the scope is visible to the whole project; removes the field from the scope."""
     word = scope.word(_SCOPE_VISIBILITY, "visibility")
     scope.fields = {name: value for name, value in scope.fields.items() if name != "visibility"}
     return word == "project"
@@ -164,7 +163,7 @@ def _preference(record: Record, base: dict[str, Any]) -> Iterator[dict[str, Any]
 
 
 def _supersede_earlier(rows: list[dict[str, Any]]) -> None:
-    """Among rows of one memory, an earlier version ends when the next one begins."""
+    """End each version of a memory when the next one begins."""
     versions: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         versions.setdefault((row["source_id"], row["entity"]), []).append(row)

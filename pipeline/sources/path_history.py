@@ -1,7 +1,7 @@
-"""The placements of every chunk of a line of changes: which chunk was where, from which commit until which.
+"""The placements of every chunk in a line of changes: where each chunk was, from which commit to which.
 
-Gives: `read_changes(changes, blobs, rows, options, report)` for any line of changes whose blobs can be had by id: a git
-branch, or the snapshots of a labelled collection.
+Gives: `read_changes(changes, blobs, rows, options, report)` for any line of changes whose blobs are available by id: a
+git branch, or the snapshots of a labelled collection.
 
 Note: a chunk that survives an edit in its place is the same placement, still open. All fields
 of a row except time and place are those of its first appearance.
@@ -29,7 +29,7 @@ from .report import SourceReport
 __all__ = ["BlobSource", "commit_table", "read_changes"]
 
 LEAST_TOLD = 500
-"""Changes between two lines of progress, at least: some seconds."""
+"""Fewest changes between two lines of progress: some seconds."""
 _CACHED_BYTES = 64_000_000
 
 
@@ -37,7 +37,7 @@ class BlobSource(Protocol):
     """Blobs by id."""
 
     def get(self, blob: str, limit: int) -> bytes | None:
-        """The blob's bytes, more than `limit` of them if it is longer; None if there is no such blob."""
+        """The blob's bytes, or more than `limit` of them if it is longer; None if there is no such blob."""
         ...
 
 
@@ -54,13 +54,13 @@ def read_changes(
     """Tables of `RowBuilder.schema`, by path, then by when the placements ended.
 
     Args:
-        changes: in the order of their commits; times of commits strictly increase.
-        blobs: the texts; each is read once per path and kind while it is among the recently used.
-        rows: collects and gives the tables.
-        report: counts placements read, and what was left out with its reason.
-        states: where paths begin that were read up to the first of the changes.
-        known: receives what was read of each path.
-        say: is given a line at each tenth of many changes.
+        changes: in the order of their commits, whose times strictly increase.
+        blobs: the texts; each is chunked once per kind while it is cached.
+        rows: collects rows into the tables.
+        report: counts placements, and skipped versions with the reason.
+        states: the states of resumed paths before the first change.
+        known: records each path that was read.
+        say: receives a line of progress at each tenth of many changes.
     """
     by_path: dict[bytes, list[Change]] = {}
     for change in changes:
@@ -97,7 +97,7 @@ def read_changes(
 
 
 def commit_table(line: Sequence[Commit]) -> pa.Table:
-    """`version` and `recorded_time` of every commit of a line, in its order, those that changed no text included."""
+    """`version` and `recorded_time` of every commit of a line, in order, including those that changed no text."""
     return pa.table(
         {
             "version": pa.array([commit.sha for commit in line], pa.string()),
@@ -107,7 +107,7 @@ def commit_table(line: Sequence[Commit]) -> pa.Table:
 
 
 class _History:
-    """One path through time: applying a change ends placements, which become rows, and begins others."""
+    """The history of one path: applying a change ends placements, which become rows, and begins others."""
 
     def __init__(self, path: str, rows: RowBuilder, reader: _Reader, report: SourceReport, state: PathState) -> None:
         self.path, self.kind = path, file_kind(path)
@@ -115,7 +115,7 @@ class _History:
         self._rows, self._reader, self._report = rows, reader, report
 
     def apply(self, change: Change) -> None:
-        """The path as one commit left it. A mode change alone changes nothing."""
+        """Apply the change of one commit to the path. A mode change alone has no effect."""
         commit = change.commit
         if reason := _no_file(change.mode):
             if reason != ABSENT:
@@ -142,7 +142,7 @@ class _History:
             self._end(live, superseded=commit.time)
 
     def close(self, *, superseded: int | None = None, deleted: int | None = None) -> None:
-        """End every placement: replaced by what cannot be read, removed, or, without a time, still standing."""
+        """End every placement: superseded by something unreadable, deleted, or, without a time, still open."""
         before, self._placements = self._placements, {}
         for live in before.values():
             self._end(live, superseded=superseded, deleted=deleted)
@@ -161,17 +161,17 @@ class _History:
 
 
 class _Reader:
-    """Blobs as documents, each chunked once per kind of file while it is among the recently used."""
+    """Reads blobs as documents, each chunked once per kind of file while it is cached."""
 
     def __init__(self, blobs: BlobSource, options: ReadOptions) -> None:
         self._blobs, self._options = blobs, options
         self.incomplete = False
-        """A blob was not in the repository, and may be there next time."""
+        """Whether a blob was missing from the repository; it may be there next time."""
         self._cache: OrderedDict[tuple[str, FileKind], tuple[Document, bool, int]] = OrderedDict()
         self._bytes = 0
 
     def read(self, path: str, kind: FileKind, blob: str, report: SourceReport) -> tuple[Document, bool] | None:
-        """The document and whether it is generated; None if it is left out, which is counted."""
+        """The document and whether it is generated; None if it is skipped, which is counted."""
         if not kind.text_by_name:
             report.skip("not text by name", at=path)
             return None
@@ -197,7 +197,7 @@ class _Reader:
 
 
 def _no_file(mode: str) -> str:
-    """Why an entry of this mode is no file; empty if it is one."""
+    """Why an entry of this mode is not a file; empty if it is."""
     if mode == ABSENT:
         return ABSENT
     if mode.startswith("12"):

@@ -1,7 +1,7 @@
-"""The digest of everything in this installation that decides what rows, and what vectors, a file gives.
+"""A digest of everything in this installation that determines the rows, and the vectors, of a file.
 
-Gives: `reader_digest`. It covers the readers' own source code and the versions of the libraries that they call, so no version
-number must be raised by hand: after any change of the readers, everything is read again.
+Gives: `reader_digest`. It covers the readers' own source code and the versions of the libraries that they call, so no
+version number has to be raised by hand: after any change to the readers, everything is read again.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LIBRARIES = ("PyYAML", "markdown-it-py", "tree-sitter", *WHEELS)
 
 @lru_cache(maxsize=2)
 def reader_digest(*, vectors: bool = False) -> str:
-    """SHA-256 over the sources and queries of readers, redaction, tables and identity, and the versions of what they call.
+    """SHA-256 over the sources and queries of readers, redaction, tables and identity, and their libraries' versions.
 
-    Python's own version counts: its `re` and Unicode tables decide where words and lines end. With `vectors`, so do the
-    encoders.
+    Includes Python's version: its `re` and Unicode tables determine where words and lines end. With `vectors`, includes
+    the encoders.
     """
     package = __name__.rsplit(".", 3)[0]
     read = dict(

@@ -1,4 +1,4 @@
-"""Rows that readers of records share: fields every record may carry, long texts in chunks, tables of a subset of columns.
+"""Functions shared by readers of records: fields every record may have, chunks of long texts, tables of rows.
 
 Gives: `common_fields(record)`, `rows_of_text(...)`, `tables(rows)`, and `read_text_file`.
 """
@@ -21,13 +21,13 @@ from .jsonl import Record
 __all__ = ["common_fields", "rows_of_text", "tables"]
 
 ROW_CHARACTERS = 4_000
-"""A record's text up to this length is one row; a longer one is chunked like a file."""
+"""A record's text up to this length is one row; a longer text is chunked like a file."""
 _BATCH = 8_192
 _SCHEMA = IMPORT_ROWS.schema.append(pa.field(PLACE, pa.string()))
 
 
 def common_fields(record: Record) -> dict[str, Any]:
-    """What any record may say about itself, under snake_case and camelCase names."""
+    """The fields that any record may have, under snake_case and camelCase names."""
     authority = record.value("authority", "trustTier", "trust_tier")
     return {
         PLACE: record.at,
@@ -63,9 +63,9 @@ def common_fields(record: Record) -> dict[str, Any]:
 
 
 def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: bool = True) -> Iterator[dict[str, Any]]:
-    """One row, or one per chunk where the text is long. `name` says what kind of file the text would be.
+    """One row, or one per chunk of a long text. `name` determines the kind of file the text is chunked as.
 
-    With `own_lines` the text counts as a document of its own: its lines and bytes are the row's; else the row has them.
+    With `own_lines` the text counts as a document, with lines and bytes of its own; else those in `row` are kept.
     """
     if len(text) <= ROW_CHARACTERS:
         place = {
@@ -98,12 +98,12 @@ def rows_of_text(text: str, name: str, row: Mapping[str, Any], *, own_lines: boo
 
 
 def tables(rows: Iterable[dict[str, Any]]) -> Iterator[pa.Table]:
-    """The rows as tables of the columns that any of them has, in declared order and type, and of their places."""
+    """The rows as tables with the columns that any of them has, in declared order and type, and their places."""
     listed, end = list(rows), 0
     while (start := end) < len(listed):
         end = start + _BATCH
         while end < len(listed) and MATERIAL.search(listed[end - 1]["text"]):
-            end += 1  # no table ends inside a key whose lines are rows
+            end += 1  # no table ends inside a private key whose lines are rows
         batch = listed[start:end]
         present = {name for row in batch for name, value in row.items() if value is not None} | {"source_id", "text"}
         if unknown := present - IMPORT_ROWS.columns.keys() - {PLACE}:

@@ -9,8 +9,8 @@
 Gives: `schema_beside`, and `RecordSchema.check` for one record. Without a schema the key is the column `id`, else the
 first one, and values are text.
 
-Note: a value that does not fit its type is an error of the import, never a null; a record
-that cannot be trusted to be canonical must not become evidence.
+Note: a value that does not match its type is an import error, never a null; a record that may not be canonical must not
+become evidence.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ TYPES: dict[str, tuple[str, Callable[[str], object]]] = {
     "zone": (f"one of {', '.join(ZONES.values)}", ZONES.__contains__),
     "level": (f"one of {', '.join(LEVELS.values)}", LEVELS.__contains__),
 }
-"""Types by name: what is expected of a value, and whether it is that."""
+"""Types by name: the expected value in words, and a check of a value."""
 _TYPE = Vocabulary("type", tuple(TYPES), {"string": "text", "int": "integer", "float": "number", "bool": "boolean"})
 
 
 @dataclass(frozen=True)
 class RecordSchema:
-    """The key of the records of a file, and type and necessity of each column; no columns = any."""
+    """The key of the records of a file, the type of each column and the required columns; no columns = any."""
 
     key: str | None = None
     types: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class RecordSchema:
         return self.key
 
     def check(self, record: Mapping[str, str], at: str) -> None:
-        """Raises InputError, naming file, row and column, unless every value is of its type."""
+        """Raise InputError, naming file, row and column, unless every value matches its type."""
         if unknown := [name for name in record if self.types and name not in self.types]:
             hint = "the schema beside the file names its columns."
             raise InputError.one_of(self.types, shown_key(unknown[0]), at, hint=hint)
@@ -107,10 +107,10 @@ class RecordSchema:
 
 
 def schema_beside(file: Path) -> RecordSchema:
-    """The schema in `<stem>.schema.yaml`; one that asks nothing where there is no such file.
+    """The schema in `<stem>.schema.yaml`; an empty one if there is no such file.
 
     Raises:
-        PolicyError: the schema is not what was expected; names file and key.
+        PolicyError: the schema is invalid; names file and key.
     """
     beside = file.with_name(f"{file.stem}{SCHEMA_SUFFIX}")
     if not beside.is_file():

@@ -1,7 +1,7 @@
-"""The readers of records, each one object: to add one, write its function in a file beside this one and a line in `READERS`.
+"""The readers of records: to add one, write its function in a module beside this one and a line in `READERS`.
 
-Each is called `read(path, *, project, now, report)` with a path that exists, gives tables of a subset of the columns of IMPORT_ROWS, and
-parses everything before it gives the first one. What is still null afterwards `importing.normalise` fills.
+Each is called as `read(path, *, project, now, report)` with a path that exists, yields tables with a subset of the
+columns of IMPORT_ROWS, and parses everything before it yields the first. `importing.normalise` fills remaining nulls.
 
 Note: the flags of `index` are made from this list, so nothing of the data stack is imported here: a reader's module is imported
 when it first reads.
@@ -19,7 +19,7 @@ __all__ = ["READERS"]
 
 
 def _function(module: str, name: str) -> Callable[..., Iterator[Any]]:
-    """A function of a module beside this one."""
+    """A function of a module beside this one, imported when it is first called."""
 
     def read(path: Any, **given: Any) -> Iterator[Any]:
         return getattr(import_module(f".{module}", __package__), name)(path, **given)

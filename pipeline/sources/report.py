@@ -1,7 +1,7 @@
-"""What a reader did: how many rows it gave, what it left out and why, which values it assumed.
+"""The report of a reader: rows returned, files and rows skipped and why, values assumed.
 
-Gives: `SourceReport`, which every reader fills as it goes and `index` prints. Counts and the names of files; no text of
-any source is in it. A row that is skipped is counted by reason, a value that is assumed is counted by column.
+Gives: `SourceReport`, which every reader fills and `index` prints. It contains counts and names of files, no text of
+any source. Skipped rows are counted by reason, assumed values by column.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ import pyarrow as pa
 __all__ = ["SourceReport"]
 
 NAMED = 20
-"""Of what is left out for one reason, this many are named."""
+"""Maximum number of skipped files or rows named per reason."""
 
 
 @dataclass
 class SourceReport:
-    """Running totals of one import; readers mutate the report they are handed.
+    """Running totals of one import; readers mutate the report that they receive.
 
-    `complete_sources` are the source ids that were read whole: rows of the corpus that such a source no longer has have
-    ended. A source that was read in part, or is only ever appended to, is not named there.
+    `complete_sources` are the source ids that were read completely: stored rows that such a source no longer has have
+    ended. It does not include sources that were read in part or are append-only.
     """
 
     read: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     skipped_at: dict[str, list[str]] = field(default_factory=dict)
-    """Per reason the first `NAMED` files or rows."""
+    """By reason, the first `NAMED` files or rows."""
     defaulted: Counter[str] = field(default_factory=Counter)
     complete_sources: set[str] = field(default_factory=set)
     commits: dict[str, pa.Table] = field(default_factory=dict)
-    """Per history read, `version` and `recorded_time` of every commit of its line; not shown."""
+    """By source id of a history, `version` and `recorded_time` of every commit of its line; not printed."""
     defaulted_to: dict[str, Counter[str]] = field(default_factory=dict)
-    """Per column what the assumed values are, in words."""
+    """By column, the assumed values, in words."""
     notes: list[str] = field(default_factory=list)
     noted_at: dict[str, list[str]] = field(default_factory=dict)
-    """For each note, the first `NAMED` places it concerns."""
+    """By note, the first `NAMED` places."""
 
     def skip(self, reason: str, count: int = 1, *, at: str | None = None) -> None:
-        """Count `count` rows or files left out for `reason`; `at` names one of them."""
+        """Count `count` rows or files skipped for `reason`; `at` names one of them."""
         if count:
             self.skipped[reason] += count
             if at is not None:
                 _name(self.skipped_at, reason, at)
 
     def default(self, column: str, count: int = 1, to: str | None = None) -> None:
-        """Count `count` values of `column` that were assumed, and what they are."""
+        """Count `count` assumed values of `column`; `to` is the value."""
         if count:
             self.defaulted[column] += count
             if to is not None:
                 self.defaulted_to.setdefault(column, Counter())[to] += count
 
     def note(self, text: str, *, at: str | None = None) -> None:
-        """Say something about the import as a whole, or about the file and line at `at`, once."""
+        """Add a note about the import as a whole, or about the file and line at `at`, once."""
         if text not in self.notes:
             self.notes.append(text)
         if at is not None:
@@ -80,7 +80,7 @@ class SourceReport:
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values in a fixed order, for JSON and tables."""
+        """The report as plain values in a fixed order, for JSON and tables."""
         return {
             "read": self.read,
             "skipped": dict(sorted(self.skipped.items())),

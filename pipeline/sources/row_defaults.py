@@ -1,12 +1,11 @@
-"""Defaults of imported rows: what is in a column where a row has no value, the least privileged where it is about trust.
+"""Defaults of imported rows: the values of empty columns; for trust, the least privileged ones.
 
-Gives: `Filler`, which counts in the report what it fills, and one function per group of columns.
+Gives: `Filler`, which fills columns and counts that in the report, and one function per group of columns.
 
-Note: order matters. Class and kind are filled before what they imply, the version after masking.
+Note: order matters. Class and kind are filled before the columns that depend on them, the version after masking.
 
-What is assumed of a row that does not say is one line per class of source (`DEFAULTS`). `verified` speaks of the record, not of
-its author; what strangers wrote is held back by authority 0 and standing `untrusted`, and what programs printed by standing
-alone.
+The defaults are one line per class of source (`DEFAULTS`). `verified` is about the record, not its author; text by
+strangers is restricted by authority 0 and standing `untrusted`, and output of programs by standing alone.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ __all__ = [
 
 
 class Filler:
-    """Fills nulls of the columns it is given, and counts them in the report with what they became."""
+    """Fills nulls of the given columns, and counts them in the report with their new values."""
 
     def __init__(self, columns: dict[str, pa.Array], report: SourceReport) -> None:
         self._columns = columns
@@ -57,7 +56,7 @@ class Filler:
             self._columns[name] = pc.fill_null(column, pa.scalar(value, column.type))
 
     def values(self, name: str, values: pa.Array, words: pa.Array | None = None) -> None:
-        """Where null, the value of the same row; only what is filled counts. `words` are what the report calls it."""
+        """Fill nulls with the value of the same row and count them. `words` are the values' names in the report."""
         column = self._columns[name]
         filled = pc.coalesce(column, values.cast(column.type))
         became = (values if words is None else words).filter(pc.and_(column.is_null(), filled.is_valid()))
@@ -72,14 +71,14 @@ def fill_owner(fill: Filler, columns: dict[str, pa.Array], project: str) -> None
 
 
 def fill_owner_user(fill: Filler, columns: dict[str, pa.Array], principal: str) -> None:
-    """Null = the whole project, but a memory, session event or preference is the importing principal's; "" = the project."""
+    """Null and "" = the whole project, but null in a memory, session event or preference = the importing principal."""
     of_user = pc.is_in(columns["origin_class"], pa.array(sorted(OWNED_BY_USER)))
     fill.values("owner_user", pc.if_else(of_user, pa.scalar(principal), pa.scalar(None, pa.string())))
     columns["owner_user"] = pc.if_else(pc.equal(columns["owner_user"], ""), None, columns["owner_user"])
 
 
 def fill_trust(fill: Filler, columns: dict[str, pa.Array], report: SourceReport, where: Where) -> None:
-    """Class and kind first, then what they imply."""
+    """Fill class and kind first, then the columns that depend on them."""
     if columns["origin_class"].null_count:
         fill.values("origin_class", _mapped(columns["source_id"], class_of_source))
         fill.values("origin_class", _mapped(columns["evidence_kind"], class_of_kind, null=class_of_kind(None)))
@@ -106,7 +105,7 @@ def fill_trust(fill: Filler, columns: dict[str, pa.Array], report: SourceReport,
 
 
 def fill_times(fill: Filler, columns: dict[str, pa.Array], now: datetime) -> None:
-    """`recorded_time` is the event's own time where the class of source says so, else now; never in the future."""
+    """`recorded_time` is the event time for classes with `own_time`, else now; never in the future."""
     instant = pa.scalar(now.astimezone(UTC), TIMESTAMP)
     own = pc.and_kleene(
         _mapped(columns["origin_class"], lambda c: DEFAULTS[c].own_time, pa.bool_()),
@@ -118,7 +117,7 @@ def fill_times(fill: Filler, columns: dict[str, pa.Array], now: datetime) -> Non
 
 
 def fill_version(fill: Filler, columns: dict[str, pa.Array]) -> None:
-    """A text of which neither version nor place is known is its own version, so that a citation leads back to it."""
+    """A text without version and place gets its digest as version, so that a citation can be traced to it."""
     known = [pc.is_valid(columns[name]) for name in ("version", "line_start", "byte_start")]
     lost = pc.invert(pc.or_(pc.or_(known[0], known[1]), known[2]))
     if pc.any(lost).as_py():
@@ -146,7 +145,7 @@ def _mapped(
 
 @dataclass(frozen=True, slots=True)
 class TrustDefaults:
-    """The values of one class of source. `own_time`: its event time says when it was recorded."""
+    """The defaults of one class of source. `own_time`: the event time is also the recorded time."""
 
     evidence_kind: str
     authority: int
@@ -172,10 +171,10 @@ DEFAULTS = {
 """By `origin_class`. Zone (internal) and visibility (model-visible) are the same for all."""
 
 STANDING_OF_MEMORY = {"candidate": "hint", "deprecated": "history", "expired": "history", "revoked": "untrusted"}
-"""How a memory may speak in states other than verified (S0.109, S0.110)."""
+"""The standing of a memory in states other than verified (S0.109, S0.110)."""
 
 UNTRUSTED_KINDS = frozenset({"test-log", "tool-output"})
-"""Kinds that quote what a program printed, whatever class of source they come from."""
+"""Kinds that quote the output of a program, in any class of source."""
 
 OWNED_BY_USER = frozenset({"memory", "session-event", "user-preference"})
 """Classes whose rows belong to one user: the importing principal, unless the row names another."""
@@ -200,7 +199,7 @@ _PREFIXES = {
 
 
 def class_of_source(source_id: str) -> str | None:
-    """The class that the `<kind>:` of a source id names, if it names one."""
+    """The class in the prefix `<kind>:` of a source id, if there is one."""
     prefix, colon, _ = source_id.partition(":")
     if not colon:
         return None
@@ -209,12 +208,12 @@ def class_of_source(source_id: str) -> str | None:
 
 
 def class_of_kind(evidence_kind: str | None) -> str:
-    """The class of a row that names none and whose source does not: by its kind, else a document of the project."""
+    """The class of a row that has none, nor its source: by its kind, else a document of the project."""
     return _CLASS_OF_KIND.get(evidence_kind or "doc", "project-doc")
 
 
 def kind_of(origin_class: str, path: str | None) -> str:
-    """The kind of a row that names none: by its path where files are read, else its class's."""
+    """The kind of a row that has none: by its path for files, else that of its class."""
     if path and origin_class in ("workspace", "project-doc", "artifact"):
         kind = file_kind(path).evidence_kind
         if origin_class != "artifact" or kind == "test-log":

@@ -1,10 +1,9 @@
-"""Paths of rows in one form, so that a rule about a path cannot be dodged by another spelling of it.
+"""Normalizes paths of rows, so that a rule about a path cannot be evaded by another spelling.
 
-Reads the `path` column of an import. Gives it relative to the root of its source: `/` between parts, Unicode NFC, and no
-part that is empty, `.` or `..`. Case is kept: `Docs/a.md` and `docs/a.md` are two paths, and globs tell them apart.
+Reads: the `path` column of an import. Gives: the column relative to the root of its source: `/` between parts, Unicode
+NFC, and no part that is empty, `.` or `..`. Case is kept: `Docs/a.md` and `docs/a.md` are two paths, also to globs.
 
-Note: a backslash is a separator here, as it is to readers on Windows. On POSIX it may be in a file name; such a name
-is stored with `/` in its place.
+Note: a backslash is a separator, as on Windows. On POSIX it may be part of a file name; it is then stored as `/`.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from ...nodes.errors import InputError
 __all__ = ["in_normal_form", "normalized", "normalized_path"]
 
 _SUSPECT = r"\\|//|^/|/$|(^|/)\.\.?(/|$)|[^\x01-\x7f]"
-"""Matches every path that may not be in normal form, and some that are: the few that are normalized one by one."""
+"""Matches every path that may not be in normal form, and few others: these are normalized one by one."""
 
 
 def normalized_path(path: str) -> str | None:
-    """One path in normal form; None where it leaves its root, names nothing or holds NUL."""
+    """One path in normal form; None if it leaves its root, is empty or contains NUL."""
     parts: list[str] = []
     for part in unicodedata.normalize("NFC", path).replace("\\", "/").split("/"):
         if part == "..":
@@ -38,20 +37,20 @@ def normalized_path(path: str) -> str | None:
 
 
 def in_normal_form(paths: pa.Array) -> np.ndarray:
-    """Which paths are certain to be in normal form, bool[rows]; null counts as one."""
+    """Which paths are certainly in normal form, bool[rows]; true for null."""
     suspect = pc.match_substring_regex(paths, _SUSPECT)
     return np.asarray(pc.invert(pc.fill_null(suspect, False)))
 
 
 def normalized(paths: pa.Array, where: Callable[[int], str]) -> pa.Array:
-    """The column `path` in normal form; an empty text counts as no path.
+    """The column `path` in normal form; an empty string becomes null.
 
     Args:
         paths: string[rows].
         where: names a row in messages.
 
     Raises:
-        InputError: a path leaves the root of its source, names nothing, or holds NUL.
+        InputError: a path leaves the root of its source, is empty, or contains NUL.
     """
     paths = pc.if_else(pc.equal(paths, ""), pa.scalar(None, paths.type), paths)
     if in_normal_form(paths).all():

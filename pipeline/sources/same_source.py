@@ -1,4 +1,4 @@
-"""Whether what is read now is the source that was read before: a folder gives its name to its source, and two may have one name."""
+"""Whether a source is the one of an earlier import: sources are named after folders, whose names may repeat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["holds_most", "known_commits", "same_beginning", "same_folder"]
 
 
 def same_folder(before: str, root: Path) -> bool:
-    """Whether a folder is the one that was read before, or that one is there no more.
+    """Whether a folder is the one that was read before, or that one no longer exists.
 
     Raises:
         StoreError: it cannot be determined now.
@@ -25,10 +25,10 @@ def same_folder(before: str, root: Path) -> bool:
 
 
 def holds_most(root: Path, limit: Callable[[str], int], before: SourceState) -> bool:
-    """Whether at least half of the files that were read are unchanged below a folder: a copy of a tree counts as the same tree.
+    """Whether at least half of the files read before are unchanged below a folder: a copy counts as the same tree.
 
-    Files with a masked secret do not count: their content is not known. `limit` says of a path how many bytes
-    readers look at: of a longer file, one more.
+    Files with a masked secret are ignored, as their content is not recorded. `limit` returns the size limit of a path;
+    of a longer file, one byte more is read.
     """
     digested = {path: status for path, status in before.paths.items() if status.digest}
     return 2 * sum(_holds(root / path, status, limit(path), before) for path, status in digested.items()) >= len(
@@ -45,7 +45,7 @@ def _holds(path: Path, status: PathStatus, limit: int, before: SourceState) -> b
 
 
 def same_beginning(before: SourceState, line: Sequence[Commit]) -> bool:
-    """Whether the history in the folder that was read before begins with the commit that this one begins with."""
+    """Whether the history in the folder that was read before begins with the same commit as this one."""
     with suppress(InputError, OSError):
         git = Git(before.root)
         _, head = git.branch(None)
@@ -54,7 +54,7 @@ def same_beginning(before: SourceState, line: Sequence[Commit]) -> bool:
 
 
 def known_commits(before: SourceState, line: Sequence[Commit]) -> tuple[int, str]:
-    """How many commits of a line, from its first, were read before; 0 where the line is another one; its digest."""
+    """How many commits of a line, from the first, were read before (0 for a different line), and the line's digest."""
     digests, known = hashlib.sha256(), 0
     for number, commit in enumerate(line, 1):
         digests.update(f"{commit.sha} {commit.time}\n".encode())

@@ -1,14 +1,13 @@
-"""Session events: what a user, a model and tools did, one JSON object per line, appended as it happens.
+"""Session events: actions of a user, a model and tools, one JSON object per line, appended as they happen.
 
 Gives: `read_sessions`. An event has `createdAt` and a `payload` (or `text`), and may have `id`, `sessionId`, `turnId`,
 `kind`, `role`, `speaker`, `user`, `testSuite` and the fields every record may have; snake_case names work as well.
 
-A line of a chat has no id: it gets one by its place in the file and what it says, secrets masked, so that a log that grows
-keeps the ids of what it had. Who spoke is in its section and before its words. Of an event with an id the text and the
-section are what its evidence id rests on, and stay as they are: there the speaker is in title and tags.
+A line of a chat has no id: it gets one from its place in the file and its text, secrets masked, so that a growing log
+keeps the ids of earlier lines. Its section and the start of its text name the speaker. The evidence id of an event with
+an id depends on text and section, so they stay unchanged: the speaker is in title and tags.
 
-Note: an event log only grows, so no source is named complete: an event that a later file
-lacks has not ended.
+Note: an event log is append-only, so no source is reported complete: an event missing from a later file has not ended.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def read_sessions(
 
     `source_id` is `session-event:<session id>`, `path` `sessions/<session id>`, `section` the event's id, lines and bytes
     those of the event in its file. `name` is the session id of events that have none (default: the file's name).
-    Text of users and models may speak as history; of tools it is untrusted.
+    Text of users and models has standing history; that of tools is untrusted.
 
     Raises:
         InputError: naming file, line and field.
@@ -103,7 +102,7 @@ def _rows(record: Record, default_session: str, project: str) -> Iterator[dict[s
 
 
 def _who(speaker: str | None, role: str | None) -> str:
-    """Who spoke, in words: `Ada (assistant)`, or what of it is known."""
+    """The speaker in words: `Ada (assistant)`, or the known part."""
     named = " ".join((speaker or role or "").split())
     return f"{named} ({role})" if speaker and role and speaker != role else named
 
@@ -115,7 +114,7 @@ def _derived_id(line: int, happened: datetime, who: str, text: str) -> str:
 
 
 def _text(record: Record) -> str:
-    """The event's words: its text, that of its payload, or the payload as JSON. Blank text is left to the import."""
+    """The event's text, that of its payload, or the payload as JSON. The import handles blank text."""
     own = record.value(*_TEXT_FIELDS)
     payload = record.value("payload", "data")
     for value in (own, payload):
@@ -132,7 +131,7 @@ def _text(record: Record) -> str:
 
 
 def _part(part: object) -> str | None:
-    """The words of one part of a message that comes in parts."""
+    """The text of one part of a multipart message."""
     if isinstance(part, dict):
         part = part.get("text")
     return part if isinstance(part, str) else None

@@ -1,7 +1,7 @@
-"""What reads a kind of source: one object with its name, its docs and the function that reads.
+"""A reader of a kind of source: an object with its name, its documentation and the function that reads.
 
-Gives: `SourceReader`; `languages`, which lets readers of plugins cut files of their languages while an import runs, and
-`outlined`, how they do; `tables_of`, what a reader of records reads.
+Gives: `SourceReader`; `languages`, which lets readers of plugins cut files of their languages during an import, and
+`outlined`, which calls them; `tables_of`, which calls a reader of records.
 
 Note: rows of every reader go through `importing.normalise`, which fills missing fields with the least privileged
 values, masks secrets and refuses malformed rows. A reader grants no rights.
@@ -31,8 +31,9 @@ __all__ = ["SourceReader", "language_of", "languages", "outlined", "tables_of"]
 class SourceReader:
     """A reader of records (`read`) or of the files of a language (`extensions` and `outline`).
 
-    `read(path, project=..., now=..., report=...)` gives tables of a subset of the columns of IMPORT_ROWS, at least
-    `source_id` and `text`. `outline(lines)` gives the `Outline` of the `Lines` of one file: segments, and names by line.
+    `read(path, project=..., now=..., report=...)` yields tables with a subset of the columns of IMPORT_ROWS, at least
+    `source_id` and `text`. `outline(lines)` returns the `Outline` of the `Lines` of one file: segments, and names by
+    line.
     """
 
     name: str
@@ -63,13 +64,13 @@ class SourceReader:
 
 
 _OF_READERS = (ScopedRetrievalError, OSError)
-"""What readers say themselves of a file."""
+"""Errors that readers may raise about a file."""
 _LANGUAGES: ContextVar[dict[str, SourceReader] | None] = ContextVar("languages", default=None)
 
 
 @contextmanager
 def languages(readers: Iterable[SourceReader]) -> Iterator[None]:
-    """Files of these readers' extensions are cut by them in the meantime."""
+    """Files with these readers' extensions are cut by them inside this context."""
     token = _LANGUAGES.set({extension: one for one in readers for extension in one.extensions} or None)
     try:
         yield
@@ -78,16 +79,17 @@ def languages(readers: Iterable[SourceReader]) -> Iterator[None]:
 
 
 def language_of(extension: str) -> SourceReader | None:
-    """The reader of a plugin that cuts files of an extension now."""
+    """The plugin's reader that currently cuts files with an extension."""
     known = _LANGUAGES.get()
     return known.get(extension) if known else None
 
 
 def outlined(name: str, lines: Lines) -> Outline | None:
-    """The outline of a file by the reader of this name; None where there is none now.
+    """The outline of a file by the reader of this name; None if there is none now.
 
     Raises:
-        SchemaError: the reader raised something, or returned something else.
+        SchemaError: the reader raised an error.
+        InputError: the reader did not return an outline.
     """
     known = _LANGUAGES.get() or {}
     reader = next((one for one in known.values() if one.name == name), None)
@@ -116,13 +118,13 @@ def _is_named_line(pair: Any) -> bool:
 
 
 def tables_of(reader: SourceReader, path: Any, **given: Any) -> Iterator[pa.Table]:
-    """What a reader of records reads, table by table.
+    """The tables of a reader of records.
 
     Raises:
-        SchemaError: a plugin's reader raised something that is neither an error of a file nor of this package.
-        InputError: nothing is at `path`, or the reader gave something that is no table.
+        SchemaError: a plugin's reader raised an exception that is neither an OSError nor an error of this package.
+        InputError: `path` does not exist, or the reader yielded something other than a table.
     """
-    import pyarrow as pa  # not where flags are made from readers
+    import pyarrow as pa  # not imported to make flags from readers
 
     assert reader.read is not None
     if not Path(path).exists():

@@ -3,9 +3,9 @@
 Gives: `read_sot` (`index --sot`), one row per record: `origin_class` structured-sot, `entity` the key, text one
 `column: value` per line; and `read_logs` (`index --logs`), one session event per line of a CSV log.
 
-Note: a record was recorded when its file was modified, unless it says so itself
-(`last_modified`, `updated_at`); that is the age which fact verification calls stale. A path is relative to the indexed
-tree that holds the file, else to the folder that was named, so that `/sot/` of a mode finds it.
+Note: the recorded time of a record is its file's modification time, unless it has one of its own (`last_modified`,
+`updated_at`); fact verification uses it to detect stale records. A path is relative to the indexed tree that contains
+the file, else to the parent of the named folder, so that `/sot/` of a mode finds it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Record:
 
 
 _RowsOf = Callable[[Path, Sequence[_Record]], Iterator[Mapping[str, Any]]]
-"""What a kind of file makes of its records."""
+"""Returns the columns of each record of a file."""
 
 
 def read_sot(
@@ -83,10 +83,9 @@ def read_logs(
     name: str | None = None,
     roots: Sequence[Path] = (),
 ) -> Iterator[pa.Table]:
-    """One row per line of every CSV log, at its time; `source_id` is `session-event:<name>`, standing untrusted.
+    """One row per line of every CSV log, with its time; `source_id` is `session-event:<name>`, standing untrusted.
 
-    A column `principal` or `user` makes the row that user's own; a row without one is the importing principal's, as
-    session events are.
+    A row belongs to the user in its column `principal` or `user`, else to the importing principal, like session events.
 
     Raises:
         InputError: naming file, row and column.
@@ -96,7 +95,7 @@ def read_logs(
 
 
 def files_named(path: str | PathLike[str], suffixes: tuple[str, ...] = _SOT) -> list[Path]:
-    """The files that a path names, schemas left out.
+    """The files at a path, without schemas.
 
     Raises:
         InputError: there is none, or it is of another kind.
@@ -108,7 +107,7 @@ def files_named(path: str | PathLike[str], suffixes: tuple[str, ...] = _SOT) -> 
 
 
 def with_schemas(files: Iterable[Path]) -> set[Path]:
-    """The files and their schemas, resolved: what no other source reads."""
+    """The files and their schemas, as resolved paths: no other source reads them."""
     return {each.resolve() for file in files for each in (file, file.with_name(f"{file.stem}{SCHEMA_SUFFIX}"))}
 
 
@@ -121,7 +120,7 @@ def _read(
     report: SourceReport,
     rows_of: _RowsOf,
 ) -> Iterator[pa.Table]:
-    """The records of every file: what all rows have, and what `rows_of` says of each record of a file, in order."""
+    """The rows of every file: common columns, and those that `rows_of` returns for each record of a file, in order."""
     rows = []
     for file in files_named(path, suffixes):
         place, data = _place(file, Path(path), roots), _bytes(file)
@@ -252,7 +251,7 @@ def _instant(record: _Record, columns: Sequence[str]) -> datetime | None:
 
 
 def _place(file: Path, named: Path, roots: Sequence[Path]) -> str:
-    """The path of a file below the indexed tree that holds it, else below the folder that was named."""
+    """The path of a file in the indexed tree that contains it, else from the named folder's name on."""
     whole = file.resolve()
     for root in roots:
         if root.is_dir() and whole.is_relative_to(root.resolve()):

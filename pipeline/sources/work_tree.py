@@ -1,4 +1,4 @@
-"""The current work tree: every text file that is not ignored, once, as of the moment it is read.
+"""The current work tree: every text file that is not ignored, once, as it is when it is read.
 
 Gives: `read_work_tree`. In a git repository the files are those `git ls-files -co --exclude-standard` names; elsewhere the
 folder is walked and nested `.gitignore` files are honored in git's own pattern language.
@@ -7,10 +7,10 @@ Note: symbolic links are never followed, so nothing outside the root is read; `v
 digest of the file's bytes, `event_time` the file's modification time, never later than `now`.
 
 The metadata header of a document of a portfolio (S1.1, `metadata_of`) becomes columns of its rows. Only a Markdown document that
-states both `entity` and `level` has one: front matter of other tools uses words such as `date` and `zone` for other things; of
-that, `tags` are taken, and `title` by `chunking`. A header may be malformed, incomplete or misspelled, and still closes its
-document: a zone that is none of the vocabulary counts as restricted, and the report says so; one that says private or
-restricted holds in any front matter and any spelling, readable or not.
+states both `entity` and `level` has one: front matter of other tools uses words such as `date` and `zone` for other
+things; of that, only `tags` are used, and `title` by `chunking`. A malformed, incomplete or misspelled header still
+restricts its document: a zone outside the vocabulary counts as restricted, with a note in the report; private or
+restricted applies in any front matter and any spelling, readable or not.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def read_work_tree(
 ) -> Iterator[pa.Table]:
     """One row per chunk of every text file under `root`, by path, then line; `root` may also be one file.
 
-    Files of `leave_out` (resolved) belong to another source. With `incremental`, files of a folder that are as they were
-    read before have no rows.
+    Files in `leave_out` (resolved) belong to another source. With `incremental`, unchanged files of a folder have no
+    rows.
 
     Tables have the columns of `RowBuilder.schema`: `source_id` is `workspace:<name>` (the folder's name by default),
-    `recorded_time` is `now`. Left out and counted in `report.skipped`: symbolic links, nested repositories, names of
+    `recorded_time` is `now`. Skipped and counted in `report.skipped`: symbolic links, nested repositories, names of
     binary formats, binary, non-UTF-8, blank and empty files, pipes, sockets and devices, files over the size limit or
-    not readable, paths that are not UTF-8. A folder that was read whole is named in `report.complete_sources`.
+    not readable, paths that are not UTF-8. The source of a folder is added to `report.complete_sources`.
 
     Raises:
         InputError: there is nothing at `root`, or `now` is naive.
@@ -114,7 +114,7 @@ def read_work_tree(
 def _add(
     rows: RowBuilder, folder: Path, raw: bytes, report: SourceReport, options: ReadOptions, recorded: int
 ) -> bytes | None:
-    """Read a file and add its chunks, if it is a text; its bytes, None if it was not read."""
+    """Read a file and add its chunks, if it is text; returns its bytes, None if it was not read."""
     data = read_file(folder, raw, report, options)
     if data is None:
         return None
@@ -141,7 +141,7 @@ def add_file(
     modified: int,
     recorded: int,
 ) -> None:
-    """Add the chunks of a file as it is in a work tree; it happened when it was modified, never after `recorded`."""
+    """Add the chunks of a file in a work tree; its event time is its modification time, never later than `recorded`."""
     kind = file_kind(path)
     metadata = metadata_of(path, kind, document.title, content, report)
     file = FileFacts(path, kind, document.title, is_generated(kind, content), metadata)
@@ -152,7 +152,7 @@ def add_file(
 
 
 def list_files(root: Path, report: SourceReport) -> list[bytes]:
-    """Paths of the files under `root` that are not ignored, relative to it, `/` separated."""
+    """Paths of the files under `root` that are not ignored, relative to it, separated by `/`."""
     if not may_find_repository(root):
         return list(_walk(root, report))
     try:
@@ -166,7 +166,7 @@ def list_files(root: Path, report: SourceReport) -> list[bytes]:
 
 
 def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
-    """Pipes, sockets and devices beside these paths, of which git does not know: read as files, they are reported as left out."""
+    """Pipes, sockets and devices beside these paths, which git does not list, so that they are reported as skipped."""
     for folder in sorted({path.rpartition(b"/")[0] for path in paths}):
         with suppress(OSError), os.scandir(root + b"/" + folder) as found:
             for entry in found:
@@ -177,9 +177,9 @@ def _special(root: bytes, paths: Collection[bytes]) -> Iterator[bytes]:
 
 
 def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions) -> tuple[bytes, int] | None:
-    """Bytes and modification time (microseconds) of a file; None, with the reason counted, if it is left out.
+    """Bytes and modification time (microseconds) of a file; None, with the reason counted, if it is skipped.
 
-    At most one byte more than the size limit is read. A file that is gone by now is not counted.
+    At most one byte more than the size limit is read. A file that no longer exists is not counted.
     """
     try:
         path = raw.decode("utf-8")
@@ -212,7 +212,7 @@ def read_file(root: Path, raw: bytes, report: SourceReport, options: ReadOptions
 
 
 def file_version(data: bytes) -> str:
-    """Content version of a file that no commit names: `sha256:` and 16 hex digits."""
+    """Content version of a file outside a commit: `sha256:` and 16 hex digits."""
     return f"sha256:{sha256(data).hexdigest()[:16]}"
 
 
@@ -227,11 +227,11 @@ def through_link(root: Path, path: str) -> bool:
 
 
 _Specs = list[tuple[str, GitIgnoreSpec]]
-"""The `.gitignore` files above a place, the deepest last, each with its folder: relative to the root, with a `/`."""
+"""The `.gitignore` files above a path, the deepest last, each with its folder, relative to the root, with a `/`."""
 
 
 def _walk(root: Path, report: SourceReport) -> Iterator[bytes]:
-    """Files below `root`, leaving out what `.gitignore` files on the way down name and folders that tools fill."""
+    """Files below `root`, without those that `.gitignore` files exclude and without folders of tools."""
     waiting: list[tuple[str, _Specs]] = [("", [])]
     while waiting:
         folder, above = waiting.pop()
@@ -276,7 +276,7 @@ def _ignore_file(folder: Path, relative: str) -> _Specs:
 
 
 def _ignored(path: str, specs: _Specs) -> bool:
-    """The deepest `.gitignore` that says anything about the path decides; a folder ends with `/`."""
+    """The deepest `.gitignore` with a pattern for the path decides; a folder ends with `/`."""
     for base, spec in reversed(specs):
         include = spec.check_file(path.removeprefix(base)).include
         if include is not None:
@@ -285,19 +285,19 @@ def _ignored(path: str, specs: _Specs) -> bool:
 
 
 _CLOSING = ("restricted", "private")
-"""The zones that close a document, the closest first."""
+"""The zones that restrict a document, the most restrictive first."""
 
 _CLOSED = re.compile(
     rb"(?im)(?:^|[{,])[ \t]*[\"']?zone[\"']?[ \t]*:[ \t]*[\"']?(private|confidential|restricted)\b",
 )
-"""A field that closes a document, in front matter that cannot be read; a block or `{...}`."""
+"""A field that restricts a document, in front matter that cannot be parsed; in block style or `{...}`."""
 _FRONT_MATTER = re.compile(
     rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
 )
 
 
 def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, report: SourceReport) -> Mapping[str, Any]:
-    """Columns that the header of a document fills; none where there is no header."""
+    """Columns from the header of a document; none if there is no header."""
     if kind.splitter != "markdown":
         return {}
     found = _FRONT_MATTER.match(data)
@@ -330,9 +330,9 @@ def metadata_of(path: str, kind: FileKind, title: str | None, data: bytes, repor
 
 
 def _closed(header: Header | None, matter: bytes) -> Mapping[str, Any]:
-    """The zone of a header that closes a document, whatever else it says; none where it closes nothing.
+    """The zone of a header that restricts a document, whatever its other fields; none if it is unrestricted.
 
-    Front matter that was read says so by its field, other front matter by its words. A line of the text counts beside
+    In parsed front matter by its field, in other front matter by its words. A line of the text counts only with
     `entity` or `level`.
     """
     fields = header.fields if header is not None else {}
