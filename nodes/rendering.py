@@ -1,6 +1,6 @@
 """The pure renderer: produces every byte of a block; trimming measures with the same functions.
 
-Gives: the frame (`HEADER`, `CLOSING`), `quoted` and `unquoted`, `clean`, `label`, `ItemLines` (the printed parts of
+Gives: the frame (`HEADER`, `CLOSING`), `quoted` and `unquoted`, `clean`, `labels`, `ItemLines` (the printed parts of
 each item), `item_lines`, `assemble` (many blocks at once) and the words for authority, standing and form.
 
     Evidence package snapshot: 5d1f0c6e2b7a9384

@@ -1,8 +1,8 @@
 """The values of Arrow columns as bytes that do not depend on their layout.
 
-Reads arrays of any chunk, slice or dictionary. Gives validity, fixed-width values by bit pattern, and offsets and bytes of
-variable values. `digests` builds the forms of tables from them, `row_forms` those of single rows; code that passes over the
-bytes of many texts at once starts from `offsets_and_bytes`, which are read-only.
+Reads arrays of any chunking, slice or dictionary. Gives validity, fixed-width values by bit pattern, and offsets and
+bytes of variable values. `digests` builds the forms of tables from them, `row_forms` those of single rows; code that
+scans the bytes of many texts at once uses `offsets_and_bytes`, whose arrays are read-only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBERS = {
     }.items()
     for type_ in types
 }  # fmt: skip
-"""How numbers and times lie in memory, by the id of their type."""
+"""The memory format of numbers and times, by type id."""
 
 _OFFSETS = {
     pa.string().id: np.dtype(np.int32),
@@ -41,7 +41,7 @@ _OFFSETS = {
     pa.large_string().id: np.dtype(np.int64),
     pa.large_binary().id: np.dtype(np.int64),
 }
-"""The offsets of strings and binary values, by the id of their type."""
+"""The offset format of strings and binary values, by type id."""
 
 _FIXED_SIZE = pa.list_(pa.null(), 1).id
 _LISTS = {pa.list_(pa.null()).id, pa.large_list(pa.null()).id, _FIXED_SIZE}
@@ -50,7 +50,7 @@ _DICTIONARY, _STRUCT, _BOOLEAN, _NULL = (
 )
 _LAYOUTS: dict[int, Layout] = {_STRUCT: "struct", _NULL: "null"}
 _LAYOUTS |= {**dict.fromkeys(_OFFSETS, "variable"), **dict.fromkeys(_LISTS, "list")}
-"""How values lie in memory, by the id of their type; the others have a fixed width."""
+"""The memory layout of values, by type id; all other types have a fixed width."""
 
 
 def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -60,7 +60,7 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """The type that `plain` gives arrays of a type."""
+    """The type of the array that `plain` returns."""
     return type_.value_type if type_.id == _DICTIONARY else type_
 
 
@@ -86,20 +86,19 @@ def type_name(type_: pa.DataType) -> str:
 
 
 def is_list(type_: pa.DataType) -> bool:
-    """Lists of any size."""
+    """Whether it is a list type: list, large list or fixed-size list."""
     return type_.id in _LISTS
 
 
 def layout_of(type_: pa.DataType) -> Layout:
-    """How values of a type lie in memory: strings and binary values are variable, numbers and times fixed."""
+    """The memory layout of a type: strings and binary values are variable, numbers and times fixed."""
     return _LAYOUTS.get(type_.id, "fixed")
 
 
 def number_form(type_: pa.DataType) -> np.dtype[np.generic]:
-    """The form of values of a fixed width.
+    """The NumPy type of fixed-width values.
 
-    Raises:
-        SchemaError: the type has none.
+    Raises: SchemaError: the type has no canonical form.
     """
     form = _NUMBERS.get(type_.id)
     if form is None:
@@ -113,12 +112,12 @@ def valid(array: pa.Array) -> Bytes:
 
 
 def as_bytes(values: NDArray[np.generic]) -> Bytes:
-    """Numbers as the bytes they are, one after the other."""
+    """The raw bytes of numbers, in order."""
     return np.ascontiguousarray(values).view(np.uint8)
 
 
 def items(array: pa.Array) -> tuple[Int, pa.Array]:
-    """Where the items of each list begin and end, nowhere for null, and all items in one array."""
+    """The bounds of the items of each list (empty for null), and all items in one array."""
     if array.null_count or array.type.id == _FIXED_SIZE:
         counts, found = listed(array)
         ends = np.append(0, counts.cumsum())
@@ -144,7 +143,7 @@ def fixed(array: pa.Array) -> NDArray[np.generic]:
 
 
 def offsets_and_bytes(array: pa.Array) -> tuple[Int, Bytes]:
-    """Offsets and bytes of a string or binary column, read from its buffers; nothing hides under nulls."""
+    """Offsets and bytes of a string or binary column, read from its buffers; nulls have no bytes."""
     rows = len(array)
     if array.null_count == rows:
         return np.zeros(rows + 1, np.int64), _NOTHING
@@ -157,8 +156,8 @@ def offsets_and_bytes(array: pa.Array) -> tuple[Int, Bytes]:
 
 
 def raw_offsets(array: pa.Array) -> tuple[NDArray[np.integer], memoryview]:
-    """Offsets of a string or binary column, and the bytes that they are of, of which those of a slice are a part; nothing
-    hides under nulls.
+    """Offsets of a string or binary column and the bytes they refer to, possibly more than those of a slice; nulls have
+    no bytes.
     """
     width = _OFFSETS[array.type.id]
     if array.null_count:
@@ -168,5 +167,5 @@ def raw_offsets(array: pa.Array) -> tuple[NDArray[np.integer], memoryview]:
 
 
 def filled(array: pa.Array, value: object) -> pa.Array:
-    """The array with `value` for nulls."""
+    """The array with `value` in place of nulls."""
     return pc.fill_null(array, pa.scalar(value, array.type)) if array.null_count else array

@@ -2,12 +2,12 @@
 
 Reads: any declared table. Gives: one digest per table, or one per request of a table.
 
-The form of a table is its heading (names, types, which columns may be null), the number of rows, then row by row all
-that has a fixed width (validity of what may be null, numbers by bit pattern, lengths), then the variable values column
-by column; the items of lists follow in the same form. A value longer than `LONG` is replaced by its SHA-256, so that a
-length takes one byte. The digest of a request is that of a table of its rows. Equal tables have equal forms however they
-are chunked, sliced or dictionary-encoded, and whatever bytes hide under nulls; null differs from empty, 1 from "1". Free
-text enters as its SHA-256, so that a record can be checked after a text was erased.
+The form of a table is its heading (names, types, nullability), the number of rows, then row by row all fixed-width data
+(validity of nullable columns, numbers by bit pattern, lengths), then the variable values column by column; the items of
+lists follow in the same form. A value longer than `LONG` is replaced by its SHA-256, so that a length takes one byte.
+The digest of a request is that of a table of its rows. Equal tables have equal forms however they are chunked, sliced
+or dictionary-encoded, and whatever bytes are under nulls; null differs from empty, 1 from "1". Free text enters as its
+SHA-256, so that a record can be verified after a text was erased.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def text_sha256(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def is_stored(type_: pa.DataType) -> bool:
-    """Whether a free-text column of this type holds hashes, as a run stores it, and not texts."""
+    """Whether a free-text column of this type contains hashes, as stored in a run, rather than texts."""
     return pa.types.is_string(type_.value_type if is_list(type_) else type_)
 
 
@@ -65,10 +65,10 @@ def hashed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def stored_form(table: pa.Table, declared: Table) -> pa.Table:
-    """The table as a run stores it: free-text columns hold SHA-256 hex digits, type string, in place of texts.
+    """The table as a run stores it: free-text columns contain SHA-256 hex digits, type string, in place of texts.
 
-    A table that is already in stored form comes back unchanged. The form of one in use is cached: the line digests
-    it, and the run keeps it.
+    A table that is already in stored form is returned unchanged. The stored form is cached while the table is in use:
+    the line digests it, and the run stores it.
 
     Raises:
         SchemaError: it is neither the declared table nor its stored form.
@@ -95,7 +95,7 @@ def _storing(declared: Table) -> OfTable[tuple[pa.Table, list[pa.Array]]]:
 
 @lru_cache(maxsize=256)
 def free_texts(declared: Table) -> tuple[int, ...]:
-    """The places of the columns of free text."""
+    """The positions of the free-text columns."""
     return tuple(place for place, column in enumerate(declared.columns.values()) if column.free_text)
 
 
@@ -105,7 +105,7 @@ def table_digest(table: pa.Table, declared: Table | None = None) -> str:
     With `declared`, envelope columns are left out and free text enters by its hash; without, every column counts.
 
     Raises:
-        SchemaError: a column is missing, has nulls that it may not have, or a type without a form.
+        SchemaError: a column is missing, has nulls although it is required, or has a type without a canonical form.
     """
     heading, columns, layout = _form(table, declared)
     hasher = hashlib.sha256(heading)
@@ -141,12 +141,12 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
 
 def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | None = None) -> str:
-    """The logical digest of a stored part, 64 hex digits: over its requests, by id, and the digest of the rows of each.
+    """The logical digest of a stored part, 64 hex digits: over its request ids, sorted, and the digest of each
+    request's rows.
 
     Args:
-        table: rows of whole requests; a table that is of no request has the digest of `table_digest`.
-        declared: its declaration.
-        known: digests by request as `digests_by_request` gives them, if the caller has them already.
+        table: all rows of its requests; a table without request ids has the digest of `table_digest`. declared: its
+        declaration. known: digests by request as `digests_by_request` returns them, if the caller already has them.
     """
     if "request_id" not in declared.columns:
         return table_digest(table, declared)
@@ -162,13 +162,13 @@ def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | N
 
 @lru_cache(maxsize=4096)
 def _named(request_id: str) -> bytes:
-    """The bytes before the digest of a request in that of a part; every part of a shard names the same requests."""
+    """The bytes before a request's digest in the digest of a part; all parts of a shard have the same requests."""
     data = request_id.encode()
     return len(data).to_bytes(4, "little") + data
 
 
 def combined_digests(parts: Sequence[tuple[str, Sequence[bytes]]], prefix: str) -> list[str]:
-    """Per request, SHA-256 over `prefix` and its digest in every part, 64 hex digits. Parts are taken by name."""
+    """For each request, SHA-256 over `prefix` and its digest in every part, 64 hex digits. Parts are sorted by name."""
     ordered = sorted(parts, key=lambda part: part[0])
     heading = hashlib.sha256("\n".join((FORM, prefix, *(name for name, _ in ordered))).encode())
     digests = []
@@ -185,7 +185,7 @@ def named_digest(values: dict[str, str]) -> str:
 
 
 def _form(table: pa.Table, declared: Table | None) -> tuple[bytes, list[pa.Array], RowLayout]:
-    """The heading, the columns that count, in stored form, and their layout; of a declared table without rows, no columns."""
+    """The heading, the digested columns in stored form, and their layout; no columns if a declared table is empty."""
     if declared is not None and table.schema.equals(declared.schema):
         places, heading, layout = _declared_form(declared)
         if not table.num_rows:
@@ -204,7 +204,7 @@ def _form(table: pa.Table, declared: Table | None) -> tuple[bytes, list[pa.Array
 
 
 def _columns_by_name(table: pa.Table, declared: Table | None) -> list[tuple[str, pa.Array, bool]]:
-    """The columns that count of a table of other columns, or in another order: name, values, whether there may be nulls."""
+    """The digested columns of a table with other columns or another order: name, values, nullability."""
     names = table.column_names
     if len(set(names)) < len(names):
         raise SchemaError(f"Expected names of their own, got {', '.join(names)} - at columns")
@@ -223,21 +223,21 @@ def _columns_by_name(table: pa.Table, declared: Table | None) -> list[tuple[str,
 
 
 def _covered(declared: Table) -> list[tuple[int, str, Column]]:
-    """The columns that count: place, name and declaration."""
+    """The digested columns: position, name and declaration."""
     columns = enumerate(declared.columns.items())
     return [(place, name, column) for place, (name, column) in columns if column.digest]
 
 
 @lru_cache(maxsize=256)
 def _required(declared: Table) -> tuple[tuple[int, str], ...]:
-    """The columns that count and have no nulls: place among those that count, and name."""
+    """The digested columns that are required: position among the digested columns, and name."""
     covered = enumerate(_covered(declared))
     return tuple((place, f"{declared.name}.{name}") for place, (_, name, column) in covered if not column.nullable)
 
 
 @lru_cache(maxsize=256)
 def _declared_form(declared: Table) -> tuple[tuple[int, ...], bytes, RowLayout]:
-    """The places of the columns that count, the heading and the layout."""
+    """The positions of the digested columns, the heading and the layout."""
     covered, stored = _covered(declared), declared.stored_schema
     columns = [(name, stored.field(place).type, column.nullable) for place, name, column in covered]
     return tuple(place for place, *_ in covered), *_form_of(declared.name, columns)

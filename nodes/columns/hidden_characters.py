@@ -1,12 +1,13 @@
-r"""Characters that act on a terminal, or hide or reorder the text beside them, as visible escapes.
+r"""Visible escapes for characters that control a terminal, or hide or reorder the text next to them.
 
-Gives `escape`, `ESCAPED`, and the classes of characters `HIDDEN`, `JOINERS` and `SELECTORS`; `rendering` does columns. An ESC in front
-of `[31m` is shown as the four characters `\x1b`. Tabs, line feeds, and returns before a line feed stay. One zero-width
-joiner or non-joiner stays behind a character beyond ASCII, where Persian, Indic scripts and emoji need it, and so does one
-variation selector, also behind the digits of keycaps. Nothing else without width does: long runs carry hidden text.
+Gives `escape`, `ESCAPED`, and the classes of characters `HIDDEN`, `JOINERS` and `SELECTORS`; `rendering` escapes
+columns. An ESC before `[31m` is shown as the four characters `\x1b`. Tabs, line feeds, and returns before a line feed
+stay. One zero-width joiner or non-joiner stays after a non-ASCII character, where Persian, Indic scripts and emoji need
+it, and so does one variation selector, also after the digits of keycaps. No other zero-width characters stay: long runs
+can carry hidden text.
 
-Source: Unicode 15.1, general categories Cc, Cf, Zl and Zp and Default_Ignorable_Code_Point; UAX #9 for bidirectional controls;
-CVE-2021-42574 for what they do to source code.
+Source: Unicode 15.1, general categories Cc, Cf, Zl and Zp and Default_Ignorable_Code_Point; UAX #9 for bidirectional
+controls; CVE-2021-42574 for their effect on source code.
 """
 
 from __future__ import annotations
@@ -32,5 +33,5 @@ _ESCAPED = re.compile(ESCAPED)
 
 
 def escape(text: str) -> str:
-    r"""The text with escapes such as `\x1b` and `\u202e` in the place of what a reader would not see."""
+    r"""The text with escapes such as `\x1b` and `\u202e` in place of invisible characters."""
     return _ESCAPED.sub(lambda found: ascii(found[0])[1:-1], text)

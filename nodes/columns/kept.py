@@ -1,7 +1,7 @@
 """Cached values: for arrays, while there is room; for a table, as long as it is in use.
 
-Reads nothing. Gives `Kept` and `OfTable`, the two things below `nodes` that change after they were made. What they hold
-follows from the arrays or the table alone, so no result depends on it, only time does.
+Reads nothing. Gives `Kept` and `OfTable`, the only mutable objects below `nodes`. Cached values depend on the arrays or
+the table alone, so the cache affects speed, never results.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Arrays = tuple[NDArray[np.int64], ...]
 
 
 class Kept(Generic[Value]):
-    """The last used values whose sizes add up to at most `room`, together with those kept `apart`. Threads may share it."""
+    """The most recently used values, up to a total size of `room` including caches made by `apart`. Thread-safe."""
 
     def __init__(self, room: int) -> None:
         self._room = room
         self._lock = Lock()
         self._own = object()
         self._held: list[tuple[object, Arrays, Value, int]] = []
-        """Whose each value is; of all that share the room, the longest unused first."""
+        """Owner, key, value and size, for all caches that share the room; least recently used first."""
 
     def apart(self) -> Kept[Value]:
-        """Another one in the same room: neither finds what the other keeps, and the longest unused of both goes first."""
+        """Another cache that shares the room and the eviction order, but not the values."""
         other = Kept[Value](self._room)
         other._lock, other._held = self._lock, self._held
         return other
@@ -45,7 +45,7 @@ class Kept(Generic[Value]):
         return None
 
     def put(self, arrays: Arrays, value: Value, size: int) -> None:
-        """Keep a value; the longest unused go first. One larger than the room is not kept."""
+        """Cache a value, evicting the least recently used. A value larger than the room is not cached."""
         if size > self._room:
             return
         with self._lock:
@@ -55,7 +55,7 @@ class Kept(Generic[Value]):
                 self._held.pop(0)
 
     def clear(self) -> None:
-        """Give up all values of this one."""
+        """Evict all values of this cache."""
         with self._lock:
             self._held[:] = [one for one in self._held if one[0] is not self._own]
 
@@ -71,8 +71,8 @@ class Kept(Generic[Value]):
 class OfTable(Generic[Value]):
     """A function of one table, called once for each table that is in use: grants and policies serve many requests.
 
-    A table is known by its identity: none of them changes. What the function gives must not hold the table itself, which
-    would then be in use forever. Threads may share it.
+    Tables are immutable and identified by object identity. The function's result must not reference the table, which
+    would then never be released. Thread-safe.
     """
 
     def __init__(self, function: Callable[[pa.Table], Value]) -> None:
@@ -80,7 +80,7 @@ class OfTable(Generic[Value]):
         self._held: dict[int, tuple[ref[pa.Table], Value]] = {}
 
     def __call__(self, table: pa.Table) -> Value:
-        """What the function says of the table."""
+        """The function's value for the table, cached."""
         place = id(table)
         known = self._held.get(place)
         if known is not None and known[0]() is table:

@@ -1,6 +1,6 @@
-"""Finding rows of one table in another by key, in an order that no join has a say in.
+"""Finding rows of one table in another by key, independent of join order.
 
-`Table.join` loses row order on chunked tables; these look-ups give positions, and the caller takes.
+`Table.join` loses row order on chunked tables; these look-ups return positions, and the caller takes rows.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from ..errors import SchemaError
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
 NOWHERE = np.empty(0, dtype=np.int64)
-"""No positions."""
+"""An empty array of positions."""
 _STRING = pa.string().id
 _NUMBERS = {pa.int32().id, pa.int64().id}
 _TEXTS = {_STRING, pa.large_string().id}
 A_HANDFUL = 64
-"""Texts up to which a dictionary of Python finds them in half the time that Arrow takes to set out."""
+"""Up to this many texts, a Python dictionary finds them in half of Arrow's setup time."""
 CLOSE = 16
-"""Numbers lie close together where their range is at most so many times as wide as there are numbers."""
+"""Numbers are dense if their range is at most this many times their count."""
 FEW_ROWS = 1024
-"""Rows up to which what saves work on many rows costs more calls than it saves: an interactive request has so few."""
+"""Up to this many rows, as in an interactive request, optimizations for many rows cost more calls than they save."""
 
 
 def flat(column: Column) -> pa.Array:
-    """The column as one array; a single chunk comes back as it is."""
+    """The column as one array; a single chunk is returned as it is."""
     if type(column) is not pa.ChunkedArray:
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def gathered(column: Column, rows: Column | NDArray[np.int64]) -> pa.Array:
-    """The values of a column at some positions, as one array: `take`, at a cost that follows the positions.
+    """The values of a column at some positions, as one array: `take`, at a cost that depends on the positions.
 
-    Arrow joins all chunks of a text column before it takes from them: a frame's whole text for a few rows of it.
+    Arrow would first join all chunks of a text column: a frame's whole text for a few of its rows.
     """
     index = pa.array(rows) if type(rows) is np.ndarray else flat(rows)
     if type(column) is not pa.ChunkedArray or column.num_chunks < 2 or index.null_count or not len(index):
@@ -72,7 +72,7 @@ def _chunk_starts(column: pa.ChunkedArray) -> tuple[int, ...]:
 
 
 def _by_chunk(starts: tuple[int, ...], index: pa.Array) -> tuple[list[tuple[int, pa.Array]], pa.Array | None]:
-    """The positions inside each chunk that is read, and the place of each value among them; None = in that order."""
+    """The positions inside each chunk that is read, and the order that restores the input; None = already in order."""
     at = np.asarray(index).astype(np.int64)
     bounds = np.array(starts)
     chunk = bounds.searchsorted(at, side="right") - 1
@@ -95,13 +95,14 @@ def _from_chunks(column: pa.ChunkedArray, parts: list[tuple[int, pa.Array]], pla
 
 
 def pair_keys(request_ids: Column, evidence_ids: Column) -> pa.Array:
-    """One text per (request, evidence) pair. Evidence ids hold no newline, so pairs stay distinct."""
+    """One text per (request, evidence) pair. Evidence ids contain no newline, so pairs stay distinct."""
     pieces = (flat(evidence_ids).cast(pa.large_string()), flat(request_ids).cast(pa.large_string()))
     return pc.binary_join_element_wise(*pieces, pa.scalar("\n", pa.large_string()))
 
 
 def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
-    """A number per (request, evidence) pair of several tables, equal where both are; null where one of them is null.
+    """A number per (request, evidence) pair of several tables, equal where both ids are; null where one of them is
+    null.
 
     Numbers are compared many times faster than texts, and each column of ids is read once.
     """
@@ -121,7 +122,7 @@ def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
 
 
 def _all_alike(columns: Sequence[pa.Array]) -> bool:
-    """Whether all columns hold one and the same value, as those of one request do; first and last of most others differ."""
+    """Whether all columns contain one and the same value, as for a single request; first and last are checked first."""
     ends = {column[place].as_py() for column in columns if len(column) for place in (0, -1)}
     if len(ends) != 1 or any(column.null_count for column in columns):
         return False
@@ -129,7 +130,7 @@ def _all_alike(columns: Sequence[pa.Array]) -> bool:
 
 
 def _values_in(column: pa.Array) -> set[Any]:
-    """The least and the greatest value of some texts; all of a handful, which Python reads sooner."""
+    """The least and greatest of some texts; all values if they are few, which is faster in Python."""
     return set(column.to_pylist() if len(column) <= A_HANDFUL else pc.min_max(column).as_py().values())
 
 
@@ -152,7 +153,7 @@ def pair_positions(wanted: tuple[Column, Column], among: tuple[Column, Column]) 
 
 
 def chosen_positions(rows: pa.Table, of: pa.Table, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """`pair_positions` of `rows` in `of`, -1 where it has none; where they are the `chosen` ones in their order, without a look-up."""
+    """`pair_positions` of `rows` in `of`, -1 where missing; no look-up if they are the `chosen` rows in order."""
     at = chosen.nonzero()[0]
     if len(at) == rows.num_rows and all(
         flat(rows[name]).equals(flat(of[name]).take(pa.array(at))) for name in ("request_id", "evidence_id")
@@ -162,10 +163,10 @@ def chosen_positions(rows: pa.Table, of: pa.Table, chosen: NDArray[np.bool_]) ->
 
 
 def expect_same_rows(candidates: pa.Table, verdicts: pa.Table) -> None:
-    """Verdicts have a row per candidate, in the same order: who reads both needs no look-up.
+    """Check that verdicts have a row per candidate, in the same order, so that readers of both need no look-up.
 
     Raises:
-        SchemaError: these are not the verdicts of these candidates.
+        SchemaError: the verdicts do not belong to these candidates.
     """
     for name in ("request_id", "evidence_id"):
         if not flat(candidates[name]).equals(flat(verdicts[name])):
@@ -175,7 +176,7 @@ def expect_same_rows(candidates: pa.Table, verdicts: pa.Table) -> None:
 def positions(wanted: Column, among: Column) -> NDArray[np.int64]:
     """Position of each wanted value in `among` (its first), -1 where it does not occur.
 
-    Tables are sorted by request, so equal values lie side by side: of a run of them only the first is looked up.
+    Tables are sorted by request, so equal values are adjacent: only the first of each run is looked up.
     """
     values = flat(wanted)
     if len(values) <= FEW_ROWS or 4 * len(first := _run_starts(values)) > len(values):
@@ -198,7 +199,7 @@ def _found(values: pa.Array, among: Column) -> NDArray[np.int64]:
 
 
 def _found_number(values: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """`_found` of numbers by a table of places, a tenth of the time that hashing takes; None where `among` lies too far apart."""
+    """`_found` of numbers by a table of positions, in a tenth of the time of hashing; None if `among` is too sparse."""
     low, high = int(among.min()), int(among.max())
     size = high - low + 1
     if size > CLOSE * (len(values) + len(among)):
@@ -210,13 +211,13 @@ def _found_number(values: NDArray[np.int64], among: NDArray[np.int64]) -> NDArra
 
 
 def distinct(values: Column) -> pa.Array:
-    """The distinct values, in the order of their first places; of a run of equal ones only the first is looked at."""
+    """The distinct values, in the order of first occurrence; only the first of each run of equal values is read."""
     array = flat(values)
     return pc.unique(array if len(array) <= FEW_ROWS else array.take(pa.array(_run_starts(array))))
 
 
 def _run_starts(values: pa.Array) -> NDArray[np.int64]:
-    """Where a value differs from the one before; a null differs from everything."""
+    """Positions where a value differs from the previous one; a null differs from everything."""
     if len(values) < 2 or not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return np.arange(len(values))
     changes = pc.fill_null(pc.not_equal(values[1:], values[:-1]), True)
@@ -224,12 +225,12 @@ def _run_starts(values: pa.Array) -> NDArray[np.int64]:
 
 
 def first_of_runs(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Where an element differs from the one before in some column."""
+    """Positions where an element differs from the previous one in any column."""
     return _changes(columns).nonzero()[0]
 
 
 def _changes(columns: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
-    """Whether each element differs from the one before in some column; the first one does."""
+    """Whether each element differs from the previous one in any column; true for the first."""
     change = np.zeros(len(columns[0]), dtype=bool)
     change[:1] = True
     for column in columns:
@@ -238,20 +239,20 @@ def _changes(columns: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
 
 
 def last_of_runs(*columns: NDArray[np.generic]) -> NDArray[np.int64]:
-    """Where an element differs from the one behind in some column."""
+    """Positions where an element differs from the next one in any column."""
     change = _changes(columns)
     change[:-1], change[-1:] = change[1:], True
     return change.nonzero()[0]
 
 
 def rank_within(owner: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rank from 0 of each element inside its run of equal owners; equal owners lie side by side."""
+    """Rank from 0 of each element inside its run of equal owners; equal owners must be adjacent."""
     starts = first_of_runs(owner)
     return np.arange(len(owner)) - starts.repeat(run_lengths(starts, len(owner)))
 
 
 def run_lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
-    """How far each start is from the next; the last from `end`."""
+    """The distance from each start to the next; from the last to `end`."""
     lengths = np.empty(len(starts), dtype=np.int64)
     lengths[:-1] = starts[1:]
     lengths[-1:] = end
@@ -274,7 +275,7 @@ def codes_of(columns: Sequence[Column]) -> NDArray[np.int64]:
 
 
 def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct codes, ascending, and the position of each code among them; codes close together are not sorted."""
+    """The distinct codes, ascending, and the position of each code among them; dense codes need no sort."""
     if not len(codes):
         return codes, codes
     low, high = int(codes.min()), int(codes.max())
@@ -287,7 +288,7 @@ def distinct_numbers(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArr
 
 
 def distinct_rows(*columns: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first of each set of equal rows, in the order of their values, and the set of each row."""
+    """The first of each group of equal rows, in the order of their values, and the group of each row."""
     _, code = distinct_numbers(columns[0])
     for column in columns[1:]:
         values, own = distinct_numbers(column)
@@ -321,7 +322,7 @@ def floats(column: Column) -> NDArray[np.float64]:
 
 
 def present(column: Column) -> NDArray[np.bool_]:
-    """Where a column has a value."""
+    """Whether each row has a value."""
     missing = column.null_count
     if 0 < missing < len(column):
         return np.asarray(flat(column).is_valid())
@@ -335,24 +336,24 @@ def truth(mask: Column) -> NDArray[np.bool_]:
 
 
 def among(column: Column, wanted: Collection[str]) -> NDArray[np.bool_]:
-    """Where a string column holds one of some values; false where it is null."""
+    """Whether each value of a string column is one of some values; false for null."""
     return np.asarray(pc.is_in(flat(column), value_set=constants(tuple(sorted(wanted)))))
 
 
 @lru_cache(maxsize=1024)
 def constants(values: tuple[str | None, ...], type_: pa.DataType | None = None) -> pa.Array:
-    """Literal texts as an array, `string` unless said otherwise: made once for each list that code names."""
+    """Literal texts as an array, `string` by default; cached per list of values."""
     return pa.array(values, type_ or pa.string())
 
 
 @lru_cache(maxsize=256)
 def literal(text: str) -> pa.Scalar:
-    """A text that code names, `large_string`, as it is joined to others."""
+    """A literal text as a `large_string` scalar, for joins with columns; cached."""
     return pa.scalar(text, pa.large_string())
 
 
 def first_that_holds(rules: Sequence[tuple[NDArray[np.bool_], str]], otherwise: str | None, rows: int) -> pa.Array:
-    """Per row the word of the first rule that holds, else `otherwise` or null."""
+    """For each row the word of the first rule that holds, else `otherwise` or null."""
     place = np.full(rows, len(rules))
     for number in range(len(rules) - 1, -1, -1):
         place[rules[number][0]] = number

@@ -1,6 +1,6 @@
 """List columns taken apart and put together, for whole tables at once.
 
-A list column here is flat values plus the row each belongs to. Null lists have no values and come out as empty ones
+A list column is handled as flat values plus the row of each value. Null lists have no values and become empty lists
 unless a caller keeps their validity.
 """
 
@@ -15,7 +15,7 @@ from .keys import constants, flat, positions, truth
 
 
 def listed(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """How many values each list of a column has, 0 where it is null, and the values."""
+    """The number of values in each list of a column, 0 for null, and the values."""
     missing = array.null_count
     if missing == len(array):
         return np.zeros(missing, dtype=np.int64), array.values.slice(0, 0)
@@ -27,13 +27,13 @@ def listed(array: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def flattened(lists: pa.ChunkedArray | pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """The row each value belongs to, ascending, and the values."""
+    """The row of each value, ascending, and the values."""
     lengths, values = listed(flat(lists))
     return np.arange(len(lengths)).repeat(lengths), values
 
 
 def collected(rows: NDArray[np.int64], values: pa.Array, count: int) -> pa.ListArray:
-    """For each of `count` rows the sorted distinct values that belong to it."""
+    """For each of `count` rows its sorted distinct values."""
     if not len(values):
         return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), values)
     encoded = flat(values).dictionary_encode()
@@ -61,7 +61,7 @@ def tidied(lists: pa.ChunkedArray | pa.Array, *, keep_null: bool) -> pa.Array:
 
 
 def holds(lists: pa.ChunkedArray | pa.Array, value: str) -> NDArray[np.bool_]:
-    """Whether each list contains one value, as the lanes of a sub-query do the lane that it uses."""
+    """Whether each list contains one value, such as a lane in the lanes of a sub-query."""
     rows, found = flattened(lists)
     return np.bincount(rows[truth(pc.equal(found, value))], minlength=len(lists)) > 0
 

@@ -1,9 +1,9 @@
-"""Numbers that add up the same in any order.
+"""Numbers with the same sum in any order.
 
 A float64 below 2**22 that is a multiple of 2**-30 needs at most 52 bits, so sums of such numbers are exact: no order,
 path, thread count or batch changes them. Every score contribution goes through `quantise` before it is added. Terms of
-[0, 1] and ranks stay below that bound by far; scores of postings, whose weights nothing bounds, are capped where they
-are added up (`posting_recall`).
+[0, 1] and ranks stay far below that bound; scores of postings, whose weights are unbounded, are capped where they are
+added up (`posting_recall`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXACT_BELOW = 2.0**22
 
 
 def share_of(part: NDArray[np.float64], whole: NDArray[np.float64], least: float = 0.0) -> NDArray[np.float64]:
-    """What part of the whole each is, `least` to 1, a multiple of `RESOLUTION`; 0 of nothing."""
+    """`part / whole`, clipped to `least` to 1, as a multiple of `RESOLUTION`; 0 where `whole` is 0."""
     return quantise(np.clip(np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0), least, 1.0))
 
 
@@ -32,10 +32,10 @@ def quantise(values: NDArray[np.float64] | float) -> NDArray[np.float64]:
 
 
 def array_of(given: Any, at: str, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """What a function of a plugin gave as an array.
+    """The return value of a plugin function as an array.
 
     Raises:
-        SchemaError: it is none; the message quotes nothing of it.
+        SchemaError: it does not convert; the message quotes nothing of it.
     """
     try:
         return np.asarray(given, dtype=dtype)

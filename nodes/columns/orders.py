@@ -1,7 +1,7 @@
-"""The order of rows by several columns of numbers: what `np.lexsort` says, in a fifth of its time.
+"""The order of rows by several columns of numbers: the result of `np.lexsort`, in a fifth of its time.
 
-Note: columns that together fit into 63 bits are put side by side as one number, which is sorted once.
-Scores fit because they are multiples of `RESOLUTION`; what is none, or too wide, is sorted column by column.
+Note: columns that together fit into 63 bits are packed into one number, which is sorted once. Scores fit because they
+are multiples of `RESOLUTION`; other values, or wider ones, are sorted column by column.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Lists of strings, one per row, by code into their distinct values: what analysis and indexing hand around.
+"""Lists of strings, one per row, as codes into their distinct values: the data type of analysis and indexing.
 
 Work on a string is done once per distinct string (`expand`), then spread to its occurrences with array operations. Also
-the ranges that such groups are: where they start, their elements, and slabs of them.
+operations on the ranges of such groups: starts, elements, and slabs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["Ragged", "distinct", "expand_ranges", "slabs", "spread", "starts_of"
 
 
 FEW_STRINGS = 64
-"""Strings that are sooner done one by one than all at once."""
+"""Below this many strings, processing them one by one is faster."""
 AT_ONCE = 1 << 15
-"""Codes taken at once: what is made of them on the way stays in the processor's cache."""
+"""Codes processed at once: their temporary arrays stay in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Ragged:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def then(self, lists: Ragged) -> Ragged:
-        """Every string replaced by row `code` of `lists`, in place and order."""
+        """Every string replaced by row `code` of `lists`, in order."""
         codes = [np.empty(0, dtype=np.int64)]
         ends = np.empty(len(self.codes) + 1, dtype=np.int64)
         ends[0] = 0
@@ -88,7 +88,7 @@ class Ragged:
             end = ends[low + 1 : low + 1 + len(own)]
             np.cumsum(counts, out=end)
             found = first[np.repeat(own, counts)]
-            many = np.flatnonzero(counts > 1)  # most lists are of one string, or of none
+            many = np.flatnonzero(counts > 1)  # most lists have one string or none
             if len(many):
                 own, counts = own[many], counts[many]
                 found[expand_ranges(end[many] - counts, counts)] = lists.codes[expand_ranges(lists.starts[own], counts)]
@@ -103,7 +103,7 @@ class Ragged:
     def in_two_ways(
         self, plain: NDArray[np.bool_], fast: Callable[[pa.Array], Ragged], slow: Callable[[str], Sequence[str]]
     ) -> Ragged:
-        """Every string replaced: `fast` takes all those of the vocabulary that are plain at once, `slow` each other one."""
+        """Every string replaced: `fast` handles all plain strings of the vocabulary at once, `slow` each other one."""
         if len(plain) < FEW_STRINGS:
             return self.expand(slow)
         some, others = (self.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
@@ -126,7 +126,7 @@ def distinct(arrays: Sequence[pa.Array]) -> tuple[pa.Array, NDArray[np.int64]]:
 
 
 def starts_of(counts: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where each of consecutive groups of these sizes starts, and the end of the last."""
+    """The start of each of consecutive groups of these sizes, and the end of the last."""
     starts = np.zeros(len(counts) + 1, dtype=np.int64)
     counts.cumsum(out=starts[1:])
     return starts
@@ -146,6 +146,6 @@ def spread(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArra
 
 
 def slabs(counts: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of things that expand to about `most` elements each, and at least one thing; `counts` is per thing."""
+    """Ranges of entries that expand to about `most` elements each, at least one entry; `counts` is per entry."""
     cut = first_of_runs((counts.cumsum() - counts) // most)
     yield from pairwise([*cut.tolist(), len(counts)])

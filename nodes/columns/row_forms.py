@@ -1,7 +1,7 @@
 """Single rows as bytes: a header of fixed width with validity, numbers and lengths, then the variable values.
 
 Reads columns. Gives offsets and one buffer, from which ids and digests of rows are hashed. Two rows have equal bytes
-exactly where all columns are equal; nothing of chunks, slices or dictionaries shows.
+exactly if all columns are equal, independent of chunks, slices and dictionaries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def row_forms(arrays: Sequence[pa.Array], rows: int) -> tuple[Int, Bytes]:
     for column in arrays:
         array = plain(column)
         if array.null_count == rows and (width := _width(array.type)) is not None:
-            header.append(np.zeros((rows, 1 + width), np.uint8))  # what follows would say the same, only slower
+            header.append(np.zeros((rows, 1 + width), np.uint8))  # same result as below, only faster
             continue
         header.append(valid(array).reshape(rows, 1))
         numbers, body = _values(array, rows)
@@ -38,7 +38,7 @@ def row_forms(arrays: Sequence[pa.Array], rows: int) -> tuple[Int, Bytes]:
 
 @lru_cache(maxsize=256)
 def _width(type_: pa.DataType) -> int | None:
-    """Bytes of the header that a null of this type takes beside its validity; None where that is for others to say."""
+    """Header bytes of a null of this type besides its validity; None where the general path determines them."""
     if is_list(type_):
         return 16
     if layout_of(type_) == "variable":

@@ -1,10 +1,10 @@
-"""The logical form of rows: what `digests` hashes below a heading, as bytes and where those of each range of rows lie.
+"""The logical form of rows: the bytes that `digests` hashes below a heading, and their bounds for ranges of rows.
 
-Reads columns of equal length. Gives one part with all that has a fixed width, row by row (validity of what may be null,
-numbers by bit pattern, lengths), then the values of variable length column by column, then the items of lists in the same
-form. Where a row's numbers lie follows from the types alone: the `RowLayout` of a declared table is made once. Of few rows,
-all columns of texts are read together, and the items of all lists of a type: an interactive request has hundreds of columns
-of few rows, and pays per call.
+Reads columns of equal length. Gives one part with all fixed-width data, row by row (validity of nullable columns,
+numbers by bit pattern, lengths), then the values of variable length column by column, then the items of lists in the
+same form. The position of a row's numbers depends on the types alone: the `RowLayout` of a declared table is computed
+once. For few rows, all text columns are read together, and the items of all lists of a type: an interactive request has
+hundreds of columns of few rows, and pays per call.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from .array_bytes import (
 from .keys import FEW_ROWS
 
 LONG = 64
-"""Bytes of the longest value that enters as it is; a longer one has length `LONG` + 1 and enters by its SHA-256. Reasons
-and lists of gates are longer and repeat: each distinct one is hashed once."""
+"""Bytes of the longest value that enters unchanged; a longer one has length `LONG` + 1 and enters by its SHA-256.
+Reasons and lists of gates are longer and repeat: each distinct one is hashed once."""
 
 _BYTE, _COUNT = np.dtype(np.uint8), np.dtype("<u4")
 
 Part = tuple[list[int], memoryview]
-"""Where the bytes of each range of rows begin and end, and the bytes."""
+"""The bounds of the bytes of each range of rows, and the bytes."""
 
 
 class ColumnLayout(NamedTuple):
-    """A column: how its values lie in memory, and the names in the record of its validity and of its number."""
+    """A column: its memory layout, and the names of the record fields for its validity and its number."""
 
     kind: Layout
     validity: str
     """Empty where there are no nulls."""
     number: str
-    """The value itself, the length of a text or how many items a list has."""
+    """Field of the value itself, the length of a text or the number of items in a list."""
     inner: RowLayout | None
-    """That of the items of a list, or of the columns of a struct, which lie in the same record."""
+    """The layout of the items of a list, or of the columns of a struct, which are in the same record."""
 
 
 class RowLayout(NamedTuple):
-    """Numbers side by side, without gaps, and the columns that they are of."""
+    """The record of adjacent numbers, without gaps, and the columns they belong to."""
 
     record: np.dtype[np.void]
     fields: tuple[ColumnLayout, ...]
 
 
 def row_layout(columns: Iterable[tuple[pa.DataType, bool]]) -> RowLayout:
-    """The layout of columns of some types, each of which may have nulls or not.
+    """The layout of columns, given the type and nullability of each.
 
     Raises:
         SchemaError: a type has no canonical form.
@@ -104,12 +104,11 @@ def parts_of(arrays: Sequence[pa.Array], layout: RowLayout, places: Sequence[Int
     """The form of columns of equal length, part by part, for each list of bounds between ranges of rows.
 
     Args:
-        arrays: the columns; without nulls where their layout has no validity.
-        layout: that of their types.
+        arrays: the columns; without nulls where their layout has no validity. layout: the layout of their types.
         places: bounds, ascending; the last list ends with the last row.
     """
     rows = int(places[-1][-1])
-    matrix = np.zeros(rows, layout.record)  # and so is what is null everywhere
+    matrix = np.zeros(rows, layout.record)  # columns that are null everywhere stay zero
     texts: list[tuple[str, pa.Array]] = []
     lists: list[tuple[pa.Array, Int, RowLayout]] = []
     pending = [*zip(arrays, layout.fields, strict=True)][::-1]
@@ -161,7 +160,7 @@ def _add_texts(
 
 
 def _shortened(array: pa.Array, length: Int) -> tuple[Int, memoryview]:
-    """Offsets and bytes of strings or bytes of which some are long, with the SHA-256 of those in their place."""
+    """Offsets and bytes of strings or bytes, with long values replaced by their SHA-256."""
     long = length > LONG
     every = bool(long.all())
     encoded = (array if every else array.filter(pa.array(long))).dictionary_encode()

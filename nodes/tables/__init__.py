@@ -1,11 +1,11 @@
 """Every table of the line and the corpus, declared once.
 
-Reads: nothing. Gives: one `Table` per node (`HITS`, ...) and its annotation (`Hits`, ...). Every table of the line leads
-with `request_id`. Times are UTC microseconds; intervals are half-open; ranks start at 1; scores are float64 multiples of
-2**-30. A column marked `caller(...)` may reach the caller, every other one is for auditors.
+Reads: nothing. Gives: one `Table` per node (`HITS`, ...) and its annotation (`Hits`, ...). Every table of the line
+leads with `request_id`. Times are UTC microseconds; intervals are half-open; ranks start at 1; scores are float64
+multiples of 2**-30. A column marked `caller(...)` may be shown to the caller; all others are for auditors.
 
 - `corpus`: the corpus: evidence, placements, segments
-- `inputs`: inputs of the line: requests, grants, policies, and what is recorded about a run
+- `inputs`: inputs of the line: requests, grants, policies, and records about a run
 - `scope`: tables of `mode_presets` and `scope_resolution`
 - `planning`: tables of `session_trail` and `query_planning`
 - `gates`: tables of `boundary_gates`, the first wall
@@ -15,7 +15,7 @@ with `request_id`. Times are UTC microseconds; intervals are half-open; ranks st
 - `packing`: tables of `evidence_packing`, `fact_verification` and `budget_trimming`
 - `blocks`: tables of `citation_binding` and `context_projection`
 - `snapshot`: tables of `audit_snapshot`, and rows withheld from a request
-- `answers`: tables of `answers`: an answer compared with what it was given
+- `answers`: tables of `answers`: an answer compared with the items it was given
 """
 
 from __future__ import annotations

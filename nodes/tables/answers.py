@@ -1,4 +1,4 @@
-"""Tables of `answers`: an answer compared with what it was given."""
+"""Tables of `answers`: an answer compared with the items it was given."""
 
 from __future__ import annotations
 
@@ -24,7 +24,5 @@ ANSWER_FINDINGS = table(
     byte_start=caller(int64("first byte in the answer")),
     byte_end=caller(int64("end byte in the answer, exclusive")),
 )
-
-"""Every declared table by name."""
 
 AnswerFindings = ANSWER_FINDINGS.annotation

@@ -1,4 +1,4 @@
-"""Inputs of the line: requests, grants, policies, and what is recorded about a run."""
+"""Inputs of the line: requests, grants, policies, and records about a run."""
 
 from __future__ import annotations
 

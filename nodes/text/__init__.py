@@ -1,10 +1,11 @@
-"""What a text is made of and what it names: terms, anchors, keys.
+"""The contents of texts and the things they name: terms, anchors, keys.
 
-- `text_analysis`: terms, by named analyzers; `word_runs` does plain texts all at once
-- `indexed_text`: what of a row is indexed as text
-- `anchor_patterns`: identifiers, paths and the like, as they are printed; `anchor_keys`: what an anchor looks up
-- `references`: the documents a text cites and the records it names; `named_first`: places behind the record that names one
-- `index_keys`: under which keys names, paths and ids are indexed; `plain_keys` does plain ones all at once, `siphash`
-  hashes them
-- `role_words`: which rows speak the words of a role; `same_texts`: which texts are nearly the same
+- `text_analysis`: terms, by named analyzers; `word_runs` splits all texts at once
+- `indexed_text`: the part of a row that is indexed as text
+- `anchor_patterns`: identifiers, paths and other anchors, as printed; `anchor_keys`: the keys an anchor looks up
+- `references`: the documents a text cites and the records it names; `named_first`: places records after the record that
+  names them
+- `index_keys`: the keys under which names, paths and ids are indexed; `plain_keys` handles plain ones at once,
+  `siphash` hashes them
+- `role_words`: rows that use the words of a role; `same_texts`: texts that are nearly the same
 """

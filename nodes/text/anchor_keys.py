@@ -1,9 +1,9 @@
-"""Which index keys an anchor looks up, and with which share of its weight.
+"""The index keys that an anchor looks up, and the share of its weight for each.
 
-Reads anchor values. Gives, per value, keys of `nodes/text/index_keys.py` and their shares.
+Reads anchor values. Gives the keys of `nodes/text/index_keys.py` for each value and their shares.
 
-Note: a stored name has every key from the qualified to the bare one, so the shares of all keys that a
-row matches add up, and the closest match comes first without any key being left out.
+Note: a stored name has every key from the qualified to the bare one, so the shares of all keys that a row matches add
+up, and the closest match ranks first although no key is left out.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .anchor_patterns import LOWER_CASE_ID, find_all
 from .index_keys import definition_keys, id_keys, path_keys
 
 SUFFIXES = 4
-"""Of a path the last four suffixes: an absolute path of another machine starts with folders that are in no stored path."""
+"""Number of path suffixes used: an absolute path of another machine starts with folders that are in no stored path."""
 
 Keys = tuple[Ragged, NDArray[np.float64]]
 
 
 def definition_terms(values: pa.Array) -> Keys:
-    """Keys of identifiers and test names. As written 1, then 1/2, in lower case 1/4.
+    """Keys of identifiers and test names. The share is 1 as written, then 1/2, and 1/4 in lower case.
 
-    Of a pytest node id it is the function, without its parameters; a title of a test is text and has no key.
+    A pytest node id is looked up by its function, without parameters; a test title is text and has no key.
     """
     bare = pc.replace_substring_regex(values, pattern=r"\[[^\]]*\]$", replacement="")
     bare = pc.replace_substring_regex(bare, pattern=r"^\S*\.py::", replacement="")
@@ -36,7 +36,7 @@ def definition_terms(values: pa.Array) -> Keys:
 
 
 def path_terms(values: pa.Array) -> Keys:
-    """Keys of paths: the last `SUFFIXES` suffixes 1/2 each, the file name without its ending 1/4."""
+    """Keys of paths: the last `SUFFIXES` suffixes with share 1/2 each, the file name without its ending with 1/4."""
     keys = Ragged.of(values).expand(lambda path: path_keys(path)[-(SUFFIXES + 1) :])
     last = keys.starts[1:][np.diff(keys.starts) > 1] - 1
     shares = np.full(len(keys.codes), 0.5)
@@ -51,9 +51,9 @@ def id_terms(values: pa.Array) -> Keys:
 
 
 def small_ids(texts: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ids in small letters (S1.20), each with the number of its text: keys to look up, no anchors.
+    """Ids in small letters (S1.20), each with the number of its text: look-up keys, not anchors.
 
-    As an anchor `utf-8` would score every text that says so; as a key it leads to a record of that name or to nothing.
+    As an anchor, `utf-8` would score every text that contains it; as a key, it finds a record of that name or nothing.
     """
     return find_all(texts.cast(pa.large_string()), LOWER_CASE_ID)
 

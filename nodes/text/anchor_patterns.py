@@ -1,9 +1,9 @@
-"""The patterns that find anchors in what people and programs print: identifiers, paths, tests, error lines, ids.
+"""The patterns that find anchors in text from people and programs: identifiers, paths, tests, error lines, ids.
 
 Reads arrays of text. Gives every match of every pattern, as (text, value) pairs; loops run over patterns only.
 
-Note: Arrow has no "find all". `find_all` marks each match with two control characters, splits at them
-and keeps the text in between; the control characters are taken out of the text first, so a text cannot forge a match.
+Note: Arrow has no "find all". `find_all` marks each match with two control characters, splits at them and keeps the
+text in between; the control characters are removed from the text first, so a text cannot forge a match.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..columns.keys import NOWHERE, constants
 
 KINDS = ("identifier", "path", "test", "error", "id")
 LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
-"""An id as the kind `id` has it, in small letters; many a word looks like one (`utf-8`), so it is no anchor."""
+"""An id like those of kind `id`, in small letters; many words look like one (`utf-8`), so it is not an anchor."""
 
 _OPEN, _CLOSE = "\x1e", "\x1f"
 _MARKS = f"[{_OPEN}{_CLOSE}]"
@@ -38,7 +38,7 @@ _NAME = r"[A-Za-z_$][\w$]*"
 _TEXT = pa.large_string()
 _SMALL, _CAPITAL, _SCORE = 1, 2, 3
 _LETTER = np.zeros(256, dtype=np.uint8)
-"""Of each byte, whether it is a small letter or a digit, a capital, an underscore, or none of them (0)."""
+"""The class of each byte: small letter or digit, capital, underscore, or other (0)."""
 _LETTER[list(b"abcdefghijklmnopqrstuvwxyz0123456789")] = _SMALL
 _LETTER[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = _CAPITAL
 _LETTER[ord("_")] = _SCORE
@@ -46,19 +46,19 @@ _LETTER[ord("_")] = _SCORE
 
 @dataclass(frozen=True)
 class Pattern:
-    """One rule: RE2 with one group, the anchor. A pattern is compiled only where its other fields hold: a question in
-    plain words asks for few of them.
+    """One rule: RE2 with one group, the anchor. A pattern is compiled only if its other conditions hold: a question in
+    plain words needs few of them.
     """
 
     kind: str
     name: str
     regex: str
     needs: tuple[str, ...] = ()
-    """One of these is in every match, in lower case where the pattern ignores case."""
+    """Every match contains one of these, in lower case where the pattern ignores case."""
     hump: bool = False
-    """Every match has a capital behind a small letter or a digit."""
+    """Every match has a capital after a small letter or a digit."""
     run: int = 0
-    """Every match has as many letters, digits and underscores in a row."""
+    """Every match has at least this many letters, digits and underscores in a row."""
 
 
 PATTERNS = (
@@ -144,7 +144,7 @@ class AnchorMatches:
 def anchors_in(texts: pa.Array) -> AnchorMatches:
     """Every anchor in an array of texts without nulls, with repetitions.
 
-    URLs are not searched: what follows `://` is neither a path nor an identifier of the project.
+    URLs are not searched: the part after `://` is neither a path nor an identifier of the project.
     """
     clean = texts.cast(_TEXT)
     said = Said.of(clean)
@@ -171,7 +171,7 @@ def anchors_in(texts: pa.Array) -> AnchorMatches:
 
 @dataclass(frozen=True)
 class Said:
-    """What some texts hold, all together, for a quick no."""
+    """Features of all texts together, for skipping patterns quickly."""
 
     every: bytes
     lowered: bytes
@@ -188,7 +188,7 @@ class Said:
         return cls(every, every.lower(), hump, int((breaks[1:] - breaks[:-1]).max()) - 1)
 
     def has(self, *words: str) -> bool:
-        """Whether one of some words is in the texts."""
+        """Whether any of the words is in the texts."""
         return any(word.encode() in self.every for word in words)
 
     def may_match(self, pattern: Pattern) -> bool:
@@ -200,7 +200,7 @@ class Said:
 
 
 def normalised_paths(values: pa.Array) -> pa.Array:
-    """Paths as they are indexed: `/` between parts, no `./` in front, no line number behind, no closing dot."""
+    """Paths as indexed: `/` between parts, no leading `./`, no line number, no trailing dot."""
     values = pc.replace_substring(values, pattern="\\", replacement="/")
     values = pc.replace_substring_regex(values, pattern=r"(?::\d+)+:?$", replacement="")
     values = pc.replace_substring_regex(values, pattern=r"^(?:\.{1,2}/)+", replacement="")
@@ -228,12 +228,12 @@ def find_all(texts: pa.Array, regex: str) -> tuple[NDArray[np.int64], pa.Array]:
 
 
 def _is_file(values: pa.Array) -> NDArray[np.bool_]:
-    """`app.py` is dotted but no identifier."""
+    """Whether each value is a file name: `app.py` is dotted but not an identifier."""
     return np.asarray(pc.match_substring_regex(values, pattern=rf"\.(?:{_EXTENSIONS})$"))
 
 
 def spoken_state(states: pa.Array) -> pa.Array:
-    """The values of task states given as JSON, one per line; text that is no JSON stays as it is."""
+    """The values of task states given as JSON, one per line; text that is not JSON stays unchanged."""
     if states.null_count == len(states):
         return states.cast(_TEXT)
     encoded = states.dictionary_encode()

@@ -1,7 +1,7 @@
-"""Under which keys names, paths and ids are indexed, and hence looked up: the one place that index and query share.
+"""The keys under which names, paths and ids are indexed and looked up, shared by index and query.
 
 Keys come without the prefix of their field; `frames.posting_keys` adds it. Index every key of a stored value. To look
-something up, ask for the keys of what was asked, most specific first: the first key that finds anything is the best match.
+up a value, try its keys, most specific first: the first key with a match is the best match.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _QUALIFIER = re.compile(r"(?:::|[.#/$])")
 
 
 def definition_keys(name: str) -> list[str]:
-    """Of an identifier: as written, its last part, and that in lower case.
+    """Keys of an identifier: as written, its last part, and that in lower case.
 
-    `Session.resolveUrl` gives `Session.resolveUrl`, `resolveUrl`, `resolveurl`. Used for definitions and references.
-    A title of several words is known as a whole only: `calls auth.login` names no `login`.
+    `Session.resolveUrl` gives `Session.resolveUrl`, `resolveUrl`, `resolveurl`. Used for definitions and references. A
+    title of several words is one key: `calls auth.login` does not name `login`.
     """
     name = name.strip().removesuffix("()")
     if len(name.split()) > 1:
@@ -27,15 +27,16 @@ def definition_keys(name: str) -> list[str]:
 
 
 DEPTH = 64
-"""Parts of a path whose suffixes are keys; no stored path that people wrote is as deep."""
+"""Maximum number of path parts whose suffixes are keys; no path written by people is as deep."""
 
 
 def path_keys(path: str) -> list[str]:
-    """Of a path: itself and its suffixes at a `/`, longest first, then the file name without its ending; lower case.
+    """Keys of a path: itself and its suffixes at a `/`, longest first, then the file name without its ending; lower
+    case.
 
     `src/App/url.test.ts` gives `src/app/url.test.ts`, `app/url.test.ts`, `url.test.ts`, `url.test`. An absolute path of
-    another machine thus finds the stored path that it ends with. Of one with more than `DEPTH` parts, suffixes of the last
-    `DEPTH` alone: a question may hold a hundred kilobytes of slashes.
+    another machine thus finds the stored path that it ends with. Longer paths have only the suffixes of their last
+    `DEPTH` parts: a question may contain a hundred kilobytes of slashes.
     """
     parts = [part for part in path.strip().lower().replace("\\", "/").split("/") if part not in ("", ".")]
     if not parts:
@@ -46,12 +47,12 @@ def path_keys(path: str) -> list[str]:
 
 
 def id_keys(value: str) -> list[str]:
-    """Of an evidence id, an entity or a URI: itself in lower case."""
+    """Key of an evidence id, an entity or a URI: itself in lower case."""
     return _distinct(value.strip().lower())
 
 
 def conflict_keys(value: str) -> list[str]:
-    """Of a conflict set: itself, exactly."""
+    """Key of a conflict set: itself, exactly."""
     return _distinct(value)
 
 

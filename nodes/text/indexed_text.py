@@ -1,6 +1,6 @@
-"""What of a row is indexed as text: the columns whose terms count, on lines of their own.
+"""The text of a row that is indexed: the columns whose terms count, each on its own lines.
 
-The postings of rows, their vectors and the terms of feedback are all made from it, so that they speak of the same words.
+Postings, vectors and feedback terms are all computed from it, so that they cover the same words.
 """
 
 from __future__ import annotations
@@ -19,6 +19,6 @@ TEXT_COLUMNS = ("title", "path", "section", "text")
 
 
 def index_text(evidence: pa.Table | Mapping[str, pa.Array], columns: Sequence[str]) -> pa.Array:
-    """The given columns of each row on lines of their own, nulls left out."""
+    """The given columns of each row, each on its own lines, nulls left out."""
     texts = [flat(evidence[name]).cast(pa.large_string()) for name in columns]
     return pc.binary_join_element_wise(*texts, pa.scalar("\n", pa.large_string()), null_handling="skip")

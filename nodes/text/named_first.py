@@ -1,10 +1,10 @@
-"""Records that a requested record names follow it directly (S1.14, S1.18: direct dependencies come in).
+"""Records that a requested record names follow it directly (S1.14, S1.18: direct dependencies are included).
 
-Reads kept rows with their places. Gives the places to order by instead.
+Reads kept rows with their places. Gives new places to order by.
 
-Note: a record that is named says nothing of the question, so rows that look like the asked
-one outrank it, and a cap on items shows those. Only records that the exact lane found name others here: a record that
-matches by words alone is not what was asked for.
+Note: a named record does not match the question, so rows similar to the requested one outrank it and fill a cap on
+items. Only records that the exact lane found count as requested: a record that matches by words alone was not asked
+for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def asked_records(lanes: pa.Array, record: Bool) -> Bool:
 
 
 def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Array, row: Int, text: pa.Array) -> Int:
-    """Places of rows: a record that an asked one before it names has the place behind that one, `place` * 2 the others.
+    """Places of rows: a record named by a requested one before it gets the place after that one; others get `place` *
+    2.
 
     Args:
         place: place of each row in its request, from 1; 0 = dropped.

@@ -1,7 +1,7 @@
-"""The keys of ordinary paths and identifiers, all at once: what `index_keys` says for each of them.
+"""The keys of ordinary paths and identifiers, all at once: the same as `index_keys` for each of them.
 
-Gives: `keys_of_paths` and `keys_of_definitions`, of distinct strings. Ordinary ones are ASCII without anything that a rule
-of `index_keys` is about, its limit of depth among them; the others go through it one by one.
+Gives: `keys_of_paths` and `keys_of_definitions`, of distinct strings. Ordinary strings are ASCII and need no special
+rule of `index_keys`, such as its depth limit; the others go through it one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .index_keys import DEPTH, definition_keys, path_keys
 __all__ = ["keys_of_definitions", "keys_of_paths"]
 
 _ODD_PATH = r"[\x00-\x1f\x7f\\]|(?:^|/)\.?(?:/|$)|^ | $"
-"""Control characters, backslashes, empty parts, `.` as a part, spaces at an end."""
+"""Control characters, backslashes, empty parts, `.` as a part, leading or trailing spaces."""
 _PLAIN_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _SLASH, _DOT = b"/."
 
@@ -27,7 +27,7 @@ def keys_of_paths(paths: Ragged) -> Ragged:
     """Every path replaced by its `path_keys`."""
     some = paths.vocabulary
     odd = pc.or_(pc.match_substring_regex(some, _ODD_PATH), pc.invert(pc.string_is_ascii(some)))
-    deep = pc.greater_equal(pc.count_substring(some, "/"), DEPTH)  # all of its suffixes: the square of its length
+    deep = pc.greater_equal(pc.count_substring(some, "/"), DEPTH)  # its suffixes take the square of its length
     return paths.in_two_ways(pc.invert(pc.or_(odd, deep)).to_numpy(zero_copy_only=False), _suffixes, path_keys)
 
 
@@ -38,7 +38,7 @@ def keys_of_definitions(names: Ragged) -> Ragged:
 
 
 def _suffixes(paths: pa.Array) -> Ragged:
-    """Of each path in lower case: itself, every suffix at a `/`, and the file name without its ending."""
+    """The keys of each path, in lower case: itself, every suffix at a `/`, and the file name without its ending."""
     offsets, data = offsets_and_bytes(pc.ascii_lower(paths))
     starts_here = np.zeros(len(data) + 1, dtype=bool)
     starts_here[1:] = data == _SLASH
@@ -48,7 +48,7 @@ def _suffixes(paths: pa.Array) -> Ragged:
     path = np.repeat(np.arange(len(counts)), counts)
     name = begin[np.cumsum(counts) - 1] if len(counts) else begin
 
-    dots = np.append(np.flatnonzero(data == _DOT), -1)  # the last one means none
+    dots = np.append(np.flatnonzero(data == _DOT), -1)  # sentinel: no dot
     dot = dots[np.searchsorted(dots[:-1], offsets[1:]) - 1]
     ended = np.flatnonzero(dot > name)
     order = np.argsort(np.concatenate([path, ended]), kind="stable")
@@ -59,7 +59,7 @@ def _suffixes(paths: pa.Array) -> Ragged:
 
 
 def _and_lowered(names: pa.Array) -> Ragged:
-    """Each name and, where it is another one, the name in lower case."""
+    """Each name and, where different, the name in lower case."""
     lowered = pc.ascii_lower(names)
     other = pc.not_equal(names, lowered).to_numpy(zero_copy_only=False)
     starts = starts_of(1 + other)

@@ -1,7 +1,7 @@
-"""What a text refers to: the documents it cites and the records it names, as keys of the index.
+"""The references of a text: the documents it cites and the records it names, as index keys.
 
 Reads stored columns of some rows. Gives `References`: (row number, key) pairs. Recall looks the keys up inside A(r), so
-a reference to something a request may not see leads nowhere.
+a reference to a row that a request may not see finds nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class References:
 
 
 def cited_documents(links: pa.Array, texts: pa.Array) -> References:
-    """The paths and ids that links point to and that are in texts (`ADR-011`, `decisions/pricing.md`)."""
+    """The paths and ids in links and texts (`ADR-011`, `decisions/pricing.md`)."""
     linked = Ragged.of(links).expand(_document_keys)
     return _joined([(linked.rows, linked.vocabulary.take(pa.array(linked.codes))), *_in_texts(texts, ("id", "path"))])
 
@@ -60,7 +60,7 @@ def _in_texts(texts: pa.Array, kinds: tuple[str, ...]) -> list[tuple[NDArray[np.
 
 
 def _document_keys(link: str) -> list[str]:
-    """Of a link as written: its id, and its path without what only leads to it or into it."""
+    """The keys of a link as written: its id, and its path without leading dots and slashes, query and fragment."""
     path = path_keys(_UPWARD.sub("", _PLACE.sub("", link)))
     return [*_ids(link), *posting_keys("path", path[:1])]
 

@@ -1,10 +1,10 @@
-"""A role's words in texts: which rows speak them, and what they add to a query.
+"""A role's words in texts: the rows that contain them, and the words they add to a query.
 
-Reads texts and rows of ROLE_POLICIES and ROLE_RULES. Gives `spoken` (texts as lower case words), `saying` (who says a
-phrase), `drifting` (who speaks of an anti-goal) and `expansions` (what a role adds to a query).
+Reads texts and rows of ROLE_POLICIES and ROLE_RULES. Gives `spoken` (texts as lower case words), `saying` (texts with a
+phrase), `drifting` (texts about an anti-goal) and `expansions` (words a role adds to a query).
 
-Note: a phrase is found at the start of words, so that `token` finds `tokens`, while a word
-of three letters or less has to be the whole word: `ci` is no part of `city`. Scripts without spaces are found anywhere.
+Note: a phrase matches at the start of words, so that `token` finds `tokens`, while a word of three letters or less must
+match as a whole: `ci` does not match `city`. Scripts without spaces match anywhere.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..columns.keys import flat, objects
 from .text_analysis import STOPWORDS
 
 EXPANSION_WEIGHT = 0.25
-"""What a word that a role adds weighs beside one that was asked with."""
+"""The weight of a word added by a role, relative to a word of the query."""
 DRIFT_SHARE = 0.5
-"""Share of an anti-goal's words from which a text speaks of it."""
+"""Minimum share of an anti-goal's words for a text to count as about it."""
 
 _SIGNS, _ASCII_SIGNS = r"[^\p{L}\p{M}\p{N}]+", r"[^A-Za-z0-9]+"
 _SHORT = 3
-"""Letters up to which a word must match as a whole word."""
+"""Words of at most this many letters must match as a whole."""
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 
 Bool = NDArray[np.bool_]
 
 
 def spoken(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Each text as its lower case words, a space around each; a null text has none."""
+    """Each text as its lower case words, surrounded by spaces; a null text has no words."""
     lowered = pc.utf8_lower(pc.utf8_normalize(pc.fill_null(flat(texts).cast(pa.large_string()), ""), form="NFKC"))
     words = words_apart(lowered)
     space = pa.scalar(" ", pa.large_string())
@@ -42,16 +42,16 @@ def spoken(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def words_apart(texts: pa.Array) -> pa.Array:
-    """Each text as its words, one space between them: whatever is no letter, mark or digit goes.
+    """Each text as its words, separated by one space: all characters but letters, marks and digits are dropped.
 
-    The classes of Unicode take RE2 longer to compile than a page takes to read, and ASCII texts do without.
+    RE2 takes longer to compile the Unicode classes than to scan a page, so ASCII texts use a simpler pattern.
     """
     signs = _SIGNS if offsets_and_bytes(texts)[1].max(initial=0) > 127 else _ASCII_SIGNS
     return pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, pattern=signs, replacement=" "))
 
 
 def saying(texts: pa.Array, phrase: str) -> Bool:
-    """Which of some `spoken` texts say a phrase; a phrase without words is in none."""
+    """Which of some `spoken` texts contain a phrase; a phrase without words is in none."""
     pattern = _pattern(phrase)
     if not pattern:
         return np.zeros(len(texts), dtype=bool)
@@ -59,7 +59,7 @@ def saying(texts: pa.Array, phrase: str) -> Bool:
 
 
 def drifting(texts: pa.Array, anti_goal: str) -> Bool:
-    """Which of some `spoken` texts say half of an anti-goal's words or more."""
+    """Which of some `spoken` texts contain at least half of an anti-goal's words."""
     words = content_words(anti_goal)
     said = sum((saying(texts, word).astype(np.int64) for word in words), np.zeros(len(texts), dtype=np.int64))
     return (said >= DRIFT_SHARE * len(words)) & (said > 0)
@@ -67,7 +67,7 @@ def drifting(texts: pa.Array, anti_goal: str) -> Bool:
 
 @lru_cache(maxsize=1024)
 def content_words(sentence: str) -> tuple[str, ...]:
-    """The distinct words of a sentence that name something, in order."""
+    """The distinct content words of a sentence, in order."""
     words = spoken(pa.array([sentence]))[0].as_py().split()
     return tuple(dict.fromkeys(word for word in words if len(word) > _SHORT and word not in STOPWORDS))
 
@@ -75,7 +75,7 @@ def content_words(sentence: str) -> tuple[str, ...]:
 def expansions(
     texts: pa.Array | pa.ChunkedArray, roles: pa.Array, role_policies: pa.Table, role_rules: pa.Table
 ) -> pa.Array:
-    """What the role of each query adds to it: the role's preferred terms, and synonyms of words asked with; else null."""
+    """The words that the role of each query adds: its preferred terms, and synonyms of the query's words; else null."""
     none = pa.nulls(len(roles), pa.large_string())
     if roles.null_count == len(roles):
         return none
@@ -95,7 +95,7 @@ def _where(mask: Bool, words: list[str]) -> pa.Array:
 
 @lru_cache(maxsize=4096)
 def _pattern(phrase: str) -> str:
-    """What to look for in a `spoken` text; empty if the phrase has no words."""
+    """The substring to search in a `spoken` text; empty if the phrase has no words."""
     said = spoken(pa.array([phrase]))[0].as_py()
     words = said.split()
     if not words:

@@ -1,9 +1,9 @@
-"""Which texts of a request are nearly the same: equal but for case, punctuation and spacing.
+"""Texts of a request that are nearly the same: equal except for case, punctuation and spacing.
 
-Reads texts of rows. Gives a number per request and text, equal where they are alike.
+Reads texts of rows. Gives a number per request and text, equal where the texts are.
 
-Note: texts are taken apart only where the sum of their letters and digits is the same, so
-the comparison costs little where nothing is alike.
+Note: texts are split into words only where the checksums of their letters and digits are equal, so the comparison is
+cheap where no texts are alike.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .role_words import words_apart
 __all__ = ["alike", "numbers_of"]
 
 BYTES_AT_ONCE = 1 << 18
-"""Bytes whose letters are added up at once: what is made of them on the way stays in the processor's cache."""
+"""Bytes whose checksums are computed at once: their temporary arrays stay in the processor's cache."""
 
 _WEIGHT = np.zeros(256, dtype=np.uint32)
 for _first, _last in ("09", "az"):
@@ -46,10 +46,10 @@ def numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
 
 
 def alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
-    """A number per request and text without case, punctuation and spacing; words and digits still tell texts apart.
+    """A number per request and text without case, punctuation and spacing; words and digits still distinguish texts.
 
-    Rows not `among` those that are compared have -1. Texts are compared only where their ASCII letters and digits add
-    up alike, which few do by chance.
+    Rows not in `among` are not compared and have -1. Texts are compared only where their ASCII letters and digits have
+    the same checksum, which few have by chance.
     """
     number = np.full(len(row), -1, dtype=np.int64)
     owner, row = owner[among], row[among]
@@ -67,7 +67,7 @@ def alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
     needed = np.unique(inverse[shared])
     plain = pc.utf8_lower(distinct.take(pa.array(needed)))
     words = words_apart(plain)
-    # A text of signs only has no words to compare.
+    # A text of punctuation only has no words to compare.
     words = pc.if_else(pc.equal(words, ""), plain, words).dictionary_encode()
     code = np.full(len(distinct), -1, dtype=np.int64)
     code[needed] = np.asarray(words.indices)
@@ -77,7 +77,7 @@ def alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
 
 
 def _checksums(texts: pa.Array) -> Int:
-    """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, case aside."""
+    """The sum, modulo 2**32, of fixed weights of each text's ASCII letters and digits, ignoring case."""
     offsets, data = offsets_and_bytes(texts)
     sums = np.empty(len(texts), dtype=np.int64)
     if (loops := kernels(0)) is not None:

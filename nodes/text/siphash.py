@@ -1,7 +1,7 @@
-"""SipHash-2-4 of many strings at once, as pandas' `hash_array` gives it one by one.
+"""SipHash-2-4 of many strings at once, with the results of pandas' `hash_array`.
 
-J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. Strings are hashed by their UTF-8 bytes under
-pandas' fixed key, so that equal strings have equal hashes wherever they were hashed.
+J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF", 2012. Strings are hashed by their UTF-8 bytes
+under pandas' fixed key, so that equal strings have equal hashes on every machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def siphash(strings: pa.Array) -> NDArray[np.uint64]:
 
 
 def _hashes(begin: NDArray[np.int64], sizes: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Of strings in order of how many whole words of eight bytes they have."""
+    """The hashes of strings sorted by their number of whole eight-byte words."""
     words = sizes >> 3
     view = np.lib.stride_tricks.as_strided(data, (max(len(data) - 7, 1), 8), (1, 1))
     lanes = [np.full(len(begin), word ^ int(_KEY[n % 2]), dtype=np.uint64) for n, word in enumerate(_START)]

@@ -1,15 +1,15 @@
 """How text becomes index terms: named analyzers, all in one term space.
 
-`prose/1` drops English stopwords and stems; `code/1` stems and drops nothing; `plain/1` only
-lowercases words, to compare with other implementations. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
-whole and split into its parts. A script without spaces gives pairs of neighbouring characters. The version in a name
+`prose/1` drops English stopwords and stems; `code/1` stems and drops nothing; `plain/1` only lowercases words, to
+compare with other implementations. A compound (`parseUser`, `parse_user`, `re-rank`, `app.config`, `utf8`) is kept
+whole and split into its parts. A script without spaces yields pairs of neighbouring characters. The version in a name
 changes whenever its terms do.
 
 Reads: arrays of text. Gives: the terms of each text, in order, with repetitions.
 
-Texts are cut into runs over their bytes (`word_runs`), and only *distinct* runs meet Python: cost follows the vocabulary.
-A byte above 127 always belongs to a run, so normalisation (NFKC), Unicode classes and scripts are settled per distinct run
-too.
+Texts are cut into runs over their bytes (`word_runs`), and only *distinct* runs are processed in Python: the cost
+depends on the vocabulary. A byte above 127 always belongs to a run, so normalisation (NFKC), Unicode classes and
+scripts are also handled once per distinct run.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ STOPWORDS = frozenset(
     aren couldn didn doesn don hadn hasn haven isn shouldn wasn weren won wouldn
     """.split()  # noqa: SIM905 (a list of 130 literals would be harder to read)
 ) | frozenset(string.ascii_lowercase)
-"""English words that name nothing, what is left of `aren't`, `couldn't`, ..., and single letters: initials, list items."""
+"""English function words, remainders of `aren't`, `couldn't`, ..., and single letters: initials, list items."""
 
 LONGEST_WORD = 128
-"""Characters; longer ones (encoded data, minified code) are no terms, neither whole nor in parts."""
+"""In characters; longer words (encoded data, minified code) are not terms, neither whole nor in parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def terms_of(texts: pa.Array | pa.ChunkedArray, analyzer: str) -> Ragged:
 def terms_by_kind(texts: pa.Array, evidence_kinds: pa.Array) -> Ragged:
     """The terms of each text under the analyzer of its kind: `terms_of` for all kinds at once.
 
-    These analyzers differ in their stopwords alone, so texts are cut and words taken apart once, whatever their kind.
+    These analyzers differ only in their stopwords, so texts are cut and words split once, whatever their kind.
     """
     kinds = evidence_kinds.dictionary_encode()
     names = [analyzer_for(kind) for kind in kinds.dictionary.to_pylist()]
@@ -142,7 +142,7 @@ _UNSPACED_MARK = "\x01"  # cannot occur in a run: control characters end one
 
 
 def _spaced(runs: pa.Array) -> pa.Array:
-    """Each run as its words between spaces: NFKC, invisible characters gone, scripts without spaces set apart."""
+    """Each run as its words separated by spaces: NFKC, no invisible characters, scripts without spaces separated."""
     ascii_ = pc.string_is_ascii(runs)
     if ascii_.true_count == len(runs):
         return runs
@@ -161,14 +161,14 @@ _UPPER, _LOWER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я", "a-zß-öø-ÿα-ωа-я"
 _PARTS = re.compile(
     rf"\d+"
     rf"|[{_UPPER}]{{2,}}s(?![{_LOWER}])"  # URLs, not UR and Ls
-    rf"|[{_UPPER}]+(?![{_LOWER}])"  # HTTP of HTTPServer
+    rf"|[{_UPPER}]+(?![{_LOWER}])"  # HTTP in HTTPServer
     rf"|[{_UPPER}]?[^\d_.\-{_UPPER}]+"  # Server, parse
 )
 _CONTRACTION = re.compile(r"'(?:s|t|d|m|ll|re|ve)(?=$|[.\-])", re.IGNORECASE)
 
 
 def _terms_of_runs(runs: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
-    """The terms of every run under the first rule, then of every run under the next; they differ in stopwords alone."""
+    """The terms of every run under the first rule, then of every run under the next; only stopwords differ."""
     words = Ragged.of(pc.ascii_split_whitespace(_spaced(runs)))
     plain = is_plain(words.vocabulary, LONGEST_WORD) & rules[0].compounds & (len(words.vocabulary) >= FEW_STRINGS)
     some, others = (words.vocabulary.filter(pa.array(mask)) for mask in (plain, ~plain))
@@ -183,7 +183,7 @@ def _terms_of_runs(runs: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
 
 
 def _plain_terms(words: pa.Array, rules: Sequence[Analyzer]) -> Ragged:
-    """`_compound_terms` of words that `parts_of` can take apart, all at once, under one rule after the other."""
+    """`_compound_terms` of words that `parts_of` can split, all at once, under one rule after the other."""
     parts, counts, lowered = parts_of(words)
     of_word = np.repeat(np.arange(len(words)), counts)
     split = counts > 1
@@ -241,15 +241,16 @@ _PLAIN = r"^[0-9A-Za-z_](?:[0-9A-Za-z_.\-]*[0-9A-Za-z_])?$"
 
 
 def is_plain(words: pa.Array, longest: int) -> NDArray[np.bool_]:
-    """Which words are ASCII letters, digits, `_`, `.` and `-`, with none of the last two at an end, and not too long."""
+    """Which words are ASCII letters, digits, `_`, `.` and `-`, with neither `.` nor `-` at an end, and not too long."""
     plain = pc.and_(pc.match_substring_regex(words, _PLAIN), pc.less_equal(pc.binary_length(words), longest))
     return plain.to_numpy(zero_copy_only=False)
 
 
 def parts_of(words: pa.Array) -> tuple[pa.StringArray, NDArray[np.int64], pa.StringArray]:
-    """The parts of plain words in lower case, in order; how many each word has; and the words in lower case.
+    """The parts of plain words in lower case, in order; the number of parts of each word; and the words in lower case.
 
-    A part is a run of digits; `HTTP` before `Server` and capitals that nothing follows; `URLs`; `Server` and `parse`.
+    A part is a run of digits; capitals at the end of a word or before another part, like `HTTP` before `Server`;
+    `URLs`; `Server` and `parse`.
     """
     offsets, data = offsets_and_bytes(words)
     kind = _CLASS[data]

@@ -1,7 +1,7 @@
 """Texts cut into runs of word bytes: letters, digits, `_` and every byte above 127, which is part of a character.
 
-Reads arrays of text. Gives the distinct runs, and those of each text by code. Only distinct runs meet anything slower than a
-pass over bytes: normalisation, Unicode classes and stemming are settled for each of them once.
+Reads arrays of text. Gives the distinct runs, and those of each text by code. Anything slower than a pass over bytes
+(normalisation, Unicode classes, stemming) is done once per distinct run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..columns.ragged import Ragged, distinct, starts_of
 __all__ = ["runs_of"]
 
 _CHUNK_BYTES = 1 << 21
-"""So few that all passes over them read from the processor's cache."""
+"""Small enough that all passes over them read from the processor's cache."""
 _JOINERS = b".-'"
 
 
 def runs_of(texts: pa.Array | pa.ChunkedArray, joined: bool) -> Ragged:
-    """The maximal runs of each text, null or empty ones having none.
+    """The maximal runs of each text; a null or empty text has none.
 
-    Where `joined`, a `.`, `-` or `'` between two word bytes holds them together.
+    With `joined`, a `.`, `-` or `'` between two word bytes joins them.
     """
     cut = [_tailed_runs(chunk, joined) for chunk in _chunks(texts)]
     tailed = pa.chunked_array([runs for runs, _ in cut], pa.string()).dictionary_encode()
@@ -49,9 +49,9 @@ def _chunks(texts: pa.Array | pa.ChunkedArray) -> Iterator[pa.LargeStringArray]:
 
 
 def _tailed_runs(texts: pa.LargeStringArray, joined: bool) -> tuple[pa.StringArray, NDArray[np.int64]]:
-    """Every run with what follows it up to the next one, as zeros, and how many runs each text has.
+    """Every run padded with zeros up to the next one, and the number of runs of each text.
 
-    So the bytes need not be moved: a run ends where the next one begins.
+    This avoids moving bytes: a run ends where the next one begins.
     """
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
@@ -59,7 +59,7 @@ def _tailed_runs(texts: pa.LargeStringArray, joined: bool) -> tuple[pa.StringArr
     seams = offsets[(offsets > 0) & (offsets < len(data))]
     word = _is_word(data)
     if joined:
-        edges = np.concatenate([seams, seams - 1])  # a joiner there has a byte of another text beside it
+        edges = np.concatenate([seams, seams - 1])  # a joiner there is next to a byte of another text
         at_edges = word[edges]
         between = data[1:-1] == _JOINERS[0]
         for joiner in _JOINERS[1:]:
@@ -78,7 +78,7 @@ def _tailed_runs(texts: pa.LargeStringArray, joined: bool) -> tuple[pa.StringArr
 
 
 def _is_word(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """By arithmetic, which is several times as fast as a table: numbers below 0 come round at 256."""
+    """Which bytes belong to words; arithmetic modulo 256 is several times as fast as a table."""
     word = (data | 32) - np.uint8(ord("a")) < 26
     word |= data - np.uint8(ord("0")) < 10
     word |= data == ord("_")
