@@ -1,8 +1,9 @@
-"""Reading: what was written, for those who may see it.
+"""Reading: stored snapshots and runs, limited to what the principal may see.
 
-- `grants`: what the grants in force let a principal see; `snapshots`: which snapshots of a run, and how much of each
-- `access`: one run or snapshot, or the refusal; `across_runs`: several runs, damaged ones apart
-- `replaying`: a snapshot read again; `reports`: a run or snapshot as a whole; `model_turns`: what a model request was shown
+- `grants`: what the current grants let a principal see; `snapshots`: the readable snapshots of a run, and how much of
+  each
+- `access`: one run or snapshot, or the refusal; `across_runs`: several runs, with damaged ones reported separately
+- `replaying`: a snapshot read again; `reports`: a run or snapshot as a whole; `model_turns`: a model request's context
 - `answers` and `verify_facts`: answers checked against snapshots
-- `verification`, with `witness`, an independent recomputation; `auditing`: the line run again
+- `verification`, with `witness`, an independent recomputation; `auditing`: executing the line again
 """

@@ -1,7 +1,7 @@
-"""Which runs and snapshots a principal may open: anybody else gets the answer that an unknown id gets.
+"""Which runs and snapshots a principal may open; a forbidden id gets the same answer as an unknown one.
 
 Reads: settings, the folder of runs and its LOG. Gives: `open_run`, `audience_of` a snapshot, `expect_reader`, `known_runs`,
-`hears_of_damage`, `pinned_corpus` and `unknown`, the one refusal.
+`hears_of_damage`, `pinned_corpus` and `unknown`, the uniform refusal.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ __all__ = [
 
 
 def open_run(settings: Settings, id_: str) -> Run:
-    """The run of this id, or the run that holds this snapshot. Who may read which part of it is asked apart.
+    """The run with this id, or the run of this snapshot. Does not check which parts of it the principal may read.
 
     Raises:
-        AccessError: there is none, or an unfinished one of another user's; the message is the one for foreign runs.
-        InputError: it is no id.
+        AccessError: it does not exist, or is unfinished and another user's; the message is the same for all foreign
+            runs.
+        InputError: it is not an id.
         StoreError: there is no folder of runs, the run is damaged and the principal started it or audits a project, or
             it is the principal's and unfinished.
     """
@@ -61,10 +62,10 @@ def open_run(settings: Settings, id_: str) -> Run:
 
 
 def expect_reader(settings: Settings, run: Run) -> None:
-    """Stop a principal who neither started a run nor may read one of its snapshots.
+    """Refuse a principal who neither started a run nor may read one of its snapshots.
 
     Raises:
-        AccessError: there is nothing in it for them; absent and foreign read alike.
+        AccessError: they may read nothing of it; absent and foreign runs are not distinguished.
     """
     try:
         with as_damage(run.run_id):
@@ -78,10 +79,11 @@ def expect_reader(settings: Settings, run: Run) -> None:
 
 
 def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
-    """Whether the principal may learn that a run exists, by its id. Grants and LOG are read once, however many are asked.
+    """A predicate: whether the principal may learn that the run with an id exists. Reads grants and LOG once for all
+    calls.
 
-    They started it, or may read one of its snapshots, or audit every project that there are grants for. Of a finished
-    one that is damaged or gone, those who hear of damage; of an unfinished one only the user who started it.
+    True if they started it, may read one of its snapshots, or audit every project in the grants. A finished run that is
+    damaged or gone is known to those who may learn of damage, an unfinished one only to the user who started it.
     """
     from ..runs import started_by
 
@@ -95,7 +97,7 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
             with as_damage(run_id):
                 run = store.open(run_id)
                 mine = _starter(run) == settings.principal
-            # In this order: what an auditor of everything may know takes no look at the requests of a run.
+            # In this order: for an auditor of all projects, the requests of a run need not be read.
             return mine or everything() or bool(readable_under(settings, run, grants()))
         except ScopedRetrievalError:
             if started_by(store.path / run_id, settings.principal):
@@ -109,7 +111,7 @@ def known_runs(settings: Settings, store: Any) -> Callable[[str], bool]:
 
 
 def _nobodys(folder: Any) -> bool:
-    """Whether a folder of a run exists of which nothing says who started it."""
+    """Whether a run folder exists without a record of who started it."""
     from ..runs import starter_of
 
     try:
@@ -119,7 +121,7 @@ def _nobodys(folder: Any) -> bool:
 
 
 def _logged(store: Any) -> dict[str, str | None]:
-    """The runs that LOG names, and who started each as far as it says; of a damaged one none."""
+    """The runs that LOG names and who started each, if recorded; empty for a damaged LOG."""
     try:
         lines = store.log.lines()
     except ScopedRetrievalError:
@@ -131,10 +133,11 @@ def _logged(store: Any) -> dict[str, str | None]:
 
 
 def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:
-    """How much of a snapshot the principal may see: all of it, or what its caller may.
+    """How much of a snapshot the principal may see: all of it, or the caller's part.
 
     Raises:
-        AccessError: the principal neither asked for the snapshot nor audits its project; absent and foreign read alike.
+        AccessError: the principal neither asked for the snapshot nor audits its project; absent and foreign ones are
+            not distinguished.
         StoreError: the run is damaged, and the principal started it or audits a project.
     """
     try:
@@ -158,7 +161,7 @@ def audience_of(settings: Settings, run: Run, snapshot_id: str) -> Audience:
 
 
 def _refused_on_arrival(run: Any, failure: Mapping[str, Any]) -> Mapping[str, Any]:
-    """In place of a request that was refused: it belongs to the user who started the run."""
+    """A substitute for a refused request, which belongs to the user who started the run."""
     return {**failure, "principal": _starter(run)}
 
 
@@ -167,9 +170,10 @@ def _starter(run: Any) -> str | None:
 
 
 def hears_of_damage(settings: Settings, run_id: str) -> bool:
-    """Whether damage may be reported: to auditors, and to the user who started the run, by its own record or else by LOG.
+    """Whether damage may be reported: to auditors, and to the user who started the run according to its own record or
+    LOG.
 
-    Where neither can tell whose a run is, it counts as another user's: its existence is not disclosed.
+    If neither names the user, the run counts as another user's and its existence is not disclosed.
     """
     from ..runs import RunStore, started_by
 
@@ -179,7 +183,7 @@ def hears_of_damage(settings: Settings, run_id: str) -> bool:
 
 
 def pinned_corpus(settings: Settings, run: Run) -> Corpus:
-    """The corpus at the generation that a run was made from.
+    """The corpus at the generation of a run.
 
     Raises:
         StoreError: the corpus or that generation is gone.
@@ -195,7 +199,7 @@ def pinned_corpus(settings: Settings, run: Run) -> Corpus:
 
 
 def unknown(id_: str) -> AccessError:
-    """The one answer about a run or snapshot that is absent, foreign or unknown."""
+    """The same error for any run or snapshot that is absent, foreign or unknown."""
     from ..runs.ids import is_snapshot
 
     kind, lists = ("snapshot", "snapshots") if is_snapshot(id_) else ("run", "runs")

@@ -1,4 +1,4 @@
-"""What is read over several runs: each that the principal may know of, and damaged ones apart.
+"""Reads across several runs that the principal may know of, with damaged ones reported separately.
 
 Reads: settings, runs. Gives: `read_each`, `other_runs` that cannot be read, `snapshot_named`, `last_of_session`.
 """
@@ -22,17 +22,17 @@ __all__ = ["last_of_session", "other_runs", "read_each", "snapshot_named"]
 
 T = TypeVar("T")
 _BLOCK_REF = re.compile("[0-9a-f]{16}")
-"""The id that a block prints in its first line."""
+"""The form of the id in the first line of a block."""
 
 
 def read_each(
     settings: Settings, runs: Iterable[Run], read: Callable[[Run], T]
 ) -> tuple[list[tuple[Run, T]], dict[str, str]]:
-    """Each run with what is read of it, and which were left out because they are damaged, with the reason.
+    """Each run with the result of `read`, and the damaged runs with the reason.
 
-    A run that was compacted after it was opened is read again, from its parts.
+    A run that was compacted after it was opened is read again from its parts.
 
-    Those that the principal hears nothing of are left out without a word.
+    Damaged runs that the principal may not learn of are omitted silently.
     """
     from ...nodes.errors import StoreError, VerificationError
     from ..runs import Run
@@ -56,7 +56,7 @@ def read_each(
 
 
 def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunState]:
-    """The runs that the principal may know of and that cannot be read now, with their states; `but` were read already."""
+    """The unreadable runs that the principal may know of, with their states; those in `but` are excluded."""
     from ..runs import RunStore
     from ..runs.states import OK, states
 
@@ -66,7 +66,7 @@ def other_runs(settings: Settings, *, but: Collection[str] = ()) -> list[RunStat
 
 
 def snapshot_named(settings: Settings, name: str) -> str:
-    """The snapshot id of a name: itself, or of a block reference the readable snapshot with that block that was captured last.
+    """The snapshot id of a name: the name, or for a block reference the latest readable snapshot with that block.
 
     Raises:
         AccessError: no snapshot that the principal may read has this reference.
@@ -84,14 +84,14 @@ def snapshot_named(settings: Settings, name: str) -> str:
 
 
 def last_of_session(settings: Settings, session: str | None) -> str | None:
-    """The last snapshot that the principal may read, of a session or of all; None where there is none.
+    """The last snapshot that the principal may read, of one or all sessions; None if there is none.
 
-    The last one is the one captured last, whichever run it is in: a run that began earlier may still be written to.
-    Damaged runs have none.
+    The last one is the latest captured, in any run: a run that began earlier may still be written to. Damaged runs are
+    ignored.
     """
 
     def read_last(run: Run) -> list[dict[str, Any]]:
-        # Snapshots of a batch run are in the order of its shards, which several workers may have answered.
+        # Snapshots of a batch run are in shard order, and shards may have been answered in parallel.
         return readable_snapshots(settings, run, session=session, last=1 if run.live else None)
 
     read, _ = read_each(settings, runs_of(settings).newest(), read_last)

@@ -1,11 +1,11 @@
-"""An answer held against the snapshot it was given: `verify_answer`, from a run alone, without the corpus.
+"""Verification of an answer against the snapshot it is based on: `verify_answer`, from a run alone, without the corpus.
 
 report = verify_answer(store, "retr-snap-…-0001", answer)
 report.ok, report.findings, report.facts
 store_report(store, report, answer, principal="ana", at=now)
 
-Note: `facts` says what records say of every value, right or wrong, where the contract
-looked records up; `findings` only what an answer must not say. Nothing is corrected: the record's value is beside.
+Note: `facts` compares every value, right or wrong, with the records if the contract looked records up; `findings` lists
+only what an answer must not say. Nothing is corrected: the record's value is reported next to it.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ _ON_RECORD = {
     "unread": "a date with more than one reading",
     "match": "as on record",
 }
-"""Findings of facts in words, worst first."""
+"""Texts for findings of facts, worst first."""
 
 
 @dataclass(frozen=True)
 class AnswerReport:
-    """ANSWER_FINDINGS of one answer, and the status of the snapshot: `erased` where its texts are gone.
+    """ANSWER_FINDINGS of one answer, and the status of the snapshot: `erased` if its texts are gone.
 
-    `facts` has every date, id, amount and named number of the answer with what the snapshot's records say of it; none
-    where the contract looked no records up.
+    `facts` has every date, id, amount and named number of the answer with the value in the snapshot's records; empty if
+    the contract looked no records up.
     """
 
     snapshot_id: str
@@ -65,7 +65,7 @@ class AnswerReport:
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong; evidence may be unused."""
+        """Whether nothing is wrong; evidence may be unused."""
         return not any(self.findings["wrong"].to_pylist())
 
     def as_dict(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class AnswerReport:
         }
 
     def text(self) -> str:
-        """One line per finding, those that are wrong first, and a last line that sums up."""
+        """One line per finding, errors first, and a summary line."""
         rows = sorted(self.findings.to_pylist(), key=lambda row: not row["wrong"])
         lines = [_line(row) for row in rows]
         lines += [_fact_line(fact) for fact in sorted(self.facts, key=lambda f: [*_ON_RECORD].index(f.finding))]
@@ -97,9 +97,8 @@ def verify_answer(runs: RunStore | Run, snapshot_id: str, answer: str) -> Answer
     """Check an answer against the visible bytes of a snapshot.
 
     Raises:
-        InputError: it is no snapshot id.
-        StoreError: no run of this folder holds it.
-        VerificationError: what is stored does not match its hashes.
+        InputError: it is not a snapshot id. StoreError: no run of this folder contains it.
+        VerificationError: stored data does not match its hashes.
     """
     found = replay(runs, snapshot_id)
     items, frame = visible_items(found)
@@ -110,9 +109,9 @@ def verify_answer(runs: RunStore | Run, snapshot_id: str, answer: str) -> Answer
 
 
 def store_report(store: RunStore, report: AnswerReport, answer: str, *, principal: str, at: datetime) -> str:
-    """Log what was found, without a word or a hash of a value; returns the entry's SHA-256 (S1.29, step 4).
+    """Log the findings without any text or hash of a value; returns the entry's SHA-256 (S1.29, step 4).
 
-    A value is named by its place in the answer, and what a record says by record and field.
+    A value is identified by its position in the answer, a record's value by record and field.
 
     Raises:
         StoreError: the folder of runs cannot be written to.
@@ -146,12 +145,13 @@ def store_report(store: RunStore, report: AnswerReport, answer: str, *, principa
 
 
 def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[AnswerReport, str | None, str | None]:
-    """An answer held against a snapshot that the principal may read, and the hash of its entry in the log of answers.
+    """Verify an answer against a snapshot that the principal may read; returns the report and the hash of its log
+    entry.
 
-    Where it could not be logged, no hash, and as the third why; see `verify_answer`.
+    If it could not be logged, the hash is None and the third value is the reason; see `verify_answer`.
 
     Raises:
-        AccessError: the snapshot is another's.
+        AccessError: the snapshot belongs to another principal.
     """
     run = open_run(settings, snapshot_id)
     audience_of(settings, run, snapshot_id)
@@ -168,12 +168,12 @@ def answer_report(settings: Settings, snapshot_id: str, answer: str) -> tuple[An
 
 
 def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list[dict[str, Any]], int]:
-    """The log of verified answers, of one snapshot or of every one that the principal may read, oldest first.
+    """The log of verified answers, of one snapshot or of all that the principal may read, oldest first.
 
-    Beside it how many runs were left out because they are damaged: damage of another user's run does not hide a principal's own.
+    Also the number of damaged runs that were omitted: damage to another user's run does not hide the principal's own.
 
     Raises:
-        AccessError: the snapshot is another's.
+        AccessError: the snapshot belongs to another principal.
         VerificationError: an entry is missing or was changed.
     """
     store = RunStore(settings["runs"], create=False)
@@ -185,7 +185,7 @@ def answers_of(settings: Settings, snapshot_id: str | None = None) -> tuple[list
 
 
 def visible_items(found: Replay) -> tuple[list[Shown], str]:
-    """The items of a block as its reader saw them, and the lines of its frame."""
+    """The items of a block as shown to its reader, and the lines of its frame."""
     texts = dict(zip(*(found.tables["trimmed"][c].to_pylist() for c in ("label", "visible_text")), strict=True))
     shapes = found.tables["blocks"]["shape"].to_pylist()
     shown = bool(shapes) and shows_text(shapes[0])

@@ -1,6 +1,6 @@
-"""What the grants in force let a principal see: `Viewer` of snapshots, `audits` of projects, `corpus_facts` of a corpus.
+"""What the current grants let a principal see: `Viewer` of snapshots, `audits` of projects, `corpus_facts` of a corpus.
 
-Reads: settings, the grants file as it is now, the grants stored with a run. Gives: `grants_in_force` of a principal,
+Reads: settings, the current grants file, the grants stored with a run. Gives: `grants_in_force` of a principal,
 `grants_now` of all users. Users who asked see their part; an auditor of every project that a request reached sees all of it.
 """
 
@@ -43,15 +43,16 @@ def grants_in_force(grants: pa.Table, principal: str) -> pa.Table:
 
 
 def grants_now(settings: Settings) -> pa.Table:
-    """The grants of all users as they are now; none where there is no grants file."""
+    """The current grants of all users; empty if there is no grants file."""
     found = grants_or_none(settings)
     return GRANTS.empty() if found is None else found
 
 
 def grants_or_none(settings: Settings) -> pa.Table | None:
-    """The grants file in force; None where there is none, never where it cannot be read now: what it took back stays so.
+    """The current grants; None if there is no grants file. An unreadable file is an error: withdrawn rights stay
+    withdrawn.
 
-    It is read again when it changes.
+    The file is reloaded when it changes.
     """
     from ..config.grants import load_grants
 
@@ -66,7 +67,7 @@ def grants_or_none(settings: Settings) -> pa.Table | None:
 
 @lru_cache(maxsize=4)
 def _loaded(path: Path, *stamp: int) -> pa.Table:
-    """The grants of a file that has this time, size and inode."""
+    """The grants of a file, cached by its time, size and inode."""
     from ..config.grants import load_grants
 
     del stamp
@@ -74,12 +75,12 @@ def _loaded(path: Path, *stamp: int) -> pa.Table:
 
 
 def grants_for(run: Any, grants: pa.Table | None) -> pa.Table:
-    """The grants that decide about a run: those in force, or where there is no grants file those stored with the run."""
+    """The grants that apply to a run: the current ones, or without a grants file those stored with the run."""
     return run.stored("grants") if grants is None else grants
 
 
 def audits(settings: Settings, projects: Collection[str]) -> bool:
-    """Whether the principal holds grants with `audit` in all of these projects, in the grants file in force."""
+    """Whether the principal has grants with `audit` in all of these projects in the current grants file."""
     from ..config.grants import load_grants
 
     mine = grants_in_force(load_grants(settings.grants_path).table, settings.principal)
@@ -87,25 +88,26 @@ def audits(settings: Settings, projects: Collection[str]) -> bool:
 
 
 def audits_corpus(settings: Settings, projects: Collection[str]) -> bool:
-    """Whether the principal audits every project of a corpus; without a grants file no user does, except of an empty one."""
+    """Whether the principal audits every project of a corpus; without a grants file, only of an empty corpus."""
     return set(projects) <= _audited(settings, grants_or_none(settings))
 
 
 def audits_everything(settings: Settings, grants: pa.Table | None) -> bool:
-    """Whether the principal audits every project that there are grants for."""
+    """Whether the principal audits every project in the grants."""
     projects = set() if grants is None else set(grants["project"].drop_null().to_pylist())
     return bool(projects) and projects <= _audited(settings, grants)
 
 
 def audits_any(settings: Settings, grants: pa.Table | None) -> bool:
-    """Whether the principal audits a project."""
+    """Whether the principal audits any project."""
     return bool(_audited(settings, grants))
 
 
 def corpus_facts(settings: Settings) -> dict[str, Any]:
-    """What the principal may know of the corpus: the projects it may ask in; all of it, if it audits every project.
+    """The facts about the corpus that the principal may know: the projects it may ask in, or all if it audits every
+    project.
 
-    Not even the generation is shown to all users: it moves with rows that a caller may not know of.
+    Not even the generation is shown to all users: it changes with rows that a caller may not know of.
     """
     from ..config.opening import corpus_of
 
@@ -128,7 +130,7 @@ def _audited(settings: Settings, grants: pa.Table | None) -> set[str | None]:
 
 
 class Viewer:
-    """A principal who wants to see snapshots, and what the grants in force say of them."""
+    """A reader of snapshots and their current grants."""
 
     def __init__(self, principal: str, grants: pa.Table) -> None:
         self.principal = principal
@@ -140,10 +142,11 @@ class Viewer:
         self._lent = {(other, row["project"]) for row in lending for other in row["act_as"]}
 
     def audience(self, asked: Mapping[str, Any], reached: Collection[str]) -> Audience | None:
-        """An auditor of the project asked in and of every project reached sees all; those asked by and for see their part.
+        """An auditor of the request's project and of every reached project sees all; its user and principal see their
+        part.
 
-        Their part as long as the grants in force still open, to whom it was asked for, every project that the answer
-        reached, and still let the user who asked act for them.
+        They see it only while the current grants still give the principal every project that the answer reached, and
+        still let the user who asked act for the principal.
         """
         project, subject = asked.get("project"), asked.get("principal")
         if project in self.audited and self.audited.issuperset(reached):

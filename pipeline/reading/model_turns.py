@@ -1,13 +1,13 @@
-"""Replay of a model turn: what one model request was shown, from its event and the snapshots it names (S0.52, S0.53).
+"""Replay of a model turn: the context of one model request, from its event and the snapshots it names (S0.52, S0.53).
 
     {"retrievalSnapshotIds": ["retr-snap-..."], "modelInputRef": "turn-7.txt", "visibleToolSet": ["read_file"],
      "contextHash": "sha256:..."}
 
 Nothing is retrieved: every snapshot is replayed, and the model's input is read and hashed. `modelInputRef` is a file,
-relative to the event's; what is elsewhere is given beside it. The input itself is never copied anywhere.
+relative to the event's; an input elsewhere is passed separately. The input itself is never copied.
 
-Note: that the hash of the input matches says nothing of the retrievals. Whether a block
-reached the model is answered by looking for its bytes in the input.
+Note: a matching hash of the input proves nothing about the retrievals. Whether a block reached the model is determined
+by searching for its bytes in the input.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ _SHA256 = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class ModelRequestEvent:
-    """`ModelRequestEvent` of document 000. `context_hash` is SHA-256 in hex, None where the event has none."""
+    """`ModelRequestEvent` of document 000. `context_hash` is SHA-256 in hex, None if the event has none."""
 
     snapshot_ids: tuple[str, ...]
     model_input: Path | None
     visible_tools: tuple[str, ...]
     context_hash: str | None
     unread: tuple[str, ...]
-    """Fields of the event that say nothing of retrieval."""
+    """Fields of the event unrelated to retrieval."""
 
 
 @dataclass(frozen=True)
 class TurnSnapshot:
-    """One snapshot of the turn. `in_input`: whether its block is in the model's input, None where there is no block or no input."""
+    """One snapshot of the turn. `in_input`: whether its block is in the model's input, None if there is no block or no
+    input.
+    """
 
     replay: Replay
     in_input: bool | None
@@ -56,23 +58,23 @@ class TurnSnapshot:
 
 @dataclass(frozen=True)
 class ModelTurn:
-    """What a model request was shown."""
+    """The context of a model request."""
 
     event: ModelRequestEvent
     snapshots: tuple[TurnSnapshot, ...]
     input_sha256: str | None
-    """SHA-256 of the model's input, None where it was not given."""
+    """SHA-256 of the model's input, None if it was not given."""
 
     @property
     def input_matches(self) -> bool | None:
-        """Whether the input is the one whose hash the event has; None where either is missing."""
+        """Whether the input matches the hash in the event; None if either is missing."""
         if self.input_sha256 is None or self.event.context_hash is None:
             return None
         return self.input_sha256 == self.event.context_hash
 
     @property
     def agrees(self) -> bool:
-        """Nothing that could be checked differs."""
+        """Whether all available checks passed."""
         return self.input_matches is not False and all(one.in_input is not False for one in self.snapshots)
 
     def as_dict(self) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def load_event(path: Path) -> ModelRequestEvent:
     """The event in a JSON file.
 
     Raises:
-        InputError: the file cannot be read, is no JSON object, or a field is not what was expected.
+        InputError: the file cannot be read, is not a JSON object, or a field is invalid.
     """
     at = str(path)
     record = Record(at, parse_json(_bytes(path, "EVENT_FILE is the JSON file of one event"), at))
@@ -133,9 +135,9 @@ def replay_turn(
     """The turn of an event.
 
     Args:
-        event: what the harness wrote.
-        replayed: gives the replay of a snapshot, or raises for one that the reader may not see.
-        model_input: the model's input, where it is somewhere else than the event says.
+        event: the event that the harness wrote.
+        replayed: returns the replay of a snapshot, or raises if the reader may not see it.
+        model_input: the model's input, if it is not at the place in the event.
 
     Raises:
         InputError: the model's input cannot be read.

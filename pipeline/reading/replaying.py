@@ -1,4 +1,4 @@
-"""A stored snapshot read again for a principal: `replayed`, its rows and its bundle.
+"""Replays a stored snapshot for a principal: `replayed`, its rows and its bundle.
 
 Reads: settings, the run of a snapshot. Gives: `replayed`, `bundle_of`, `snapshot_rows`.
 """
@@ -26,16 +26,16 @@ def replayed(settings: Settings, snapshot_id: str) -> Replay:
     """The replay of a snapshot that the principal may read, reduced to a caller's part unless they audit it.
 
     Raises:
-        AccessError: the snapshot is another's, or there is none.
+        AccessError: the snapshot does not exist or belongs to another principal.
         StoreError: its run is damaged.
-        VerificationError: what is stored does not match its hashes.
+        VerificationError: stored data does not match its hashes.
     """
     _, found, audience = _replay_for(settings, snapshot_id)
     return found if audience == "audit" else found.for_caller()
 
 
 def _replay_for(settings: Settings, snapshot_id: str) -> tuple[Run, Replay, Audience]:
-    """The run of a snapshot that the principal may read, its replay and how much of it they may see; see `replayed`."""
+    """The run of a snapshot that the principal may read, its replay and the principal's audience; see `replayed`."""
     from ..runs import replay
 
     run = open_run(settings, snapshot_id)
@@ -47,9 +47,9 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     """The `RetrievalBundle` of a stored snapshot, as far as the principal may see it.
 
     Raises:
-        AccessError: the snapshot is another's, or there is none.
+        AccessError: the snapshot does not exist or belongs to another principal.
         StoreError: its run is damaged.
-        VerificationError: what is stored does not match its hashes.
+        VerificationError: stored data does not match its hashes.
     """
     from ..config.policies.roles import max_age_days
     from ..views.bundle import TABLES_READ as BUNDLE_TABLES
@@ -63,10 +63,10 @@ def bundle_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
 
 def snapshot_rows(run: Run, snapshot_id: str, also: Collection[str] = ()) -> dict[str, list[Row]]:
-    """The rows of one snapshot by table name, free text in place: what an x-ray is rendered from, and other tables.
+    """The rows of one snapshot by table name, free text in place: the tables of an x-ray, and others.
 
     Raises:
-        VerificationError: what is stored does not match its hashes.
+        VerificationError: stored data does not match its hashes.
     """
     from ..runs import replay
 

@@ -1,4 +1,4 @@
-"""What is shown of a run or a snapshot as a whole, as far as the principal may see it: page, measurements, events.
+"""Reports on a whole run or snapshot, as far as the principal may see it: page, measurements, events.
 
 Reads: settings, a run. Gives: `report_of`, `measured` for `lineage`, `events_of`.
 """
@@ -28,12 +28,12 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
     """The HTML report of a snapshot or a run, as far as the principal may see it.
 
     Args:
-        quality: of a run, gives figures of its requests by their ids, for auditors of all of them.
+        quality: for a run, returns figures of its requests by their ids, for auditors of all of them.
 
     Raises:
-        AccessError: it is another's, or there is none.
+        AccessError: it does not exist or belongs to another principal.
         StoreError: its run is damaged.
-        VerificationError: what is stored does not match its hashes.
+        VerificationError: stored data does not match its hashes.
     """
     from ..views.report import TABLES_READ, snapshot_page
     from ..views.run_report import TABLES_READ as COUNTED
@@ -44,7 +44,7 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
         audit = audience_of(settings, run, name) == "audit"
         with as_damage(run.run_id):
             took = run.request_seconds_of(name) if audit else None
-            # Times of a whole batch tell of others' requests, too; a session that measured none has none.
+            # Times of a whole batch disclose others' requests, too; an unmeasured session has none.
             whole = audit and not run.live and audits_whole(settings, run)
             seconds = run.node_seconds if whole and not (took and took.nodes) else None
         return snapshot_page(
@@ -81,13 +81,13 @@ def report_of(settings: Settings, name: str, quality: Callable[[Run, list[str]],
 
 
 def measured(settings: Settings, name: str) -> tuple[Run, Mapping[str, int], Mapping[str, float]]:
-    """The run, rows by table and seconds by node: of one snapshot if its id is named, else of all requests.
+    """The run, rows by table and seconds by node: of one snapshot for its id, else of all requests.
 
-    Both tell of rows that were withheld, so they are for auditors; of a whole run, for those who audit every request, and
-    empty for others. The nodes of a snapshot were timed in a session; of a batch, a shard at a time.
+    Both disclose withheld rows, so they are for auditors; for a whole run, for auditors of every request, and empty for
+    others. Nodes of a snapshot were timed in its session; in a batch, per shard.
 
     Raises:
-        AccessError: it is another's, or there is none.
+        AccessError: it does not exist or belongs to another principal.
         StoreError: the run is damaged.
     """
     run = open_run(settings, name)

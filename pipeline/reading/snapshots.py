@@ -1,7 +1,7 @@
 """Which snapshots of a run a principal may read, and how much of each.
 
-Reads: settings, an opened run. Gives: `readable_snapshots`, `audiences`, `audits_whole`, `audited_projects`, `summaries_for` lists of runs,
-and `as_damage`, under which stored rows are read.
+Reads: settings, an open run. Gives: `readable_snapshots`, `audiences`, `audits_whole`, `audited_projects`,
+`summaries_for` lists of runs, and `as_damage`, under which stored rows are read.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _AUDIT_ONLY = frozenset(SNAPSHOTS.names(audience="audit"))
 
 @contextmanager
 def as_damage(run_id: str) -> Iterator[None]:
-    """What is of another form than this package writes, as damage of that run: anybody may have written it.
+    """Report errors from malformed stored rows as damage of that run: another program may have written it.
 
     Raises:
-        StoreError: something of the run could not be read.
+        StoreError: some part of the run could not be read.
     """
     try:
         yield
@@ -55,15 +55,16 @@ def as_damage(run_id: str) -> Iterator[None]:
 
 
 def audited_projects(settings: Settings, run: Run) -> frozenset[str]:
-    """Projects whose snapshots the principal may see whole: those of its grants with `audit` that have not expired.
+    """Projects whose snapshots the principal may see completely: those of its unexpired grants with `audit`.
 
-    The grants file in force decides; where it is gone, the grants stored with the run.
+    The current grants file decides; if it is gone, the grants stored with the run.
     """
     return Viewer(settings.principal, grants_for(run, grants_or_none(settings))).audited
 
 
 def audiences(settings: Settings, run: Run) -> pa.Table:
-    """How much of every snapshot of a run the principal may see: snapshot_id, request_id, audience; null = nothing.
+    """How much of every snapshot of a run the principal may see: snapshot_id, request_id, audience; null means none of
+    it.
 
     Raises:
         StoreError: the run is damaged.
@@ -75,7 +76,7 @@ def audiences(settings: Settings, run: Run) -> pa.Table:
 
 
 def audits_whole(settings: Settings, run: Run) -> bool:
-    """Whether the principal audits every snapshot of a run: then whole tables of it, and their counts, are no secret."""
+    """Whether the principal audits every snapshot of a run: then its whole tables and their counts may be shown."""
     mine = readable_snapshots(settings, run)
     return len(mine) == run.snapshots.num_rows and all("recalled" in row for row in mine)
 
@@ -85,8 +86,8 @@ def readable_snapshots(
 ) -> list[dict[str, Any]]:
     """The snapshots of a run that the principal may read, with question, project, purpose and `as_of` of their requests.
 
-    Of a row that was refused on arrival, what of it could be read. `status` and `session` keep those of it, `last` so many
-    of the last.
+    For a row refused on arrival, the fields that could be read. `status` and `session` filter, `last` limits to the
+    latest.
 
     Raises:
         StoreError: the run is damaged.
@@ -101,13 +102,13 @@ def readable_under(
     wanted: Mapping[str, str | None] | None = None,
     last: int | None = None,
 ) -> list[dict[str, Any]]:
-    """`readable_snapshots` under these grants, None where there is no grants file; `wanted` are values by column."""
+    """`readable_snapshots` under these grants, None without a grants file; `wanted` are values by column."""
     with as_damage(run.run_id):
         return _rows_for(settings, run, grants, wanted or {}, last)
 
 
 class StoredRunSummary(NamedTuple):
-    """What a list says of a run: when it was made, how many snapshots of each status the principal may read, its format."""
+    """The entry of a run in a list: its time, the number of readable snapshots by status, its format."""
 
     created_at: str | None
     statuses: dict[str, int]
@@ -115,10 +116,10 @@ class StoredRunSummary(NamedTuple):
 
 
 def summaries_for(settings: Settings) -> Callable[[Any], StoredRunSummary]:
-    """What a list says of a run, for the principal; grants are looked at once, however many runs are asked about.
+    """A function that returns the list entry of a run for the principal; grants are read once for all runs.
 
     Raises:
-        StoreError: of the function, the run is damaged.
+        StoreError: raised by the function: the run is damaged.
     """
     grants = grants_or_none(settings)
     viewer = None if grants is None else Viewer(settings.principal, grants)
@@ -157,7 +158,7 @@ def _rows_for(
 
 
 def _judged(run: Any, viewer: Viewer) -> tuple[pa.Table, list[Audience | None], NDArray[np.int64]]:
-    """The snapshots of a run, what the principal may see of those asked alike that reached the same, and which are alike."""
+    """The snapshots of a run, the audience of each distinct asker and reach, and which of these each snapshot has."""
     from ..runs.listing import listed
 
     table = listed(run)
@@ -168,5 +169,5 @@ def _judged(run: Any, viewer: Viewer) -> tuple[pa.Table, list[Audience | None], 
 
 
 def _spelled(lists: pa.ChunkedArray) -> pa.Array:
-    """Each list of names as one text."""
+    """Each list of names joined into one text."""
     return pc.binary_join(flat(lists), "\n")

@@ -1,7 +1,7 @@
-"""Verification of what was written: `verify` over one run or a folder of them, with a second opinion on lexical scores.
+"""Verification of stored runs: `verify` over one run or a folder of them, with an independent check of lexical scores.
 
 Reads: a folder of runs, for the witness also the corpus. Gives: `verified`. A run that cannot be read is a finding about
-that run; the others are checked all the same.
+that run; the others are checked regardless.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .access import known_runs, unknown
 __all__ = ["log_head_problem", "verified"]
 
 _LOOKS = 5
-"""How often the head is looked at before something is wrong with it."""
+"""Number of attempts before a mismatch of the head is reported."""
 
 
 def verified(
@@ -31,14 +31,14 @@ def verified(
     """The verification of one run, or of every run of the folder that the principal may know of, as plain values.
 
     `head` is the hash of the last line of the log about a run that the principal may know of: it vouches for all lines
-    before it, and says nothing of what others did since.
+    before it, and discloses nothing about later runs of others.
 
-    `witness` recomputes the lexical scores of the runs that are as they were written, with rank-bm25, on the corpus and
-    under the BM25 settings that they were made with.
+    `witness` recomputes the lexical scores of the intact runs with rank-bm25, on their corpus generation and with their
+    BM25 settings.
 
     Raises:
-        AccessError: the principal may not know of the run, or there is none.
-        InputError: the anchor is no hash.
+        AccessError: the run does not exist or the principal may not know of it.
+        InputError: the anchor is not a hash.
         VerificationError: there is an anchor and no run that the principal may know of.
     """
     from ..runs import RunProblem, RunStore, verify
@@ -65,7 +65,7 @@ def verified(
     if reports and lines is not None and (said := log_head_problem(settings, store)):
         found = RunProblem("changed", FILE, said)
         reports = [replace(report, problems=(found, *report.problems), state="") for report in reports]
-    if not named:  # a batch that is being written is no finding about the folder
+    if not named:  # a batch in progress is not a finding about the folder
         pending = {report.run_id for report in reports if report.status == "unfinished"}
         reports = [report for report in reports if report.run_id not in pending]
     readable = [report.run_id for report in reports if report.ok]
@@ -89,15 +89,15 @@ def verified(
 
 
 def log_head_problem(settings: Settings, store: Any) -> str | None:
-    """What is wrong with the head of LOG for who trusts one key alone; None where no such key is set.
+    """The problem with the head of LOG under the trusted key; None if there is none or no key is set.
 
     Raises:
-        VerificationError: the chain of LOG does not hold.
+        VerificationError: the chain of LOG is broken.
     """
     from ..runs.signed_head import head_problem
 
     trust, problem = trust_of(settings), None
-    for _ in range(0 if trust.trusted_key is None else _LOOKS):  # a line may come between reading the log and its head
+    for _ in range(0 if trust.trusted_key is None else _LOOKS):  # a line may come between the two reads
         lines = store.log.lines()
         problem = head_problem(store.path, trust, lines) or trust.log_set_back([line.hash for line in lines])
         if problem is None:
@@ -106,7 +106,7 @@ def log_head_problem(settings: Settings, store: Any) -> str | None:
 
 
 def _lines(store: Any) -> list[Any] | None:
-    """The lines of LOG; None of a damaged one, which `verify` then says of every run."""
+    """The lines of LOG; None if it is damaged, which `verify` then reports for every run."""
     try:
         return store.log.lines()
     except VerificationError:
@@ -114,9 +114,9 @@ def _lines(store: Any) -> list[Any] | None:
 
 
 def _witnessed(settings: Settings, store: Any, run_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Per run: how many lexical scores rank-bm25 was asked about, and how many it does not confirm.
+    """Per run: the number of lexical scores recomputed with rank-bm25, and of those that differ.
 
-    Of a run whose generation was erased or cleaned away since, `gone` says so instead.
+    For a run whose generation was erased or garbage-collected since, `gone` has the error instead.
     """
     from .access import pinned_corpus
     from .auditing.rerun import bm25_of

@@ -1,8 +1,8 @@
 """`verify_facts`: the values of an answer against the records that a snapshot admitted (S1.31).
 
 Reads an answer and the tables of one retrieval. Gives findings, each with the canonical value that it proposes; the
-answer itself is never rewritten (C27). A key that the snapshot's contract did not admit reads like one that does not
-exist: `unknown_key`.
+answer itself is never rewritten (C27). A key that the snapshot's contract did not admit is reported like one that does
+not exist: `unknown_key`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ __all__ = ["FactFinding", "verify_facts"]
 
 @dataclass(frozen=True)
 class FactFinding:
-    """What the records say of one value of an answer; `canonical`, `field` and `locator` are None where none speaks."""
+    """The finding for one value of an answer; `canonical`, `field` and `locator` are None if no record has a value for
+    it.
+    """
 
     value: str
     kind: str
@@ -42,10 +44,10 @@ def verify_facts(answer: str, tables: Mapping[str, pa.Table], request_id: str | 
     Args:
         answer: the text, of any length.
         tables: `contracts` and `structured_facts` with texts in place: `Retrieval.tables`, or those of a stored run.
-        request_id: which request of the tables; may be left out where there is one.
+        request_id: the request in the tables; optional if there is only one.
 
     Raises:
-        InputError: the tables hold several requests and none is named, or not the one that is.
+        InputError: the tables contain several requests and none is named, or not the named one.
     """
     known = tables[CONTRACTS.name]["request_id"].to_pylist()
     wanted = known[0] if request_id is None and len(known) == 1 else request_id
@@ -54,10 +56,10 @@ def verify_facts(answer: str, tables: Mapping[str, pa.Table], request_id: str | 
     held = tables[STRUCTURED_FACTS.name]
     facts = held.filter(pc.equal(held["request_id"], wanted)).combine_chunks()
     nothing = pa.nulls(1, pa.string())
-    # A sentence speaks for itself, as a line of evidence does.
+    # Each sentence is judged on its own, as a line of evidence is.
     sentences = re.sub(rf"(?<=[.!?]){NO_SHORT_MONTH} (?=\S)", "\n", answer)
     contract = tables[CONTRACTS.name].filter(pc.equal(tables[CONTRACTS.name]["request_id"], wanted))
-    # A request that searches the folders of one engagement asks about that engagement.
+    # A request that searches the folders of one engagement is about that engagement.
     about = pa.array(["/".join(contract["search_paths"][0].as_py() or ()) or None], pa.string())
     subject = Subjects(np.zeros(1, dtype=np.int64), pa.array([sentences], pa.large_string()), about, nothing)
     found = findings(subject, facts, np.zeros(facts.num_rows, dtype=np.int64), all_records=True)

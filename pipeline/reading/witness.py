@@ -1,11 +1,11 @@
-"""The witness: a run's lexical scores once more, counted by the rank-bm25 package on the rows each request may see.
+"""The witness: recomputes a run's lexical scores with the rank-bm25 package over the rows each request may see.
 
-Reads a corpus frame and a run's tables. Gives one row per visible lexical hit: the score on record and the score found.
+Reads a corpus frame and a run's tables. Gives one row per visible lexical hit: the recorded and the recomputed score.
 
-Note: gates and analyzers are the line's own; counting is not. Every request's admissible rows are
-analyzed from their text again and given to rank-bm25, whose document frequencies, lengths and average every witnessed score is
-computed from. It has no class for `lucene`, so that formula is applied to its counts. Only rows that were hit are scored,
-and one scope after the other: all scores of every request's rows are more than a machine holds.
+Note: gates and analyzers are the line's own; counting is independent. Every request's admissible rows are analyzed from
+their text again and passed to rank-bm25; every witnessed score is computed from its document frequencies, lengths and
+average. It has no class for `lucene`, so that formula is applied to its counts. Only hits are scored, one scope at a
+time: the scores of all rows of every request would not fit into memory.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ WITNESSED = table(
 )
 
 INDEXED = ("title", "path", "section", "text")
-"""The columns whose terms count towards a row's length."""
+"""The columns whose terms count toward a row's length."""
 
 
 class _Counts(rank_bm25.BM25):
-    """rank-bm25's counts without a formula: `frequencies[term]` rows hold a term."""
+    """rank-bm25's counts without a formula: `frequencies[term]` rows contain a term."""
 
     frequencies: Mapping[str, int]
 
@@ -62,9 +62,9 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
     """The visible lexical hits of a run with both scores, by request, sub-query and evidence id.
 
     Args:
-        frame: a frame of the generation the run was made from; it holds every row the hits name.
+        frame: a frame of the run's generation; it contains every row of the hits.
         tables: `contracts`, `sub_queries` (with texts) and `hits` of the run; `row_groups` and `reachable` too, or
-            else `contract_bounds`, from which they are made again.
+            else `contract_bounds`, from which they are recomputed.
         bm25: the variant the run used.
     """
     bm25 = bm25 or Bm25()
@@ -90,7 +90,7 @@ def witness_scores(frame: Any, tables: Mapping[str, pa.Table], bm25: Bm25 | None
             scores = _scores(model, of, terms, bm25) + EXPANSION_WEIGHT * _scores(model, of, added, bm25)
             witnessed[places[inside]] = scores
     given = hits["score"].to_numpy()
-    agrees = np.abs(witnessed - given) <= rounding  # never of what is not a number
+    agrees = np.abs(witnessed - given) <= rounding  # False for NaN
     table = WITNESSED.build(
         {
             **{name: hits[name] for name in (*WITNESSED.key, "score")},
@@ -114,7 +114,7 @@ def _scope(frame: Any, tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]
 
 
 def _scopes(frame: Any, tables: Mapping[str, pa.Table]) -> Iterator[tuple[NDArray[np.int64], list[str]]]:
-    """Each set of admissible rows, ascending, and the requests that have it; of empty ones none."""
+    """Each non-empty set of admissible rows, ascending, and the requests that have it."""
     contracts, reachable = tables["contracts"], tables["reachable"]
     group = tables["row_groups"]["scope_group"].to_numpy()[
         positions(contracts["request_id"], tables["row_groups"]["request_id"])
@@ -153,7 +153,7 @@ def _fit(evidence: pa.Table, rows: NDArray[np.int64], bm25: Bm25) -> rank_bm25.B
 
 
 def _scores(model: Any, rows: list[int], terms: list[str], bm25: Bm25) -> NDArray[np.float64]:
-    """The scores of some of the rows that a model counted."""
+    """The scores of some rows of a model."""
     if not isinstance(model, _Counts):
         return np.asarray(model.get_batch_scores(terms, rows))
     scores = []

@@ -1,9 +1,9 @@
-"""`diff`: what two snapshots, or two runs, show differently: which items entered, left or moved, and why.
+"""`diff`: the differences between two snapshots or two runs: which items entered, left or moved, and why.
 
-Reads: tables of two sides in stored form, the pairs of requests that are compared. Gives: `item_changes`, one row per
+Reads: tables of two sides in stored form, the pairs of requests to compare. Gives: `item_changes`, one row per
 item that either side shows, and `compared`, which reads two snapshots or runs for a user who may see both.
 
-Note: a caller learns of rows that passed every gate, as `why` tells them; of any other row it says `not_recalled`.
+Note: a caller learns only of rows that passed every gate, as in `why`; any other row is reported as `not_recalled`.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ CHANGES = ("entered", "left", "moved", "same")
 COMPARED = ("snapshots", "requests", "trimmed", "citations", "decisions", "ranked")
 """The tables that are compared."""
 _ASKED = ("question", "project", "principal", "purpose", "as_of", "mode", "role")
-"""What two requests have in common that ask the same, where their ids differ."""
+"""The columns by which requests with different ids are matched."""
 _PAIR = "pair"
 _TEXTS = {pa.string(): pd.StringDtype("python")}
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
-    """A table as a frame, its texts held by pandas alone: columns of Arrow cannot be merged where both are empty."""
+    """A table as a data frame with pandas strings: Arrow columns cannot be merged if both are empty."""
     return table.to_pandas(types_mapper=_TEXTS.get)
 
 
 @dataclass(frozen=True)
 class Side:
-    """The tables of one side, stored form, each with a column `pair` that says which comparison a row belongs to."""
+    """The tables of one side, in stored form, each with a column `pair`, the comparison that a row belongs to."""
 
     tables: Mapping[str, pd.DataFrame]
 
     @classmethod
     def of(cls, tables: Mapping[str, pa.Table], pairs: Mapping[str, int], *, audit: bool = True) -> Side:
-        """The rows of the requests that `pairs` numbers; without `audit` no decision of a gate."""
+        """The rows of the requests in `pairs`; without `audit`, no gate decisions."""
         frames = {}
         for name in COMPARED:
             columns = [field.name for field in tables[name].schema if not pa.types.is_nested(field.type)]
@@ -73,7 +73,7 @@ class Side:
 
 @dataclass(frozen=True)
 class SnapshotsDiff:
-    """Two snapshots or runs side by side."""
+    """The comparison of two snapshots or runs."""
 
     before: str
     after: str
@@ -90,7 +90,7 @@ class SnapshotsDiff:
         return bool((self.items["change"] == "same").all()) and not self.only_before and not self.only_after
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The plain values."""
         return {
             "before": self.before,
             "after": self.after,
@@ -124,7 +124,9 @@ def item_changes(before: Side, after: Side) -> pd.DataFrame:
 
 
 def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
-    """Why: of what left the decision after, of what entered that before, of what moved the term that moved most."""
+    """The reason: for items that left, the later decision; that entered, the earlier one; that moved, the most changed
+    term.
+    """
     keys = [_PAIR, "evidence_id"]
     outcomes = {}
     for side, name in ((before, "before"), (after, "after")):
@@ -141,7 +143,7 @@ def _reasons(items: pd.DataFrame, before: Side, after: Side) -> pd.Series:
 
 
 def _order_of(items: pd.DataFrame) -> np.ndarray:
-    """Of an item whose score terms are as they were: whether it moved among those that both sides show."""
+    """For an item with unchanged score terms: whether it moved among those that both sides show."""
     kept = items.dropna(subset=["position_before", "position_after"])
     was, now = (kept.groupby(_PAIR)[f"position_{side}"].rank() for side in ("before", "after"))
     moved = items.index.isin(kept.index[(was != now).to_numpy()])
@@ -149,7 +151,7 @@ def _order_of(items: pd.DataFrame) -> np.ndarray:
 
 
 def _moved_most(keys: pd.DataFrame, before: Side, after: Side) -> np.ndarray:
-    """The score term whose contribution changed most, with the change; empty where none did."""
+    """The score term whose contribution changed most, with the change; empty if none did."""
     known = [side.tables["ranked"] for side in (before, after)]
     terms = [
         term for term in (*SCORE_TERMS, *terms_of_plugins(map(str, known[0]))) if all(term in one for one in known)
@@ -188,7 +190,7 @@ def summarized(items: pd.DataFrame, before: Side, after: Side) -> pd.DataFrame:
 
 
 def compared(settings: Settings, before: str, after: str) -> SnapshotsDiff:
-    """Two snapshots, or two runs, side by side. Requests of runs are paired by their id, else by what they ask.
+    """Compare two snapshots or two runs. Requests of runs are paired by their id, else by their fields.
 
     Raises:
         AccessError: the principal may not read one of them.
@@ -218,7 +220,7 @@ def _read_snapshot(settings: Settings, name: str) -> tuple[dict[str, pa.Table], 
 
 
 def _table(run: Any, name: str, snapshot_id: str | None = None) -> pa.Table:
-    """A table; of free text only locators are read, masked as their callers saw them."""
+    """A table without free text, except locators, masked as their callers saw them."""
     return run.table(name, texts=name == "citations", snapshot_id=snapshot_id)
 
 
@@ -235,7 +237,7 @@ def _read_run(settings: Settings, name: str) -> tuple[dict[str, pa.Table], bool]
 def _paired(
     before: Mapping[str, pa.Table], after: Mapping[str, pa.Table], *, snapshots: bool
 ) -> tuple[dict[str, int], dict[str, int], int, int]:
-    """The number of the pair of each request of both sides, and how many requests of each have no partner."""
+    """The pair number of each request of both sides, and how many requests of each have no partner."""
     ids = [tables["snapshots"]["request_id"].to_pylist() for tables in (before, after)]
     if snapshots:
         return {ids[0][0]: 0}, {ids[1][0]: 0}, 0, 0
@@ -251,7 +253,7 @@ def _paired(
 
 
 def _spelled(requests: pa.Table) -> pd.DataFrame:
-    """What each request asks as one text, and which of its equals it is."""
+    """The fields of each request as one text, and its number among equal ones."""
     frame = frame_of(requests.select(["request_id", *_ASKED])).sort_values("request_id")
     rows = frame[list(_ASKED)].itertuples(index=False)
     asked = pd.Series(["\x1f".join(map(str, row)) for row in rows], index=frame.index, dtype=object)

@@ -1,12 +1,12 @@
-"""`export`: one file with everything that an auditor needs to check a snapshot alone; `verify --file` checks it.
+"""`export`: one self-contained file with everything an auditor needs to check a snapshot; `verify --file` checks it.
 
 Reads: a stored snapshot, its run's manifest and lineage, the log. Gives: a DSSE envelope around an in-toto Statement
-(in-toto Attestation Framework, Statement v1; DSSE 1.0.2), signed with Ed25519 where a key is set. The subjects are the
-block and the snapshot; the predicate holds the tables in stored form (Arrow IPC, base64), the texts by SHA-256, the
+(in-toto Attestation Framework, Statement v1; DSSE 1.0.2), signed with Ed25519 if a key is set. The subjects are the
+block and the snapshot; the predicate contains the tables in stored form (Arrow IPC, base64), the texts by SHA-256, the
 provenance, the lineage, and the lines of the log from the snapshot's own to the head.
 
-Note: free text is among the texts alone, so a text that was erased is absent from the file and every digest still
-follows. Erasing it later does not reach files that were handed out.
+Note: free text occurs only among the texts, so an erased text is absent from the file and all digests still verify. A
+later erasure does not reach exported files.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:scoped-retrieval:snapshot:1"
 MOST_LINES = 100_000
-"""Lines of the log in one file; a snapshot further from the head is exported without the way to it."""
+"""The most log lines in one file; a snapshot further from the head is exported without the lines up to it."""
 
 
 def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
     """The envelope of a snapshot that the principal audits.
 
     Raises:
-        AccessError: the principal does not audit the snapshot, or there is none.
+        AccessError: the principal does not audit the snapshot, or it does not exist.
         StoreError: its run is damaged, of an earlier format, or in no line of the log.
-        VerificationError: what is stored does not match its hashes.
+        VerificationError: stored data does not match its hashes.
     """
     run = open_run(settings, snapshot_id)
     if audience_of(settings, run, snapshot_id) != "audit":
@@ -101,12 +101,12 @@ def exported(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
 
 def pre_authentication(payload: str) -> str:
-    """What DSSE signs: the type and the payload, each with its length in bytes."""
+    """The bytes that DSSE signs: the type and the payload, each with its length in bytes."""
     return f"DSSEv1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {len(payload.encode())} {payload}"
 
 
 def plain(found: Any) -> dict[str, Any]:
-    """The parts of a replay that people read first, as JSON values."""
+    """The human-readable parts of a replay, as JSON values."""
     tables = {
         "contract": found.tables["contracts"],
         "citations": found.citations,
@@ -137,14 +137,16 @@ def _log(lines: Sequence[LogEntry], own: LogEntry) -> dict[str, Any]:
 
 
 def own_line(lines: Sequence[LogEntry], run: Any, digest: str) -> LogEntry | None:
-    """The line that made a snapshot durable: the one that names its digest, else the first that names its run's manifest."""
+    """The line that made a snapshot durable: the one with its digest, else the first with its run's manifest."""
     mine = [line for line in lines if line.run_id == run.run_id]
     live = (line for line in mine if line.kind == "live" and line.body.get("snapshot_digest") == digest)
     return next(live, None) or next((line for line in mine if line.kind in ("run", "upgrade")), None)
 
 
 def _manifest(run: Any, snapshot_id: str) -> dict[str, Any]:
-    """Of a run of Parquet parts: the manifest, and the part of SNAPSHOTS that holds the snapshot, whose hash it names."""
+    """For a run of Parquet parts: the manifest, and the part of SNAPSHOTS with the snapshot, whose hash is in the
+    manifest.
+    """
     if run.live:
         return {"manifest": None, "snapshots_part": None}
     for entry in run.manifest["tables"]["snapshots"]["parts"]:

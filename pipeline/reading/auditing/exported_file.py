@@ -1,14 +1,14 @@
-"""Checking an exported snapshot alone: nothing but the file, and a public key or a head that the auditor kept.
+"""Checks an exported snapshot from the file alone, with a public key or a head that the auditor kept.
 
 Reads: the file of `export`. Gives: `check_file`, a `CheckedExport` with every problem in the order of the file.
 
-Note: without a trusted key and without an anchor, a sound file says that its parts belong together, not who wrote it. An
-anchor vouches for what the log names: digest, id and block of the snapshot, and the lineage. When it was asked and written is
-in no digest, so of an interactive snapshot a signature alone vouches for its times.
+Note: without a trusted key or an anchor, a valid file proves that its parts belong together, not who wrote it. An
+anchor vouches for whatever the log names: digest, id and block of the snapshot, and the lineage. The times of asking
+and writing are in no digest, so for an interactive snapshot only a signature vouches for them.
 
-Compressed zeros are a thirty-thousandth of their size, so that a small file could fill the memory of the auditor who checks it:
-what a packed stream takes is found without unpacking it (Arrow columnar format, IPC messages and body compression;
-FlatBuffers internals).
+Zeros compress to a thirty-thousandth of their size, so a small file could fill the auditor's memory: the unpacked size
+of a stream is determined without unpacking it (Arrow columnar format, IPC messages and body compression; FlatBuffers
+internals).
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ from .export import PAYLOAD_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, plain, pre_aut
 __all__ = ["CheckedExport", "check_file", "unpacked_bytes"]
 
 MOST_BYTES = 1 << 26
-"""Memory that a table of one snapshot may take."""
+"""The most memory that a table of one snapshot may take."""
 _LIVE, _RUN = "live", "run"
-"""Kinds of lines that name a snapshot: by its digest, or by the manifest of its run."""
+"""Kinds of log lines that name a snapshot: by its digest, or by the manifest of its run."""
 _KINDS: dict[type, str] = {str: "text", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
 class CheckedExport:
-    """What checking a file found."""
+    """The result of checking a file."""
 
     snapshot_id: str
     problems: tuple[str, ...]
     signed: bool
-    """Whether the trusted key signed it; False where none was given."""
+    """Whether the trusted key signed it; False if none was given."""
     head: str
-    """The head of the log that the file leads to."""
+    """The head of the log in the file."""
     chained: bool
-    """Whether the way from the snapshot's own line to the head is in the file."""
+    """Whether the file contains all log lines from the snapshot's own to the head."""
     erased: int
-    """Texts that had been erased when it was written."""
+    """Number of texts that had been erased before the export."""
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong with it."""
+        """Whether no problem was found."""
         return not self.problems
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,11 +82,11 @@ def check_file(path: Path, trust: Trust, *, anchor: str | None = None) -> Checke
 
     Args:
         path: the file.
-        trust: its public key, if it has one, must have signed the file.
-        anchor: a head of the log that was kept elsewhere; the file's way through the log must pass it.
+        trust: its public key, if any, must have signed the file.
+        anchor: a head of the log that was kept elsewhere; it must be among the log lines of the file.
 
     Raises:
-        InputError: it cannot be read, or is no such file.
+        InputError: it cannot be read, or is not such a file.
     """
     try:
         envelope = strict_json(path.read_bytes())
@@ -130,7 +130,7 @@ def _held(document: Any, place: str, kind: type = str, at: str = "predicate") ->
     """The value at a dotted place of a document.
 
     Raises:
-        VerificationError: there is none, or one of another kind.
+        VerificationError: it is absent or of another kind.
     """
     value, walked = document, at
     for name in place.split("."):
@@ -144,7 +144,7 @@ def _held(document: Any, place: str, kind: type = str, at: str = "predicate") ->
 
 
 def _bytes(document: Any, place: str) -> bytes:
-    """What a place has in base64."""
+    """The bytes of a base64 value."""
     try:
         return base64.b64decode(_held(document, place), validate=True)
     except ValueError as error:
@@ -152,7 +152,7 @@ def _bytes(document: Any, place: str) -> bytes:
 
 
 def _subjects(statement: Mapping[str, Any]) -> dict[str, str]:
-    """The SHA-256 of each subject, of the block and of the snapshot, by name."""
+    """The SHA-256 of each subject, including the block and the snapshot, by name."""
     subjects = _held(statement, "subject", list, "statement")
     found = {_held(one, "name", str, "subject"): _held(one, "digest.sha256", str, "subject") for one in subjects}
     if len(found) < len(subjects):
@@ -164,7 +164,7 @@ def _subjects(statement: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tables(statement: Mapping[str, Any]) -> Iterator[str]:
-    """The snapshot digest follows from the tables, each text from its hash, the block and what is readable from both."""
+    """Check that the snapshot digest follows from the tables, and each text, the block and the readable part match."""
     predicate = statement["predicate"]
     stored = {table.name: _unpacked(predicate, f"tables.{table.name}", table) for table in COVERED}
     subjects, held = _subjects(statement), _held(predicate, "texts", dict)
@@ -218,7 +218,9 @@ class _Found:
 
 
 def _log(statement: Mapping[str, Any]) -> Iterator[str]:
-    """The first line names the snapshot, or the manifest of its run, and the others chain from it to the head."""
+    """Check that the first line names the snapshot or the manifest of its run, and the others chain from it to the
+    head.
+    """
     predicate, bodies = statement["predicate"], _lines(statement)
     if not bodies:
         raise VerificationError("Expected the line that names the snapshot, got none - at predicate.log.lines")
@@ -243,7 +245,7 @@ def _log(statement: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _named_alone(statement: Mapping[str, Any], line: Mapping[str, Any]) -> Iterator[str]:
-    """The line of an interactive snapshot names its digest, and by its file its id."""
+    """Check that the line of an interactive snapshot names its digest and, by its file, its id."""
     predicate = statement["predicate"]
     named = snapshot_id(predicate["run_id"], number_of(_held(line, "file", str, _line(0))))
     if line.get("snapshot_digest") != _subjects(statement)[predicate["snapshot_id"]]:
@@ -257,7 +259,7 @@ def _line(place: int) -> str:
 
 
 def _lines(statement: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What each line of the log says after its hash."""
+    """The body of each line of the log."""
     bodies = []
     for place, raw in enumerate(statement["predicate"]["log"]["lines"] or ()):
         try:
@@ -271,10 +273,10 @@ def _lines(statement: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _manifest(statement: Mapping[str, Any]) -> Iterator[str]:
-    """Of a run of parts: the log names the manifest, the manifest the part, and the part the snapshot."""
+    """For a run of parts: check that the log names the manifest, the manifest the part, and the part the snapshot."""
     predicate, lines = statement["predicate"], _lines(statement)
     if predicate.get("manifest") is None and (not lines or lines[0].get("kind") == _LIVE):
-        return  # of an interactive snapshot, which its own line names
+        return  # an interactive snapshot, named by its own line
     named = [
         body.get("manifest_sha256")
         for body in lines
@@ -304,7 +306,7 @@ def _manifest_of(data: bytes) -> Any:
 
 
 def _lineage(statement: Mapping[str, Any]) -> Iterator[str]:
-    """The graph is the one whose SHA-256 the snapshot's own line has, or the manifest of its run."""
+    """Check that the graph has the SHA-256 in the snapshot's own line or the manifest of its run."""
     predicate = statement["predicate"]
     if not (lines := _lines(statement)):
         return
@@ -318,7 +320,7 @@ def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) 
     """A table of the file.
 
     Raises:
-        VerificationError: it is no Arrow stream, or one of another schema.
+        VerificationError: it is not an Arrow stream, or has another schema.
     """
     data = _bytes(predicate, place)
     try:
@@ -338,16 +340,16 @@ def _unpacked(predicate: Mapping[str, Any], place: str, declared: Table | None) 
 
 
 _HEADER, _ROWS, _BUFFERS, _COMPRESSION = 2, 0, 2, 3
-"""Places of fields: the header of a Message; rows, buffers and compression of a RecordBatch."""
+"""Field numbers: the header of a Message; rows, buffers and compression of a RecordBatch."""
 _BATCH, _SCHEMA = "record batch", "schema"
 
 
 def unpacked_bytes(data: bytes) -> int:
-    """The bytes of all buffers of a stream as they are declared, and one more per row.
+    """The declared bytes of all buffers of a stream, plus one per row.
 
     Raises:
-        ValueError: it is no stream of record batches, or has dictionaries, whose values could be repeated at will.
-        pa.ArrowException: a message is cut off.
+        ValueError: it is not a stream of record batches, or has dictionaries, whose values could be repeated without
+        limit. pa.ArrowException: a message is cut off.
     """
     return sum(size for message in pa.ipc.MessageReader.open_stream(data) for size in _sizes(message))
 
@@ -373,12 +375,12 @@ def _sizes(message: pa.ipc.Message) -> Iterator[int]:
 
 
 def _followed(meta: bytes, at: int) -> int:
-    """Where the offset at a place leads."""
+    """The target of the offset at a position."""
     return at + struct.unpack_from("<I", meta, at)[0]
 
 
 def _field(meta: bytes, table: int, number: int) -> int:
-    """The place of a field of a table; 0 where it has none."""
+    """The position of a field of a table; 0 if it is absent."""
     layout = table - struct.unpack_from("<i", meta, table)[0]
     (size,) = struct.unpack_from("<H", meta, layout)
     entry = 4 + 2 * number

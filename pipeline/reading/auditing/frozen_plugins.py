@@ -1,9 +1,9 @@
-"""The plugins of a run where its tables are frozen: score terms that the run recorded need no plugin to be weighed again.
+"""The plugins of a run with frozen tables: recorded score terms can be weighted again without their plugin.
 
 Reads: a stored run. Gives: `frozen_plugins`; `recorded_terms`, the names of the terms of plugins that it recorded.
 
-Note: gates judge the candidates again whatever is frozen, so a run with gates of a plugin needs it. Lanes and values of terms do
-not run here; where lanes run again, `line_of` asks for every plugin.
+Note: gates always judge the candidates again, so a run with gates of a plugin needs it installed. Lanes and term values
+are not computed here; if lanes run again, `line_of` requires every plugin.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def recorded_terms(run: Any) -> tuple[str, ...]:
 
 
 def frozen_plugins(run: Any, *, judging: bool = True) -> Plugins:
-    """The plugins of a run as they are installed now, and of one that is not, the score terms as the run recorded them.
+    """The plugins of a run as installed now; of a missing one, the score terms as recorded.
 
     Args:
-        judging: whether candidates are judged again, by gates of plugins as well.
+        judging: whether candidates are judged again, including by gates of plugins.
 
     Raises:
         InputError: candidates are judged again, and a plugin with gates is not installed.
@@ -51,7 +51,7 @@ def frozen_plugins(run: Any, *, judging: bool = True) -> Plugins:
 
 
 def _recorded(run: Any, names: Sequence[str]) -> list[ScoreTerm]:
-    """Score terms of plugins that are not installed: the weight and the reason are those that the run shows."""
+    """Score terms of plugins that are not installed: with the weight and the reason that the run recorded."""
     if not names:
         return []
     terms = [ScoreTerm(name, "", weight=_own_weight(run, name), value=_not_installed) for name in names]
@@ -67,7 +67,7 @@ def _recorded(run: Any, names: Sequence[str]) -> list[ScoreTerm]:
 
 
 def _own_weight(run: Any, name: str) -> float:
-    """The weight that a term had where neither request nor purpose gave it one; 0 where each of them did."""
+    """The term's own weight, from a request for which neither request nor purpose set one; 0 if there is none."""
     stated = f"weight_{name}"
     policies, requests, weights = run.stored("purpose_policies"), run.table("requests"), run.table("rerank_weights")
     if stated in policies.column_names:

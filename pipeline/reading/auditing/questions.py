@@ -1,6 +1,6 @@
-"""The questions of this package as methods of a `Retriever`, for notebooks and scripts.
+"""The audits of this package as methods of a `Retriever`, for notebooks and scripts.
 
-Reads: the folders that a retriever has open, and its principal. Gives: `Questions`: `what_if`, `reranked`, `diff`, `reproduce`, `sql`.
+Reads: the folders of a retriever, and its principal. Gives: `Questions`: `what_if`, `reranked`, `diff`, `reproduce`, `sql`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Questions"]
 
 
 class Questions:
-    """What a retriever can be asked about the runs beside it."""
+    """Audits of a retriever's runs."""
 
     runs: Any
     corpus: Any
@@ -33,10 +33,10 @@ class Questions:
     _tokenizers: Collection[str]
 
     def what_if(self, name: str, changes: Mapping[str, Any] | None = None, **fields: Any) -> WhatIf:
-        """What a snapshot, or every request of a run, would show under other weights, budgets, merge policy or role.
+        """The result of a snapshot, or of every request of a run, under other weights, budgets, merge policy or role.
 
-        Nothing is written. Frozen tables answer where the change does not reach recall; `WhatIf.recalled` says where it
-        does. See `auditing.what_if`.
+        Nothing is written. Frozen tables are used unless the change affects recall; `WhatIf.recalled` gives the
+        reasons. See `auditing.what_if`.
 
         Raises:
             AccessError: the principal may not read it.
@@ -54,14 +54,14 @@ class Questions:
 
         Raises:
             AccessError: the principal does not audit all of it.
-            InputError: a change is no weight.
+            InputError: a change is not a weight.
         """
         from .ranking import reranked
 
         return reranked(self._places(), name, {**(changes or {}), **fields}, top)
 
     def diff(self, before: str, after: str) -> SnapshotsDiff:
-        """What two snapshots, or two runs, show differently: see `auditing.difference`.
+        """The differences between two snapshots or two runs; see `auditing.difference`.
 
         Raises:
             AccessError: the principal may not read one of them.

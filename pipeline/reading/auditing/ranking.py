@@ -1,10 +1,10 @@
-"""What other weights would rank first, for every request of a run, from its frozen score terms: no packing, no block.
+"""The ranking under other weights, for every request of a run, from its frozen score terms: no packing, no block.
 
-Reads: score terms, contracts and ranking of a run. Gives: `reranked`, a `Reranking`: the order under the changed weights
-beside the stored one, request by request.
+Reads: score terms, contracts and ranking of a run. Gives: `reranked`, a `Reranking`: the order under the changed
+weights next to the stored one, per request.
 
-Note: it is the part of `what_if` that takes little, a fraction of a millisecond per request. What a block would then show is
-asked with `what_if`. Ranks speak of rows that a caller was not shown, so this is for auditors.
+Note: it is the cheap part of `what_if`, a fraction of a millisecond per request. Use `what_if` for the resulting block.
+Ranks cover rows that a caller was not shown, so this is for auditors.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from .what_if import changed_columns
 __all__ = ["TOP", "Reranking", "reranked"]
 
 TOP = 10
-"""Places that are compared."""
+"""Number of top ranks that are compared."""
 _ROW = ["request_id", "evidence_id"]
 
 
 @dataclass(frozen=True)
 class Reranking:
-    """The order of the candidates of each request, as run and changed."""
+    """The order of the candidates of each request, as recorded and as changed."""
 
     name: str
     changes: Mapping[str, Any]
     before: pa.Table = field(repr=False)
     after: pa.Table = field(repr=False)
-    """RANKED under the changed weights: what `what_if` gives, and a fresh run."""
+    """RANKED under the changed weights, equal to that of `what_if` and of a fresh run."""
     top: int = TOP
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """The rows that either side has among its first: request_id, evidence_id, place as run, place changed (0: behind)."""
+        """The top rows of either side: request_id, evidence_id, recorded rank, changed rank (0: below the top)."""
         sides = [
             frame_of(table.select([*_ROW, "rank"]).filter(pc.less_equal(table["rank"], self.top)))
             for table in (self.before, self.after)
@@ -65,7 +65,7 @@ class Reranking:
 
     @cached_property
     def requests(self) -> pd.DataFrame:
-        """One row per request: how many of the first entered, left, moved and stayed; those that change most first."""
+        """One row per request: how many top rows entered, left, moved and stayed; most changed first."""
         rows, was, now = self.rows, self.rows["rank_before"], self.rows["rank_after"]
         change = pd.DataFrame(
             {
@@ -86,7 +86,7 @@ class Reranking:
 
 
 def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int = TOP) -> Reranking:
-    """The order under other weights, for a snapshot or every request of a run.
+    """Rank a snapshot or every request of a run under other weights.
 
     Raises:
         AccessError: the principal does not audit all of it.

@@ -1,10 +1,10 @@
 """`reproduce`: the requests of a run executed again at the generation that it pinned, and the first value that differs.
 
-Reads: a stored run, its corpus, the policies, models and tokenizers of now. Gives: `reproduced`, a `Reproduction` that
-names the first table, row and column that differs, and what changed since: corpus, policies, code, model or tokenizer.
+Reads: a stored run, its corpus, the current policies, models and tokenizers. Gives: `reproduced`, a `Reproduction` that
+names the first table, row and column that differs, and the cause: corpus, policies, code, model or tokenizer.
 
-Note: the tables decide, not the digests. A snapshot digest names the code that made it, so it differs under another
-version even where every value is the same; `same` then holds and `changed` names the code.
+Note: the tables decide, not the digests. A snapshot digest covers the code version, so it differs under another version
+even if every value is the same; `same` is then True and `changed` names the code.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .rerun import Recorded, line_of, policies_now
 __all__ = ["Reproduction", "TableDifference", "first_difference", "reproduced"]
 
 SHARD = 512
-"""Requests executed at once."""
+"""Number of requests executed at once."""
 _NOT_COMPARED = {"contracts": ("contract_id",), "snapshots": ("contract_id", "snapshot_digest")}
-"""Digests of other columns, of the code and of the models: `changed` says which of these are others."""
+"""Digests over other columns, the code and the models; `changed` names those that differ."""
 _NAMES = {
     "generation": "corpus",
     "encoder": "model",
@@ -43,7 +43,7 @@ _NAMES = {
     "redactor": "code",
     "settings": "settings",
 }
-"""What a part of the provenance is called in an answer; the others have their own names."""
+"""Reported names of parts of the provenance; the others keep their own."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TableDifference:
     row: dict[str, Any]
     """The key of the row; `request_id` first."""
     column: str | None
-    """None where the whole row is missing or extra."""
+    """None if the whole row is missing or extra."""
     stored: Any
     computed: Any
 
@@ -67,16 +67,16 @@ class TableDifference:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What executing a run again gave."""
+    """The result of executing a run again."""
 
     run_id: str
     snapshots: int
     same: bool
     first: TableDifference | None
     changed: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
-    """Parts that the run rests on and that are others now, with their value then and now."""
+    """Parts of the provenance that changed, with their value then and now."""
     cause: str | None = None
-    """corpus, policies, code, model, tokenizer or packages; `record` where nothing else changed; None where all is the same."""
+    """corpus, policies, code, model, tokenizer or packages; `record` if nothing changed; None if all is the same."""
     message: str = ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class Reproduction:
 
 
 def reproduced(settings: Settings, name: str) -> Reproduction:
-    """Execute a run, or one snapshot, again and compare every table with what is stored.
+    """Execute a run, or one snapshot, again and compare every table with the stored one.
 
     Raises:
         AccessError: the principal does not audit the snapshot, or every snapshot of the run.
@@ -137,7 +137,7 @@ def _table_difference(
     if was.equals(now):
         return None
     row = min(_first_other(was[name], now[name]) for name in keys)
-    if row < max(was.num_rows, now.num_rows):  # keys differ: a row is on one side alone
+    if row < max(was.num_rows, now.num_rows):  # keys differ: a row is on one side only
         ours, theirs = (_key(side, keys, row) for side in (was, now))
         if theirs is None or (ours is not None and _spelled(ours) < _spelled(theirs)):
             assert ours is not None
@@ -145,7 +145,7 @@ def _table_difference(
         return TableDifference(table.name, theirs, None, None, "row")
     row = min(_first_other(was[name], now[name]) for name in names)
     if row == was.num_rows:
-        return None  # equal values whose columns differ in what may be null
+        return None  # equal values whose columns differ in nullability
     column = next(name for name in names if was[name][row] != now[name][row])
     key = _key(was, keys, row)
     assert key is not None
@@ -155,7 +155,7 @@ def _table_difference(
 def differing_requests(
     stored: Mapping[str, pa.Table], computed: Mapping[str, pa.Table], tables: Sequence[Table]
 ) -> set[str]:
-    """The requests of which these tables say something else, as `first_difference` compares them."""
+    """The requests whose rows in these tables differ, as `first_difference` compares them."""
     found: set[str] = set()
     for table in tables:
         was, now = (_by_request(_comparable(table, side[table.name])) for side in (stored, computed))
@@ -182,7 +182,7 @@ def _comparable(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _first_other(was: pa.ChunkedArray, now: pa.ChunkedArray) -> int:
-    """The first place where two columns differ, by halves; the length of the longer one where they are equal."""
+    """The first position where two columns differ, by bisection; the length of the longer one if they are equal."""
     low, high = 0, min(len(was), len(now))
     if was.slice(0, high).equals(now.slice(0, high)):
         return max(len(was), len(now)) if len(was) == len(now) else high
@@ -224,7 +224,7 @@ def _shards(recorded: Recorded) -> Iterator[tuple[pa.Table, pa.Table]]:
 
 
 def _changed(run: Any, line: Line) -> dict[str, tuple[str | None, str | None]]:
-    """The parts of the provenance, and versions of packages, that are others now."""
+    """The parts of the provenance, and versions of packages, that changed."""
     then, now = (
         dict(zip(table["part"].to_pylist(), table["value"].to_pylist(), strict=True))
         for table in (run.provenance, line.provenance)
@@ -245,7 +245,7 @@ def _cause(
     line: Line,
     changed: Mapping[str, tuple[str | None, str | None]],
 ) -> tuple[str, str]:
-    """What made the difference: the policies are tried by substitution, the rest follows from what changed."""
+    """The cause of the difference: policies are tested by substitution, the rest follows from the changed parts."""
     if "policies" in changed and _compared(run, snapshot, recorded, line_of(settings, run)) is None:
         return "policies", "under the policies of the run every value is the same"
     if problems := pinned_corpus(settings, run).verify():
@@ -272,7 +272,7 @@ def _expect_auditor(settings: Settings, run: Any, snapshot: str | None) -> None:
 
 
 def expect_stored(run: Any) -> None:
-    """Refuse a run of an earlier format: its tables lack columns of now.
+    """Refuse a run of an earlier format: its tables lack current columns.
 
     Raises:
         StoreError: it is of an earlier format.

@@ -1,9 +1,9 @@
-"""The line of a run again: its corpus generation, grants, policies, lanes and settings, with the code of now.
+"""Rebuilds the line of a run: its corpus generation, grants, policies, lanes and settings, with the current code.
 
-Reads: a stored run, the settings that say where the corpus is. Gives: `Recorded`, what was asked for some snapshots, and
-`line_of`, the line that answers it.
+Reads: a stored run, the settings that locate the corpus. Gives: `Recorded`, the requests of some snapshots, and
+`line_of`, the line that answers them.
 
-Note: the requests are read with their texts. Where a text was erased, the request can be read and not be asked again.
+Note: the requests are read with their texts. A request with an erased text can be read but not executed again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POLICIES = ("purpose_policies", "kind_policies", "plan_rules", "mode_policies", 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What some snapshots of a run were asked, as the line receives it."""
+    """The requests of some snapshots of a run, as inputs of the line."""
 
     requests: pa.Table
     failures: pa.Table
@@ -67,7 +67,7 @@ class Recorded:
         return cls(requests, failures, CAPTURES.build({name: written[name] for name in written.column_names}))
 
     def only(self, request_ids: Sequence[str]) -> Recorded:
-        """Those of some requests."""
+        """The records of some requests."""
         wanted = pa.array(request_ids, pa.string())
         kept = [
             table.filter(pc.is_in(table["request_id"], wanted))
@@ -79,7 +79,7 @@ class Recorded:
         """The same requests with other values in some columns, one value for all of them."""
         requests = self.requests
         for name, value in columns.items():
-            if name not in requests.column_names:  # the weight of a plugin's term: no request had one of its own then
+            if name not in requests.column_names:  # the weight of a plugin's term that no request set
                 requests = requests.append_column(REQUESTS.extra_field(name), pa.nulls(requests.num_rows, pa.float64()))
             at = requests.schema.get_field_index(name)
             field = requests.schema.field(at)
@@ -96,17 +96,17 @@ def line_of(
     models: bool = True,
     plugins: Plugins | None = None,
 ) -> Line:
-    """The line of a run over the generation that it pinned, with the code, models and tokenizers of now.
+    """The line of a run over the generation that it pinned, with the current code, models and tokenizers.
 
     Args:
-        grants: in place of those that the run stores.
-        policies: in place of those that the run stores (`load_policies`).
-        models: load the encoder and cross-encoder; without them the line is for frozen tables, where no model is asked.
-        plugins: in place of those that the run used, as they are installed now (`frozen_plugins`).
+        grants: replace those stored with the run.
+        policies: replace those stored with the run (`load_policies`).
+        models: load the encoder and cross-encoder; without them the line is for frozen tables, which need no model.
+        plugins: replace the installed versions of those that the run used (`frozen_plugins`).
 
     Raises:
         InputError: a plugin of the run is not installed.
-        StoreError: the generation is gone, or the run does not say its settings.
+        StoreError: the generation is gone, or the run does not record its settings.
         ModelError: a model or tokenizer cannot be loaded.
     """
     corpus = pinned_corpus(settings, run)
@@ -117,7 +117,7 @@ def line_of(
         raise StoreError(f"Expected the lanes of the run in its settings, got none - at {run.run_id}") from error
     bm25: Bm25 = bm25_of(run)
     parts = dict(zip(run.provenance["part"].to_pylist(), run.provenance["value"].to_pylist(), strict=True))
-    # A run that was made without an encoder, or without a cross-encoder, is executed again without one.
+    # A run without an encoder or cross-encoder is executed again without one.
     encoded = models and parts.get("encoder") != "none"
     encoder = encoder_of(corpus.encoder_profile, settings.encoder_choice) if encoded else None
     reader = settings.loaded_cross_encoder() if models and "cross_encoder" in parts else None
@@ -150,7 +150,7 @@ def line_of(
 
 
 def _faults(run: Any) -> dict[str, str]:
-    """Lanes of the run whose model failed when it was opened, each with what was recorded: of now, they are off as then."""
+    """Lanes of the run whose model failed on opening, each with the recorded message; they stay off."""
     lanes_off = run.table("conditions", texts=True)
     lanes_off = lanes_off.filter(pc.equal(lanes_off["condition"], "lane_off"))
     return {
@@ -164,7 +164,7 @@ def bm25_of(run: Any) -> Any:
     """The BM25 settings that a run was made with.
 
     Raises:
-        StoreError: the run does not say.
+        StoreError: the run does not record them.
     """
     stored = run.settings.get("bm25")
     said = re.fullmatch(r"(?P<variant>\S+) k1=(?P<k1>\S+) b=(?P<b>\S+)", stored or "")
@@ -174,10 +174,10 @@ def bm25_of(run: Any) -> Any:
 
 
 def policies_now(settings: Settings) -> Any:
-    """The policies in force."""
+    """The current policies."""
     return load_policies(settings["policies"], settings["weights"])
 
 
 def request_ids(recorded: Recorded) -> Sequence[str]:
-    """The ids of the requests, those that were refused on arrival included."""
+    """The ids of the requests, including those refused on arrival."""
     return pc.unique(recorded.captures["request_id"]).to_pylist()

@@ -1,9 +1,9 @@
-"""`sql`: the tables of runs under DuckDB, with ready views, for operators.
+"""`sql`: queries the tables of runs with DuckDB, with predefined views, for operators.
 
 Reads: every table of one or more runs, texts in place. Gives: `queried`, the result as an Arrow table; `rows_of` it; `VIEWS`.
 
 Note: SQL sees whole tables, withheld rows included, so it is for those who audit every snapshot of a run. A query reads
-the tables it names and nothing else: files, networks, extensions and settings are closed to it.
+only the tables it names: files, networks, extensions and settings are disabled.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["VIEWS", "View", "queried", "rows_of", "tables_of"]
 
 @dataclass(frozen=True)
 class View:
-    """A ready view: what it shows, the tables it reads, and its SQL."""
+    """A predefined view: its description, the tables it reads, and its SQL."""
 
     doc: str
     reads: tuple[str, ...]
@@ -91,11 +91,11 @@ VIEWS: Mapping[str, View] = {
         "reason_code from filter_ladder",
     ),
 }
-"""The ready views by name."""
+"""The predefined views by name."""
 
 
 def queried(settings: Settings, query: str, runs: Sequence[str] = ()) -> pa.Table:
-    """The result of a query over runs, by default all finished ones that the principal audits whole.
+    """The result of a query over runs, by default all finished ones that the principal audits completely.
 
     Tables are those of a run (`docs/data-dictionary.md`), each with the column `run_id`, and those of `VIEWS`.
 
@@ -153,7 +153,7 @@ def rows_of(found: pa.Table) -> list[dict[str, Any]]:
 
 
 def _named_once(found: pa.Table) -> pa.Table:
-    """The result with a name of its own for each column: the second `a` is `a_1`, as in a table that DuckDB makes."""
+    """The result with unique column names: the second `a` is `a_1`, as in a table that DuckDB creates."""
     names: list[str] = []
     for name in found.column_names:
         place, unique = 0, name

@@ -1,12 +1,13 @@
-"""`what-if`: what a snapshot, or every request of a run, would show under other weights, budgets, merge policy or role.
+"""`what-if`: a snapshot, or every request of a run, under other weights, budgets, merge policy or role.
 
 Reads: the frozen tables of a run (hits, score terms, candidates), the generation that it pinned, and the changes. Gives:
-`what_if`, a `WhatIf`: the new blocks beside the stored ones, item by item. Nothing is written.
+`what_if`, a `WhatIf`: the new blocks next to the stored ones, item by item. Nothing is written.
 
-Note: an answer from frozen tables equals a fresh run, because the plan is made again and compared first. Where a change
-reaches recall (a role adds words, `lane_k` asks for other hits, a larger pool holds rows that were not scored), the lanes
-run again over the pinned generation, for the requests that it reaches, and `recalled` says why. Hits and scores are never found again otherwise; the words of
-the question are looked up, because they choose the passages of what is cut. A wider scope is no what-if: it is a new request.
+Note: an answer from frozen tables equals a fresh run, because the plan is computed again and compared first. If a
+change affects recall (a role adds words, `lane_k` requests other hits, a larger pool contains rows that were not
+scored), the lanes run again over the pinned generation for the affected requests, and `recalled` has the reason.
+Otherwise hits and scores are never recomputed; only the words of the question are looked up, because they select the
+passages of excerpts. A wider scope is not a what-if but a new request.
 """
 
 from __future__ import annotations
@@ -48,21 +49,22 @@ from .rerun import Recorded, line_of
 __all__ = ["CHANGEABLE", "WhatIf", "changes_of", "what_if"]
 
 CHANGEABLE = tuple(sorted({*GROUPS["budget"], *GROUPS["weights"], "detail", "merge_policy", "output_shape", "role"}))
-"""Columns of a request that may be changed, beside the weights of the terms of plugins that a run recorded: none of them opens a
-row that the request could not see."""
+"""Columns of a request that may be changed, in addition to the weights of recorded plugin terms: none of them opens a
+row that the request could not see.
+"""
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAN = (SUB_QUERIES, ANCHORS, SESSION_EVENTS, ADMISSIBLE)
-"""What recall depends on; where a value of these differs, the lanes run again."""
+"""The inputs of recall; if a value of these differs, the lanes run again."""
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What would have been shown."""
+    """The result under the changes."""
 
     name: str
     changes: Mapping[str, Any]
     recalled: tuple[str, ...]
-    """Why lanes ran again; empty where frozen tables were enough."""
+    """Why lanes ran again; empty if frozen tables were enough."""
     recalled_requests: tuple[str, ...]
     """The requests for which lanes ran again."""
     before: Side = field(repr=False)
@@ -105,10 +107,11 @@ class WhatIf:
 
 
 def changes_of(pairs: Sequence[str], at: str = "--set") -> dict[str, Any]:
-    """Columns and values of `NAME=VALUE` texts, such as `weights.lexical=0.4`, `max_tokens=2000` or `role=architect`.
+    """The columns and values of `NAME=VALUE` texts, such as `weights.lexical=0.4`, `max_tokens=2000` or
+    `role=architect`.
 
     Raises:
-        InputError: a name cannot be changed, or its value is not what was expected.
+        InputError: a name cannot be changed, or its value is invalid.
     """
     given: dict[str, Any] = {}
     for pair in pairs:
@@ -125,7 +128,7 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
     """Columns of a request to their new values.
 
     Raises:
-        InputError: a name cannot be changed, or its value is not what was expected.
+        InputError: a name cannot be changed, or its value is invalid.
     """
     for name in given:
         column = column_of(name)
@@ -141,14 +144,14 @@ def changed_columns(given: Mapping[str, Any], at: str) -> dict[str, Any]:
 
 
 def _number(value: str) -> Any:
-    """A number where the text is one as JSON writes it; the fields say what they take."""
+    """A number if the text is a JSON number; the fields check their types."""
     return json.loads(value) if _JSON_NUMBER.fullmatch(value) else value
 
 
 def what_if(settings: Settings, name: str, changes: Mapping[str, Any], at: str = "changes") -> WhatIf:
-    """What a snapshot, or the requests of a run that the principal may read, would show under other values.
+    """Evaluate a snapshot, or the requests of a run that the principal may read, under other values.
 
-    An auditor sees it under the rights of then; anybody else under those of now, because more may be shown than before.
+    Auditors see it under the original rights, others under their current rights, because more may be shown than before.
 
     Raises:
         AccessError: the principal may not read it.
@@ -207,7 +210,7 @@ def _shown(run: Any, table: str, snapshot: str | None) -> pa.Table:
 def _frozen_parts(
     asked: Recorded, stored: Mapping[str, pa.Table], scored: pa.Table, line: Line, changes: set[str]
 ) -> tuple[list[dict[str, pa.Table]], dict[str, str]]:
-    """The tables of the requests that frozen ones answer, and why for each of the others."""
+    """The tables of the requests that frozen tables can answer, and the reason for each of the others."""
     parts, reasons = list[dict[str, pa.Table]](), dict[str, str]()
     for low in range(0, asked.requests.num_rows, SHARD):
         requests = asked.requests.slice(low, SHARD)
@@ -224,7 +227,7 @@ def _frozen_parts(
 
 
 def _parts_again(asked: Recorded, line: Line) -> list[dict[str, pa.Table]]:
-    """The tables of requests for which the lanes run."""
+    """The tables of requests whose lanes run again."""
     shards = (asked.requests.slice(low, SHARD) for low in range(0, asked.requests.num_rows, SHARD))
     return [run_line(one, FAILURES.empty(), _of(one, asked.captures), line) for one in shards]
 
@@ -235,7 +238,7 @@ def _of(requests: pa.Table, rows: pa.Table) -> pa.Table:
 
 
 def _in_order(parts: Sequence[pa.Table], requests: pa.ChunkedArray) -> pa.Table:
-    """The parts of a table as one, in the order of the requests."""
+    """The parts of a table combined, in the order of the requests."""
     rows = together(parts)
     if len(parts) == 1:
         return rows
@@ -245,7 +248,7 @@ def _in_order(parts: Sequence[pa.Table], requests: pa.ChunkedArray) -> pa.Table:
 
 @dataclass
 class _Frozen:
-    """Gives the stored hits and score terms to the line, where the plan is the stored one; else says for which requests not."""
+    """Passes stored hits and score terms to the line if the plan is unchanged; else records the requests concerned."""
 
     stored: Mapping[str, pa.Table]
     score_terms: pa.Table
