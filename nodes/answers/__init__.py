@@ -1,4 +1,5 @@
-"""An answer held against what was shown; it comes after the line and decides no snapshot.
+"""Compares an answer with what was shown; it runs after the line and changes no snapshot.
 
-- `answer_checks`: the verdicts, of sentences against records too; `answer_claims`: citations, quotes and values; `answer_values`: one form for each value
+- `answer_checks`: the findings, including sentences against records; `answer_claims`: citations, quotes and values;
+  `answer_values`: one canonical form for each value
 """

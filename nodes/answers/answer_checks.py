@@ -1,15 +1,14 @@
-"""An answer held against the visible bytes of its snapshot, and nothing else: no corpus, no model, no second opinion.
+"""Compares an answer with the visible bytes of its snapshot, and nothing else: no corpus, no model, no second opinion.
 
-Reads `Shown` items (label, locator, visible text), what records that were looked up say of values of the answer, and its
+Reads `Shown` items (label, locator, visible text), values of the answer that looked-up records contradict, and its
 text. Gives `answer_findings`, `places_of`.
 
-Note: a finding says that the visible bytes do not carry something, not that it is false.
-What the model knows from elsewhere is exactly what this is meant to show (S0.100, S0.102). Evidence left unused is noted
-and is no defect.
+Note: a finding means that the visible bytes do not support a claim, not that it is false. Its purpose is to reveal the
+model's knowledge from elsewhere (S0.100, S0.102). Unused evidence is reported, but is not a defect.
 
-A sentence contradicts a record, a visible text of `key: value` lines, where it speaks of the key, gives it a value of the same
-kind, and the record has another. One that names a key without a value claims nothing. Several records may have one key: a
-record is meant if the sentence cites it or names what it is about, or if no other record has the key.
+A sentence contradicts a record, a visible text of `key: value` lines, if it mentions the key with a value of the same
+kind, and the record has another. A sentence that names a key without a value claims nothing. If several records have
+the key, a record is compared only if the sentence cites it or names its subject.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Shown:
 
     @cached_property
     def words(self) -> str:
-        """Locator and text with every run of white space as one space."""
+        """Locator and text, with every run of white space collapsed to one space."""
         return _spaced(f"{self.locator} {self.text}")
 
     @cached_property
@@ -53,10 +52,10 @@ class Shown:
 def answer_findings(
     items: Sequence[Shown], answer: str, frame: str = "", mismatches: Sequence[tuple[str, str]] = ()
 ) -> AnswerFindings:
-    """What is wrong with an answer, and what it leaves unused, by place in the answer.
+    """The defects of an answer and the evidence it leaves unused, by place in the answer.
 
-    `frame` is what else of the block carries values: dates and words on its fences. `mismatches` are values of the answer
-    with what a record that the contract admits says in their place, shown or not.
+    `frame` is the rest of the block that contains values: dates and words on its fences. `mismatches` are values of the
+    answer with the differing value of a record that the contract admits, shown or not.
     """
     claims = claims_of(answer)
     by_label = {item.label: item for item in items}
@@ -89,7 +88,7 @@ def _citations(claims: Claims, items: Collection[str]) -> Iterator[AnswerFinding
 
 
 def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
-    """Quotes that are in no visible text, or not in one of those cited beside them."""
+    """Quotes that are in no visible text, or not in any of those cited with them."""
     for quote in claims.quotes:
         holders = [label for label, item in items.items() if _stands(quote, item)]
         cited = [label for label in quote.labels if label in items]
@@ -101,7 +100,7 @@ def _quotes(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
 
 
 def _stands(quote: Span, item: Shown) -> bool:
-    """Whether an item shows a quote: code line by line under one indentation, words in order around ellipses."""
+    """Whether an item shows a quote: code line by line with one indentation, words in order around ellipses."""
     if quote.code:
         return _has_lines([line.rstrip() for line in quote.text.splitlines()], item.lines)
     place = 0
@@ -122,7 +121,7 @@ def _has_lines(wanted: list[str], lines: list[str]) -> bool:
         same = lines[start : start + len(wanted)]
         if _dedented(same) == _dedented(wanted):
             return True
-    # One line may be a part of a longer one.
+    # A single line may be part of a longer one.
     return len(wanted) == 1 and any(wanted[0].strip() in line for line in lines)
 
 
@@ -145,9 +144,9 @@ def _values(claims: Claims, items: Sequence[Shown], frame: str) -> Iterator[Answ
 def _facts(
     claims: Claims, items: Sequence[Shown], answer: str, mismatches: Sequence[tuple[str, str]]
 ) -> Iterator[AnswerFinding]:
-    """Values that a record contradicts: one that is shown, else one that was looked up; one finding per place.
+    """Values that a record contradicts, a shown record first, else a looked-up one; one finding per place.
 
-    An amount is looked up with its currency and may be read without: both have one place.
+    An amount is looked up with its currency and may also be read without: both have the same place.
     """
     records = [(item.label, item.text) for item in items if item.evidence_kind == "structured-fact"]
     taken: list[tuple[int, int]] = []
@@ -171,7 +170,7 @@ def _overlaps(place: tuple[int, int], taken: Sequence[tuple[int, int]]) -> bool:
 
 
 def places_of(values: Sequence[str], answer: str) -> list[int]:
-    """The first place of each value, in characters; -1 = nowhere. A part of another value does not count: 2015 has no 15.
+    """The first place of each value, in characters; -1 = nowhere. Parts of other values do not count: no 15 in 2015.
 
     Places inside a longer value of the list, such as EUR 15, count only if the value has no other place.
     """
@@ -179,7 +178,7 @@ def places_of(values: Sequence[str], answer: str) -> list[int]:
     starts = [start for start, _ in spans]
 
     def cut(match: re.Match[str]) -> bool:
-        """Whether a value begins before the match and ends inside or after it, or begins inside and ends after it."""
+        """Whether a value overlaps the match and begins before it or ends after it."""
         before, last = (spans[max(0, bisect_right(starts, at) - 1)] for at in (match.start(), match.end() - 1))
         return before[0] < match.start() < before[1] or match.start() <= last[0] < match.end() < last[1]
 
@@ -195,7 +194,7 @@ def places_of(values: Sequence[str], answer: str) -> list[int]:
 
 
 def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]:
-    """Actions on what no cited item names. The evidence cited anywhere in the answer counts."""
+    """Actions on names that no cited item contains. Evidence cited anywhere in the answer counts."""
     cited = [items[label] for label in dict.fromkeys(c.text for c in claims.citations) if label in items]
     for action in claims.actions:
         names = _commanded(action.text) if action.code else [_target(action.text)]
@@ -206,13 +205,13 @@ def _actions(claims: Claims, items: dict[str, Shown]) -> Iterator[AnswerFinding]
 
 
 def _target(name: str) -> str:
-    """A path as the evidence would name it; of a symbol its last part."""
+    """A path as the evidence would name it; for a symbol, its last part."""
     name = name.removeprefix("./").removesuffix("()")
     return name if PATH.fullmatch(name) else re.split(r"\.|::|#", name)[-1]
 
 
 def _commanded(command: str) -> list[str]:
-    """What a command must find in the evidence: its program, and every file that it names."""
+    """The words of a command that the evidence must contain: its program, and every file that it names."""
     words = [word for word in command.split() if word not in {"sudo", "env"} and not re.fullmatch(r"\w+=.*", word)]
     return words[:1] + [word for word in words[1:] if "/" in word or re.fullmatch(r"[\w-]+\.\w{1,5}", word)]
 
@@ -253,7 +252,7 @@ def _contradictions(sentence: Span, records: Sequence[tuple[str, str]]) -> Itera
 
 
 def _other_value(sentence: Span, key: str, value: str, text: str) -> tuple[int, int] | None:
-    """Where the sentence gives the key another value than the record, if it does."""
+    """The place where the sentence gives the key another value than the record; None if it does not."""
     spoken = re.search(rf"(?i)(?<!\w){re.escape(key).replace(chr(92) + ' ', '[ _-]')}(?!\w)", sentence.text)
     if not spoken:
         return None

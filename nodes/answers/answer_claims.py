@@ -1,9 +1,9 @@
 """The claims of an answer that can be compared with evidence: citations, quotes, values and actions.
 
-Reads the text of an answer. Gives `Claims`, each claim with its place in characters and the labels cited beside it.
+Reads the text of an answer. Gives `Claims`, each claim with its place in characters and the labels cited with it.
 
-Note: fenced code is a quote unless it says that it is something else. A `diff` quotes its
-context and removed lines and proposes the rest; a shell block is commands to run. Inline code is a name, not a quote.
+Note: fenced code is a quote unless its language is a diff or a shell. A `diff` quotes its context and removed lines and
+proposes the rest; a shell block contains commands to run. Inline code is a name, not a quote.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PATCHES = frozenset({"diff", "patch"})
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words of the answer: their place, and the labels cited in the same sentence."""
+    """A part of the answer: its place, and the labels cited in the same sentence."""
 
     start: int
     end: int
@@ -64,12 +64,12 @@ class Span:
 
 @dataclass
 class Claims:
-    """Everything of an answer that can be checked, each list in order of place."""
+    """All checkable claims of an answer, each list in order of place."""
 
     citations: list[Span] = field(default_factory=list)
     quotes: list[Span] = field(default_factory=list)
     values: list[tuple[Value, Span]] = field(default_factory=list)
-    """Each with its sentence."""
+    """Each value with its sentence."""
     actions: list[Span] = field(default_factory=list)
     """Files, symbols and commands that the answer proposes to change or run."""
     sentences: list[Span] = field(default_factory=list)
@@ -116,13 +116,13 @@ def _sentence_at(found: Claims, place: int) -> Span:
 
 
 def _labels_at(found: Claims, place: Place) -> tuple[str, ...]:
-    """Labels of the sentences that a place lies in."""
+    """Labels of the sentences that overlap a place."""
     within = [s.labels for s in found.sentences if s.start < place[1] and place[0] < s.end]
     return tuple(dict.fromkeys(label for labels in within for label in labels))
 
 
 def _nearest(found: Claims, fence: re.Match[str]) -> tuple[str, ...]:
-    """Labels that the info string of a fence names, else those of the sentence before it."""
+    """Labels in the info string of a fence, else those of the sentence before it."""
     if named := tuple(m[0] for m in LABEL.finditer(fence["info"])):
         found.citations += [
             Span(m.start() + fence.start("info"), m.end() + fence.start("info"), m[0])
@@ -153,7 +153,7 @@ def _read_fence(fence: re.Match[str], labels: tuple[str, ...], found: Claims) ->
 
 
 def _actions(text: str, sentence: Span) -> Iterator[Span]:
-    """What a sentence proposes to change or run: names in code marks and paths after a verb of doing."""
+    """Targets that a sentence proposes to change or run: names in code marks and paths after an action verb."""
     verb = _VERB.search(text)
     if not verb:
         return
@@ -190,7 +190,7 @@ def _slice(text: str, span: Span) -> str:
 
 
 def _blanked(text: str, places: Iterable[Place]) -> str:
-    """The text with these places as spaces; line breaks stay, and so does every other place."""
+    """The text with these places replaced by spaces; line breaks and all positions stay the same."""
     characters = list(text)
     for start, end in places:
         characters[start:end] = ["\n" if c == "\n" else " " for c in characters[start:end]]

@@ -1,8 +1,8 @@
 """Numbers, dates and ids in a text, each with one canonical form: `1,000` is `1000`, `20 May 2026` is `2026-05-20`.
 
-Reads any text. Gives `Value`s in order of place. Note: a value is taken whole, longest
-first, so that no part of a date, an id or a version counts as a number of its own. An ambiguous date, such as
-3/4/2025, is compared as text: it agrees only with the same text.
+Reads any text. Gives `Value`s in order of place. Note: values match as a whole, longest first, so that no part of a
+date, an id or a version counts as a separate number. An ambiguous date, such as 3/4/2025, is compared as text: it
+agrees only with the same text.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Value:
 
 
 def values_in(text: str) -> Iterator[Value]:
-    """The values of a text, none inside another. A day with a time of day is two values."""
+    """The values of a text, none inside another. A date with a time of day is two values."""
     for match in _PATTERN.finditer(text):
         start, end = match.span()
         kind = match.lastgroup
@@ -75,7 +75,7 @@ def _date(start: int, end: int, year: str, month: str, day: str) -> Iterator[Val
     number = int(month) if month.isdigit() else [name[:3] for name in MONTHS].index(month[:3].lower()) + 1
     try:
         yield Value(start, end, "date", date(int(year), number, int(day)).isoformat())
-    except ValueError:  # 31 June: no date, and nothing to look up
+    except ValueError:  # 31 June: not a date, nothing to look up
         return
 
 

@@ -1,5 +1,5 @@
-"""What is written down: the parts of `audit_snapshot`.
+"""The audit record: the parts of `audit_snapshot`.
 
-- `decision_rules`: the fate of one candidate; `condition_rules`: what holds for the answer, by the question's own words too
+- `decision_rules`: the outcome of each candidate; `condition_rules`: the conditions of the answer
 - `snapshot_digest`: everything asked, decided and shown, as one SHA-256
 """

@@ -1,10 +1,10 @@
-"""The conditions of an answer: which hold, for what, with what action.
+"""The conditions of an answer, each with subject and action.
 
-What a caller learns follows from the request, the contract and what was shown, all of them functions of the admissible
-rows alone. Rules that read withheld rows are for auditors, and no other rule heeds them.
+Conditions for callers depend on the request, the contract and what was shown, all of them functions of the admissible
+rows alone. Rules that read withheld rows are for auditors, and do not affect other rules.
 
-Whether a row says a word that was asked with, and not only words of the role (S4.9), is judged by the terms of the lexical index;
-where a role added nothing, every lexical match is one of words that were asked with.
+Whether a row contains a word of the question, and not only words of the role (S4.9), is decided by the terms of the
+lexical index; where a role added nothing, every lexical match is a match of the question's words.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from ..text.text_analysis import query_tokens, terms_by_kind
 from ..vocabulary import ACTIONS, AUDIT_CONDITIONS, EVIDENCE_NEEDS
 
 STRONG_SEMANTIC = 0.5
-"""Cosine from which a shown row counts as a strong match by meaning."""
+"""Minimum cosine of a shown row that counts as a strong match by meaning."""
 STRONG_LEXICAL = 0.25
-"""Lexical term from which a shown row that says a word of the question counts as a strong match by words: about half of
-the words, since a word said once gives about half of what it could."""
+"""Minimum lexical term of a shown row with a word of the question that counts as a strong match by words: about half of
+the words, since a word that occurs once scores about half of its maximum."""
 FEW_ITEMS = 3
-"""Below this many items diversity is not judged."""
+"""Below this many items, diversity is not assessed."""
 
 Row = tuple[NDArray[np.bool_], str, str | NDArray[np.object_], str, str | NDArray[np.object_]]
-"""Where it holds (one flag per request), condition, subject, action, message."""
+"""One flag per request, whether the condition holds; condition, subject, action, message."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """The tables of answered requests that say which conditions hold."""
+    """The tables of answered requests that determine the conditions."""
 
     requests: pa.Table
     failures: pa.Table
@@ -122,7 +122,7 @@ def _ids(requests: pa.Table, failures: pa.Table) -> pa.Array:
 
 
 def _unmatched_rule(ids: pa.Array, admissible: pa.Table, open_: NDArray[np.bool_]) -> Row:
-    """Names of sources that the request gave and no row that it may see has (S0.21): often misspelled."""
+    """Source names in the request that match no row it may see (S0.21): often misspelled."""
     at = positions(ids, admissible["request_id"])
     names = pc.binary_join(flat(admissible["unmatched_sources"]), ", ")
     said = objects(take_or(pc.replace_substring(names, "\n", " and "), at, ""))
@@ -130,7 +130,7 @@ def _unmatched_rule(ids: pa.Array, admissible: pa.Table, open_: NDArray[np.bool_
 
 
 def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
-    lanes = sorted(pc.unique(lane_states["lane"]).to_pylist())  # a handful: the loop below is over names of lanes
+    lanes = sorted(pc.unique(lane_states["lane"]).to_pylist())  # a handful: the loop below is over lane names
     at = positions(lane_states["lane"], pa.array(lanes, pa.string())), positions(lane_states["request_id"], ids)
     state, message = (np.full((len(lanes), len(ids)), "", dtype=object) for _ in range(2))
     state[at], message[at] = objects(lane_states["state"]), objects(lane_states["message"])
@@ -140,7 +140,7 @@ def _lane_rules(ids: pa.Array, lane_states: pa.Table) -> Iterator[Row]:
 
 
 def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> Iterator[Row]:
-    """A role that was named and has no overlay sees the shared corpus (S4.9)."""
+    """A requested role without an overlay sees the shared corpus (S4.9)."""
     at, contract = positions(ids, requests["request_id"]), positions(ids, contracts["request_id"])
     given = np.asarray(take_or(requests["role"], at).is_valid())
     applied = np.asarray(take_or(contracts["role"], contract).is_valid())
@@ -148,7 +148,7 @@ def _overlay_rules(ids: pa.Array, requests: pa.Table, contracts: pa.Table) -> It
 
 
 def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -> Iterator[Row]:
-    """What holds for what is shown, or for what is missing there; `contract` is the row of each request's contract."""
+    """The conditions about shown or missing items; `contract` is the row of each request's contract."""
     contracts, verdicts, score_terms = tables.contracts, tables.verdicts, tables.score_terms
     candidates, decisions, blocks, evidence = tables.candidates, tables.decisions, tables.blocks, tables.evidence
     packs, trimmed = tables.packs, tables.trimmed
@@ -193,7 +193,7 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
 
     alone = np.asarray(flat(trimmed["conflict_note"]).to_numpy(False)).astype(bool)
     noted = np.bincount(positions(trimmed["request_id"], ids)[alone], minlength=len(ids))
-    # A claim beside its rivals is disputed no less than one without them.
+    # A claim shown with its rivals is as disputed as one without them.
     noted += number(np.asarray(flat(gathered(evidence["conflict_set"], row)).is_valid()))
     disagree, message = rivals(ids, candidates, verdicts, selected, evidence, contracts)
     message = np.where(noted > 0, "competing claims exist about something shown", message)
@@ -226,9 +226,9 @@ def _shown_rules(ids: pa.Array, contract: NDArray[np.int64], tables: Answered) -
 
 
 def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray[np.object_]:
-    """What to say of a request with nothing shown: that nothing matches, or, where A(r) is empty, that there is no row.
+    """The message for requests with nothing shown: that nothing matches or, where A(r) is empty, that there is no row.
 
-    It names `as_of`, whether or not there are rows at another time, and whenever it was asked.
+    The latter names `as_of`, whether or not there are rows at another time, and whenever it was asked.
     """
     at = positions(ids, requests["request_id"])
     rows = np.asarray(take_or(admissible["rows"], positions(ids, admissible["request_id"]), 1))
@@ -239,13 +239,13 @@ def _nothing(ids: pa.Array, requests: pa.Table, admissible: pa.Table) -> NDArray
 
 
 def _decided(decisions: pa.Table, reason: str, ids: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Whether this was the reason of a decision of each request."""
+    """Whether each request has a decision with this reason."""
     found = decisions["request_id"].filter(pc.equal(decisions["reason_code"], reason))
     return np.bincount(positions(found, ids), minlength=len(ids)) > 0
 
 
 def _weakness(ids: pa.Array, items: NDArray[np.int64], tables: Answered) -> NDArray[np.object_]:
-    """What to say of each request whose answer is weak."""
+    """The message for each request whose answer is weak."""
     said = np.full(len(ids), "nothing shown matches the question strongly", dtype=object)
     bare = np.flatnonzero(items == 0)
     if len(bare):
@@ -303,7 +303,7 @@ def says_own_words(
     role_policies: pa.Table,
     evidence: pa.Table,
 ) -> NDArray[np.bool_]:
-    """One flag per row of EVIDENCE (`rows`, int64) that was selected for a request; true without an expansion."""
+    """Whether each selected row of EVIDENCE (`rows`, int64) has a word of the question; true without an expansion."""
     said = np.ones(len(rows), dtype=bool)
     extended = pc.unique(sub_queries["request_id"].filter(pc.is_valid(sub_queries["expansion"])))
     asked = np.asarray(pc.is_in(request_ids, value_set=extended)).nonzero()[0]

@@ -1,4 +1,4 @@
-"""How one candidate's fate is read off the tables of the line: stage by stage, the earliest removal decides."""
+"""Determines each candidate's outcome from the tables of the line: stage by stage, the earliest removal decides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PACK_RULES = {
     "source_cap": "max_items_per_source",
     "citation_unresolved": "require_citation",
 }
-"""What decided, for reasons of packing that a field of the contract gives."""
+"""The contract field that decided, for packing reasons that depend on one."""
 
 BUDGET_REASONS = {
     "max_items": "budget_items",
@@ -49,7 +49,7 @@ PACK_STAGES = {
     "unverified_cap": "select",
     "citation_unresolved": "cite",
 }
-"""Stage of a row that packing dropped, by reason; every other reason builds items and is stage `pack`."""
+"""Stage of a row that packing dropped, by reason; every other reason is stage `pack`."""
 
 WORDS = {
     "merged": "shown as part of the item it was merged into",
@@ -67,7 +67,7 @@ WORDS = {
     PLUGIN_REASON: "a gate of a plugin stops it, the one that decided",
 }
 REASON_CODES = Vocabulary("reason_code", (*dict.fromkeys(gate.reason_code for gate in GATES), *PLAIN_REASONS))
-"""Every reason that a decision may give: a gate declares its own."""
+"""Every reason that a decision may have: a gate declares its own."""
 REASON_WORDS = {gate.reason_code: f"not so: {gate.doc}" for gate in GATES} | WORDS
 """Reasons in words: the rule that a row did not meet."""
 
@@ -83,7 +83,7 @@ def decision_columns(
     citations: pa.Table,
     contracts: pa.Table,
 ) -> dict[str, Any]:
-    """The columns of DECISIONS that the line's tables give, in the order of `candidates`."""
+    """The columns of DECISIONS that come from the line's tables, in the order of `candidates`."""
     parents = pc.list_parent_indices(flat(trimmed["merged_rows"]))
     members = flat(trimmed["request_id"]).take(parents), pc.list_flatten(flat(trimmed["merged_rows"]))
     merged_into = pc.fill_null(flat(packs["merged_into"]), "")
@@ -95,7 +95,7 @@ def decision_columns(
     of_ranked, of_packs, of_leads, of_members, of_trimmed, of_trims, of_citations = others
     rank, pack = (positions(keys, codes) for codes in (of_ranked, of_packs))
     admitted, bounded_too = _admitted(candidates, verdicts, bounded)
-    # A merged row shares its item's fate, the item's own reason included; a duplicate has a fate of its own.
+    # A merged row shares its item's outcome, including the item's own reason; a duplicate has its own outcome.
     merged = np.asarray(pc.equal(flat(packs["reason_code"]), "merged").fill_null(False))
     leading = np.where(merged, positions(of_leads, of_packs), np.arange(packs.num_rows))
     lead = np.where(pack >= 0, leading[pack], -1) if packs.num_rows else pack
@@ -105,7 +105,7 @@ def decision_columns(
     shown = positions(keys, of_members) >= 0
     cited = flags_at(citations["resolves"], citation) | ~_required(candidates, contracts)
 
-    # The first that holds decides; the last, of those that pass every step, always does.
+    # The first step that holds decides; the last one, for rows that pass every step, always holds.
     steps = [
         ~admitted, ~bounded_too, rank < 0, pack < 0, ~kept, item < 0,
         ~cited, (lead != pack) & ~shown, lead != pack, np.ones(len(pack), dtype=bool),
@@ -115,7 +115,7 @@ def decision_columns(
         flat(verdicts["decided_by"]), flat(verdicts["reason_code"]),
         take_or(packs["reason_code"], lead), take_or(trims["bound_by"], cut),
     ]  # fmt: skip
-    # Candidates share some dozens of outcomes: each is computed once, in Python, and used for all of its rows.
+    # Candidates share a few dozen outcomes: each is computed once, in Python, and used for all its rows.
     first, of = distinct_rows(codes_of([pa.array(step), *said]))
     words = (column.take(pa.array(first)).to_pylist() for column in said)
     fates = [_fate(*one) for one in zip(step[first].tolist(), *words, strict=True)]
@@ -142,10 +142,10 @@ def decision_columns(
 
 
 def _admitted(candidates: pa.Table, verdicts: pa.Table, bounded: pa.Table) -> tuple[Bool, Bool]:
-    """Which candidates the second wall admitted, and which of them both walls did."""
+    """Which candidates the second wall admitted, and which of them both walls admitted."""
     expect_same_rows(candidates, verdicts)
     admitted = truth(verdicts["admitted"])
-    if bounded.num_rows == np.count_nonzero(admitted):  # nearly always: they disagree about none
+    if bounded.num_rows == np.count_nonzero(admitted):  # nearly always: the walls disagree about none
         return admitted, admitted
     pairs = ((table["request_id"], table["evidence_id"]) for table in (candidates, bounded))
     return admitted, pair_positions(*pairs) >= 0
@@ -159,7 +159,7 @@ class _Fate(NamedTuple):
 
 
 def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str | None, bound_by: str | None) -> _Fate:
-    """What becomes of a candidate that a step decides about, by the words of the tables; many share one fate."""
+    """The outcome of a candidate at the step that decides it; many candidates share one."""
     pack_reason = "low_score" if pack_reason is None else pack_reason
     trimmed = _Fate("rejected", "trim", bound_by, BUDGET_REASONS.get(bound_by or "", "budget_tokens"))
     packed = _Fate("rejected", PACK_STAGES.get(pack_reason, "pack"), PACK_RULES.get(pack_reason), pack_reason)
@@ -178,12 +178,12 @@ def _fate(step: int, gate: str | None, gate_reason: str | None, pack_reason: str
 
 
 def _required(candidates: pa.Table, contracts: pa.Table) -> NDArray[np.bool_]:
-    """Whether the candidate's request shows nothing without a citation that resolves."""
+    """Whether the candidate's request requires a citation that resolves."""
     return flags_at(contracts["require_citation"], positions(candidates["request_id"], contracts["request_id"]))
 
 
 def masked_rows(candidates: pa.Table, trimmed: pa.Table) -> NDArray[np.bool_]:
-    """Which candidates are in an item of which policy masked something."""
+    """Which candidates are in an item with text masked by policy."""
     items = trimmed.filter(pc.is_valid(trimmed["masked_by"]))
     item, member = flattened(items["merged_rows"])
     owner = flat(items["request_id"]).take(pa.array(item))

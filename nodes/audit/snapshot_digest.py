@@ -1,6 +1,6 @@
 """The snapshot digest: everything asked, decided and shown for one request, as one SHA-256.
 
-The line computes it from its tables; `verify` computes it again from stored ones, where free text is already a hash.
+The line computes it from its tables; `verify` recomputes it from stored ones, where free text is already hashed.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ COVERED = (
     CONDITIONS,
     SNAPSHOTS,
 )
-"""The tables with a row per request or more that a run stores; a snapshot digest covers each request's rows of them."""
+"""The stored tables with rows per request; a snapshot digest covers each request's rows in them."""
 
 
 def digests_of_requests(tables: Mapping[str, pa.Table], request_ids: pa.Array) -> pa.Table:
-    """REQUEST_DIGESTS of the given tables of `COVERED`, by table and request; tables that are not given have no rows."""
+    """REQUEST_DIGESTS of the given tables of `COVERED`, by table and request; missing tables have no rows."""
     given = sorted((table for table in COVERED if table.name in tables), key=lambda table: table.name)
     found = [digests_by_request(tables[table.name], table, request_ids) for table in given]
     count = len(request_ids)
@@ -95,7 +95,7 @@ def digests_of_requests(tables: Mapping[str, pa.Table], request_ids: pa.Array) -
 
 
 def digests_known(digests: pa.Table | None) -> Mapping[str, Mapping[str, bytes]]:
-    """The digests of REQUEST_DIGESTS by table, then by request: for reading only."""
+    """The digests of REQUEST_DIGESTS by table, then by request; read-only."""
     return {} if digests is None else _digests_by_table(digests)
 
 
@@ -112,7 +112,7 @@ def _by_table(digests: pa.Table) -> dict[str, dict[str, bytes]]:
 
 
 _digests_by_table = OfTable(_by_table)
-"""The snapshots read them, and the run that stores their tables."""
+"""Used by the snapshots and by the run that stores their tables."""
 
 
 def snapshot_digests(
@@ -121,7 +121,7 @@ def snapshot_digests(
     """The snapshot digest of each request, 64 hex digits, in the order of `request_ids`.
 
     `tables` maps the names of `COVERED` to tables of the line or to their stored forms; those whose digests are `known`
-    may be left out. The envelope (ids of the capture, `asked_at`, frame rows) is in no digest.
+    may be omitted. The envelope (ids of the capture, `asked_at`, frame rows) is in no digest.
     """
     # One id per request, not per row of a table: known digests are looked up by it in a dict.
     given, names = digests_known(known), request_ids.to_pylist()

@@ -98,7 +98,8 @@ def layout_of(type_: pa.DataType) -> Layout:
 def number_form(type_: pa.DataType) -> np.dtype[np.generic]:
     """The NumPy type of fixed-width values.
 
-    Raises: SchemaError: the type has no canonical form.
+    Raises:
+        SchemaError: the type has no canonical form.
     """
     form = _NUMBERS.get(type_.id)
     if form is None:

@@ -141,12 +141,12 @@ def digests_by_request(table: pa.Table, declared: Table, request_ids: pa.Array) 
 
 
 def part_digest(table: pa.Table, declared: Table, known: Mapping[str, bytes] | None = None) -> str:
-    """The logical digest of a stored part, 64 hex digits: over its request ids, sorted, and the digest of each
-    request's rows.
+    """The logical digest of a stored part, 64 hex digits: over its sorted request ids and the digests of their rows.
 
     Args:
-        table: all rows of its requests; a table without request ids has the digest of `table_digest`. declared: its
-        declaration. known: digests by request as `digests_by_request` returns them, if the caller already has them.
+        table: all rows of its requests; a table without request ids has the digest of `table_digest`.
+        declared: its declaration.
+        known: digests by request as `digests_by_request` returns them, if the caller already has them.
     """
     if "request_id" not in declared.columns:
         return table_digest(table, declared)

@@ -101,8 +101,7 @@ def pair_keys(request_ids: Column, evidence_ids: Column) -> pa.Array:
 
 
 def pair_codes(*pairs: tuple[Column, Column]) -> list[pa.Array]:
-    """A number per (request, evidence) pair of several tables, equal where both ids are; null where one of them is
-    null.
+    """A number per (request, evidence) pair of several tables, equal where both ids are; null where an id is null.
 
     Numbers are compared many times faster than texts, and each column of ids is read once.
     """

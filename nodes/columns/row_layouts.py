@@ -104,7 +104,8 @@ def parts_of(arrays: Sequence[pa.Array], layout: RowLayout, places: Sequence[Int
     """The form of columns of equal length, part by part, for each list of bounds between ranges of rows.
 
     Args:
-        arrays: the columns; without nulls where their layout has no validity. layout: the layout of their types.
+        arrays: the columns; without nulls where their layout has no validity.
+        layout: the layout of their types.
         places: bounds, ascending; the last list ends with the last row.
     """
     rows = int(places[-1][-1])

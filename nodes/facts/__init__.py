@@ -1,6 +1,6 @@
-"""Values held against records: the parts of `fact_verification`, and what the audit says of them.
+"""Values compared with records: the parts of `fact_verification`, and the resulting audit conditions.
 
 - `fact_values`: values that can be checked; `fact_matching`: which records agree
-- `fact_notes`: the words beside a contradicted value; `fact_conditions`: what holds for the answer then
+- `fact_notes`: the note next to a contradicted value; `fact_conditions`: the resulting conditions of the answer
 - `fact_conflicts`: keys to which two trusted rows give different values
 """

@@ -1,7 +1,7 @@
-"""The conditions that fact verification gives: a shown value that a record contradicts, records that are too old.
+"""The conditions from fact verification: a shown value that a record contradicts, records that are too old.
 
-Reads what was shown, `fact_checks` and `structured_facts`. Gives one flag and message per request for each; both speak
-of admissible rows alone, so a caller may read them.
+Reads what was shown, `fact_checks` and `structured_facts`. Gives one flag and message per request for each; both
+concern admissible rows only, so a caller may read them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..columns.keys import flat, objects, pair_positions, positions
 from ..columns.list_columns import collected
 
 FlagsAndMessages = tuple[NDArray[np.bool_], NDArray[np.object_]]
-"""Where it holds, one flag per request, and the message of each."""
+"""One flag per request, whether the condition holds, and the message of each."""
 
 
 def nobody(ids: pa.Array) -> FlagsAndMessages:
-    """It holds of no request."""
+    """The condition holds for no request."""
     return np.zeros(len(ids), bool), np.full(len(ids), "", dtype=object)
 
 

@@ -1,12 +1,12 @@
-"""Keys to which two high-trust rows give different values, without a label that says so (S4.9: high-trust sources disagree).
+"""Keys with different values in two high-trust rows without a conflict label (S4.9: high-trust sources disagree).
 
-Reads what the two walls let through and what of it is shown. Gives one flag and message per request.
+Reads the rows that both walls let through and those of them that are shown. Gives one flag and message per request.
 
-Note: no prose is compared. A row speaks of a key only where it states `field: value`: a
-structured record of its entity, a memory of the project or user that it belongs to. The entity must be an id by its
-form, since two files may each number their rows from 1; and a memory must state nothing else, its value an id, a date,
-an amount, yes or no. A row that states a field twice gives a list, which is no rival of itself. What may only speak as
-history, hint or untrusted does not count, so an earlier version is no rival of the later one.
+Note: no prose is compared. A row states a key only by `field: value`: a structured record for its entity, a memory for
+the project or user that it belongs to. The entity must have the form of an id, since two files may each number their
+rows from 1; and a memory must contain nothing else, its value being an id, a date, an amount, yes or no. A row that
+states a field twice states a list, which does not conflict with itself. Rows with standing history, hint or untrusted
+do not count, so an earlier version does not conflict with the later one.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .fact_values import KINDS, STATED, canonical, values_in
 __all__ = ["DISAGREE", "rivals"]
 
 DISAGREE = "high-trust rows disagree about "
-"""How the message starts that names fields of rows."""
+"""Start of the message that names fields of rows."""
 HIGH_TRUST = AUTHORITY.values.index("preferred")
-"""Least authority of a row that can disagree: preferred or authoritative, as in the trust posture of a bundle."""
+"""Minimum authority of a row that can disagree: preferred or authoritative, as in the trust posture of a bundle."""
 _UNPRINTABLE = r"[\pC\p{Zl}\p{Zp}]"
-"""A field is a word or a few: what moves a cursor or hides is none, so no message carries it."""
+"""Fields are a few words: those with control or invisible characters are ignored, so no message contains these."""
 FIELDS_NAMED = 5
-"""Fields that a message names; it counts the others."""
+"""Maximum number of fields that a message names; it counts the others."""
 _BOOKKEEPING = ("last_modified", "updated_at", "last_verified")
-"""When a record was written says nothing about what it is a record of."""
+"""Fields about when a record was written, not about its subject."""
 _TRUTHS = {"true": "yes", "yes": "yes", "on": "yes", "false": "no", "no": "no", "off": "no"}
 Int = NDArray[np.int64]
 
@@ -50,7 +50,7 @@ def rivals(
         verdicts: VERDICTS; only admitted rows that may speak as evidence count.
         selected: DECISIONS of what is shown.
         evidence: EVIDENCE of the frame.
-        contracts: CONTRACTS, for what each masks.
+        contracts: CONTRACTS, for their masks.
     """
     row = candidates["row"].to_numpy()
     origin = gathered(evidence["origin_class"], row)
@@ -87,7 +87,7 @@ def rivals(
 
 
 def _message(fields: pa.ListArray) -> NDArray[np.object_]:
-    """The message for each list of fields: the first by name, and how many others there are."""
+    """The message for each list of fields: the first ones by name, and the number of the others."""
     count = pc.list_value_length(fields)
     more = pc.binary_join_element_wise(" and ", pc.subtract(count, FIELDS_NAMED).cast(pa.string()), " more", "")
     more = pc.if_else(pc.greater(count, FIELDS_NAMED), more, "")
@@ -96,7 +96,7 @@ def _message(fields: pa.ListArray) -> NDArray[np.object_]:
 
 
 def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, Int, Int]:
-    """What rows state: the row, the field as written, a number per distinct value, and one per currency, 0 = none."""
+    """The statements of rows: row, field as written, a number per distinct value, and one per currency, 0 = none."""
     lines = pc.split_pattern(texts, "\n")
     of = np.asarray(pc.list_parent_indices(lines)).astype(np.int64)
     line = lines.flatten()
@@ -124,7 +124,7 @@ def _stated(texts: pa.Array, memory: NDArray[np.bool_]) -> tuple[Int, pa.Array, 
 
 
 def _different(key: Int, row: Int, number: Int, ignored: int) -> NDArray[np.bool_]:
-    """Per key, whether two of its rows give other numbers, besides the ignored one: where not every row gives them all."""
+    """For each key, whether its rows differ in their numbers, except the ignored one: not every row has them all."""
     said = np.stack([key, row, number], axis=1)[number != ignored]
     keys = int(key.max(initial=-1)) + 1
     rows, numbers, given = (
@@ -135,7 +135,7 @@ def _different(key: Int, row: Int, number: Int, ignored: int) -> NDArray[np.bool
 
 
 def _comparable(values: pa.Array) -> list[tuple[str, str, str]]:
-    """Kind, form in which two spellings are equal, and currency, of each value; kind `text` where it is nothing else."""
+    """Kind, canonical form and currency of each value; kind `text` if no other applies."""
     said = pc.replace_substring_regex(pc.utf8_trim_whitespace(values), pattern=r"\s+", replacement=" ")
     comparable = [_truth_or_text(value) for value in said.to_pylist()]
     found = values_in(said)
@@ -143,7 +143,7 @@ def _comparable(values: pa.Array) -> list[tuple[str, str, str]]:
     texts = found.value.take(pa.array(whole)).to_pylist()
     for text, kind, at in zip(texts, found.kind[whole].tolist(), found.text[found.line[whole]].tolist(), strict=True):
         if form := canonical(KINDS[kind], text):
-            # An amount is a number that may leave its currency out, and an id may be written small.
+            # An amount is a number whose currency may be missing, and an id may be in lower case.
             comparable[at] = ("number" if KINDS[kind] == "money" else KINDS[kind], form[0].casefold(), form[1])
     return comparable
 

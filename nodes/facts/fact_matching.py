@@ -1,10 +1,10 @@
-"""Values of texts against fields of records: which agree, which differ, which no record speaks of (S1.29).
+"""Compares values in texts with fields of records: values that agree, that differ, and that no record has (S1.29).
 
 Reads texts and the fields of structured records. Gives FINDINGS, one row per text and value.
 
-A value is compared with a field of its kind that its line, or the section above it, names: "The engagement fee is
-$50,000" names `fee`. The records are those that the text is about, by id or by a folder of its path; of several the one
-that the line itself names comes first. Nothing is corrected here: a finding proposes the canonical value (C27).
+A value is compared with a field of its kind that is named by its line or the section above it: "The engagement fee is
+$50,000" names `fee`. The records are those that the text is about, by id or by a folder of its path; one that the line
+itself names comes first. Nothing is corrected here: a finding proposes the canonical value (C27).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ FINDINGS = Table(
 )
 _WORST_FIRST = ("mismatch", "stale_sot", "match", "unknown_key", "unread")
 _UNCHECKED = "unchecked"
-"""A plain number that no field is named beside: it is no fact of a record, and is not checked."""
+"""A plain number without a named field: it is not a fact of a record, and is not checked."""
 _SYNONYMS = {"due": ("deadline",), "deadline": ("due",)}
 _COMMON = frozenset({"date", "amount", "value", "total"})
-"""Words that name no field alone: `due_date` is named by "due", `date` only by "date"."""
+"""Words that do not name a field by themselves: `due_date` is named by "due", `date` only by "date"."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
 
     Args:
         subjects: the texts.
-        facts: rows of STRUCTURED_FACTS; a record's rows lie side by side.
+        facts: rows of STRUCTURED_FACTS; a record's rows are adjacent.
         fact_owner: number of the request that each fact was admitted for.
         all_records: compare a text that names no record with every record of its request: an answer need not name one.
-            Where several have the field, a value can then agree with one, and is not said to differ from any.
+        If several have the field, a value can then agree with one, but is not reported to differ from any.
     """
     values = values_in(subjects.text)
     record = np.unique(codes_of([pa.array(fact_owner), facts["evidence_id"]]), return_inverse=True)[1]
@@ -76,7 +76,7 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     about, own_line, silent = _about(
         subjects, values, facts, fact_owner, record, all_records, np.unique(values.text[values.line[foreign]])
     )
-    # What a line says of an id that has no record is no claim about another record.
+    # The values on a line with an id that has no record are not claims about another record.
     elsewhere = np.isin(values.line, values.line[foreign])
     of_pair = own_line | ~elsewhere[about[0]]
     about, own_line, silent = (about[0][of_pair], about[1][of_pair]), own_line[of_pair], silent[of_pair]
@@ -87,13 +87,13 @@ def findings(subjects: Subjects, facts: pa.Table, fact_owner: Int, *, all_record
     # Where one value of a line agrees with a field, the line's other values of that kind are not about it.
     cell = (values.line[value] * max(facts.num_rows, 1) + fact) * len(KINDS) + values.kind[value]
     named &= same | ~np.isin(cell, cell[same & named])
-    # With several records, a text that names none of them cannot contradict a certain one: it agrees, or is not checked.
+    # With several records, a text that names none of them cannot contradict one of them: it agrees, or is not checked.
     guessed, width = named & silent[pair], int(record.max(initial=0)) + 1
     asked = np.unique(value[guessed] * width + record[fact[guessed]]) // width
     named &= same | ~guessed | (np.bincount(asked, minlength=len(values.kind))[value] < 2)
     named &= same | ~elsewhere[value]
     compared = np.flatnonzero(named)
-    # An id agrees with its record whole; the field to name is the one that holds it.
+    # An id agrees with its record as a whole; the field to name is the one that contains it.
     rank = np.where(same[compared], np.where(keyed[compared], 0, 1), np.where(own_line[pair[compared]], 2, 3))
     best = compared[np.lexsort((fact[compared], rank, value[compared]))]
     best = best[np.flatnonzero(np.diff(value[best], prepend=-1))]
@@ -118,7 +118,7 @@ def _about(
 ) -> tuple[tuple[Int, Int], NDArray[np.bool_], NDArray[np.bool_]]:
     """Pairs (value, record) to compare, whether the value's own line names the record, and whether its text names none.
 
-    `unknown` are the texts that name an id without a record: they are about that, not about every record.
+    `unknown` are the texts that name an id without a record: they are about that id, not about every record.
     """
     first = np.unique(record, return_index=True)[1]
     entity = pc.utf8_lower(flat(facts["entity"]).take(pa.array(first)))
@@ -156,7 +156,7 @@ def _about(
 
 
 def _unread(values: Values) -> NDArray[np.bool_]:
-    """The dates that have no one reading: `03/04/2025` is a day of March or of April."""
+    """The ambiguous dates: `03/04/2025` is in March or in April."""
     dates = np.flatnonzero(values.kind == KINDS.index("date"))
     number, _ = canonical_codes(values.kind[dates], values.value.take(pa.array(dates)))
     unread = np.zeros(len(values.kind), dtype=bool)
@@ -165,9 +165,9 @@ def _unread(values: Values) -> NDArray[np.bool_]:
 
 
 def _ids_without_record(subjects: Subjects, values: Values, facts: pa.Table, fact_owner: Int) -> tuple[Int, Int]:
-    """Positions of the ids that no record of the request has, and of those among lower-case words that are no ids.
+    """Positions of the ids that no record of the request has, and of the lower-case words that are not ids.
 
-    `utf-8` and `eng-001` are written alike: in lower case, an id begins like that of some record of the request.
+    `utf-8` and `eng-001` have the same form: in lower case, an id must have the prefix of some record of the request.
     """
     at = np.flatnonzero(values.kind == KINDS.index("id"))
     written = values.value.take(pa.array(at)).cast(pa.large_string())
@@ -181,7 +181,7 @@ def _ids_without_record(subjects: Subjects, values: Values, facts: pa.Table, fac
 
 
 def _among(owner: Int, names: pa.Array, other: Int, known: pa.Array) -> NDArray[np.bool_]:
-    """Whether each (owner, name) is one of the known."""
+    """Whether each (owner, name) is one of the known pairs."""
     owners = pa.array(np.concatenate([owner, other]))
     code = codes_of([owners, pa.concat_arrays([names, known])])
     return np.isin(code[: len(owner)], code[len(owner) :])
@@ -190,10 +190,10 @@ def _among(owner: Int, names: pa.Array, other: Int, known: pa.Array) -> NDArray[
 def _compared(
     values: Values, sections: pa.Array, facts: pa.Table, value: Int, fact: Int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether each (value, field) pair agrees, whether it is to be compared (of one kind, and named by the line), and
-    whether the field itself holds the value.
+    """Whether each (value, field) pair agrees, whether it is comparable (same kind, and named by the line), and whether
+    the field itself contains the value.
 
-    Of an id it is the record's own key that is compared.
+    An id is compared with the record's own key.
     """
     stated, entity = (flat(facts[name]).cast(pa.large_string()) for name in ("value", "entity"))
     count, of_id = facts.num_rows, KINDS.index("id")
@@ -222,8 +222,7 @@ def _compared(
 
 
 def names_fields(lines: pa.Array, fields: Sequence[str]) -> NDArray[np.bool_]:
-    """Whether the words of each line name each field, bool[lines, fields]: all of the words that tell the field from others,
-    or synonyms of them."""
+    """Whether each line names each field, bool[lines, fields]: all its distinctive words, or synonyms of them."""
     wanted = [[word for word in _words(field) if word not in _COMMON] or list(_words(field)) for field in fields]
     ways = [[{word, *_SYNONYMS.get(word, ())} for word in words] for words in wanted]
     vocabulary = sorted({word for words in ways for way in words for word in way})
@@ -243,7 +242,7 @@ def _words(line: str) -> frozenset[str]:
 
 
 def _table(values: Values, finding: NDArray[np.object_], fact: Int) -> pa.Table:
-    """One row per text and value; of several findings the worst."""
+    """One row per text and value, with the worst of its findings."""
     said = np.flatnonzero(finding != _UNCHECKED)
     text, written = values.text[values.line[said]], values.value.take(pa.array(said))
     place = np.argsort(pc.array_sort_indices(written)) if len(said) else said

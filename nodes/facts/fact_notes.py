@@ -1,9 +1,9 @@
-"""The note beside an item whose value a record contradicts: the canonical value and its place.
+"""The note next to an item whose value a record contradicts: the canonical value and its place.
 
 Reads `fact_checks`. Gives one text per item, for the line above the item's text.
 
-Note: the words come from a record, which is evidence like any other. They are cut short and cleaned of
-everything that could speak for the frame.
+Note: the words come from a record, which is evidence like any other. They are shortened and cleaned of everything that
+could pass for the frame.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..columns.keys import pair_positions, rank_within
 from ..rendering import clean
 
 NOTES = 3
-"""Values noted beside one item; every finding is in `fact_checks`."""
+"""Maximum number of values noted next to one item; every finding is in `fact_checks`."""
 _WORDS = 60
-"""Characters of a field, a value or a locator in a note."""
+"""Maximum characters of a field, a value or a locator in a note."""
 
 
 def fact_notes(items: pa.Table, fact_checks: pa.Table) -> pa.Array:

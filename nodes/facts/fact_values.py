@@ -1,9 +1,9 @@
-"""Values that can be checked against a record: ids, dates, money and numbers, as texts have them.
+"""Values that can be checked against a record: ids, dates, money and numbers, as written in texts.
 
 Reads texts. Gives `values_in`: every value with its line, and `canonical`: the form in which two spellings of one value
 are equal (`$52,500` and `52500 USD`, `15 November 2025` and `2025-11-15`).
 
-Note: a number inside a date, an amount or an id is no value of its own, so those are taken out first.
+Note: a number inside a date, an amount or an id is not a separate value, so those are removed first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MONTHS = ("january", "february", "march", "april", "may", "june", "july", "augus
           "december")  # fmt: skip
 MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS).replace("(?:tember", "(?:t(?:ember)?")
 NO_SHORT_MONTH = r"(?<!\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\.)(?<!\bSept\.)"
-"""Behind a full stop: it ends no month (`Nov. 15, 2025`), so it may end a sentence."""
+"""After a full stop: it does not abbreviate a month (`Nov. 15, 2025`), so it may end a sentence."""
 _MONTH = rf"(?:{MONTH})\.?"
 _NAMED = "|".join(f"{name[:3].title()}(?:{name[3:]})?" for name in MONTHS).replace("(?:tember", "(?:t(?:ember)?")
 _CODES = "USD|EUR|GBP|CHF|JPY"
@@ -64,7 +64,7 @@ PATTERNS = (
         "date",
         r"\b(\d{1,2}(?:/\d{1,2}/|-\d{1,2}-)(?:\d{4}|\d{2}))\b",
     ),  # a year of two digits has no certain century
-    ("date", rf"\b(\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_NAMED}))\b"),  # nor of a day which year it is in
+    ("date", rf"\b(\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_NAMED}))\b"),  # a day without a year is ambiguous
     ("date", rf"\b((?:{_NAMED})\.? \d{{1,2}}(?:st|nd|rd|th)?)\b"),
     ("date", r"\b(\d{1,2}\.\d{1,2}\.\d{4})\b"),
     (_UNREAD, r"(\d+(?:\.\d+){2,})"),  # a version, an address
@@ -75,10 +75,10 @@ PATTERNS = (
     ("money", rf"\b((?:{_CODES}) -?{_AMOUNT})"),
     ("money", rf"\b({_AMOUNT} (?:{_CODES}))\b"),
     ("number", _NUMBER),
-    ("number", _NUMBER),  # a neighbor: the first pass took the space between the two
+    ("number", _NUMBER),  # adjacent numbers: the first pass consumed the space between them
 )
-"""Kind and RE2 with one group, the value; in this order, each on what those before it left. What has digits and no one
-reading is taken out and never compared: to call it wrong would put a falsehood beside the evidence."""
+"""Kind and RE2 with one group, the value; each is applied to the text that the previous ones left. Ambiguous digits are
+removed and never compared: calling them wrong would put a falsehood next to the evidence."""
 KINDS = ("id", "date", "money", "number")
 STATED = r"^(?P<field>[^:\n]{1,100}): (?P<value>.+)$"
 """A line that states a field, of a record or of a memory."""
@@ -118,7 +118,7 @@ def values_in(texts: pa.Array) -> Values:
 
 
 def canonical(kind: str, value: str) -> tuple[str, str] | None:
-    """The value and, of money, its currency (empty = unknown); None if the text is no such value."""
+    """The canonical value and, for money, its currency (empty = unknown); None if the text is not such a value."""
     if kind == "id":
         return value.strip().upper(), ""
     if kind == "date":
@@ -128,9 +128,9 @@ def canonical(kind: str, value: str) -> tuple[str, str] | None:
 
 
 def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
-    """Of values of these kinds (positions in KINDS) a number, equal where the canonical forms are, and one per currency.
+    """A number per value (kinds are positions in KINDS), equal where the canonical forms are, and one per currency.
 
-    -1 where a text is no value of its kind. A currency that is not named is NO_CURRENCY, and agrees with any.
+    -1 where a text is not a value of its kind. A missing currency is NO_CURRENCY, and agrees with any.
     """
     encoded = values.dictionary_encode()
     width = max(len(encoded.dictionary), 1)
@@ -144,11 +144,11 @@ def canonical_codes(kinds: Int, values: pa.Array) -> tuple[Int, Int]:
 
 
 DAY_MONTH = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})")
-"""A date in numbers, the year last, see `day_and_month`."""
+"""A numeric date, year last, see `day_and_month`."""
 
 
 def day_and_month(found: re.Match[str]) -> date | None:
-    """`30.11.2025` has the day first; `11/30/2025` and `11-30-2025` are read where one of the numbers can be no month."""
+    """`30.11.2025` has the day first; `11/30/2025` and `11-30-2025` are read only if one number cannot be a month."""
     first, second, year = int(found[1]), int(found[3]), int(found[4])
     if found[2] != "." and first != second and max(first, second) <= 12:
         return None  # some write the day first, some the month

@@ -31,8 +31,7 @@ DEPTH = 64
 
 
 def path_keys(path: str) -> list[str]:
-    """Keys of a path: itself and its suffixes at a `/`, longest first, then the file name without its ending; lower
-    case.
+    """Keys of a path: itself and its suffixes at a `/`, longest first, and the file name without its ending; lower case.
 
     `src/App/url.test.ts` gives `src/app/url.test.ts`, `app/url.test.ts`, `url.test.ts`, `url.test`. An absolute path of
     another machine thus finds the stored path that it ends with. Longer paths have only the suffixes of their last

@@ -3,8 +3,7 @@
 Reads kept rows with their places. Gives new places to order by.
 
 Note: a named record does not match the question, so rows similar to the requested one outrank it and fill a cap on
-items. Only records that the exact lane found count as requested: a record that matches by words alone was not asked
-for.
+items. Only records that the exact lane found count as requested, not those that match by words alone.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ def asked_records(lanes: pa.Array, record: Bool) -> Bool:
 
 
 def named_first(place: Int, owner: Int, asked: Bool, record: Bool, entity: pa.Array, row: Int, text: pa.Array) -> Int:
-    """Places of rows: a record named by a requested one before it gets the place after that one; others get `place` *
-    2.
+    """Places of rows: a record named by a requested one before it follows that one; the others get `place` * 2.
 
     Args:
         place: place of each row in its request, from 1; 0 = dropped.
