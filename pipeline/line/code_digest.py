@@ -1,10 +1,10 @@
-"""The digest of the code that decides what a snapshot holds: the modules of the line, and those that make its inputs.
+"""The digest of the code behind a snapshot: the modules of the line, and those that make its inputs.
 
 Reads: the sources of this package. Gives: `code_digest`, a part of PROVENANCE, and `modules`, the names that it covers.
 
-Note: a module counts because something imports it, not because of its folder. `answers` lies
-in `nodes/` and moves no snapshot; `tokenizers` lies in `pipeline/` and does. Imports are read off the sources, so the digest
-does not depend on what a process has loaded.
+Note: a module is included because it is imported, not because of its folder. `answers` is in `nodes/` and affects no
+snapshot; `tokenizers` is in `pipeline/` and does. Imports are parsed from the sources, so the digest does not depend on
+the modules loaded in a process.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ INPUTS = (
 """Modules of `pipeline` that make the inputs of the line: rows with postings and vectors, requests, grants, policies."""
 
 BESIDE = ("corpus", "corpus.identity", "corpus.incoming", "storage.durable", "storage.locks", "storage.places")
-"""Modules of `pipeline` that those import, and that decide what a generation holds, which its id says, or where files lie."""
+"""Excluded modules imported by those: they determine the content of a generation, which its id covers, or file
+paths."""
 
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.+)([\w.]*)[ \t]+import[ \t]+(?:\(([^)]*)\)|(.*))", re.MULTILINE)
-"""A relative import, as the formatter writes it; a test holds this against the parser, which takes a hundred times as long."""
+"""A relative import, as the formatter writes it; a test compares it with the parser, which is 100 times slower."""
 
 
 @lru_cache(maxsize=1)
@@ -48,14 +49,14 @@ def digest_of(folders: Mapping[str, Traversable | Path], steps: Collection[str])
 
 
 def modules(folders: Mapping[str, Traversable | Path], steps: Collection[str]) -> dict[str, bytes]:
-    """The sources that decide digests, by dotted name, sorted: the step modules, the driver, `INPUTS`, and what they import."""
+    """The sources in the digest, by dotted name, sorted: the step modules, the driver, `INPUTS`, and their imports."""
     files = dict(pair for name, folder in folders.items() for pair in sources_below(folder, name))
     beside = {f"pipeline.{name}" for name in BESIDE}
     found: dict[str, bytes] = {}
     wanted = [f"nodes.{step}" for step in steps] + [f"pipeline.{name}" for name in ("line.driver", *INPUTS)]
     while wanted:
         name = wanted.pop()
-        if name in found or name in beside or name not in files:  # most names in a module name no module
+        if name in found or name in beside or name not in files:  # most imported names are not modules
             continue
         found[name] = files[name].read_bytes()
         package = name if files[name].name == "__init__.py" else name.rpartition(".")[0]
@@ -74,7 +75,7 @@ def sources_below(folder: Traversable | Path, name: str) -> Iterator[tuple[str, 
 
 
 def _imported(source: str, package: str) -> Iterator[str]:
-    """The modules that a module of a package may import: each that it names, and each name that it takes from one."""
+    """The modules that a module of a package may import: each module named, and each name imported from one."""
     for dots, module, listed, rest in _IMPORT.findall(source):
         above = package.split(".")
         base = [*above[: len(above) + 1 - len(dots)], *(module.split(".") if module else [])]

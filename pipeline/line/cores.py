@@ -1,4 +1,4 @@
-"""How many cores this process may use."""
+"""The number of cores that this process may use."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["cores"]
 
 
 def cores() -> int:
-    """Those it is bound to, where the system tells; otherwise all of the machine."""
+    """The cores that it is bound to, where the system reports them; otherwise all of the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

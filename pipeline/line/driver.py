@@ -2,9 +2,9 @@
 
 Reads resolved requests, a corpus, policies and grants. Gives the line's tables.
 
-Note: a request that breaks the line must not fail its shard. The shard is halved
-until the request is alone; then a failed lane is left out, or the request becomes a failed snapshot. A corpus that
-does not answer breaks no request: its error ends the shard.
+Note: a request that breaks the line must not fail its shard. The shard is halved until the request is alone; then a
+failed lane is left out, or the request becomes a failed snapshot. An error of the corpus is not caused by a request: it
+ends the shard.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ STEPS = (
 """The step modules in the order of the line."""
 
 SCOPED = ("mode_presets", "contracts", "contract_bounds", "contract_layers", "scope_groups")
-"""Nodes that need no corpus: they run first, and say which part of it is opened."""
+"""Nodes that need no corpus: they run first, and determine the part of it that is opened."""
 
 WALL = ("gated_rows", "row_groups", "reachable", "scope_times", "admissible")
-"""Nodes that say which rows each request may see: what its session observed, and which of its rows have vectors, is read
-through them."""
+"""Nodes that determine the rows each request may see; events of its session and rows with vectors are read through
+them."""
 
 PLANNED = ("session_events", "anchors", "sub_queries", "query_terms")
-"""Nodes that need no vectors: they run third, and say which texts are encoded."""
+"""Nodes that need no vectors: they run third, and determine the texts to encode."""
 
 POOL = "cross_encoder_pool"
-"""The node that needs no scores of a cross-encoder: with what it needs, it runs fourth where one is set, and says which
-texts are scored. All of them passed both walls."""
+"""The node that needs no scores of a cross-encoder: with its dependencies, it runs fourth where one is set, and
+determines the texts to score. All of them passed both walls."""
 
 ENCODING, RESCORING = "query_vectors", "cross_encoder_scores"
 """Inputs that are computed between nodes; their times are reported with those of nodes."""
@@ -73,7 +73,7 @@ DIGESTS = "request_digests"
 
 
 class Corpus(Protocol):
-    """What the line needs of a corpus."""
+    """The interface of a corpus for the line."""
 
     @property
     def generation(self) -> str: ...
@@ -85,7 +85,7 @@ class Corpus(Protocol):
 
 @dataclass(frozen=True)
 class Line:
-    """Everything a run holds fixed: what every shard is run with.
+    """Everything that is fixed within a run: the common settings of all shards.
 
     `corpus` is a view of one generation: it must not change when the corpus is written.
     """
@@ -98,12 +98,12 @@ class Line:
     bm25: Bm25 = field(default_factory=Bm25)
     vectors: QueryVectors = field(default_factory=lambda: QueryVectors(None))
     lanes_off: Mapping[str, str] = field(default_factory=dict)
-    """Lanes that are not available, and why; it is in digests, and `provenance` says with which encoder."""
+    """Lanes that are not available, with the reason; this is part of digests, and `provenance` names the encoder."""
     counters: Counters = field(default_factory=Counters)
     pairs: PairScores = field(default_factory=lambda: PairScores(None))
-    """Scores of the cross-encoder, if one is set; `provenance` says which."""
+    """Scores of the cross-encoder, if one is set; `provenance` names it."""
     plugins: Plugins = NO_PLUGINS
-    """Gates, lanes and score terms of plugins; the code in `provenance` is theirs as well."""
+    """Gates, lanes and score terms of plugins; the code digest in `provenance` covers them too."""
 
     @property
     def inputs(self) -> dict[str, pa.Table]:
@@ -124,12 +124,12 @@ def outputs() -> tuple[str, ...]:
 
 
 def run_line(requests: pa.Table, failures: pa.Table, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
-    """The tables of the line for one shard: every node that a run stores, `requests` and `failures` themselves, and which
-    sub-queries took a vector (QUERY_VECTORS).
+    """The tables of the line for one shard: every node that a run stores, `requests` and `failures` themselves, and the
+    vectors of sub-queries (QUERY_VECTORS).
 
-    `failures` are requests refused on arrival; each gets a failed snapshot. A request that breaks the line becomes
-    one, too; one that breaks a lane goes on without it, with status partial. Errors of the corpus belong to no request and
-    are raised.
+    `failures` are requests refused on arrival; each gets a failed snapshot. So does a request that breaks the line; one
+    that breaks a lane continues without it, with status partial. Errors of the corpus belong to no request and are
+    raised.
     """
     parts = []
     if requests.num_rows:
@@ -148,19 +148,20 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def failed_line(requests: pa.Table, error: Exception, captures: pa.Table, line: Line) -> dict[str, pa.Table]:
-    """The tables of requests that the line did not answer, or not so that it holds: nothing of an answer is in them."""
+    """The tables of requests that the line did not answer, or not consistently: they contain no part of an answer."""
     failures = FAILURES.build({"request_id": requests["request_id"], "error": [_reason(error)] * requests.num_rows})
     return _failed(requests, failures, captures, line)
 
 
 Freeze = Callable[[Callable[..., dict[str, pa.Table]], Any], Mapping[str, pa.Table] | None]
-"""Says which tables are given, None where they cannot be: receives a function that executes nodes, and the frame."""
+"""Returns the given tables, or None: receives a function that executes nodes, and the frame."""
 
 
 def run_frozen(requests: pa.Table, captures: pa.Table, line: Line, freeze: Freeze) -> dict[str, pa.Table] | None:
     """The tables of the line where some of them are given: `freeze` overrides nodes, and nothing above them runs.
 
-    No text is encoded and no lane runs unless a node that is not given needs its hits. None where `freeze` gives None.
+    No text is encoded and no lane runs unless a node that is not given needs its hits. None where `freeze` returns
+    None.
     """
     inputs, planned = _scoped(requests.combine_chunks(), captures, line)
     driver, frame = build_driver(), _frame_of(planned, line)
@@ -177,7 +178,7 @@ def run_frozen(requests: pa.Table, captures: pa.Table, line: Line, freeze: Freez
 
 
 def run_ranked(requests: pa.Table, captures: pa.Table, line: Line, score_terms: pa.Table) -> pa.Table:
-    """RANKED of requests whose score terms are given: contracts, weights and order, nothing of the corpus."""
+    """RANKED of requests whose score terms are given: contracts, weights and order, without the corpus."""
     inputs, planned = _scoped(requests.combine_chunks(), captures, line)
     given = {**planned, "score_terms": score_terms}
     return build_driver().execute(["ranked"], inputs=inputs, overrides=given)["ranked"]
@@ -192,24 +193,24 @@ def _frame_of(planned: Mapping[str, pa.Table], line: Line) -> Any:
 def _run(
     requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str] | None = None
 ) -> list[dict[str, pa.Table]]:
-    """Run a shard, halving it around what breaks; results in request order."""
+    """Run a shard, halving it around a failing request; results in request order."""
     broken = broken or {}
     try:
         inputs, planned = _scoped(requests.combine_chunks(), captures, line)
-    except Exception as error:  # whatever a request breaks: halving the shard finds which one
+    except Exception as error:  # of any kind: halving the shard finds the request that causes it
         return _around(error, requests, captures, line, broken)
-    # A corpus that does not answer is about no request: it ends the shard, which can be run again.
+    # An error of the corpus is not caused by a request: it ends the shard, which can be run again.
     frame = _frame_of(planned, line)
     try:
         return [_execute(inputs, planned, frame, line, broken)]
-    except Exception as error:  # whatever a request breaks: halving the shard finds which one
+    except Exception as error:  # of any kind: halving the shard finds the request that causes it
         return _around(error, requests, captures, line, broken)
 
 
 def _around(
     error: Exception, requests: pa.Table, captures: pa.Table, line: Line, broken: Mapping[str, str]
 ) -> list[dict[str, pa.Table]]:
-    """What becomes of requests among which a node raised, whatever it raised: those that did not break it go on."""
+    """The results of requests after a node raised any exception: those that did not cause it continue."""
     if requests.num_rows > 1:
         half = requests.num_rows // 2
         return [*_run(requests.slice(0, half), captures, line), *_run(requests.slice(half), captures, line)]
@@ -221,7 +222,7 @@ def _around(
 
 
 def _scoped(requests: pa.Table, captures: pa.Table, line: Line) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """The line's inputs that are not of the corpus, and what is known before it is opened."""
+    """The line's inputs outside the corpus, and the tables computed before it is opened."""
     inputs: dict[str, Any] = {
         **line.inputs,
         "requests": requests,
@@ -258,7 +259,7 @@ def _execute(
 
 
 def _plan(inputs: dict[str, Any], planned: dict[str, pa.Table], frame: Any) -> None:
-    """Add the frame to the inputs, and to what is known the first wall and the plan."""
+    """Add the frame to the inputs, and the first wall and the plan to `planned`."""
     inputs |= frame.inputs()
     for stage in (WALL, PLANNED):
         planned |= build_driver().execute(list(stage), inputs=inputs, overrides=planned)
@@ -313,8 +314,8 @@ def _captures_of(ids: pa.ChunkedArray, captures: pa.Table) -> pa.Table:
 
 
 def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any, pa.Table, Silent | None]:
-    """The frame's vectors with those of the shard's queries, which row belongs to which sub-query, and whom
-    an encoder that fails on every text costs them. An error about one text is raised: the shard is halved around it.
+    """The frame's vectors with those of the shard's queries, the row of each sub-query, and the requests that lose them
+    to an encoder that fails on every text. An error about one text is raised: the shard is halved around it.
     """
     uses = holds(sub_queries["lanes"], "semantic")
     if vectors is None or line.vectors.encoder is None or "semantic" in line.lanes_off or not uses.any():
@@ -325,7 +326,7 @@ def _query_vectors(sub_queries: pa.Table, vectors: Any, line: Line) -> tuple[Any
         matrix = line.vectors.of(texts.dictionary.to_pylist())
     except Exception as error:  # an encoder may raise anything
         silent = line.vectors.silent()
-        said = silent or error  # of a silent one what it says of no request: an error about a batch differs by batch
+        said = silent or error  # a silent encoder's own error: an error about a batch differs by batch
         said.add_note("node: semantic_hits")
         if silent is None and pc.count_distinct(asked["request_id"]).as_py() > 1:
             raise
@@ -350,7 +351,7 @@ def _before_pool() -> tuple[str, ...]:
 
 
 def _reason(error: Exception) -> str:
-    """What may be kept of an error: this package's own messages; of any other, its type and where."""
+    """The part of an error that may be stored: this package's own messages; of any other, its type and node."""
     node = failed_node(error)
     text = (
         error.message if isinstance(error, ScopedRetrievalError) else f"Expected no error, got {type(error).__name__}"

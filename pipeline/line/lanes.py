@@ -1,12 +1,12 @@
-"""Lanes that were asked for and cannot run: the message of each in the record, and what the user can do about it.
+"""Requested lanes that cannot run: the message of each in the record, and a remedy for the user.
 
-Gives: `lanes_off` and `lane_states`, messages that are in conditions and therefore in digests; the message of a model's fault
-has what came and what to do, without the folder or address, which a caller need not know. `advice` depends on what is
-installed here and goes to standard error, never into a snapshot.
+Gives: `lanes_off` and `lane_states`, messages that are in conditions and therefore in digests; the message of a model's
+fault has the result and a hint, without the folder or address, which a caller need not know. `advice` depends on what
+is installed here and goes to standard error, never into a snapshot.
 
-Note: whether a request has rows with vectors follows from its contract and A(r) alone. Why
-no query is encoded (`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) follows from this machine and its servers when the
-retriever was opened; the provenance then names no encoder, so digests of two such machines differ by what is recorded.
+Note: whether a request has rows with vectors follows from its contract and A(r) alone. Why no query is encoded
+(`NO_ENCODER`, `SILENT_ENCODER`, `OTHER_ENCODER`) depends on this machine and its servers when the retriever was opened;
+the provenance then names no encoder, so digests of two such machines differ only by recorded values.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ OTHER_ENCODER = "the encoder is not the one that the corpus was indexed with"
 NO_CROSS_ENCODER = "the mode asks for a cross-encoder, and none is set"
 SILENT_CROSS_ENCODER = "the cross-encoder gives no scores"
 MODEL_FAULTS = (NO_ENCODER, SILENT_ENCODER, OTHER_ENCODER, SILENT_CROSS_ENCODER)
-"""How the messages begin of models that were asked when a retriever was opened, and gave nothing."""
+"""The first words of messages about models that failed when a retriever was opened."""
 
 _DIGEST = 16
-"""Hex digits of a digest in a profile: a dimension has fewer."""
+"""The number of hex digits of a digest in a profile: a dimension has fewer."""
 _INDEX = "index again without --no-semantic"
 _SET = "set `encoder` to the one that the corpus was indexed with; `corpus info` has its profile"
 SEMANTIC_HINT = 'pip install "scoped-retrieval[semantic]"'
 
 
 def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_encoder: Any = None) -> dict[str, str]:
-    """Lanes among these that cannot run, each with why; `profile` is the encoder of the corpus, if it has vectors. A
-    cross-encoder that is set and says no profile counts as a lane.
+    """Lanes among these that cannot run, with the reason; `profile` is the encoder of the corpus, if it has vectors. A
+    cross-encoder that is set but reports no profile counts as a lane.
 
     Whether the rows of a request have vectors at all is judged per request, see `vector_states`.
     """
@@ -68,7 +68,7 @@ def lanes_off(lanes: Collection[str], profile: str | None, encoder: Any, cross_e
 
 
 def _profile_or_error(encoder: Any) -> str | ModelError:
-    """The profile of a model, or why it says none: the server does not answer or no longer has it, or it does not load."""
+    """The profile of a model, or the error: the server does not answer or no longer has it, or it does not load."""
     try:
         return encoder.profile
     except ModelError as error:
@@ -76,7 +76,7 @@ def _profile_or_error(encoder: Any) -> str | ModelError:
 
 
 def _fault(lane: str, error: ModelError) -> str:
-    """What is recorded of a fault: what came in place of what, and what to do, but not at which folder or address."""
+    """The recorded part of a fault: expectation, result and hint, without the folder or address."""
     said = error.message.rpartition(" - at ")[0] or error.message
     return f"{lane}: {said}" + (f"; {error.hint}" if error.hint else "")
 
@@ -105,8 +105,8 @@ def vector_states(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether A(r) has rows with vectors, and rows without, per contract and in its order.
 
-    Only admissible rows count: whether a row that the request may not see has a vector is none of its business. A clock
-    is asked only where a row group has rows of both sorts, and only about the fewer of them.
+    Only admissible rows count: a request must not learn whether a row that it may not see has a vector. A clock is
+    evaluated only where a row group has rows of both sorts, and only for the fewer of them.
 
     Args:
         contracts: CONTRACTS, with the clocks of the requests.
@@ -142,12 +142,12 @@ def vector_states(
 def semantic_reasons(
     some: NDArray[np.bool_], lacking: NDArray[np.bool_], off: str | None
 ) -> tuple[NDArray[np.int64], pa.Array]:
-    """The requests of which the semantic lane has something to say, and what.
+    """The requests for which the semantic lane has a message, and the message.
 
     Args:
         some: whether rows of the request have vectors, see `vector_states`.
         lacking: whether rows of the request have none.
-        off: why no query is encoded, if none is. It is reported only if there are vectors to compare with.
+        off: why no query is encoded, if none is; reported only if there are vectors to compare with.
     """
     reason = np.select([~some & lacking, some & (off is not None), lacking], [0, 1, 2], -1)
     at = np.flatnonzero(reason >= 0)
@@ -156,15 +156,15 @@ def semantic_reasons(
 
 @dataclass(frozen=True)
 class Silent:
-    """An encoder that gives no vectors: the requests that asked it for one, and what it said."""
+    """An encoder that returns no vectors: the requests that need one, and its error."""
 
     asked: pa.Array
     message: str
 
 
 def answerable_and_lost(asked: pa.Table, known: Collection[str]) -> tuple[pa.Table, pa.Array]:
-    """Of sub-queries that ask an encoder that gives no vectors: those of requests whose texts all have one already, and the
-    ids of the other requests. So what a request loses is the same beside others as alone.
+    """For an encoder that returns no vectors: the sub-queries of requests whose texts all have one already, and the ids
+    of the other requests. So a request loses the same in a batch as alone.
     """
     texts = flat(asked["query_text"]).dictionary_encode()
     without = pa.array([text not in known for text in texts.dictionary.to_pylist()], pa.bool_()).take(texts.indices)
@@ -184,13 +184,13 @@ def lane_states(
     """LANE_STATES: one row per request and lane that did not run, or did not reach every row.
 
     Args:
-        planned: tables of the line, the first wall's among them.
+        planned: tables of the line, including the first wall's.
         frame: the rows that the shard opened.
-        lanes: those that were asked for.
-        off: what `lanes_off` says of them.
+        lanes: the requested lanes.
+        off: the result of `lanes_off`.
         broken: lanes that failed, with their errors, for every request of the shard.
-        silent: what the encoder said, if it gave no vector of any query.
-        naming: MODE_POLICIES, where no cross-encoder is set: a mode that names one says so.
+        silent: the encoder's error, if it returned no vector of any query.
+        naming: MODE_POLICIES, if no cross-encoder is set: modes that name one are reported.
     """
     ids = flat(planned["contracts"]["request_id"])
     parts = [_one_state(ids, lane, "failed", message) for lane, message in broken.items()]
@@ -205,7 +205,7 @@ def lane_states(
         wall = {name: planned[name] for name in ("contracts", "row_groups", "reachable", "admissible")}
         some, lacking = vector_states(**wall, segments=frame.segments, row_index=frame.row_index, encoded=encoded)
         at, why = semantic_reasons(some, lacking, off.get("semantic"))
-        if silent is not None:  # of no consequence to a request without a row that has a vector
+        if silent is not None:  # irrelevant to a request without rows that have vectors
             failed = some & np.asarray(pc.is_in(ids, value_set=silent.asked))
             parts.append(_one_state(ids.filter(pa.array(failed)), "semantic", "failed", silent.message))
             why, at = why.filter(pa.array(~failed[at])), at[~failed[at]]
@@ -223,11 +223,11 @@ def _one_state(ids: pa.Array, lane: str, state: str, message: str | pa.Array) ->
 
 
 _UNFORESEEN = "Expected no error, got "
-"""How the record of an error begins that is none of this package's own: damage, or a defect."""
+"""The first words of the record of an error from outside this package: damage, or a defect."""
 
 
 def advice(message: str) -> str | None:
-    """What to do about a lane that is off, or a request that failed, for this reason, on this machine; None if nothing."""
+    """The remedy on this machine for a lane that is off, or a request that failed, for this reason; None if none."""
     if message.startswith(_UNFORESEEN):
         return "`doctor` names files of the corpus that are damaged; if it finds none, this is a defect"
     if message.startswith("Expected a plugin that runs, got KeyError"):

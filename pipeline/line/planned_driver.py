@@ -3,8 +3,8 @@
 Reads Hamilton's graph. Gives the outputs, each checked against the table that its node declares; the wiring as text, and edges
 whose ends disagree. `driver_of` makes the driver of a line of step modules.
 
-Note: Hamilton walks the graph at every `execute`, which costs 10,000 calls for a line of 45
-nodes. A batch does not notice; to one interactive request it is an eighth of its time.
+Note: Hamilton walks the graph at every `execute`, which costs 10,000 calls for a line of 45 nodes: negligible in a
+batch, but an eighth of the time of one interactive request.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NODE_NOTE = "node: "
 
 
 class Timing(NamedTuple):
-    """When a node ran, by `time.perf_counter_ns`."""
+    """The start and end of a node, by `time.perf_counter_ns`."""
 
     node: str
     began: int
@@ -47,7 +47,7 @@ _TIMINGS: ContextVar[list[Timing] | None] = ContextVar("timings", default=None)
 
 @contextmanager
 def timings() -> Iterator[list[Timing]]:
-    """Every node that runs in the meantime in this thread, with its times."""
+    """Every node that runs in this thread within the block, with its times."""
     found: list[Timing] = []
     token = _TIMINGS.set(found)
     try:
@@ -58,7 +58,7 @@ def timings() -> Iterator[list[Timing]]:
 
 @contextmanager
 def timed(name: str) -> Iterator[None]:
-    """Time a step between the nodes of the line, under a name of its own, if the caller asks for `timings`."""
+    """Time a step between the nodes of the line, under its own name, within `timings`."""
     found, began = _TIMINGS.get(), perf_counter_ns()
     try:
         yield
@@ -68,7 +68,7 @@ def timed(name: str) -> Iterator[None]:
 
 
 def seconds_by_node(found: Iterable[Timing]) -> dict[str, float]:
-    """The time that each node took altogether, in seconds to the microsecond."""
+    """The total time of each node, in seconds to the microsecond."""
     total: dict[str, int] = {}
     for timing in found:
         total[timing.node] = total.get(timing.node, 0) + timing.ended - timing.began
@@ -76,7 +76,7 @@ def seconds_by_node(found: Iterable[Timing]) -> dict[str, float]:
 
 
 class Call(NamedTuple):
-    """A node as it is called: with the tables of these names; no later node needs those of `spent`."""
+    """A call of a node, with the tables named in `needs`; no later node needs those in `spent`."""
 
     name: str
     function: Callable[..., Any]
@@ -86,7 +86,7 @@ class Call(NamedTuple):
 
 
 class PlannedDriver(hamilton_driver.Driver):
-    """A driver of plain functions in this process. It keeps plans and no values, so that threads may share it."""
+    """A driver of plain functions in this process. It caches plans but no values, so threads may share it."""
 
     def execute(  # type: ignore[override]  # Hamilton asks for a list and dictionaries; more is taken here
         self,
@@ -108,7 +108,7 @@ class PlannedDriver(hamilton_driver.Driver):
             try:
                 made = call.function(**{name: known[name] for name in call.needs})
                 known[call.name] = made if call.table is None else call.table.check(made)
-            except Exception as error:  # whatever a node raises carries the node's name
+            except Exception as error:  # any error of a node gets the node's name
                 error.add_note(f"{NODE_NOTE}{call.name}")
                 raise
             if timed is not None:
@@ -131,7 +131,7 @@ class PlannedDriver(hamilton_driver.Driver):
         return tuple(reversed(calls))
 
     def made(self) -> list[Variable]:
-        """Its nodes, inputs left out."""
+        """Its nodes, without inputs."""
         return [variable for variable in self.list_available_variables() if not variable.is_external_input]
 
     def stored(self, tables: Mapping[str, Table]) -> tuple[str, ...]:

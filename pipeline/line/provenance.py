@@ -1,4 +1,4 @@
-"""What a run rests on beside its requests: digests of code, corpus generation, policies, grants, models and settings."""
+"""The basis of a run besides its requests: digests of code, corpus, policies, grants, models and settings."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..redaction.masking import REDACTOR
 from .code_digest import code_digest
 
 PACKAGES = ("apache-hamilton", "numpy", "pandas", "pyarrow", "PyStemmer")
-"""Packages whose versions may move a result; a manifest names them, a digest does not cover them."""
+"""Packages whose versions may affect results; a manifest lists them, a digest does not cover them."""
 
 
 _version = lru_cache(metadata.version)
-"""Read once: a process keeps the packages that it has loaded."""
+"""Read once: a process keeps its loaded packages."""
 
 
 def package_versions() -> dict[str, str]:
@@ -39,8 +39,8 @@ def provenance(
     cross_encoder: str | None = None,
     plugins: str = "",
 ) -> pa.Table:
-    """PROVENANCE of a run, by part. `policies` and `grants` are digests of the files that were read; `plugins` is that of
-    the code of plugins, which with the package's own is the code of the run.
+    """PROVENANCE of a run, by part. `policies` and `grants` are digests of the files that were read; `plugins` is that
+    of the code of plugins, which is part of the run's code.
 
     Without a cross-encoder there is no part of that name.
     """
@@ -61,7 +61,7 @@ def provenance(
 
 
 def with_part(provenance: pa.Table, part: str, value: str) -> pa.Table:
-    """The provenance with another value of one part."""
+    """The provenance with a new value of one part."""
     value = pc.if_else(pc.equal(provenance["part"], part), pa.scalar(value), provenance["value"])
     return provenance.set_column(1, provenance.schema.field("value"), value)
 

@@ -19,23 +19,23 @@ from .encoders.unit_vectors import Encoder, encoded
 __all__ = ["VECTORS_KEPT", "QueryVectors"]
 
 VECTORS_KEPT = 1 << 15
-"""Query vectors held by a retriever: 24 MiB at 384 dimensions, and many shards' worth."""
+"""The number of query vectors cached by a retriever: 24 MiB at 384 dimensions, enough for many shards."""
 _PROBE = "a"
-"""What an encoder is asked that failed on the texts of a shard."""
+"""The text that tests an encoder after it failed on the texts of a shard."""
 
 
 @dataclass
 class QueryVectors:
     """Vectors of query texts, encoded in the driving process; the last `VECTORS_KEPT` of them stay cached.
 
-    A text that comes again later is encoded again, to the same vector: no encoder looks at a text's neighbors.
+    An evicted text is encoded again, to the same vector: vectors do not depend on other texts.
     """
 
     encoder: Encoder | None
     cached: dict[str, NDArray[np.int16]] = field(default_factory=dict)
 
     def of(self, texts: list[str]) -> NDArray[np.int16]:
-        """One row per text; afterwards `cached` has them all."""
+        """One row per text; afterwards `cached` contains all of them."""
         assert self.encoder is not None
         wanted = dict.fromkeys(texts)
         new = [text for text in wanted if text not in self.cached]
@@ -48,7 +48,7 @@ class QueryVectors:
         return np.stack([self.cached[text] for text in texts])
 
     def silent(self) -> Exception | None:
-        """What the encoder says if it gives no vector of any text: then its error is about no text of its own."""
+        """The encoder's error if it returns no vector for any text: such an error is not about a particular text."""
         assert self.encoder is not None
         try:
             self.encoder.encode([_PROBE])
@@ -57,7 +57,7 @@ class QueryVectors:
         return None
 
     def used(self, tables: Mapping[str, pa.Table]) -> dict[str, NDArray[np.int16]]:
-        """The vectors that the line took for the requests of these tables, by text, whatever else is available."""
+        """The vectors that the line used for the requests of these tables, by text."""
         taken = tables["query_vectors"]
         if not taken.num_rows:
             return {}

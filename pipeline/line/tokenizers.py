@@ -1,12 +1,13 @@
 """Token counters from local files: Hugging Face `tokenizers` JSON and tiktoken encodings, never downloaded.
 
 Gives: `load_counters(names)`, the `Counters` that the line receives, and `resolved_name`. A name is `approx-bpe/1`
-(bundled), `tiktoken:<encoding>`, or the path of a `tokenizer.json` that was registered when the retriever was opened: a request
-is untrusted input and must not choose a file that this process opens. An encoding is read from tiktoken's own cache folder,
-the one `TIKTOKEN_CACHE_DIR` names; where the file is missing the name is refused, because tiktoken would fetch it.
+(bundled), `tiktoken:<encoding>`, or the path of a `tokenizer.json` that was registered when the retriever was opened: a
+request is untrusted input and must not choose a file that this process opens. An encoding is read from tiktoken's own
+cache folder, set by `TIKTOKEN_CACHE_DIR`; if the file is missing, the name is refused, because tiktoken would download
+it.
 
-Note: a path does not identify the content of its file. On arrival a path becomes `PATH@sha256:HEX`, so
-that contract and digest say which file counted; a counter of that name is loaded from that file or not at all.
+Note: a path does not identify the content of its file. On arrival a path becomes `PATH@sha256:HEX`, so that contract
+and digest identify the file; a counter of that name is loaded from that file or not at all.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ def registered(files: Iterable[str | Path]) -> frozenset[str]:
 
 
 def resolved_name(name: str, files: Collection[str], at: str) -> str:
-    """The name of a counter that can be loaded here; a file's with its SHA-256: `PATH@sha256:HEX`.
+    """The name of a counter that can be loaded here; for a file, with its SHA-256: `PATH@sha256:HEX`.
 
-    Of any path but `files`, the registered ones, nothing is read, not even whether it exists.
+    No path is accessed except `files`, the registered ones, not even to test that it exists.
 
     Raises:
-        InputError: the path is not registered; all such paths read alike.
-        ModelError: as `load_counters`, or a file is not the one that its name pins.
+        InputError: the path is not registered; the error is the same for all such paths.
+        ModelError: as `load_counters`, or a file does not match the hash in its name.
     """
     path, _, pinned = name.partition(PINNED)
     if not path.endswith(".json") or name == BASE or name.startswith(TIKTOKEN_PREFIX):
@@ -84,13 +85,13 @@ def resolved_name(name: str, files: Collection[str], at: str) -> str:
 
 @lru_cache(maxsize=64)
 def _expect_tokenizer(name: str) -> None:
-    """Raises ModelError unless the counter can be loaded here; a failure is not remembered."""
+    """Raises ModelError unless the counter can be loaded here; failures are not cached."""
     load_counter(name)
 
 
 @lru_cache(maxsize=64)
 def _loadable(path: str, modified: int, size: int) -> str:
-    """The SHA-256 of a tokenizer file that can be loaded; read again when it changes."""
+    """The SHA-256 of a loadable tokenizer file; read again when the file changes."""
     load_counter(path)
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 

@@ -1,9 +1,10 @@
-"""Which encoder is meant, and how it is reached: what the settings say, in one value.
+"""The selected encoder, and how it is reached: the settings as one value.
 
-Gives: `EncoderChoice`, `Prompts`, `Served` (`URL#MODEL`) and the prefixes of the names. Nothing is loaded or asked here.
+Gives: `EncoderChoice`, `Prompts`, `Served` (`URL#MODEL`) and the prefixes of the names. Nothing is loaded or contacted
+here.
 
-Note: the profile of a corpus never says where a text is sent. A corpus may come from
-elsewhere; the server that sees a question is named by the settings of the caller, or there is none.
+Note: the profile of a corpus never determines where a text is sent. A corpus may come from elsewhere; a server receives
+questions only if the caller's settings name it.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ __all__ = [
 ]
 
 OLLAMA = "ollama:"
-"""What the name of a model of an Ollama server starts with: `ollama:nomic-embed-text`."""
+"""Prefix of the name of a model on an Ollama server: `ollama:nomic-embed-text`."""
 OPENAI = "openai:"
-"""... of a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
+"""... on a server that has `/v1/embeddings`: `openai:http://localhost:8000#bge-m3`."""
 SENTENCE_TRANSFORMERS = "sentence-transformers:"
 """... of a model in the layout of sentence-transformers: a folder, or the id of one in the local cache of the hub."""
 RERANK = "rerank:"
@@ -47,14 +48,14 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 @dataclass(frozen=True)
 class Prompts:
-    """What is put before a text; None leaves it to the model's own configuration, "" puts nothing there."""
+    """Prefixes of texts; None leaves them to the model's own configuration, "" means no prefix."""
 
     query: str | None = None
     passage: str | None = None
 
     @property
     def mark(self) -> str:
-        """What of them is in a profile: nothing where both are left to the model."""
+        """Their part of a profile: empty where both are left to the model."""
         if self == NO_PROMPTS:
             return ""
         prompts = "\0".join("-" if prompt is None else f"={prompt}" for prompt in (self.query, self.passage))
@@ -66,17 +67,17 @@ NO_PROMPTS = Prompts()
 
 @dataclass(frozen=True)
 class Served:
-    """A model of a server: `URL#MODEL`."""
+    """A model on a server: `URL#MODEL`."""
 
     url: str
     model: str
 
     @classmethod
     def of(cls, given: str, at: str, prefix: str = OPENAI) -> Served:
-        """The two parts of what is behind a prefix, `openai:` or `rerank:`.
+        """The two parts after a prefix, `openai:` or `rerank:`.
 
         Raises:
-            InputError: a part is missing, or the address is none that may be asked.
+            InputError: a part is missing, or the address is not allowed.
         """
         url, _, model = given.partition("#")
         expect_address(url, at)
@@ -98,19 +99,19 @@ class EncoderChoice:
     ollama_url: str = DEFAULT_URL
     prompts: Prompts = NO_PROMPTS
     max_chars: int | None = None
-    """Characters of a text that a server is sent; the rest is left out."""
+    """The number of characters of a text that are sent to a server; the rest is cut."""
     key_variable: str | None = None
-    """Name of the environment variable with the key of the server; the key itself is in no value that is kept."""
+    """Name of the environment variable with the key of the server; the key itself is never stored."""
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     download: bool = False
-    """Whether a model that is not on this machine may be fetched from the hub."""
+    """Whether a missing model may be downloaded from the hub."""
 
 
 def expect_address(url: str, at: str) -> None:
-    """Refuse anything but a plain http or https address. The value is not quoted: it may hold a password.
+    """Refuse anything but a plain http or https address. The value is not quoted: it may contain a password.
 
     Raises:
-        InputError: it is none, or has a user, a query or a fragment.
+        InputError: it is not an address, or has a user, a query or a fragment.
     """
     try:
         parts = urlsplit(url)
@@ -129,7 +130,7 @@ def expect_address(url: str, at: str) -> None:
 
 
 def expect_variable(given: str, at: str) -> None:
-    """Refuse anything but a name of an environment variable, such as a key; the value is not quoted.
+    """Refuse anything but the name of an environment variable; the value is not quoted, as it may be a key.
 
     Raises:
         InputError: it has other characters than capitals, digits and underscores.

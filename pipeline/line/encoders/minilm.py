@@ -1,17 +1,17 @@
-"""MiniLM on a CPU: tokens of a few texts into unit vectors, linear layers in whole numbers, nothing padded.
+"""MiniLM on a CPU: tokens of a few texts into unit vectors, with integer linear layers and without padding.
 
-Reads the pinned weights. Gives `MiniLM.vectors`. The texts of a batch lie behind each other in one array of rows. Linear
-layers take all of them at once: weights int8 per output, inputs int8 per token, sums in int32, scales in float32, the
-scheme of Dettmers et al., LLM.int8() (2022). Before attention, where a few columns are far greater than the others, what a
-byte leaves over is written in a second byte, in place of that paper's outliers.
+Reads the pinned weights. Gives `MiniLM.vectors`. The texts of a batch are concatenated in one array of rows. Linear
+layers process all of them at once: weights int8 per output, inputs int8 per token, sums in int32, scales in float32,
+the scheme of Dettmers et al., LLM.int8() (2022). Before attention, where a few columns are far greater than the others,
+the remainder of a byte is stored in a second byte, in place of that paper's outliers.
 
-Processors without instructions for sums of bytes (VNNI) take float32 for them, twenty times as fast there and the same to
-the last bit: whole numbers below 2**24 add up without rounding.
+Processors without instructions for sums of bytes (VNNI) use float32 for them, twenty times as fast there and the same
+to the last bit: integers below 2**24 add up without rounding.
 
-Note: a text gets other last bits beside other texts where sums of floats see the batch. Here
-sums of bytes are exact in any order, `minilm_kernels` works row by row, and attention is asked once per text, in its own
-length, by one thread, from memory that is aligned alike. Each thread has batches of its own: threads that share one wait
-for each other after every layer.
+Note: if sums of floats depend on the batch, the last bits of a text's vector depend on the other texts. Here sums of
+bytes are exact in any order, `minilm_kernels` works row by row, and attention runs once per text, at its own length, on
+one thread, from equally aligned memory. Each thread has batches of its own: threads that share one wait for each other
+after every layer.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ WIDTH = 384
 LAYERS = 6
 HEADS = 12
 _BATCH_TOKENS = 512
-"""A batch has at most so many tokens, and at least one text: what lies between two layers stays in a core's cache."""
+"""The maximum number of tokens of a batch of several texts: the data between two layers stays in a core's cache."""
 _ROWS = 32
 """The rows of a product are a multiple of this: torch prepares a product once per number of rows."""
 _product: Any = torch._int_mm  # pyright: ignore[reportPrivateImportUsage] - the one product of bytes that torch has for CPUs
 IN_BYTES = bool(binding.get_host_cpu_features().get("avx512vnni"))
 """Whether torch has a fast product of bytes for this processor."""
 _EXACT = 2**24 // int(GREATEST) ** 2
-"""So many products of two bytes add up in float32 without rounding, in any order."""
+"""The number of products of two bytes that add up in float32 without rounding, in any order."""
 
 
 class Linear:
-    """A linear layer in bytes: `weight` int8[inputs, outputs], what a step of it is worth and the bias float32[outputs].
+    """A linear layer in bytes: `weight` int8[inputs, outputs], its step size and the bias float32[outputs].
 
-    The bytes of `weight` are held as float32 where sums are made `in_bytes=False`.
+    The bytes of `weight` are stored as float32 if sums are computed with `in_bytes=False`.
     """
 
     def __init__(self, weight: NDArray[np.float32], bias: NDArray[np.float32], *, in_bytes: bool = IN_BYTES) -> None:
@@ -62,7 +62,7 @@ class Linear:
         self.bias = bias
 
     def sums(self, rows: NDArray[np.int8], room: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Products with int8[..., inputs], int32[..., outputs]; they lie in `room`, which is flat."""
+        """Products with int8[..., inputs], int32[..., outputs]; they are written to `room`, which is flat."""
         flat = rows.reshape(-1, rows.shape[-1])
         found = room[: len(flat) * len(self.bias)].reshape(len(flat), len(self.bias))
         given, into = torch.from_numpy(flat), torch.from_numpy(found)
@@ -119,7 +119,7 @@ class MiniLM:
         self._layers = [layer(f"encoder.layer.{number}") for number in range(LAYERS)]
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.int16]:
-        """Unit vectors times 2**15, int16[texts, 384], of the ids of each text's tokens, of which there is at least one."""
+        """Unit vectors times 2**15, int16[texts, 384], of the token ids of each text, at least one per text."""
         with single_threads() as pool:
             return np.vstack(list(pool.map(self._batch, batches(texts))))
 
@@ -150,7 +150,7 @@ class MiniLM:
 
 
 def batches(texts: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
-    """The texts in their order, as many at a time as `_BATCH_TOKENS` allow."""
+    """The texts in order, as many at a time as `_BATCH_TOKENS` allows."""
     batch: list[Sequence[int]] = []
     size = 0
     for ids in texts:
@@ -163,7 +163,7 @@ def batches(texts: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
 
 
 def products_are_exact() -> bool:
-    """Whether torch adds up products of bytes without losing any, as some versions did on some CPUs."""
+    """Whether torch adds up products of bytes exactly; some versions did not on some CPUs."""
     inputs, outputs = 4 * WIDTH, 32
     layer = Linear(np.ones((outputs, inputs), dtype=np.float32), np.zeros(outputs, dtype=np.float32))
     rows = np.full((_ROWS, inputs), GREATEST, dtype=np.int8)

@@ -1,11 +1,10 @@
 """MiniLM of sentence-transformers in float32, for a CUDA device: every batch has one of a few shapes.
 
-Reads the pinned weights. Gives `FloatMiniLM.vectors` and `device_class`. The fixed shape decides which kernels run, and
-none of them adds rows of two texts; what texts are beside one, and at which place, is compared with each other on the
-device itself before a vector is given, and a device where they matter is refused.
+Reads the pinned weights. Gives `FloatMiniLM.vectors` and `device_class`. The fixed shape determines which kernels run,
+and none of them adds rows of two texts; whether neighbors or positions of a text matter is tested on the device itself
+before a vector is returned, and a device where they do is refused.
 
-Note: products in TF32 have ten bits of a fraction, and torch takes them where it is asked to
-by a setting of the whole process.
+Note: products in TF32 have a fraction of ten bits, and torch uses them if a setting of the process allows it.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from .model_files import loading
 __all__ = ["LENGTHS", "FloatMiniLM", "device_class"]
 
 LENGTHS = (32, 64, 128, 192, 256)
-"""Tokens that texts are padded to."""
+"""The numbers of tokens that texts are padded to."""
 
 
 def device_class(device: str) -> str:
-    """What bits depend on: the compute capability of a CUDA device, such as `cuda-9.0`, or the name of any other.
+    """The compute capability of a CUDA device, such as `cuda-9.0`, or the name of any other: results depend on it.
 
     Raises:
         ModelError: there is no CUDA device.
@@ -49,7 +48,7 @@ class FloatMiniLM:
     """The model on a device, and batches of one shape per length."""
 
     def __init__(self, weights: Path, device: str, texts: int) -> None:
-        """A batch has so many `texts`; those that are missing are empty.
+        """A batch has `texts` texts; missing ones are empty.
 
         Raises:
             ModelError: there is no such device, or vectors depend on their neighbors there.
@@ -62,7 +61,7 @@ class FloatMiniLM:
             raise ModelError(f"Expected vectors that no neighbor changes, got others - at {self.device_class}")
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> NDArray[np.int16]:
-        """Unit vectors times 2**15, int16[texts, 384], of the ids of each text's tokens: 1 to 256.
+        """Unit vectors times 2**15, int16[texts, 384], of the token ids of each text, 1 to 256 per text.
 
         Raises:
             ModelError: torch is set to compute products in TF32.
@@ -81,7 +80,7 @@ class FloatMiniLM:
 
     @torch.inference_mode()
     def _units(self, texts: Sequence[Sequence[int]], length: int) -> NDArray[np.float32]:
-        """The vector of each text and of the empty ones behind them, float32[texts of a batch, 384]."""
+        """The vector of each text and of the empty ones after them, float32[texts of a batch, 384]."""
         ids, mask = np.zeros((2, self._texts, length), dtype=np.int64)
         mask[:, 0] = 1
         for row, text in enumerate(texts):
@@ -91,7 +90,7 @@ class FloatMiniLM:
         return self._model(there)["sentence_embedding"].cpu().numpy()
 
     def _neighbors_do_not_matter(self) -> bool:
-        """Whether texts of every length have the same vectors alone, in a full batch, and in its other order."""
+        """Whether texts of every length have the same vectors alone, in a full batch, and in its reverse order."""
         rng = np.random.default_rng(0)
         for length in LENGTHS:
             texts = [rng.integers(1_000, 30_000, size=length - row % 16).tolist() for row in range(self._texts)]

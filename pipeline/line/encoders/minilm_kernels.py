@@ -1,8 +1,8 @@
 """Compiled loops between the products of MiniLM: every one reads and writes row by row, so no row depends on another.
 
-Reads sums of products of bytes, int32[tokens, outputs]. Gives what the next layer reads: rows of float32, or the same in
-bytes, int8 with one scale per row. Rows are never added up with others; in which order a row is depends on
-the processor, and on nothing else.
+Reads sums of products of bytes, int32[tokens, outputs]. Gives the inputs of the next layer: rows of float32, or the
+same in bytes, int8 with one scale per row. Rows are never added to each other; the order of the sum within a row
+depends only on the processor.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from numba import njit  # pyright: ignore[reportMissingImports]
 __all__ = ["FINER", "GREATEST", "embedded", "gelu", "heads", "in_bytes", "normed", "pooled"]
 
 GREATEST = np.float32(127)
-"""Of an int8, both ways: -128 is not used, so that a value and its negative are equally far from 0."""
+"""The greatest absolute value of an int8: -128 is not used, so that the range is symmetric."""
 FINER = np.float32(254)
-"""Steps of the second byte in one of the first, which leaves at most half of one over."""
+"""Steps of the second byte in one of the first, whose remainder is at most half a step."""
 _LEAST = np.float32(1e-12)
-"""The greatest of a row of zeros, and what a variance is at least."""
+"""The maximum assumed for a row of zeros, and the minimum of a variance."""
 _HALF, _ONE, _WIDEST = np.float32(0.5), np.float32(1), np.float32(4)
 _ROOT = np.float32(0.5**0.5)
 _A1, _A3, _A5, _A7, _A9, _A11, _A13 = np.array(
@@ -89,7 +89,7 @@ def embedded(ids, places, words, positions, gain, shift, rows, two, step):
 
 @_loop
 def heads(sums, step, unit, bias, out):
-    """What attention reads, float32[tokens, 1152], from the sums of both bytes, int32[2, tokens, 1152]."""
+    """The input of attention, float32[tokens, 1152], from the sums of both bytes, int32[2, tokens, 1152]."""
     for token in range(len(out)):
         whole, rest, row, own = sums[0, token], sums[1, token], out[token], step[token]
         for at in range(len(row)):
@@ -98,14 +98,14 @@ def heads(sums, step, unit, bias, out):
 
 @_loop
 def in_bytes(rows, whole, step):
-    """Rows of float32 as bytes and what a step of them is worth."""
+    """Rows of float32 as bytes, with their step sizes."""
     for token in range(len(rows)):
         step[token] = _bytes(rows[token], whole[token])
 
 
 @_loop
 def normed(sums, sum_step, unit, bias, gain, shift, rows, two, step, fine):
-    """Adds a layer's output to the rows and norms them; also in bytes, in two of them where `fine`."""
+    """Adds a layer's output to the rows and normalizes them; also in bytes, two per value if `fine`."""
     for token in range(len(rows)):
         row, found, own = rows[token], sums[token], sum_step[token]
         for at in range(len(row)):

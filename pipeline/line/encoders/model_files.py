@@ -1,9 +1,10 @@
-"""The files of a model in a local folder: which they are, and a digest of what vectors and scores depend on.
+"""The files of a model in a local folder, and a digest of those that vectors and scores depend on.
 
-Gives: `WEIGHTS_SUFFIX`, `weights_of`, `files_about`, `digest_of`, `loading`. No file is fetched, and no code of a folder is run.
+Gives: `WEIGHTS_SUFFIX`, `weights_of`, `files_about`, `digest_of`, `loading`. No file is downloaded, and no code of a
+folder is run.
 
-Note: a digest over several files names them, relative to the folder, so that a file that was moved or
-renamed counts. What is beside the weights and tells a reader about them (`README.md`, pictures) does not count.
+Note: a digest over several files includes their paths, relative to the folder, so that moving or renaming a file
+changes it. Documentation next to the weights (`README.md`, pictures) does not count.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ....nodes.errors import ModelError
 __all__ = ["WEIGHTS_SUFFIX", "digest_of", "files_about", "loading", "weights_of"]
 
 WEIGHTS_SUFFIX = ".safetensors"
-"""The one form of weights that is read: others may hold code that runs when they are loaded."""
+"""The only format of weights that is read: others may contain code that runs when they are loaded."""
 _ABOUT = (".json", ".txt", ".model", ".jinja")
-"""Files beside the weights that results depend on: configuration, vocabulary, tokenizer, templates."""
+"""Files next to the weights that results depend on: configuration, vocabulary, tokenizer, templates."""
 _APART = ("onnx", "openvino", "checkpoint-")
 """Folders of the same model in other forms, which are not read."""
 
@@ -32,7 +33,7 @@ def weights_of(folder: Path) -> list[Path]:
 
 
 def files_about(folder: Path, *, deep: bool) -> list[Path]:
-    """Files beside the weights; `deep` are those of the folders of its modules, too."""
+    """Files next to the weights; with `deep`, also those in the folders of its modules."""
     return _named(folder, _ABOUT, deep=deep)
 
 
@@ -56,7 +57,7 @@ def loading(model: str, folder: Path, hint: str) -> Iterator[None]:
     """Keeps transformers silent while a model loads.
 
     Raises:
-        ModelError: it does not load; a damaged folder may raise anything.
+        ModelError: it does not load; a damaged folder may cause any exception.
     """
     from transformers.utils import logging
 
@@ -72,7 +73,7 @@ def loading(model: str, folder: Path, hint: str) -> Iterator[None]:
 
 
 def _named(folder: Path, suffixes: tuple[str, ...], *, deep: bool = True) -> list[Path]:
-    """In the folder and, if `deep`, below it, where modules have folders. What begins with a dot is not read."""
+    """The files in the folder and, if `deep`, in its subfolders for modules. Names that start with a dot are skipped."""
     try:
         found = [file for file in (folder.rglob("*") if deep else folder.iterdir()) if file.suffix in suffixes]
         return sorted(file for file in found if _is_read(file.relative_to(folder)) and file.is_file())

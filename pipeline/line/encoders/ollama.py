@@ -1,11 +1,10 @@
-"""An embedding model of a local Ollama server: optional, and asked only where a person chose it.
+"""An embedding model of a local Ollama server: optional, and contacted only if the user chose it.
 
-Gives: `OllamaEncoder`, which the corpus and the driver use like the bundled encoder. The server is the local one unless a
-URL is named. Each text is sent alone, so its vector depends on no other.
+Gives: `OllamaEncoder`, which the corpus and the driver use like the bundled encoder. The server is the local one unless
+a URL is set. Each text is sent alone, so its vector depends on no other.
 
-Note: the profile holds the digest of the model's files. A model that was pulled again is
-another profile, and vectors of two profiles are never compared: an encoder keeps the profile that it began with, and
-gives no vector of any other.
+Note: the profile includes the digest of the model's files. A model that was pulled again has another profile, and
+vectors of two profiles are never compared: an encoder keeps its first profile, and returns no vector of any other.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ class OllamaEncoder:
         prompts: Prompts = NO_PROMPTS,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
-        """Nothing is asked before the first vector or the profile is needed.
+        """The server is not contacted before the first vector or the profile is needed.
 
         Raises:
-            InputError: `url` is no http or https address.
+            InputError: `url` is not an http or https address.
         """
         expect_address(url, "ollama_url")
         self.model, self.url = model, url.rstrip("/")
@@ -51,21 +50,21 @@ class OllamaEncoder:
         self._profile: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process asks the server itself."""
+        """Another process contacts the server itself."""
         return OllamaEncoder, (self.model, self.url, self._prompts, self._timeout)
 
     @property
     def profile(self) -> str:
-        """Name of the model, and the start of the digest that it has when this is first asked.
+        """Name of the model, and the start of its digest at first use.
 
         Raises:
-            ModelError: the server does not answer, does not have the model, or does not say its digest.
+            ModelError: the server does not answer, does not have the model, or does not report its digest.
         """
         self._profile = self._profile or self._served()
         return self._profile
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """One row per passage; equal texts are asked once.
+        """One row per passage; equal texts are sent once.
 
         Raises:
             ModelError: the server does not answer with one vector of the same length for each text, or the model is no
@@ -74,7 +73,7 @@ class OllamaEncoder:
         return self._encoded(self._prompts.passage or "", texts)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """One row per question, likewise."""
+        """One row per question; otherwise like `encode`."""
         return self._encoded(self._prompts.query or "", texts)
 
     def _encoded(self, prompt: str, texts: Sequence[str]) -> NDArray[np.int16]:
@@ -84,7 +83,7 @@ class OllamaEncoder:
         known = {text: self._vector(prompt + text) for text in dict.fromkeys(texts)}
         if len({len(vector) for vector in known.values()}) > 1:
             raise self._endpoint.error("vectors of several lengths")
-        if self._served() != own:  # asked afterwards: a model that was replaced half-way gives no vectors either
+        if self._served() != own:  # checked afterwards: a model that was replaced half-way is refused too
             raise self._endpoint.error("another version of the model than before")
         return rounded(np.stack([known[text] for text in texts]))
 

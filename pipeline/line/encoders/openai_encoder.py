@@ -1,11 +1,11 @@
-"""An embedding model of any server with `/v1/embeddings`: vLLM, TEI, llama.cpp, LM Studio, or a service that is paid for.
+"""An embedding model of any server with `/v1/embeddings`: vLLM, TEI, llama.cpp, LM Studio, or a paid service.
 
-Gives: `OpenAIEncoder`, which the corpus and the driver use like the bundled encoder. What is sent are the texts of rows, as
-they are stored, questions, and the texts of `probe`. Nothing is sent before a vector or the profile is needed.
+Gives: `OpenAIEncoder`, which the corpus and the driver use like the bundled encoder. It sends the stored texts of rows,
+questions, and the texts of `probe`, and nothing before a vector or the profile is needed.
 
-Note: a server does not report which weights it has, and on an accelerator the last bits of its answers
-vary from day to day. The profile holds URL, model, dimension and a sketch of the answers to fixed texts; a server whose
-answers are those of the profile of a corpus, up to that rounding, takes that profile, and any other keeps its own.
+Note: a server does not report which weights it has, and on an accelerator the last bits of its answers vary from day to
+day. The profile contains URL, model, dimension and a sketch of the answers to fixed texts; a server whose answers match
+the profile of a corpus, up to that rounding, adopts that profile, and any other keeps its own.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .unit_vectors import rounded
 __all__ = ["BATCH", "OpenAIEncoder"]
 
 BATCH = 32
-"""Texts of one request, where neighbors change nothing."""
+"""The number of texts per request, if neighbors have no effect."""
 _ALONE, _TOGETHER = "alone", "together"
 _SAME = 0.999
-"""The least cosine of a probe with itself, asked again: below, the server has another model than before."""
+"""The minimum cosine of a probe with its earlier vector: below it, the server has a different model."""
 _HINT = "compare URL and model with what the server says at /v1/models"
 _NO_ENCODER = "serve the model as one of embeddings; the server may need a flag for that"
 _REPLACED = "the server changed its model: serve the one before, or index into another corpus"
@@ -45,7 +45,7 @@ class OpenAIEncoder:
     """Texts to unit vectors times 2**15, int16[texts, dimensions]."""
 
     def __init__(self, choice: EncoderChoice, known: str | None = None) -> None:
-        """`known` is the profile of the corpus, which the server may turn out to be the one of.
+        """`known` is the profile of the corpus, which the server may turn out to match.
 
         Raises:
             InputError: the name of the choice has no address or no model.
@@ -64,7 +64,7 @@ class OpenAIEncoder:
         self._state: _Probed | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process asks the server itself, with the key that it has; it is to find the same model."""
+        """Another process contacts the server itself, with its own key, and has to find the same model."""
         return OpenAIEncoder, (self._choice, self._state.profile if self._state else self._expected_profile)
 
     @property
@@ -80,13 +80,13 @@ class OpenAIEncoder:
         """One row per passage; equal texts are sent once.
 
         Raises:
-            ModelError: the server does not answer with one vector of the known length for each text, or has another
-                model than it had when it was probed.
+            ModelError: the server does not answer with one vector of the known length for each text, or its model has
+                changed since it was probed.
         """
         return self._encoded(self._choice.prompts.passage, texts)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """One row per question, likewise."""
+        """One row per question; otherwise like `encode`."""
         return self._encoded(self._choice.prompts.query, texts)
 
     def _encoded(self, prompt: str | None, texts: Sequence[str]) -> NDArray[np.int16]:
@@ -97,7 +97,7 @@ class OpenAIEncoder:
         sent = [(prompt or "") + text[: self._choice.max_chars] for text in places]
         step = 1 if probed.alone else BATCH
         found = np.vstack([self._vectors(sent[at : at + step], probed.dimensions) for at in range(0, len(sent), step)])
-        # Asked afterwards: a model that was replaced half-way gives no vectors either.
+        # Checked afterwards: a model that was replaced half-way is refused too.
         if _cosine(self._vectors(PROBES[:1], probed.dimensions)[0], probed.first) < _SAME:
             raise self._endpoint.error("another model than before", _REPLACED)
         return rounded(found)[[places[text] for text in texts]]
@@ -115,11 +115,11 @@ class OpenAIEncoder:
 
     @property
     def name(self) -> str:
-        """What the profile starts with."""
+        """The start of the profile."""
         return f"{OPENAI}{self.served}"
 
     def _profile(self, alone: NDArray[np.float64]) -> str:
-        """The profile that is known, if this server has that model and what was encoded can be encoded as it was."""
+        """The known profile, if this server has that model and can encode the way the corpus was encoded."""
         dimensions, sketch = alone.shape[1], sketch_of(alone)
         cut = f"+{self._choice.max_chars}chars" if self._choice.max_chars else ""
         start = f"{self.name}+{dimensions}{cut}{self._choice.prompts.mark}"
@@ -133,7 +133,7 @@ class OpenAIEncoder:
         return f"{start}+{_ALONE if dependent else _TOGETHER}+{sketch}"
 
     def _vectors(self, texts: Sequence[str], dimensions: int | None) -> NDArray[np.float64]:
-        """Those of some texts in one request, each divided by its greatest component; of the length that is known, if one is."""
+        """Vectors of some texts in one request, each divided by its greatest component; of the known length, if any."""
         body = {"model": self.served.model, "input": list(texts), "encoding_format": "float"}
         data = self._endpoint.ask(self._path, body).get("data")
         if not isinstance(data, list) or not all(isinstance(each, dict) for each in data):

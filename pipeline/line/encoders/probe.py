@@ -1,14 +1,14 @@
-"""What a model does with a few fixed texts: whether it looks at a text's neighbors, and a sketch that identifies it.
+"""The behavior of a model on a few fixed texts: whether a text's neighbors matter, and a sketch that identifies it.
 
 Gives: `PROBES`, `reads_alone`, `sketch_of` and `same_sketch`. Reads nothing: the caller has the model and provides the vectors.
 
-A sketch is the signs of the products of four vectors with 64 fixed directions each (Charikar 2002, SimHash): of two vectors
-at an angle of a, a share of a/pi of the signs differs. Rounding on a server moves none or one of the 256, another model
-half of them.
+A sketch is the signs of the products of four vectors with 64 fixed directions each (Charikar 2002, SimHash): for two
+vectors at an angle of a, a share of a/pi of the signs differs. Rounding on a server changes none or one of the 256,
+another model half of them.
 
-Note: neighbors that change nothing here may still change something elsewhere. So whether a
-model reads alone is asked in two orders and two sizes of batch, with texts of different lengths, before anything is
-rounded: rounding hides the difference in some texts, and in others it does not.
+Note: neighbors that have no effect here may have one elsewhere. So whether a model reads alone is tested in two orders
+and two sizes of batch, with texts of different lengths, before rounding: rounding hides the difference in some texts,
+but not in others.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ PROBES = (
     "def retry(times: int) -> None: raise TimeoutError(times)",
     "Migrations run in order of their numbers. " * 12,
 )
-"""The texts that a model is asked when it is loaded."""
+"""The texts that a model encodes when it is loaded."""
 _DIRECTIONS = 64
-"""Per text."""
+"""The number of signs per text."""
 _MOVED = 8
-"""So many of the 256 signs may differ between two answers of one model."""
+"""The number of the 256 signs that may differ between two answers of one model."""
 
 Vectors = Callable[[Sequence[str]], NDArray[np.float64]]
 
@@ -41,8 +41,8 @@ def reads_alone(vectors: Vectors, alone: NDArray[np.float64]) -> bool:
     """Whether a text has to be encoded by itself, because others in its batch change its vector.
 
     Args:
-        vectors: those of some texts, in one batch, as the model gives them.
-        alone: those of `PROBES`, each from a batch of its own.
+        vectors: returns the vectors of some texts in one batch, unrounded.
+        alone: the vectors of `PROBES`, each from a batch of its own.
     """
     together, two = vectors(PROBES), vectors(PROBES[:0:-2])
     return not (np.array_equal(together, alone) and np.array_equal(two, alone[:0:-2]))
@@ -55,7 +55,7 @@ def sketch_of(alone: NDArray[np.float64]) -> str:
 
 
 def same_sketch(one: str, other: str) -> bool:
-    """Whether two sketches are of one model, up to how its numbers are rounded."""
+    """Whether two sketches are of one model, up to rounding."""
     try:
         differing = int(one, 16) ^ int(other, 16)
     except ValueError:

@@ -1,11 +1,11 @@
 """A cross-encoder of any server with `/v1/rerank`: vLLM, TEI behind a gateway, llama.cpp, Jina, Cohere.
 
-Gives: `RerankEndpoint`, which the driver uses like one from a folder. What is sent are questions, as they are recorded, the
-stored texts of candidates that passed every gate, and a few fixed pairs when the server is first asked.
+Gives: `RerankEndpoint`, which the driver uses like one from a folder. It sends questions, as they are recorded, the
+stored texts of candidates that passed every gate, and a few fixed pairs at first use.
 
-Note: servers give a probability or the logit behind it, and both under the same name. The
-fixed pairs tell: a score outside of [0, 1] among theirs makes it logits, of which the sigmoid is taken; otherwise such a
-score is an error. What the server gave for them is in the profile.
+Note: servers return a probability or its logit, both under the same name. The fixed pairs decide: if one of their
+scores is outside of [0, 1], scores are logits, and the sigmoid is applied; otherwise such a score is an error. The
+profile includes the scores of the fixed pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .endpoint import NOT_FINITE, TOO_FEW, Endpoint, numbers
 __all__ = ["BATCH", "PROBE_QUESTION", "PROBE_TEXTS", "RerankEndpoint"]
 
 BATCH = 32
-"""Texts of one request, where neighbors change nothing."""
+"""The number of texts per request, if neighbors have no effect."""
 PROBE_QUESTION = "which role does a new account have"
 PROBE_TEXTS = (
     "The default role of a new account is guest.",
@@ -57,7 +57,7 @@ class RerankEndpoint:
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         known: str | None = None,
     ) -> None:
-        """`name` is `rerank:URL#MODEL`; `known` is the profile that the server has to have.
+        """`name` is `rerank:URL#MODEL`; `known` is the profile that the server must have.
 
         Raises:
             InputError: it has no address or no model.
@@ -76,12 +76,12 @@ class RerankEndpoint:
         self._state: _Probed | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process asks the server itself, with the key that it has, and refuses another model."""
+        """Another process contacts the server itself, with its own key, and refuses a different model."""
         return RerankEndpoint, (*self._given, self._state.profile if self._state else self._expected_profile)
 
     @property
     def profile(self) -> str:
-        """URL, model, how pairs are sent, what scores are, and a digest of those of the fixed pairs.
+        """URL, model, the form of requests, the kind of scores, and a digest of the scores of the fixed pairs.
 
         Raises:
             ModelError: the server does not answer with scores.
@@ -124,7 +124,7 @@ class RerankEndpoint:
         return self._state
 
     def _raw(self, question: str, texts: Sequence[str]) -> NDArray[np.float64]:
-        """What the server gives for some texts in one request, in multiples of 2**-10."""
+        """The server's scores of some texts in one request, in multiples of 2**-10."""
         body = {"model": self.served.model, "query": question, "documents": list(texts), "top_n": len(texts)}
         results = self._endpoint.ask(self._path, body).get("results")
         if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):

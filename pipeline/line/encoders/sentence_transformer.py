@@ -1,12 +1,12 @@
 """A model in the layout of sentence-transformers, from a local folder or the local cache of the hub, on the CPU in float32.
 
-Gives: `SentenceTransformerEncoder`, and `located`, the folder of a name. Prompts of questions and passages, pooling, the
-length that texts are cut at and what is added behind are those of the folder (`modules.json`,
+Gives: `SentenceTransformerEncoder`, and `located`, the folder of a name. Prompts of questions and passages, pooling,
+the maximum length of texts and later modules are those of the folder (`modules.json`,
 `config_sentence_transformers.json`). Weights are read from safetensors only, and no code of a folder is run.
 
-Note: a text in a batch has other last bits than alone, for nearly every model. So a model
-is asked when it is loaded, see `probe`, and reads one text at a time if that matters, on one thread; several threads read
-several texts. The profile has digests of the files and not the folder: a model that was moved is the same one.
+Note: for nearly every model, a text in a batch gets other last bits than alone. So a model is tested when it is loaded,
+see `probe`, and reads one text at a time if that matters, on one thread; several threads read several texts. The
+profile includes digests of the files, not the folder: a model can be moved.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .unit_vectors import rounded
 __all__ = ["BATCH", "KIND", "SentenceTransformerEncoder", "located"]
 
 KIND = SENTENCE_TRANSFORMERS.rstrip(":")
-"""What a profile starts with."""
+"""The start of a profile."""
 BATCH = 32
-"""Texts of one batch, where neighbors change nothing."""
+"""The number of texts per batch, if neighbors have no effect."""
 _MODULES = "modules.json"
 _OWN = "sentence_transformers."
 _FETCHED = ["*.json", "*.txt", "*.model", "*.jinja", "*.safetensors"]
@@ -57,12 +57,12 @@ class SentenceTransformerEncoder:
         self._profile: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process loads the folder, and refuses another model."""
+        """Another process loads the folder, and refuses a different model."""
         return _again, (self._choice, self._profile)
 
     @property
     def files_profile(self) -> str:
-        """The part of the profile that the files say, without loading the model.
+        """The part of the profile that depends on the files, without loading the model.
 
         Raises:
             ModelError: there is no such model.
@@ -71,7 +71,7 @@ class SentenceTransformerEncoder:
 
     @property
     def profile(self) -> str:
-        """Digests of the files, prompts of one's own, type, length, dimension, and whether texts are read one by one.
+        """Digests of the files, own prompts, type, length, dimension, and whether texts are read one by one.
 
         Raises:
             ModelError: there is no such model, or it does not load.
@@ -89,7 +89,7 @@ class SentenceTransformerEncoder:
         return self._encoded(texts, "document", self._choice.prompts.passage)
 
     def encode_queries(self, texts: Sequence[str]) -> NDArray[np.int16]:
-        """One row per question, likewise."""
+        """One row per question; otherwise like `encode`."""
         return self._encoded(texts, "query", self._choice.prompts.query)
 
     def _files(self) -> tuple[Path, str]:
@@ -111,7 +111,7 @@ class SentenceTransformerEncoder:
 
 
 def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEncoder:
-    """The same model in another process."""
+    """Loads the same model in another process."""
     encoder = SentenceTransformerEncoder(choice)
     if profile is not None and encoder.profile != profile:
         raise ModelError(f"Expected the encoder {profile}, got {encoder.profile} - at {choice.name}")
@@ -119,7 +119,7 @@ def _again(choice: EncoderChoice, profile: str | None) -> SentenceTransformerEnc
 
 
 def located(choice: EncoderChoice) -> Path:
-    """The folder of the model that a choice names; one of the hub is fetched only where the choice allows it.
+    """The folder of the model that a choice names; a model is downloaded from the hub only if the choice allows it.
 
     Raises:
         ModelError: there is none.
@@ -133,7 +133,7 @@ def located(choice: EncoderChoice) -> Path:
 
 
 def _cached(name: str, download: bool) -> Path:
-    """The folder of an id in the cache of the hub; what is not there whole is fetched where that is allowed."""
+    """The folder of an id in the cache of the hub; an incomplete model is downloaded if that is allowed."""
     _offline(download)
     try:
         from huggingface_hub import snapshot_download
@@ -143,13 +143,13 @@ def _cached(name: str, download: bool) -> Path:
         folder = Path(snapshot_download(name, local_files_only=True)).resolve()
         if not download or (weights_of(folder) and (folder / _MODULES).is_file()):
             return folder
-    except Exception as error:  # of the hub and of files
+    except Exception as error:  # of the hub or the file system
         if not download:
             got = f"none in the cache of the hub ({type(error).__name__})"
             raise ModelError(f"Expected a model, got {got} - at {name}", hint=_NOT_HERE) from error
     try:
         return Path(snapshot_download(name, allow_patterns=_FETCHED)).resolve()
-    except Exception as error:  # of HTTP, too
+    except Exception as error:  # also of HTTP
         raise ModelError(
             f"Expected a model, got none that could be fetched ({type(error).__name__}) - at {name}",
             hint="compare the id, and see that HF_HUB_OFFLINE is not set",
@@ -157,7 +157,7 @@ def _cached(name: str, download: bool) -> Path:
 
 
 def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Weights, and what is beside them, of a folder that is a model."""
+    """The weights of a model folder, and the files next to them."""
     try:
         modules = json.loads((folder / _MODULES).read_bytes())
         kinds = [str(module["type"]) for module in modules]
@@ -185,7 +185,7 @@ def _parts(folder: Path) -> tuple[list[Path], list[Path]]:
 
 @lru_cache(maxsize=1)
 def _loaded(folder: Path, files: str) -> _Model:
-    """The model of a folder; `files` are the digests of its files, under which it stays loaded."""
+    """The model of a folder; `files`, the digests of its files, is part of the cache key."""
     _offline(False)
     try:
         import torch
@@ -194,7 +194,7 @@ def _loaded(folder: Path, files: str) -> _Model:
         raise _missing(str(folder)) from error
 
     class Model(SentenceTransformer):
-        """One thread at a time reads tokens: a tokenizer is changed while it does."""
+        """Tokenizes on one thread at a time: tokenizing modifies the tokenizer."""
 
         def preprocess(self, *given: Any, **named: Any) -> Any:
             with lock:
@@ -223,7 +223,7 @@ def _loaded(folder: Path, files: str) -> _Model:
 def _vectors(
     model: Any, texts: Sequence[str], kind: str, prompt: str | None, size: int, folder: Path
 ) -> NDArray[np.float64]:
-    """Those of texts in batches of so many, in their order; without a prompt, with the one that the model has."""
+    """Vectors of texts in batches of `size`, in order; without a prompt, with that of the model."""
     from .threads import single_threads
 
     read = model.encode_query if kind == "query" else model.encode_document
@@ -235,7 +235,7 @@ def _vectors(
     try:
         with single_threads() as pool:
             found = np.vstack(list(pool.map(batch, range(0, len(texts), size))))
-    except Exception as error:  # what a model raises on a text is its own
+    except Exception as error:  # a model may raise anything
         raise ModelError(f"Expected vectors, got {type(error).__name__} - at {folder}", hint=_HINT) from error
     if not np.isfinite(found).all():
         raise ModelError(f"Expected finite vectors, got others - at {folder}", hint=_HINT)
@@ -245,7 +245,7 @@ def _vectors(
 def _expect_all_weights(model: Any, folder: Path) -> None:
     """Refuse files with fewer numbers than the model has: the rest would be drawn at random in every process again.
 
-    Numbers are counted, and not names, which libraries change; a layer behind the pooling of BERT is often left out.
+    Numbers are counted, not names, which libraries change; the layer after the pooling of BERT is often omitted.
     """
     from safetensors import safe_open
 
@@ -262,7 +262,7 @@ def _expect_all_weights(model: Any, folder: Path) -> None:
 
 
 def _offline(download: bool) -> None:
-    """Told to the libraries before they are imported: nothing is looked up on the hub unless that is allowed."""
+    """Configures the libraries before they are imported: the hub is not contacted unless that is allowed."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if not download:
         os.environ.setdefault("HF_HUB_OFFLINE", "1")

@@ -1,7 +1,7 @@
-"""Threads for models: as many as Arrow uses, in each of which torch uses that one alone.
+"""Threads for models: as many as Arrow uses; in each, torch uses a single thread.
 
-Gives: `single_threads`. A product that torch divides among threads may be added up in another order than with fewer of
-them; here the number of threads decides how many texts are read at once, and not how one is.
+Gives: `single_threads`. A product that torch divides among threads may be added up in a different order than with
+fewer; here the number of threads determines how many texts are read at once, not how each is read.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SETTING = Lock()
 
 @contextmanager
 def single_threads() -> Iterator[ThreadPoolExecutor]:
-    """A pool of threads that lasts as long as the block."""
-    with _SETTING:  # two callers at once would each take the other's 1 for what was set before
+    """A pool of threads for the duration of the block."""
+    with _SETTING:  # two concurrent callers would each restore the other's 1 as the previous value
         before = torch.get_num_threads()
         try:
             with ThreadPoolExecutor(pa.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
                 yield pool
         finally:
-            torch.set_num_threads(before)  # what threads begin with that are started later
+            torch.set_num_threads(before)  # the setting for threads that are started later

@@ -1,9 +1,9 @@
-"""What is asked of an encoder, and the check of what it gives.
+"""The interface of an encoder, and the check of its vectors.
 
-Gives: `Encoder`; `encoded`, through which the texts of rows and of questions go; `rounded`, vectors in the form asked for.
+Gives: `Encoder`; `encoded`, which encodes the texts of rows and of questions; `rounded`, vectors in the required form.
 
-Note: products of two vectors are added up modulo 2**32, by loops that are compiled, or as float64. Both
-are the same number as long as each product fits 32 bits with its sign; so no vector may be much longer than a unit vector.
+Note: products of two vectors are added up modulo 2**32, in compiled loops, or as float64. Both are equal as long as
+each product fits a signed 32-bit integer; so no vector may be much longer than a unit vector.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....nodes.errors import ModelError
 __all__ = ["TOO_LONG", "Encoder", "encoded", "rounded"]
 
 TOO_LONG = 1 << 31
-"""What the squares of a vector's components add up to less than: those of a unit vector times 2**15 to 2**30, about.
+"""Upper bound of the sum of squares of a vector's components: for a unit vector times 2**15 it is about 2**30.
 
 No product of two vectors is greater than that of their lengths (Cauchy-Schwarz). Both squares are below 2**31, so the
 product of the lengths is, and every product of two vectors fits an int32.
@@ -30,14 +30,14 @@ _HINT = "divide a vector by its length, multiply it by 2**15, round it, and give
 
 
 class Encoder(Protocol):
-    """What a corpus and its questions need of an encoder; a text's vector must not depend on the texts beside it.
+    """The interface of an encoder for a corpus and its questions; a text's vector must not depend on other texts.
 
-    One that reads questions in another way than passages also has `encode_queries`, with what `encode` takes and gives.
+    An encoder that reads questions differently from passages also has `encode_queries`, with the signature of `encode`.
     """
 
     @property
     def profile(self) -> str:
-        """Name, digest of the weights, and how they are computed: vectors of two profiles never meet."""
+        """Name, digest of the weights, and how vectors are computed: vectors of two profiles are never compared."""
         ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.int16]:
@@ -51,11 +51,11 @@ def encoded(
     """The vectors of some texts, int16[texts, dimensions].
 
     Args:
-        encoder: is asked once.
-        texts: what it is asked.
-        place: how many texts of how many came before, if an error may say which text it is about. Errors of questions
-            do not say it: they must not depend on the questions beside them.
-        queries: the texts are questions, which an encoder may read in another way than passages.
+        encoder: is called once.
+        texts: the texts to encode.
+        place: the number of earlier texts, and the total, if errors may name the text. Errors of questions do not: they
+            must not depend on other questions.
+        queries: the texts are questions, which an encoder may read differently from passages.
 
     Raises:
         ModelError: a vector is too long for exact products, see `TOO_LONG`, or its components are of another type.
