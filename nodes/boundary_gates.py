@@ -5,7 +5,7 @@ the groups with equal outcomes merged; `reachable` and `group_ladder` per row gr
 instant, and per request `admissible` and `filter_ladder`.
 
 Note: rows outside the segments a contract reaches are never opened, so the ladder starts with the rows of those
-segments and its gates project and owner stop none; a count that depended on the other segments of the frame would
+segments and its `project` and `owner` gates stop none; a count that depended on the other segments of the frame would
 differ between a batch and a single request. A work tree's text shadows committed text of the same source and path only
 where it is itself admissible: rows that a request may not see do not affect its result.
 """

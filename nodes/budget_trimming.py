@@ -260,7 +260,7 @@ class _Work:
         return items, slices(self.texts.text, result.start, result.end).take(at)
 
     def places(self, number: Int) -> Int:
-        """Place in the block: newest first where the contract says so, else order of choice; 0 = dropped.
+        """Place in the block: newest first where the contract requires it, else order of choice; 0 = dropped.
 
         A model-brief is ordered by group, then in this order within each group.
         """
@@ -272,7 +272,7 @@ class _Work:
         return place
 
     def forms(self, result: Fit) -> pa.Array:
-        """A cut original is an excerpt, or an outline where the detail says so; other forms keep their name."""
+        """A cut original is an excerpt, or an outline if `detail` cut it; other forms keep their name."""
         cut = (self.form == "full") & (result.number > 0) & (result.bound >= 0)
         form = np.where(cut, np.where(result.bound == DETAIL, "outline", "excerpt"), self.form)
         return pa.array(form.astype(object), pa.string())

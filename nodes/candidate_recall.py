@@ -113,7 +113,7 @@ def exact_hits(
 
 
 def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex, query_terms: QueryTerms) -> Hits:
-    """The rows that define or mention a symbol the request names or are its file, and one hop of calls, by rank."""
+    """The rows that define or mention the symbols a request names or are in its files, and one hop of calls, by rank."""
     found = recall_symbols(recall_tables, query_terms, postings) if "symbol" in lanes else _nothing()
     return hit_table(recall_tables, "symbol", found)
 
@@ -218,7 +218,7 @@ def hits(sub_queries: SubQueries, direct_hits: Hits, expansion_hits: Hits, graph
 def candidates(
     hits: Hits, sub_queries: SubQueries, contracts: Contracts, evidence: Evidence, row_index: RowIndex
 ) -> Candidates:
-    """The hits merged, one row per request and evidence, in the order of the contract's merge policy.
+    """The merged hits, one row per request and evidence, in the order of the contract's merge policy.
 
     Admissible rows come first, `pool_k` of them; withheld ones follow, `withheld_k` of them. An admissible member of a
     conflict set stays if any member does, so that the pool does not split one (S0.111).

@@ -60,7 +60,7 @@ def ordering(context_sources: ContextSources, selection: Selection, context_turn
 
 
 def _kept_first(part: pa.ChunkedArray, lowest: np.ndarray, turn: np.ndarray, turns: pa.Table) -> np.ndarray:
-    """For each source, how late its part is cut: 0 for the part that goes last."""
+    """The trim rank of each source's part: 0 for the part that is cut last."""
     names = (*PARTS.values, _REFERENCES)
     orders = pc.binary_join(flat(turns["trim_order"]), " ").dictionary_encode()
     table = np.array(

@@ -228,14 +228,14 @@ def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> St
     """The last assertion of every fact (for messages the last `SAID`), by fact, including those that end a fact: all
     that a later fold needs from these events.
 
-    `checkpoint_facts` are the assertions before them; facts that hold are assertions.
+    `checkpoint_facts` are the assertions before them; facts that hold count as assertions.
     """
     made = pa.concat_tables([checkpoint_facts, *assertions(log_events)]).combine_chunks()
     if not made.num_rows:
         return STATE_FACTS.empty()
     which = codes_of([made["session_id"], made["slot"], made["fact"]])
     order = np.lexsort((integers(made["from_seq"]), which))
-    behind = rank_within(which[order][::-1])[::-1]  # the last assertion of a fact has 0
+    behind = rank_within(which[order][::-1])[::-1]  # 0 for the last assertion of a fact
     most = np.where(among(made["slot"], ("said",)), SAID, 1)[order]
     kept = made.take(pa.array(order[behind < most]))
     return kept.sort_by([(name, "ascending") for name in STATE_FACTS.order]).combine_chunks()

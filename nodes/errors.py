@@ -110,7 +110,7 @@ class SchemaError(InputError):
 
 
 class AccessError(ScopedRetrievalError, PermissionError):
-    """The credential may not ask this. Absent, foreign and unknown read alike."""
+    """The credential may not ask this. Absent, foreign and unknown are reported alike."""
 
     exit_code = 3
 

@@ -99,7 +99,7 @@ class Plugins:
 
     @property
     def term_names(self) -> tuple[str, ...]:
-        """The score terms, by name."""
+        """The names of the score terms."""
         return tuple(term.name for term in self.score_terms)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -195,7 +195,7 @@ TERMS = (
         weighed="weight of the outlines term, under a role as well; without vectors the term is 0",
     ),
 )
-"""Every score term, in the order of their columns."""
+"""Every score term, in column order."""
 
 SCORED = tuple(term for term in TERMS if term.name != "diversity")
 """The terms of a row by itself; diversity depends on the rows chosen before."""

@@ -51,7 +51,7 @@ class Vocabulary:
         raise InputError.one_of(self.values, value, at, hint=self._hint(value))
 
     def _hint(self, value: object) -> str:
-        """The aliases; where there are more than `LISTED`, the values and aliases like the value, the nearest first."""
+        """The aliases; if there are more than `LISTED`, the values and aliases nearest to the value, nearest first."""
         aliases = {alias: f"{alias} = {word}" for alias, word in self.aliases.items()}
         if len(aliases) <= LISTED:
             return f"aliases: {', '.join(aliases.values())}" if aliases else ""
@@ -184,7 +184,7 @@ AUTHORITY = Vocabulary("authority", ("untrusted", "general", "preferred", "autho
     "0": "untrusted", "1": "general", "2": "preferred", "3": "authoritative",
     "low": "untrusted", "medium": "general", "high": "preferred",
 })  # fmt: skip
-"""Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` reads as 2, at least (C3)."""
+"""Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` is read as 2, its lower bound (C3)."""
 INTENT_SOURCES = Vocabulary("intent_source", ("model", "policy", "runtime"))
 RECALL_EFFORTS = Vocabulary("recall_effort", ("none", "minimal", "full", "graph"), {"no_recall": "none"})
 LANES = Vocabulary("lane", LANE_NAMES)
@@ -258,13 +258,13 @@ AUDIT_CONDITIONS = frozenset({"forbidden_hit"})
 ROLE_TERMS = named("role")
 """The score classes of a role; without a role their weight is 0."""
 TURN_TERMS = named("turn")
-"""The score classes of turns of a conversation; of any other row they are 0."""
+"""The score classes of turns of a conversation; 0 for any other row."""
 FILE_TERMS = named("file")
-"""The score classes of a file of source code: the same for each of its rows, and 0 of any other row."""
+"""The score classes of a file of source code: the same for each of its rows, 0 for any other row."""
 FEEDBACK_TERMS = named("feedback")
 """The score classes of relevance feedback: similarity to a request's best rows."""
 SCORE_TERMS = (*named("plain", "turn", "role", "cross_encoder", "file"), *FEEDBACK_TERMS)
-"""The score classes of S0.94, then those of turns, roles, the cross-encoder, files and feedback, in adding order."""
+"""The score classes of S0.94, then those of turns, roles, the cross-encoder, files and feedback, as they are added."""
 PURPOSE_TERMS = tuple(term.name for term in TERMS if term.under_roles and not term.share)
 """Score classes that only a purpose weighs, even under a role."""
 WEIGHED_TERMS = tuple(name for name in SCORE_TERMS if name not in ROLE_TERMS)

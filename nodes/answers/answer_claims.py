@@ -166,7 +166,7 @@ def _actions(text: str, sentence: Span) -> Iterator[Span]:
         if not doing:
             continue
         if doing[-1]["add"] and not _AT.search(text, 0, start):
-            continue  # new text cannot be in the evidence; its place must
+            continue  # new text cannot be in the evidence; its place must be
         if PATH.fullmatch(name) or _SYMBOL.fullmatch(name):
             yield Span(sentence.start + start, sentence.start + end, name, sentence.labels)
         elif doing[-1]["run"]:

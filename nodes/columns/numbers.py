@@ -22,7 +22,7 @@ EXACT_BELOW = 2.0**22
 
 
 def share_of(part: NDArray[np.float64], whole: NDArray[np.float64], least: float = 0.0) -> NDArray[np.float64]:
-    """`part / whole`, clipped to `least` to 1, as a multiple of `RESOLUTION`; 0 where `whole` is 0."""
+    """`part / whole`, clipped to [`least`, 1], as a multiple of `RESOLUTION`; 0 where `whole` is 0."""
     return quantise(np.clip(np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0), least, 1.0))
 
 

@@ -50,7 +50,7 @@ _COMMON = frozenset({"date", "amount", "value", "total"})
 
 @dataclass(frozen=True)
 class Subjects:
-    """Texts to check: `owner` numbers the request of each; `path` and `section` may be null."""
+    """Texts to check: `owner` is the request number of each; `path` and `section` may be null."""
 
     owner: Int
     text: pa.Array

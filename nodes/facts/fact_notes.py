@@ -3,7 +3,7 @@
 Reads `fact_checks`. Gives one text per item, for the line above the item's text.
 
 Note: the words come from a record, which is evidence like any other. They are shortened and cleaned of everything that
-could pass for the frame.
+could pass for part of the frame.
 """
 
 from __future__ import annotations

@@ -45,13 +45,13 @@ def path_terms(values: pa.Array) -> Keys:
 
 
 def id_terms(values: pa.Array) -> Keys:
-    """Keys of ids: the id."""
+    """Key of an id: the id itself."""
     keys = Ragged.of(values).expand(id_keys)
     return keys, np.ones(len(keys.codes))
 
 
 def small_ids(texts: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
-    """Ids in small letters (S1.20), each with the number of its text: look-up keys, not anchors.
+    """Lower-case ids (S1.20), each with the number of its text: look-up keys, not anchors.
 
     As an anchor, `utf-8` would score every text that contains it; as a key, it finds a record of that name or nothing.
     """

@@ -21,7 +21,7 @@ from ..columns.keys import NOWHERE, constants
 
 KINDS = ("identifier", "path", "test", "error", "id")
 LOWER_CASE_ID = r"\b([a-z][a-z0-9]{1,9}-\d{1,9})\b"
-"""An id like those of kind `id`, in small letters; many words look like one (`utf-8`), so it is not an anchor."""
+"""An id like those of kind `id`, in lower case; many words look like one (`utf-8`), so it is not an anchor."""
 
 _OPEN, _CLOSE = "\x1e", "\x1f"
 _MARKS = f"[{_OPEN}{_CLOSE}]"
@@ -38,7 +38,7 @@ _NAME = r"[A-Za-z_$][\w$]*"
 _TEXT = pa.large_string()
 _SMALL, _CAPITAL, _SCORE = 1, 2, 3
 _LETTER = np.zeros(256, dtype=np.uint8)
-"""The class of each byte: small letter or digit, capital, underscore, or other (0)."""
+"""The class of each byte: lower-case letter or digit, capital, underscore, or other (0)."""
 _LETTER[list(b"abcdefghijklmnopqrstuvwxyz0123456789")] = _SMALL
 _LETTER[list(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")] = _CAPITAL
 _LETTER[ord("_")] = _SCORE
@@ -56,7 +56,7 @@ class Pattern:
     needs: tuple[str, ...] = ()
     """Every match contains one of these, in lower case where the pattern ignores case."""
     hump: bool = False
-    """Every match has a capital after a small letter or a digit."""
+    """Every match has a capital after a lower-case letter or a digit."""
     run: int = 0
     """Every match has at least this many letters, digits and underscores in a row."""
 

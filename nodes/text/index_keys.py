@@ -27,11 +27,11 @@ def definition_keys(name: str) -> list[str]:
 
 
 DEPTH = 64
-"""Maximum number of path parts whose suffixes are keys; no path written by people is as deep."""
+"""Maximum number of path parts whose suffixes are keys; no path written by people is that deep."""
 
 
 def path_keys(path: str) -> list[str]:
-    """Keys of a path: itself and its suffixes at a `/`, longest first, and the file name without its ending; lower case.
+    """Keys of a path: itself and its suffixes at a `/`, longest first, and the file name without ending; lower case.
 
     `src/App/url.test.ts` gives `src/app/url.test.ts`, `app/url.test.ts`, `url.test.ts`, `url.test`. An absolute path of
     another machine thus finds the stored path that it ends with. Longer paths have only the suffixes of their last

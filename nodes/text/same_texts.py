@@ -46,7 +46,7 @@ def numbers_of(owner: Int, *columns: pa.ChunkedArray | pa.Array) -> Int:
 
 
 def alike(owner: Int, row: Int, texts: pa.ChunkedArray, among: Bool) -> Int:
-    """A number per request and text without case, punctuation and spacing; words and digits still distinguish texts.
+    """A number per request and text, ignoring case, punctuation and spacing; words and digits still distinguish texts.
 
     Rows not in `among` are not compared and have -1. Texts are compared only where their ASCII letters and digits have
     the same checksum, which few have by chance.
