@@ -113,7 +113,7 @@ def exact_hits(
 
 
 def symbol_hits(lanes: tuple, recall_tables: RecallTables, postings: PostingIndex, query_terms: QueryTerms) -> Hits:
-    """The rows that define or mention the symbols a request names or are in its files, and one hop of calls, by rank."""
+    """The rows that define or mention the symbols of a request or are in its files, and one hop of calls, by rank."""
     found = recall_symbols(recall_tables, query_terms, postings) if "symbol" in lanes else _nothing()
     return hit_table(recall_tables, "symbol", found)
 

@@ -184,7 +184,7 @@ AUTHORITY = Vocabulary("authority", ("untrusted", "general", "preferred", "autho
     "0": "untrusted", "1": "general", "2": "preferred", "3": "authoritative",
     "low": "untrusted", "medium": "general", "high": "preferred",
 })  # fmt: skip
-"""Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` is read as 2, its lower bound (C3)."""
+"""Rank is the position: untrusted 0, general 1, preferred 2, authoritative 3. `high` is read as 2, the minimum (C3)."""
 INTENT_SOURCES = Vocabulary("intent_source", ("model", "policy", "runtime"))
 RECALL_EFFORTS = Vocabulary("recall_effort", ("none", "minimal", "full", "graph"), {"no_recall": "none"})
 LANES = Vocabulary("lane", LANE_NAMES)
