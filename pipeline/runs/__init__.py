@@ -1,29 +1,30 @@
 """Runs: what was asked, decided and shown, kept so that it can be read, replayed and verified without the corpus.
 
-runs/LOG.signed                   the head of LOG, signed, where there is a key
+runs/LOG.signed                   the head of LOG, signed, if there is a key
 runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
-runs/.locks/<run_id>              who writes a run holds it; of a folder a file, of an object store leases
-runs/.locks/<run_id>.session      whose session an interactive run is; of a folder alone
-runs/.open/<run_id>               while a session may write into the run; a crash leaves it to the next, which adopts what it left
-runs/.new-<run_id>-<hex>/         only while a run is staged; whose process died, the next to stage or erase removes
-runs/receipts/<sha256>.json       what an erasure removed; LOG holds its SHA-256
-runs/answers/<sha256>.json        what was found in an answer; LOG holds its SHA-256
+runs/.locks/<run_id>              the writer lock of a run; a file in a folder, leases on an object store
+runs/.locks/<run_id>.session      the lock of the session of an interactive run; only in a folder
+runs/.open/<run_id>               exists while a session may write to the run; after a crash the next session adopts the run
+runs/.new-<run_id>-<hex>/         exists while a run is staged; if its process died, the next staging or erasure removes it
+runs/receipts/<sha256>.json       the receipt of an erasure; LOG contains its SHA-256
+runs/answers/<sha256>.json        the findings in an answer; LOG contains its SHA-256
 runs/contexts/<record>/           recorded model inputs, see `context.store`
-runs/.index/<run_id>.arrow        what lists say of a run; derived, and removed by an erasure
+runs/.index/<run_id>.arrow        cached rows of lists; derived, and removed by an erasure
 runs/<run_id>/manifest.json       written last: provenance, and every part's rows, SHA-256 and logical digest
 runs/<run_id>/lineage.json        the graph
 runs/<run_id>/tables/<node>/      the tables, Parquet; free text as SHA-256
 runs/<run_id>/texts/              the texts by SHA-256
-runs/<run_id>/stage/              only while the run is being written
+runs/<run_id>/stage/              exists while the run is being written
 runs/<run_id>/live/               interactive snapshots, one file each, until `compact`
 
-- the folder: `store`, `log` of `log_lines` with its `signed_head`, `ids`, `states`; a run: `run`, `parts`, `files`, `formats`; of an older format: `upgrading`
-- a batch is written: `staging`, `writing`, `receipts`; an interactive run: `live_runs`, `live`, `live_files`, `timings`, `resume`,
-  `adopting`, `compacting`
-- read again: `replay`, `verify`, `listing`; `answer_log`: answers that were held against snapshots
-- erased: `erasing` with its `erasure_receipts`, `erasing_unfinished` (of runs that are not finished, or all of one),
-  `erasing_texts` (what shows a row), `request_selection` (what a request said), `model_inputs` (recorded inputs)
-- for auditors: `out_of_scope`, the best matches outside a scope, kept apart
+- the folder: `store`, `log` of `log_lines` with its `signed_head`, `ids`, `states`; a run: `run`, `parts`, `files`,
+  `formats`; older formats: `upgrading`
+- writing a batch: `staging`, `writing`, `receipts`; an interactive run: `live_runs`, `live`, `live_files`, `timings`,
+  `resume`, `adopting`, `compacting`
+- reading: `replay`, `verify`, `listing`; `answer_log`: answers verified against snapshots
+- erasure: `erasing` with its `erasure_receipts`, `erasing_unfinished` (from unfinished runs, or all of one),
+  `erasing_texts` (texts that show a row), `request_selection` (texts of requests), `model_inputs` (recorded inputs)
+- for auditors: `out_of_scope`, the best matches outside a scope, stored separately
 """
 
 from __future__ import annotations

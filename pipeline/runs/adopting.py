@@ -1,6 +1,6 @@
-"""Adopting: interactive files whose line in LOG a crash took get a new one, from `compact` or from the next caller.
+"""Adoption: interactive files that lost their line in LOG in a crash get a new one from `compact` or the next session.
 
-runs/.open/<run_id> exists as long as a session may write into a run. One that no process holds was left by a crash.
+runs/.open/<run_id> exists while a session may write to a run. One that no process holds was left by a crash.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["adopt", "heal"]
 
 
 def heal(store: RunStore) -> list[str]:
-    """Adopt what crashed sessions left, in folders alone; the ids of the runs that were looked at.
+    """Adopt what crashed sessions left; only in folders, not on object stores. Returns the ids of the runs examined.
 
-    A run that is being written, or that was changed, is left unchanged: `verify` reports it.
+    A run that is being written or was tampered with is not modified: `verify` reports it.
     """
     looked: list[str] = []
     for mark in entries(store.opened) if isinstance(store.path, Path) else ():
@@ -49,11 +49,11 @@ def heal(store: RunStore) -> list[str]:
 
 
 def adopt(store: RunStore, folder: Place, lines: list[LogEntry]) -> None:
-    """Give the files of a run that lost their line a new one; `lines` are those of the run.
+    """Append new lines for the files of a run that lost theirs; `lines` are the lines of the run.
 
     Raises:
-        VerificationError: a file or the graph is not the one that LOG names, or is missing, or a file without a line is
-            none that a crash leaves: LOG loses its end alone. Nothing was written.
+        VerificationError: a file or the graph is missing or not the one that LOG names, or a file lacks a line before
+            the end of LOG, which a crash cannot cause. Nothing was written.
     """
     logged, files = files_named(lines), live_files(folder)
     _check(folder, logged, {line.body["lineage_sha256"] for line in lines if line.kind == "live"})
@@ -69,7 +69,7 @@ def adopt(store: RunStore, folder: Place, lines: list[LogEntry]) -> None:
 
 
 def _check(folder: Place, logged: Mapping[str, str], lineage: Collection[str]) -> None:
-    """Every file that LOG names is there as it was written, and so is the graph."""
+    """Check that the graph and every file that LOG names exist and are unchanged."""
     if not stands(folder / "lineage.json"):
         raise VerificationError("Expected the graph of the run, got none - at lineage.json")
     if lineage and {sha256_of(folder / "lineage.json")} != set(lineage):

@@ -1,11 +1,10 @@
-"""The log of answers that were verified: what was found, in which answer, against which snapshot, without a word of it (S1.29).
+"""The log of verified answers: findings, answer and snapshot, without their text (S1.29).
 
-runs/answers/<sha256>.json        one verified answer; LOG holds its SHA-256 as a line of the snapshot's run
+runs/answers/<sha256>.json        one verified answer; LOG contains its SHA-256 as a line of the snapshot's run
 
-Note: a log of texts would keep what `erase` takes away, and so would hashes of values, as
-dates and amounts are few enough to try. An entry holds kinds, places, ids of records, and hashes of the whole answer and
-of names of fields: the words of the answer are only in the answer itself, those of a record in the texts of its run, until
-they are erased.
+Note: a log of texts would retain what `erase` removes, and so would hashes of values, as dates and amounts can be
+guessed. An entry contains kinds, places, ids of records, and hashes of the whole answer and of field names: the text of
+the answer is only in the answer itself, that of a record in the texts of its run, until erased.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ __all__ = ["FOLDER", "KIND", "check_answers", "log_answer", "logged_answers", "s
 
 FOLDER = "answers"
 KIND = "answer"
-"""The kind of its line in LOG."""
+"""The kind of lines of answers in LOG."""
 
 
 def sha256_of_text(text: str | None) -> str | None:
-    """The hash under which a run stores a text; of nothing, nothing."""
+    """The hash under which a run stores a text; None for None."""
     return None if text is None else hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -50,10 +49,10 @@ def log_answer(store: RunStore, entry: dict[str, Any]) -> str:
 
 
 def logged_answers(store: RunStore, snapshots: Collection[str]) -> list[dict[str, Any]]:
-    """The entries of some snapshots in the order of LOG, with what records say where their texts are still there.
+    """The entries of some snapshots in the order of LOG, with the values of records whose texts are not erased.
 
     Raises:
-        VerificationError: an entry is missing or not the one that LOG names.
+        VerificationError: an entry is missing or is not the one that LOG names.
     """
     wanted = set(snapshots)
     entries = [
@@ -67,7 +66,7 @@ def logged_answers(store: RunStore, snapshots: Collection[str]) -> list[dict[str
 
 
 def _on_record(store: RunStore, snapshot_id: str) -> dict[tuple[str, str | None], dict[str, Any]]:
-    """What records say in a snapshot, by record and the hash of the field's name; null where it was erased."""
+    """The values of records in a snapshot, by record and hash of the field name; null if erased."""
     rows = store.open(snapshot_id).table(STRUCTURED_FACTS.name, texts=True, snapshot_id=snapshot_id).to_pylist()
     return {
         (row["evidence_id"], sha256_of_text(row["field"])): {
@@ -78,13 +77,13 @@ def _on_record(store: RunStore, snapshot_id: str) -> dict[tuple[str, str | None]
 
 
 def _readable(fact: dict[str, Any], on_record: dict[tuple[str, str | None], dict[str, Any]]) -> dict[str, Any]:
-    """A value of an entry without hashes, and what the record says of it."""
+    """A fact of an entry without hashes, with the value of the record."""
     said = on_record.get((fact["record_id"], fact["field_sha256"]), dict.fromkeys(("field", "canonical", "locator")))
     return {name: value for name, value in fact.items() if not name.endswith("_sha256")} | said
 
 
 def check_answers(store: RunStore, lines: Iterable[LogEntry]) -> list[tuple[str, bool]]:
-    """The entries that these lines of LOG name and that are missing (True) or changed (False), by file."""
+    """The entries named by these lines of LOG that are missing (True) or changed (False), by file."""
     wrong = []
     for line in lines:
         if line.kind == KIND:

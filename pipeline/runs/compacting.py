@@ -1,8 +1,8 @@
-"""Compaction: the interactive files of a run become Parquet parts under a manifest; no digest changes.
+"""Compaction: converts the interactive files of a run to Parquet parts under a manifest; no digest changes.
 
-Note: a snapshot is durable with its file, not with its line. Files that lost their line get a new one before
-anything is written, and files are removed once the manifest is written. A crash in between leaves both readable, and the next
-`compact` completes it.
+Note: a snapshot is durable once its file is, not its line. Files that lost their line get a new one before anything is
+written, and files are removed once the manifest is written. A crash in between leaves both readable, and the next
+`compact` completes the compaction.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .timings import in_manifest
 from .writing import write_manifest, write_stored
 
 _OLDER_LIVE = "scoped-retrieval/run/1 to 5"
-"""What is known of the version of interactive files that do not name theirs."""
+"""The version recorded for interactive files that do not name theirs."""
 SNAPSHOTS_EACH = 512
 """Snapshots per shard of a compacted run: the unit of memory, as in a run of a table of requests."""
 
 
 def compact(store: RunStore, run_id: str) -> Run:
-    """The run as Parquet parts under a manifest; a run that has one comes back unchanged.
+    """The run as Parquet parts under a manifest; a run that has one is returned unchanged.
 
     Raises:
         VerificationError: an interactive file or the graph is not the one that LOG names, or LOG names one that is
@@ -71,11 +71,11 @@ def _write(folder: Place) -> None:
 
 
 def _write_shard(folder: Place, shard: int, files: Sequence[str]) -> dict[str, Any]:
-    """Write some interactive files as the parts of a shard; its receipt."""
+    """Write some interactive files as the parts of a shard; returns its receipt."""
     read = [read_live(folder / "live" / file) for file in files]
     stored = {t.name: joined(t.name, [tables.get(t.name) for tables in read]).combine_chunks() for t in PER_REQUEST}
     texts = joined("texts", [tables.get("texts") for tables in read]).combine_chunks()
-    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # a text that one snapshot searched by comes first
+    texts = texts.take(pc.sort_indices(pc.is_null(texts["vector"])))  # texts with a query vector first
     first = pc.index_in(pc.unique(texts["sha256"]), value_set=texts["sha256"].combine_chunks())
     return write_stored(folder, shard, stored, texts.take(first).sort_by("sha256"))
 

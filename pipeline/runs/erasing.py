@@ -1,10 +1,10 @@
-"""Erasing texts from runs: the record stays, the words are removed, and a receipt says so.
+"""Erasing texts from runs: the record stays, the text is removed, and a receipt documents it.
 
-The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then says `erased`. A receipt that
-LOG does not name is what a crash left, and means nothing; an erasure that a crash broke off is done by asking for it
-again. What crashes left of other writers goes, too, where no table says what it holds. Note: an
-unfinished run has no manifest that a receipt could be beside. So it loses the shards that show any of it, and `resume`
-ends it: its generation is gone.
+The receipt comes first, then its line in LOG, then the parts are replaced. `verify` then reports `erased`. A receipt
+that LOG does not name was left by a crash and is ignored; an erasure that a crash interrupted is completed by repeating
+it. Files left by other crashed writers are removed, too, if no table describes their content. Note: an unfinished run
+has no manifest for a receipt to refer to. So its shards that show erased rows are dropped, and `resume` ends the run
+without them: its generation is gone.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from .upgrading import upgrade
 
 @dataclass
 class RunsErased:
-    """What an erasure did to a folder of runs; ids of runs, and how many texts went."""
+    """The result of an erasure in a folder of runs: ids of runs, and the number of removed texts."""
 
     runs: list[str] = field(default_factory=list)
     texts: int = 0
     questions: int = 0
-    """How many requests lost their words: questions, anchors, planned queries and query vectors."""
+    """Number of requests whose questions, anchors, planned queries and query vectors were removed."""
     shared: int = 0
-    """How many texts of these requests stay, because another request or a row of evidence has the same text."""
+    """Number of texts of these requests that stay because another request or a row of evidence has the same text."""
     discarded: list[str] = field(default_factory=list)
-    """Unfinished runs that held such a request."""
+    """Unfinished runs with such a request, which were removed."""
     dropped: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Of unfinished runs whose shards showed it, how many shards went, and how many requests these had answered."""
+    """By unfinished run: how many shards that showed erased rows were dropped, and how many requests they answered."""
     remains: list[str] = field(default_factory=list)
-    """Remains of folders that a crash left half created or half removed: they may have shown it, so they were removed."""
+    """Folders that a crash left half created or half removed: they may have shown erased rows, so they were removed."""
     unreadable: list[str] = field(default_factory=list)
-    """Damaged runs, those without their manifest included: their content is unknown."""
+    """Damaged runs, including those without a manifest: their content is unknown."""
     being_written: list[str] = field(default_factory=list)
     """Runs that another process was writing: their content is not known yet."""
     unheld: set[str] = field(default_factory=set)
-    """Ids of rows that went from runs and that the corpus did not hold."""
+    """Ids of rows erased from runs that the corpus did not contain."""
 
     @property
     def any(self) -> bool:
-        """Whether something went, or could not be read."""
+        """Whether something was removed or could not be read."""
         return any((self.runs, self.discarded, self.dropped, self.remains, self.unreadable, self.being_written))
 
 
@@ -75,18 +75,18 @@ def erase_evidence(
     reason: str,
     dry_run: bool = False,
 ) -> RunsErased:
-    """Remove every text that shows something of these rows from every run of a folder; with `asked`, words of requests, too.
-    With `unheld`, rows that no corpus holds any more go from finished runs as well.
+    """Remove every text that shows something of these rows from every run of a folder; with `asked`, texts of requests,
+    too. With `unheld`, also erase rows from finished runs that no corpus contains any more.
 
-    Interactive runs that show any of it are compacted first. With `dry_run` nothing is written. Where a run is
-    `being_written`, the same must be asked again once it is not.
+    Interactive runs that show erased rows are compacted first. With `dry_run` nothing is written. If runs are
+    `being_written`, the erasure must be repeated once they are not.
     """
     done = RunsErased()
     if not dry_run:
         forget_listings(store.path)
         store.remove_abandoned()
     ids = pa.array(sorted(evidence_ids), pa.string())
-    # First: one that is finished in the meantime is among the others, or told below.
+    # Listed first: a run that is finished in the meantime is among the others, or detected below.
     begun = store.folders()
     whole = store.run_ids()
     for run_id in whole:
@@ -99,19 +99,19 @@ def erase_evidence(
                 if not dry_run and run.older:
                     gone = _gone_from(
                         upgrade(store, run_id), ids, asked, unheld
-                    )  # its tables may have held texts in place
+                    )  # its tables may contain texts
                 elif not dry_run and run.live:
-                    gone = _gone_from(compact(store, run_id), ids, asked, unheld)  # its session may have gone on
+                    gone = _gone_from(compact(store, run_id), ids, asked, unheld)  # its session may have continued
                 done.runs.append(run_id)
                 done.texts += len(gone.hashes)
                 done.questions += gone.questions
                 done.shared += gone.shared
                 if not dry_run:
-                    with suppress(InputError):  # another erasure of the same came first
+                    with suppress(InputError):  # another erasure of the same texts came first
                         erase_texts(store, run_id, gone.hashes, reason=reason)
     if not dry_run:
         _finish_compactions(store, whole, done)
-    logged = cache(lambda: {line.run_id for line in store.log.lines()})  # read if it must be: it may be damaged
+    logged = cache(lambda: {line.run_id for line in store.log.lines()})  # read only if needed: it may be damaged
     for run_id in sorted({*begun} - {*whole}):
         with _counted(done, run_id), nullcontext() if dry_run else locked(store.lock_of(run_id), "a run", timeout=0.1):
             kind = run_kind(store.path / run_id)
@@ -120,7 +120,7 @@ def erase_evidence(
             elif kind == BATCH:
                 _drop(store, run_id, ids, done, dry_run=dry_run)
             elif kind == INTERACTIVE:
-                done.being_written.append(run_id)  # its first snapshot came since the others were read
+                done.being_written.append(run_id)  # its first snapshot was written since the others were read
             else:
                 _remove_remains(store, run_id, logged, done, dry_run=dry_run)
     if not dry_run:
@@ -130,7 +130,7 @@ def erase_evidence(
 
 @dataclass(frozen=True)
 class _Gone:
-    """What goes from a run: hashes of texts, the requests that lose their words, and texts of theirs that others have."""
+    """What is erased from a run: hashes of texts; how many requests lose texts, and how many of these others share."""
 
     hashes: set[str]
     questions: int = 0
@@ -153,9 +153,9 @@ def _gone_from(run: Run, ids: pa.Array, asked: RequestSelection | None, unheld: 
 
 
 def _gone(run: Run, ids: pa.Array, asked: RequestSelection | None, unheld: Unheld | None) -> tuple[Run, _Gone]:
-    """What goes from a run, and the run that it was found in.
+    """What is erased from a run, and the run that was read to determine it.
 
-    Where it is compacted in the meantime, its files go while they are read: whatever they said is asked of its parts again.
+    If the run is compacted in the meantime, its files vanish while they are read: the parts are read instead.
     """
     try:
         gone = _gone_from(run, ids, asked, unheld)
@@ -169,7 +169,7 @@ def _gone(run: Run, ids: pa.Array, asked: RequestSelection | None, unheld: Unhel
 
 
 def _asks(store: RunStore, run_id: str, asked: RequestSelection) -> bool:
-    """Whether an unfinished batch holds a request that is meant; what was shown of evidence, its shards tell."""
+    """Whether an unfinished batch contains a selected request; for evidence shown, its shards are read."""
     if asked.shown or stands(store.path / run_id / "manifest.json"):
         return False
     staged = store.resume(run_id)
@@ -191,7 +191,7 @@ def _compacted_since(run: Run) -> bool:
 def _finish_compactions(store: RunStore, run_ids: Collection[str], done: RunsErased) -> None:
     """Finish interrupted compactions: a session's files still exist beside its parts, or LOG lacks the line."""
     unlogged = set[str]()
-    with suppress(VerificationError):  # a damaged LOG takes no line that it lacks, and keeps no text
+    with suppress(VerificationError):  # a damaged LOG cannot get missing lines, and contains no text
         unlogged |= {*store.uncompacted()}
     for run_id in sorted({*run_ids} - {*done.unreadable, *done.being_written}):
         folder = store.path / run_id
@@ -212,7 +212,7 @@ def _counted(done: RunsErased, run_id: str) -> Iterator[None]:
 
 
 def _drop(store: RunStore, run_id: str, ids: pa.Array, done: RunsErased, *, dry_run: bool) -> None:
-    """Take out of an unfinished run what shows something of these rows."""
+    """Drop the shards of an unfinished run that show something of these rows."""
     if stands(store.path / run_id / "manifest.json"):
         done.being_written.append(run_id)  # it was finished since the others were read
     elif dropped := drop_shards(store, run_id, ids, dry_run=dry_run):
@@ -222,7 +222,7 @@ def _drop(store: RunStore, run_id: str, ids: pa.Array, done: RunsErased, *, dry_
 def _remove_remains(
     store: RunStore, run_id: str, logged: Callable[[], Collection[str]], done: RunsErased, *, dry_run: bool
 ) -> None:
-    """Remove what a crash left of a first snapshot, or of a run that went: no table says what its texts show."""
+    """Remove the rest of a first snapshot or of a removed run after a crash: no table describes what its texts show."""
     folder = store.path / run_id
     if not any(name.startswith(("live/", "texts/")) for name in files_below(folder)):
         return
@@ -240,7 +240,7 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
     """Remove texts by hash from a run's parts; returns how many were removed.
 
     Raises:
-        InputError: the run holds none of them.
+        InputError: the run contains none of them.
         StoreError: the run is interactive; compact it first.
     """
     run = store.open(run_id)
@@ -269,9 +269,9 @@ def erase_texts(store: RunStore, run_id: str, sha256s: Collection[str], *, reaso
 
 
 def _sweep(store: RunStore, run_id: str) -> None:
-    """Remove what a crash left of a part under a temporary name: it may hold the text.
+    """Remove parts that a crash left under a temporary name: they may contain erased text.
 
-    Takes the lock, so that a process that wrote the run without knowing of the erasure has finished or died by then.
+    Takes the lock, so that any process that wrote the run without knowing of the erasure has ended.
     """
     folder = store.folder(run_id)
     with locked(store.lock_of(run_id), "a run"):

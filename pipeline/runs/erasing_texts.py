@@ -1,9 +1,9 @@
-"""What of a run shows something of some rows of evidence: the texts that go when these rows are erased.
+"""The texts of a run that show something of some rows of evidence and are removed when these rows are erased.
 
-Note: a block holds the text of every item in it, so the block of a request goes with any of its
-items; the citation of an item may name the section of any of its merged rows; what a record says may be beside an item
-that is no record; what a session observed is in anchors and queries of requests that show none of it; and a path is
-that of other rows, too, as long as one of them stays.
+Note: a block contains the text of every item, so the block of a request is erased with any of its items; the citation
+of an item may name the section of any of its merged rows; the value of a record may be noted on an item that is not a
+record; session events are in anchors and queries of requests that do not show them; and a path stays as long as another
+row has it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .parts import PERSISTED, values_of
 __all__ = ["StoredTables", "requests_showing", "texts_showing"]
 
 _SHOWN = ("trimmed", "citations")
-"""Tables whose rows say that something of a row of evidence reached a block."""
+"""Tables whose rows record that something of a row of evidence reached a block."""
 _PATH = "path"
 
 
@@ -85,7 +85,7 @@ def requests_showing(run: StoredTables, evidence_ids: pa.Array) -> pa.Array:
 
 
 def _naming_fields(run: StoredTables, conditions: pa.Table, evidence_ids: pa.Array) -> pa.Array:
-    """Messages that name fields of rivals, of the requests that these rows were candidates of: a rival need not be shown."""
+    """Messages with field names of conflicting rows, for requests with these rows as candidates, shown or not."""
     candidates = run.stored("candidates")
     asked = candidates["request_id"].filter(pc.is_in(candidates["evidence_id"], value_set=evidence_ids))
     named = pc.and_(
@@ -97,9 +97,9 @@ def _naming_fields(run: StoredTables, conditions: pa.Table, evidence_ids: pa.Arr
 
 
 def _observed(run: StoredTables, evidence_ids: pa.Array) -> list[pa.Array]:
-    """Hashes of what requests took from these rows as events of their session: what it names, and queries that say it.
+    """Hashes of texts that requests took from these rows as events of their session: anchors, and queries with them.
 
-    Which of a request's events named what is not kept, so all of it goes with any of them.
+    Which of a request's events named an anchor is not recorded, so erasing any of them removes all.
     """
     events, anchors, asked = (run.stored(name) for name in ("session_events", "anchors", "sub_queries"))
     read = pc.unique(flat(events["request_id"]).filter(_hit(events, evidence_ids)))
@@ -116,7 +116,7 @@ def _observed(run: StoredTables, evidence_ids: pa.Array) -> list[pa.Array]:
 
 
 def _hit(table: pa.Table, evidence_ids: pa.Array) -> pa.Array:
-    """Which rows speak of one of these rows of evidence, alone or merged with others."""
+    """Which rows refer to one of these rows of evidence, alone or merged with others."""
     hit = flat(pc.is_in(table["evidence_id"], value_set=evidence_ids))
     if "merged_rows" not in table.column_names:
         return hit
@@ -126,6 +126,6 @@ def _hit(table: pa.Table, evidence_ids: pa.Array) -> pa.Array:
 
 
 def _same_items(table: pa.Table, items: pa.Table) -> pa.Array:
-    """Which rows are of one of these items, by request and leading row."""
+    """Which rows belong to one of these items, by request and leading row."""
     codes, wanted = pair_codes(*((t["request_id"], t["evidence_id"]) for t in (table, items)))
     return pa.array(np.isin(np.asarray(codes), np.asarray(wanted)))

@@ -1,13 +1,13 @@
-"""Erasing from a run that is not finished, or all of it.
+"""Erasing from an unfinished run, or removing it.
 
-Gives: `drop_shards`: the shards that show something of the erased rows go, as if they never ran; `discard`, which removes the
-run. Finished runs are never removed.
+Gives: `drop_shards`: drops the shards that show something of the erased rows, as if they had not run; `discard`, which
+removes the run. Finished runs are never removed.
 
-The caller of `drop_shards` holds the run. A receipt goes before the parts that it names: whatever fails in between, a shard without one is not
-done, and the next erasure sweeps what is left of it.
+The caller of `drop_shards` holds the run. A receipt is removed before the parts that it names: after a failure in
+between, a shard without one is not done, and the next erasure removes its parts.
 
-Note: leftovers of a crash hold texts, too. Parts without a receipt, and files under
-temporary names, cannot be distinguished from erased ones and would be written again anyhow, so every erasure removes them.
+Note: leftovers of a crash contain texts, too. Parts without a receipt, and files under temporary names, cannot be
+distinguished from erased ones and would be rewritten anyway, so every erasure removes them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = ["discard", "drop_shards"]
 
 
 def drop_shards(store: RunStore, run_id: str, evidence_ids: pa.Array, *, dry_run: bool) -> dict[int, int]:
-    """Remove the shards of an unfinished run that show something of these rows; how many requests each had answered.
+    """Remove the shards of an unfinished run that show these rows; returns how many requests each answered.
 
     Raises:
-        StoreError: something of it cannot be read now; nothing was removed.
+        StoreError: a file of the run cannot be read now; nothing was removed.
     """
     folder = store.path / run_id
     names = list(files_below(folder))
@@ -80,13 +80,13 @@ class _Shard:
 
 
 def _with_receipt(names: list[str]) -> list[int]:
-    """The shards that have a receipt, whether it is right or not."""
+    """The shards that have a receipt, valid or not."""
     found = (Path(name).stem for name in names if name.startswith(f"{RECEIPTS_STAGED}/"))
     return [int(stem) for stem in found if stem.isdecimal()]
 
 
 def _remove(folder: Place, names: list[str]) -> None:
-    """Remove files of a run; no loss of power brings them back."""
+    """Remove files of a run durably."""
     for name in names:
         (folder / name).unlink(missing_ok=True)
     for parent in sorted({(folder / name).parent for name in names}, key=str):

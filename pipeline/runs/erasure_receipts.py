@@ -1,6 +1,6 @@
-"""Receipts of erasures: what was removed from a run, and the parts that were written again.
+"""Receipts of erasures: the texts removed from a run, and the parts that were rewritten.
 
-runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they are afterwards; LOG holds its SHA-256
+runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they are afterwards; LOG contains its SHA-256
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ RECEIPTS = "receipts"
 
 @dataclass(frozen=True)
 class Erased:
-    """What was erased from a run: hashes of texts, and the SHA-256 of each part that was written again."""
+    """The erasures from a run: hashes of removed texts, and the SHA-256 of each rewritten part."""
 
     texts: frozenset[str] = frozenset()
     parts: dict[str, str] = field(default_factory=dict)
 
 
 def write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
-    """Write a receipt under its SHA-256, which is returned."""
+    """Write a receipt named by its SHA-256, which is returned."""
     data = json_bytes(receipt)
     sha256 = hashlib.sha256(data).hexdigest()
     folder = store.path / RECEIPTS
@@ -40,12 +40,13 @@ def write_receipt(store: RunStore, receipt: dict[str, Any]) -> str:
 
 
 def erased_from(store: RunStore, run: Run, lines: Iterable[LogEntry]) -> Erased:
-    """What the receipts say that these lines of LOG name; lines of other kinds say nothing.
+    """The content of the receipts named by these lines of LOG; lines of other kinds are ignored.
 
-    A receipt accounts for texts and the parts that held them. It cannot replace any other file of a run.
+    A receipt accounts for texts and their parts. It cannot vouch for any other file of a run.
 
     Raises:
-        VerificationError: a receipt is missing, not the one that LOG names, or names what no erasure writes again.
+        VerificationError: a receipt is missing, not the one that LOG names, or names files that erasures do not
+            rewrite.
     """
     texts: set[str] = set()
     parts: dict[str, str] = {}
@@ -54,7 +55,7 @@ def erased_from(store: RunStore, run: Run, lines: Iterable[LogEntry]) -> Erased:
     for line in lines:
         if line.kind == "erase":
             found = _read_receipt(store, line)
-            replaced = line.sequence < upgraded  # the upgrade wrote every part again, and left out the erased texts
+            replaced = line.sequence < upgraded  # the upgrade rewrote every part without the erased texts
             _check_receipt(found, run, line, parts=not replaced)
             texts.update(found["texts"])
             parts |= {} if replaced else found["parts"]

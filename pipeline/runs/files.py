@@ -1,7 +1,7 @@
-"""The files of a run: JSON, Parquet and bytes, each whole or not there, and the locks that their writers hold.
+"""The files of a run: JSON, Parquet and bytes, each whole or absent, and the locks of their writers.
 
-A crash may have taken the line in LOG that names the graph of an interactive run, `lineage.json`: what is there then is looked at
-as input of any author (`expect_graph`).
+A crash may have lost the line in LOG that names the graph of an interactive run, `lineage.json`: the file is then
+validated as untrusted input (`expect_graph`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ..storage.places import ObjectPlace, Place
 from .ids import RUN_ID
 
 LARGE = 1 << 18
-"""Bytes of a table in memory from which its Parquet file is compressed by Zstandard. A smaller table is compressed by Snappy:
-setting up Zstandard for each of its columns would take longer than writing it."""
+"""Tables of at least this many bytes in memory are compressed with Zstandard. Smaller ones are compressed with Snappy:
+setting up Zstandard for each column would take longer than writing the table."""
 _IN_RUN = re.compile(rf"{RUN_ID.pattern}/.+")
 
 
 def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
     """Write a file whole or not at all; returns its SHA-256 in hex.
 
-    With `sync`, its bytes are on disk before it has its name, and its name is when this returns.
+    With `sync`, its bytes are on disk before it gets its name, and its name before this returns.
     """
     try:
         write_atomic(path, data, sync=sync)
@@ -46,7 +46,7 @@ def write_bytes(path: Place, data: bytes | memoryview, *, sync: bool) -> str:
 
 
 def json_bytes(value: Any) -> bytes:
-    """JSON as a run stores it: one line of ASCII, keys sorted. Indented, the manifest of a long session takes ten times as long."""
+    """JSON as a run stores it: one line of ASCII, keys sorted. Indenting takes ten times as long for long sessions."""
     return f"{json.dumps(value, sort_keys=True)}\n".encode()
 
 
@@ -62,7 +62,7 @@ def write_parquet(path: Place, table: pa.Table, *, sync: bool = False) -> str:
 
 def parquet_bytes(table: pa.Table) -> memoryview:
     """A table as Parquet. Words, ids and hashes repeat and are stored by dictionary; numbers mostly do not."""
-    import pyarrow.parquet as pq  # here: one answer is no Parquet, and should not wait for the file systems that it loads
+    import pyarrow.parquet as pq  # imported here: an answer needs no Parquet and should not load its file systems
 
     sink = pa.BufferOutputStream()
     words: Any = [path for field in table.schema for path in _words(field)]
@@ -84,7 +84,7 @@ def read_json(path: Place) -> Any:
     """A JSON file of this store.
 
     Raises:
-        StoreError: the file is missing or no JSON.
+        StoreError: the file is missing or not JSON.
     """
     try:
         return json.loads(path.read_bytes())
@@ -101,7 +101,7 @@ def read_json(path: Place) -> Any:
 def read_parquet(
     path: Place, schema: pa.Schema | Callable[[Sequence[str]], pa.Schema], columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """A Parquet part with the given schema, which may depend on its columns; with `columns`, those alone are read.
+    """A Parquet part with the given schema, which may depend on its columns; with `columns`, only these are read.
 
     Raises:
         StoreError: the file is missing, damaged or of another schema.
@@ -125,13 +125,13 @@ def _read_parquet(path: Place, columns: Sequence[str] | None) -> pa.Table:
     except ScopedRetrievalError:
         raise
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the system; Arrow's own have no number
+        if isinstance(error, OSError) and error.errno is not None:  # a system error; Arrow's own have no errno
             raise _unread(path, error) from error
         raise StoreError(f"Expected a whole part, got a damaged one - at {named(path)}") from None
 
 
 def read_parquet_as_is(path: Place) -> pa.Table:
-    """A Parquet part with the schema that it has: one that an older version wrote.
+    """A Parquet part with its own schema, as written by an older version.
 
     Raises:
         StoreError: the file is missing or damaged.
@@ -140,7 +140,7 @@ def read_parquet_as_is(path: Place) -> pa.Table:
 
 
 def named(path: Place) -> str:
-    """A file as messages name it: from its run on, or with its folder."""
+    """The name of a file in messages: from its run on, or with its folder."""
     found = _IN_RUN.search(path.as_posix() if isinstance(path, Path) else str(path))
     return found[0] if found else f"{path.parent.name}/{path.name}"
 
@@ -156,7 +156,7 @@ def sha256_of(path: Place) -> str:
 
 
 def files_below(folder: Place) -> Iterator[str]:
-    """Paths of all files below a folder, relative, `/` separated, sorted.
+    """Paths of all files below a folder, relative, separated by `/`, sorted.
 
     Raises:
         StoreError: a folder cannot be listed now.
@@ -169,19 +169,19 @@ def files_below(folder: Place) -> Iterator[str]:
 
 
 def remove_unnamed(folder: Place, named: Collection[str]) -> None:
-    """Remove what a crash left in the folder of a run: temporary files, and parts that are not among those `named`."""
+    """Remove what a crash left in the folder of a run: temporary files, and parts that are not in `named`."""
     for name in files_below(folder):
         if is_unnamed(name, named):
             (folder / name).unlink()
 
 
 def is_unnamed(name: str, named: Collection[str]) -> bool:
-    """Whether a file of a run is temporary, or a part that is not among those `named`."""
+    """Whether a file of a run is temporary, or a part that is not in `named`."""
     return Path(name).name.startswith(TEMPORARY) or (name.startswith(("tables/", "texts/")) and name not in named)
 
 
 def _unlisted(error: OSError) -> None:
-    """What stops a walk, which would go on without the folder."""
+    """Stop a walk, which would otherwise skip the folder."""
     if not isinstance(error, FileNotFoundError):
         raise _unread(Path(error.filename), error) from error
 
@@ -199,7 +199,7 @@ def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
 
 
 def expect_graph(found: Any, at: str) -> None:
-    """Refuse anything but a graph of nodes without a circle, each with its table and columns.
+    """Refuse anything but an acyclic graph of nodes, each with its table and columns.
 
     Raises:
         StoreError: it has another form.

@@ -1,8 +1,8 @@
-"""The formats of runs: which versions this one reads, and how tables of an older one become tables of the present one.
+"""The formats of runs: the versions that this one reads, and the conversion of older tables to the current schema.
 
-An older table lacks columns that were added since, may have columns that were dropped, and keeps some free text in place:
-up to version 2 sections, titles and locators, up to version 6 paths and source references. `adapted` fills, drops and hashes, so that every reader sees the present schema; the texts that were
-in place are given beside it.
+An older table lacks columns that were added since, may have columns that were dropped, and contains some free text
+inline: up to version 2 sections, titles and locators, up to version 6 paths and source references. `adapted` fills,
+drops and hashes, so that every reader sees the current schema; `inline_texts` returns the inline texts.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ __all__ = ["FORMAT", "OLDER", "adapted", "check_format", "inline_texts", "versio
 
 _FAMILY = "scoped-retrieval/run/"
 VERSION = 9
-"""Raised with every change of a stored column, so that a run of before is read as an older one."""
+"""Raised with every change of a stored column, so that earlier runs are read as older ones."""
 FORMAT = f"{_FAMILY}{VERSION}"
-"""Schema version of a run as it is written."""
+"""The format of runs as they are written."""
 UPGRADED = f"v{VERSION}"
 """Folder of the parts of a run that was upgraded to this version."""
 BETWEEN = tuple(f"v{number}" for number in range(6, VERSION))
-"""The same folder of upgrades to earlier versions; the first that had one was 6."""
+"""The same for upgrades to earlier versions; version 6 was the first with one."""
 OLDER = tuple(f"{_FAMILY}{number}" for number in range(1, VERSION))
-"""Versions that are read, and that `runs upgrade` migrates."""
+"""Older versions that are read and that `runs upgrade` migrates."""
 _SHA256 = "^[0-9a-f]{64}$"
 _RENAMED = {("snapshots", "selected_rows"): "selected"}
-"""Columns that an older version has under another name."""
+"""Columns that have another name in an older version."""
 _WITHHELD = {("conditions", "audience"): "audit"}
-"""Values of columns that an older version lacks, where the empty value would show more."""
+"""Values of columns that an older version lacks, where an empty value would show more."""
 
 
 class UnknownVersionError(StoreError):
-    """A run of a version that this one does not know."""
+    """A run of an unknown version."""
 
 
 def version_of(manifest: Mapping[str, Any]) -> str | None:
-    """The format that a manifest names; None where it names none."""
+    """The format that a manifest names; None if it names none."""
     found = manifest.get("format")
     return found if isinstance(found, str) else None
 
@@ -68,7 +68,7 @@ def check_format(manifest: Any, at: str) -> str:
 
 
 def adapted(name: str, table: pa.Table) -> pa.Table:
-    """A table of an older version under the present stored schema."""
+    """A table of an older version in the current stored schema."""
     schema = stored_schema(name, table.column_names)
     free = set() if name == "texts" else set(TABLES[name].names(free_text=True))
     held = dict(zip(table.column_names, table.columns, strict=True))
@@ -84,7 +84,7 @@ def adapted(name: str, table: pa.Table) -> pa.Table:
 
 
 def inline_texts(name: str, table: pa.Table) -> pa.Table:
-    """The free texts that a table of an older version keeps in place, as rows of the texts of a run."""
+    """The inline free texts of a table of an older version, as rows of the texts of a run."""
     if name == "texts":
         return TEXTS.empty_table()
     found = [values_of(table[c]).drop_null() for c in TABLES[name].names(free_text=True) if c in table.column_names]
@@ -108,7 +108,7 @@ def _absent(name: str, field: pa.Field, rows: int) -> pa.Array:
 
 
 def _hashed(column: pa.ChunkedArray) -> pa.Array:
-    """The column with SHA-256 in the place of each text; what has the form of one is one."""
+    """The column with each text replaced by its SHA-256; values that look like one are kept."""
     array = flat(column)
     values = flat(values_of(column)).cast(pa.string())
     known = pc.fill_null(pc.match_substring_regex(values, _SHA256), False)

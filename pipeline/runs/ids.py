@@ -30,24 +30,24 @@ def snapshot_id(run_id: str, number: int) -> str:
 
 
 def is_snapshot(id_: str) -> bool:
-    """Whether an id begins as the ids of snapshots do, and not as those of runs."""
+    """Whether an id has the prefix of snapshot ids."""
     return id_.startswith("retr-snap-")
 
 
 def run_named(id_: str) -> str:
-    """The run id that an id of a run or a snapshot leads to; an id of neither kind as it is.
+    """The run id of a run or snapshot id; any other id unchanged.
 
     Raises:
-        InputError: it begins as a snapshot id and is none.
+        InputError: the id has the prefix of snapshot ids but is invalid.
     """
     return run_of(id_) if is_snapshot(id_) else id_
 
 
 def run_of(snapshot: str) -> str:
-    """The run id that a snapshot id leads to.
+    """The run id of a snapshot id.
 
     Raises:
-        InputError: it is no snapshot id.
+        InputError: it is not a snapshot id.
     """
     match = SNAPSHOT_ID.fullmatch(snapshot)
     if not match:

@@ -1,10 +1,10 @@
-"""What lists say of the snapshots of a run, kept beside the runs: a hundred thousand are listed without reading each.
+"""Cached rows for lists of snapshots, kept beside the runs: a hundred thousand are listed without reading each.
 
-runs/.index/<run_id>.arrow        what lists say of one run, and a digest of the names, sizes and times of its files
+runs/.index/<run_id>.arrow        the rows of one run, and a digest of the names, sizes and times of its files
 
-A session leaves the rows of its snapshots as it ends. They are derived: they may be removed at any time, are made again when a
-file of the run changes, and are no evidence of anything.
-It holds questions, so an erasure removes it first. Runs on an object store have none.
+A session writes the rows of its snapshots as it ends. They are derived: they may be removed at any time, are rebuilt
+when a file of the run changes, and are not evidence. They contain questions, so an erasure removes them first. Runs on
+an object store have none.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ __all__ = ["ASKED", "forget_listings", "format_of", "listed"]
 
 FOLDER = ".index"
 ASKED = ("principal", "asked_by", "project", "purpose", "session_id", "as_of", "question")
-"""What a list says of the request of each snapshot."""
+"""The columns of a list from the request of each snapshot."""
 _STAMP = b"stamp"
 _OWN = b"format"
-"""In the metadata of the schema: the format that the run names."""
+"""Schema metadata: the format that the run names."""
 _SOURCES = (FAILURES.name, REQUESTS.name, CONTRACT_BOUNDS.name, SNAPSHOTS.name)
 _REACHED = pa.field("reached", pa.list_(pa.string()))
 
 
 def listed(run: Run) -> pa.Table:
-    """SNAPSHOTS of a run with what was asked, and the projects that each answer `reached`; in the order of the run.
+    """SNAPSHOTS of a run in order, with columns of their requests and the projects that each answer `reached`.
 
-    Of an interactive run whose session went on since, the files that came after are read and no other.
+    If the session of an interactive run continued since, only the new files are read.
 
     Raises:
         StoreError: the run is damaged.
@@ -61,15 +61,15 @@ def listed(run: Run) -> pa.Table:
     else:
         found = _read(run)
     found = found.replace_schema_metadata({_OWN: run.format or ""})
-    with suppress(OSError, ScopedRetrievalError):  # a folder that cannot be written to is listed more slowly
+    with suppress(OSError, ScopedRetrievalError):  # an unwritable folder is only listed more slowly
         _keep(file, found, stamp)
-        if _stamp(run.folder, files) != stamp:  # an erasure ran in the meantime: rows that were read must not be cached
+        if _stamp(run.folder, files) != stamp:  # an erasure ran in the meantime: rows read must not be cached
             file.unlink(missing_ok=True)
     return found
 
 
 def forget_listings(folder: Place) -> None:
-    """Remove what was kept of all runs of a folder."""
+    """Remove the cached rows of all runs of a folder."""
     if isinstance(folder, Path) and stands(folder / FOLDER):
         remove_tree(folder / FOLDER)
 
@@ -79,7 +79,7 @@ def _file_of(folder: Path) -> Path:
 
 
 def _cached(file: Path, folder: Path, files: Sequence[str]) -> pa.Table | None:
-    """What was kept of a run, if the files that it was made of are as they were: of an interactive run the first ones."""
+    """The cached rows of a run if the files they came from are unchanged: for an interactive run, the first ones."""
     with suppress(OSError, pa.ArrowException):
         table = pa.ipc.open_file(pa.py_buffer(file.read_bytes())).read_all()
         if (table.schema.metadata or {}).get(_STAMP) == _stamp(folder, files[: table.num_rows]):
@@ -90,7 +90,7 @@ def _cached(file: Path, folder: Path, files: Sequence[str]) -> pa.Table | None:
 
 
 def format_of(run: Run, table: pa.Table) -> str | None:
-    """The format that a run names, by what was kept of it."""
+    """The format that a run names, from its cached rows."""
     kept = (table.schema.metadata or {}).get(_OWN)
     return run.format if kept is None else kept.decode() or None
 
@@ -105,7 +105,7 @@ def _keep(file: Path, table: pa.Table, stamp: bytes) -> None:
 
 
 def _stamp(folder: Path, files: Sequence[str]) -> bytes:
-    """A digest of the format and of the names, sizes and times of interactive files, or else of all files of a run."""
+    """A digest of the format and of the names, sizes and times of interactive files, or of all files of a run."""
     digest = hashlib.sha256(" ".join((FORMAT, *ASKED)).encode())
     for name in [f"{folder}/live/{file}" for file in files] or _below(folder):
         status = os.stat(name)  # noqa: PTH116 (a path object costs as much as the call)
@@ -128,7 +128,7 @@ def _read_files(run: Run, files: Sequence[str]) -> pa.Table:
 
 
 def _read(run: Run) -> pa.Table:
-    """The rows of a run that was finished or compacted, or lies on an object store."""
+    """The rows of a run that was finished or compacted, or is on an object store."""
     tables = {name: run.table(name, texts=True) for name in _SOURCES}
     return _rows(tables, run.settings.get("principal"))
 

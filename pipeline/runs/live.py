@@ -1,11 +1,11 @@
-"""Interactive runs: a snapshot at a time, durable before its block leaves; compacted into parts later.
+"""Interactive runs: one snapshot at a time, durable before its block is returned; compacted into parts later.
 
 Each snapshot is one file with one sync of it and its name, and one line in LOG.
 
-Note: the file is the promise, not its line. LOG is not synced for it, so a loss of power
-may take the last lines; `verify` names the files that then have none, and `compact` adopts them, never drops them. And
-another process may compact (or erase from) a run whose session goes on: both hold the run's lock while they write, and
-the session begins another run. So does one in a process that was forked: its number is the one that its parent gives next.
+Note: the file makes the snapshot durable, not its line. LOG is not synced for it, so a loss of power may lose the last
+lines; `verify` names the files without a line, and `compact` adopts them, never drops them. Another process may compact
+(or erase from) the run of a live session: both hold the run's lock while they write, and the session begins another
+run. So does a forked process, whose next snapshot would have the same number as its parent's.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ COMPACTED_WITHIN = 60.0
 
 
 class RunTakenError(StoreError):
-    """The run was compacted while its session went on, or is another process's: the next snapshot belongs in another run."""
+    """The run was compacted during its session, or belongs to another process: the next snapshot needs another run."""
 
 
 class LiveRun:
-    """An interactive run being written by one process: a new one, or one that another session `left`."""
+    """An interactive run written by one process: a new one, or one that another session `left`."""
 
     def __init__(
         self,
@@ -59,28 +59,29 @@ class LiveRun:
         self.folder = store.path / self.run_id
         self.number = left.snapshots if left else 0
         self.earlier = left.request_ids if left else frozenset[str]()
-        """The requests that sessions before this one asked in the run."""
+        """The requests of earlier sessions in this run."""
         self._hold = left.hold if left else None
         self._process = os.getpid()
         self._inputs = inputs
         self._lineage = lineage
         self._lineage_sha256 = left.lineage_sha256 if left else ""
         self._in_doubt: dict[str, str] = {}
-        """The line of the last snapshot, where the log may lack it."""
+        """The line of the last snapshot, if the log may lack it."""
         self._taken = False
-        """Whether this process lost its lock on the run, and another may have it."""
+        """Whether this process lost its lock on the run, so that another may hold it."""
         self._settings = dict(settings or {})
         self._mark, self._marked = store.opened / self.run_id, False
-        """What says to others that a session may write into the run: one that crashes leaves it."""
+        """Marks the run as open for a session; remains after a crash."""
 
     def next_id(self, after: int = 0) -> str:
-        """The id of the next snapshot, or of the one that comes `after` as many more."""
+        """The id of the next snapshot, or of the one `after` that many more."""
         return snapshot_id(self.run_id, self.number + after + 1)
 
     def release(self) -> None:
-        """Write no more into the run: another session may go on with it. What a process inherits is its parent's to release.
+        """Stop writing, so that another session may resume the run. A forked process does not release its parent's run.
 
-        The mark goes once LOG is on disk: a run whose last line a loss of power took is one that has a mark, and is healed.
+        The mark is removed once LOG is on disk: a run that lost its last line in a power failure still has the mark,
+        and is healed.
         """
         if self._hold and self._process == os.getpid():
             with suppress(OSError, ScopedRetrievalError):
@@ -96,17 +97,17 @@ class LiveRun:
         confirmed: Callable[[], None] = lambda: None,
         took: LineTimings | None = None,
     ) -> None:
-        """Make one snapshot durable. How long its line `took` is beside its tables, and in no digest.
+        """Make one snapshot durable. The timings of its line, `took`, are stored beside its tables and in no digest.
 
-        `confirmed` is called when the run is locked and its folder exists, before anything of the snapshot is written: if it
+        `confirmed` is called when the run is locked and its folder exists, before the snapshot is written: if it
         raises, nothing is left behind.
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
             RunTakenError: the run was compacted, or this process was forked from the one that holds it; nothing was written.
             StoreError: it cannot be written; no snapshot is left behind.
-            LineInDoubtError: a store may have taken it. Its file and number stay, as after an interrupt of the thread;
-                the next snapshot, or `compact`, adds the line that it may lack.
+            LineInDoubtError: a store may have accepted the line. File and number stay, as after an interrupt of the
+                thread; the next snapshot, or `compact`, adds the line if it is missing.
         """
         if self._process != os.getpid():
             raise RunTakenError(f"Expected the run of this process, got the one of its parent - at {self.run_id}")
@@ -127,7 +128,7 @@ class LiveRun:
             make_folders(self._mark.parent)
             write_atomic(self._mark, b"")
             self._marked = True
-        with self._or_nothing(path):  # the bytes may be there and only their name not on disk
+        with self._or_nothing(path):  # the bytes may be written and only their name not on disk
             if not self.number:
                 self._hold = self._hold or hold(self.store.session_of(self.run_id))
                 make_folders(self.folder / "live", self.store.path)
@@ -141,7 +142,7 @@ class LiveRun:
         try:
             self.store.log.append("live", self.run_id, sync=False, **line)
         except BaseException as error:
-            if isinstance(error, LineInDoubtError) or not isinstance(error, Exception):  # stopped, maybe after the line
+            if isinstance(error, LineInDoubtError) or not isinstance(error, Exception):  # maybe after the line
                 self._in_doubt, self.number = line, self.number + 1
             else:
                 self._take_back(path)
@@ -150,10 +151,10 @@ class LiveRun:
 
     @contextmanager
     def _or_nothing(self, path: Place) -> Iterator[None]:
-        """Leave nothing of a snapshot where this raises."""
+        """Remove everything of a snapshot on an error."""
         try:
             yield
-        except Exception:  # after any error, the snapshot is reported as not written
+        except Exception:  # the snapshot is reported as not written
             with suppress(OSError):
                 self._take_back(path)
             raise
@@ -163,7 +164,7 @@ class LiveRun:
         path.unlink(missing_ok=True) if self.number else remove_tree(self.folder)
 
     def _confirm(self) -> None:
-        """Stop if the lease expired while the file was put: a concurrent `compact` adopts the file, so it gets no line here."""
+        """Stop if the lease expired during the put: a concurrent `compact` adopts the file, so it gets no line here."""
         try:
             confirm(self.store.lock_of(self.run_id))
         except StoreError:
@@ -171,7 +172,7 @@ class LiveRun:
             raise
 
     def _settle(self) -> None:
-        """Give the last snapshot its line where the log lacks it: lines are in the order of their files."""
+        """Append the line of the last snapshot if the log lacks it: lines are in the order of their files."""
         logged = files_named(line for line in self.store.log.lines() if line.run_id == self.run_id)
         if self._in_doubt["file"] not in logged:
             self.store.log.append("live", self.run_id, sync=False, **self._in_doubt)
@@ -179,5 +180,5 @@ class LiveRun:
 
 
 def log_fields(stored: Mapping[str, pa.Table]) -> dict[str, str]:
-    """What LOG says of a snapshot beside its file."""
+    """The fields of a snapshot's line in LOG besides its file."""
     return stored["snapshots"].select(["request_id", "snapshot_digest"]).to_pylist()[0]

@@ -1,8 +1,9 @@
-"""One interactive snapshot as one Arrow IPC stream in an LZ4 frame: one row, one column per table, each a list of structs.
+"""An interactive snapshot: an Arrow IPC stream in an LZ4 frame, one row, with a list of structs per table.
 
-`live/000001.arrow.lz4` is the first of its run and also holds the tables of the run, and its settings in the metadata of the
-schema, where each file names its format; tables without rows are left out. The file is compressed as a whole: its 400 columns are small and alike, and
-compressing each of their buffers takes seven times as long for twice the bytes.
+`live/000001.arrow.lz4` is the first of its run and also contains the tables of the run, with its settings in the
+metadata of the schema, where each file names its format; tables without rows are omitted. The file is compressed as a
+whole: its 400 columns are small and alike, and compressing each of their buffers takes seven times as long for twice
+the bytes.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from .timings import read_took as took_of
 
 SUFFIX = ".arrow.lz4"
 OLDER_SUFFIX = ".arrow"
-"""Ending of the files of versions 1 to 4, which are not compressed as a whole."""
+"""Suffix of the files of versions 1 to 4, which are not compressed as a whole."""
 _SETTINGS = "settings"
 _TOOK = "took"
 _FORMAT = "format"
 
 
 def live_file(number: int) -> str:
-    """The name of a run's interactive file, counted from 1."""
+    """The name of a run's interactive file, numbered from 1."""
     return f"{number:06d}{SUFFIX}"
 
 
 def names_of(number: int) -> tuple[str, str]:
-    """The names that a run's interactive file of this number has in the present format and in those before."""
+    """The names of a run's interactive file of this number in the current format and in earlier ones."""
     return live_file(number), f"{number:06d}{OLDER_SUFFIX}"
 
 
 def number_of(file: str) -> int:
-    """The number of a run's interactive file, by its name."""
+    """The number in the name of a run's interactive file."""
     return int(file.partition(".")[0])
 
 
 def live_files(folder: Place) -> list[str]:
-    """Names of a run's interactive files, in order: from the millionth on, a number is longer than those before."""
+    """Names of a run's interactive files, in order of their numbers, which are longer from the millionth on."""
     names = [name for name in names_in(folder / "live") if name.endswith((SUFFIX, OLDER_SUFFIX))]
     names.sort()
     names.sort(key=len)
@@ -60,7 +61,7 @@ def is_live(folder: Place) -> bool:
 
 
 def unlogged(files: Sequence[str], logged: Collection[str]) -> list[str]:
-    """Of a run's interactive files those without a line in LOG that follow all that have one: a crash took their lines."""
+    """A run's interactive files after the last one with a line in LOG: a crash lost their lines."""
     known = max((number for number, file in enumerate(files, start=1) if file in logged), default=0)
     rest = list(enumerate(files[known:], start=known + 1))
     return [file for number, file in rest if file in names_of(number)]
@@ -72,7 +73,7 @@ def write_live(
     settings: Mapping[str, Any] | None = None,
     took: LineTimings | None = None,
 ) -> str:
-    """Write tables in stored form as one file, and bring it and its name to disk; returns its SHA-256."""
+    """Write tables in stored form as one file, and sync it and its name to disk; returns its SHA-256."""
     fields, arrays = [], []
     for name, table in stored.items():
         if not table.num_rows:
@@ -91,7 +92,7 @@ def write_live(
 
 
 def read_settings(path: Place) -> dict[str, Any]:
-    """The settings of the run whose first interactive file this is; of any other one, nothing.
+    """The settings of the run from its first interactive file; empty for any other file.
 
     Raises:
         StoreError: the file is missing or damaged.
@@ -107,7 +108,7 @@ def read_settings(path: Place) -> dict[str, Any]:
 
 
 def read_took(path: Place) -> LineTimings | None:
-    """How long the line took for the snapshot of an interactive file; None where that was not measured.
+    """The timings of the line for the snapshot of an interactive file; None if not measured.
 
     Raises:
         StoreError: the file is missing or damaged.
@@ -123,10 +124,10 @@ def read_took(path: Place) -> LineTimings | None:
 
 
 def live_format(folder: Place) -> str | None:
-    """The format of a run's interactive files, which the first one names; versions 1 to 5 name none.
+    """The format of a run's interactive files, named in the first one; versions 1 to 5 name none.
 
     Raises:
-        StoreError: it is missing, damaged, or of a later version.
+        StoreError: the file is missing, damaged, or of a later version.
     """
     path = folder / "live" / live_file(1)
     if not stands(path):
@@ -150,7 +151,7 @@ def _named_format(metadata: Mapping[bytes, bytes] | None) -> str | None:
 
 
 def read_live(path: Place, names: Collection[str] | None = None) -> dict[str, pa.Table]:
-    """The tables of one interactive file, in stored form; with `names`, these alone.
+    """The tables of one interactive file, in stored form; with `names`, only these.
 
     Raises:
         StoreError: the file is missing or damaged.
@@ -177,13 +178,13 @@ def _opened(path: Place) -> Any:
 
 
 def _check_version(metadata: Mapping[bytes, bytes], path: Place) -> None:
-    """Refuse a file of a later version; before version 6 no file named its own, and in version 6 the first of a run."""
+    """Refuse a file of a later version; up to version 5 files do not name it, in version 6 only the first of a run."""
     if (found := _named_format(metadata)) is not None:
         check_format({_FORMAT: found}, named(path))
 
 
 def _older(found: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The tables of a file of an older version under the present schemas; texts that they keep in place among the texts."""
+    """The tables of a file of an older version in the current schemas; inline texts are added to the texts."""
     known = {name: table for name, table in found.items() if name in TABLES or name == "texts"}
     texts = [inline_texts(name, table) for name, table in known.items()]
     tables = {name: adapted(name, table) for name, table in known.items()}

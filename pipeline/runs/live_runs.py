@@ -20,13 +20,13 @@ __all__ = ["LiveRuns"]
 
 @dataclass(frozen=True)
 class LiveRuns:
-    """Where runs are begun, and the settings that their manifests record."""
+    """The folder in which runs are begun, and the settings that their manifests record."""
 
     store: RunStore
     settings: Mapping[str, Any]
 
     def begin(self, now: datetime, inputs: Mapping[str, pa.Table], asked: Collection[str]) -> LiveRun:
-        """A run to write into: one that another session left, where none of the requests `asked` is in it, or a new one.
+        """A run to write to: one that another session left and that has none of the requests `asked`, or a new one.
 
         `inputs` are the tables of `PER_RUN`.
         """

@@ -1,10 +1,10 @@
-"""The log of a runs folder: one line per finished thing, each holding the hash of the line before.
+"""The log of a runs folder: one line per run, snapshot, erasure or answer, each with the hash of the line before.
 
 A line is `<sha256 of the JSON> <JSON>`; the JSON is canonical (sorted keys, no spaces), so that no byte of a line can
 change unnoticed. With the last hash kept elsewhere (`--anchor`), a log that was rewritten as a whole is detected.
 
-Note: a later line never replaces an earlier one. A file is named once, so that a changed file
-cannot be covered by another line.
+Note: a later line never replaces an earlier one. A file is named once, so that no second line can vouch for a changed
+file.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from .signed_head import Signer, sign_next, sign_written
 
 LOG = "LOG"
 WINDOW = 1 << 16
-"""Bytes read from the end of the log at first, to find its last line; doubled until it is in sight."""
+"""Bytes read from the end of the log at first, to find its last line; doubled until it is found."""
 _CHANGED = "restore LOG from a backup of the runs folder; `verify` then shows which runs are intact"
 
 
 class LineInDoubtError(StoreError):
-    """A store said neither that it took a line nor that it did not: the log may hold it."""
+    """A store confirmed neither success nor failure of an append: the log may contain the line."""
 
 
 def manifest_named(lines: Collection[LogEntry]) -> str | None:
-    """SHA-256 of the manifest that the lines of one run name; None where none does.
+    """SHA-256 of the manifest named by the lines of one run; None if there is none.
 
     Raises:
-        VerificationError: two lines name one, or an upgrade does not continue from the one before.
+        VerificationError: two lines name a manifest, or an upgrade does not continue from the one before.
     """
     named = _once((line, "manifest.json", line.body["manifest_sha256"]) for line in lines if line.kind == "run").get(
         "manifest.json"
@@ -57,7 +57,7 @@ def manifest_named(lines: Collection[LogEntry]) -> str | None:
 
 
 def files_named(lines: Iterable[LogEntry]) -> dict[str, str]:
-    """SHA-256 by name of the interactive files that the lines of one run name.
+    """SHA-256 by name of the interactive files named by the lines of one run.
 
     Raises:
         VerificationError: two lines name the same file.
@@ -77,30 +77,30 @@ def _once(named: Iterable[tuple[LogEntry, str, str]]) -> dict[str, str]:
 
 
 class RunLog(ABC):
-    """The log of one runs folder, wherever it lies."""
+    """The log of one runs folder, local or on an object store."""
 
     def __init__(self) -> None:
         self._read: tuple[bytes, list[LogEntry]] = b"", []
-        """What `lines` read last: a log grows at its end, so that a caller that asks per run checks each line once."""
+        """The last result of `lines`: a log only grows at its end, so repeated calls check each line once."""
 
     @abstractmethod
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
         """Add a line; returns its hash.
 
         Raises:
-            LineInDoubtError: the log may hold the line. Any other error says that it does not.
+            LineInDoubtError: the log may contain the line. After any other error it does not.
         """
 
     @abstractmethod
     def sync(self) -> None:
-        """Have every line that was added on disk."""
+        """Sync every added line to disk."""
 
     @abstractmethod
     def _data(self) -> bytes:
         """The whole log."""
 
     def lines(self) -> list[LogEntry]:
-        """Every line, the chain checked. Bytes that are those of the last call are not checked again.
+        """Every line, with the chain checked. Bytes unchanged since the last call are not checked again.
 
         Raises:
             VerificationError: a line does not match its hash, its place or the line before.
@@ -124,7 +124,8 @@ class RunLog(ABC):
         return list(lines)
 
     def named(self, kind: str) -> set[str]:
-        """The ids of the runs that lines of one kind name. The chain is not checked: for lists, of a hundred thousand lines.
+        """The ids of the runs named by lines of one kind. The chain is not checked: lists have a hundred thousand
+        lines.
 
         Raises:
             VerificationError: one of these lines does not match its hash.
@@ -133,7 +134,8 @@ class RunLog(ABC):
         return {line.run_id for line in self._with(f'"kind":"{kind}"')}
 
     def graphs(self, run_id: str) -> set[str | None]:
-        """SHA-256 of the graph that the lines of an interactive run name: one, or none without lines. The chain is not checked.
+        """SHA-256 of the graph named by an interactive run's lines: one, or none without lines. The chain is not
+        checked.
 
         Raises:
             VerificationError: one of these lines does not match its hash.
@@ -143,7 +145,7 @@ class RunLog(ABC):
         return {line.body.get("lineage_sha256") for line in lines if line.kind == "live"}
 
     def _with(self, mark: str) -> Iterator[LogEntry]:
-        """The lines whose JSON has a mark in it."""
+        """The lines whose JSON contains `mark`."""
         sought, data = mark.encode(), self._data()
         whole = data[: data.rfind(b"\n") + 1].split(b"\n")
         return (_parse(raw, number) for number, raw in enumerate(whole, start=1) if sought in raw)
@@ -164,7 +166,7 @@ class Log(RunLog):
         self._lock = folder / ".LOG.lock"
 
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
-        """Add a line under the lock; returns its hash. A line that a crash left unfinished is dropped first.
+        """Add a line under the lock; returns its hash. A partial line left by a crash is dropped first.
 
         If this raises, the log is unchanged: the caller may write the line again.
         """
@@ -192,7 +194,7 @@ class Log(RunLog):
             return digest
 
     def sync(self) -> None:
-        """Have every line that was added on disk."""
+        """Sync every added line to disk."""
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
         if self._signer is not None and self._signer.signs:
@@ -202,7 +204,7 @@ class Log(RunLog):
                 sign_written(self.path.parent, self._signer, sequence, hash_)
 
     def recent(self) -> list[LogEntry]:
-        """The last whole lines within `WINDOW` bytes, each held against its own hash alone."""
+        """The last whole lines within `WINDOW` bytes, each verified only against its own hash."""
         try:
             with self.path.open("rb") as file:
                 start = max(0, file.seek(0, os.SEEK_END) - WINDOW)
@@ -213,7 +215,7 @@ class Log(RunLog):
         return [_parse(line, 0) for line in raw[1 if start else 0 :]]
 
     def _take_back(self, size: int | None) -> None:
-        """The log as it was before a line, `size` bytes long or not there; what cannot be cut is left to `verify`."""
+        """Restore the log to `size` bytes, or remove it for None; if that fails, `verify` reports it."""
         with suppress(OSError):
             if size is None:
                 self.path.unlink(missing_ok=True)
@@ -252,7 +254,7 @@ class Log(RunLog):
 class ObjectLog(RunLog):
     """The log of runs on an object store: `LOG/<sequence>`, one object per line, which together are the bytes of a log.
 
-    Appending is creating the next number, which a store lets one writer do: the chain has no fork, and needs no lock.
+    To append is to create the next number, which succeeds for one writer: the chain cannot fork and needs no lock.
     """
 
     def __init__(self, folder: ObjectPlace) -> None:
@@ -264,7 +266,7 @@ class ObjectLog(RunLog):
     def append(self, kind: str, run_id: str, *, sync: bool = True, **body: Any) -> str:
         """Add a line, durable whatever `sync` says; returns its hash.
 
-        The lines are listed only if none is known, or another writer was first, as the time of a list grows with their number.
+        The lines are listed only if none is known or another writer was first, as listing time grows with their number.
         The last known line is looked up each time, as a log may be restored from a copy.
         """
         while True:
@@ -278,7 +280,7 @@ class ObjectLog(RunLog):
             try:
                 entry.create(data)
             except (FileExistsError, ScopedRetrievalError) as error:
-                # The store may have taken this line, and only its answer was lost.
+                # The store may have accepted this line, and only the response was lost.
                 if not _stands(entry, data):
                     if isinstance(error, FileExistsError):  # another writer was first
                         self._newest = ("", b"")
@@ -288,7 +290,7 @@ class ObjectLog(RunLog):
             return digest
 
     def sync(self) -> None:
-        """Nothing is left to do: a store says that it has an object once it is durable."""
+        """Does nothing: a store confirms an object once it is durable."""
 
     def _data(self) -> bytes:
         return b"".join(self._lines.read_all(self._names()))
@@ -298,10 +300,10 @@ class ObjectLog(RunLog):
 
 
 def _stands(entry: ObjectPlace, data: bytes) -> bool:
-    """Whether an object that a store did not say it took has these bytes.
+    """Whether an object whose creation was not confirmed has these bytes.
 
     Raises:
-        LineInDoubtError: the store does not say that either.
+        LineInDoubtError: the object cannot be read either.
     """
     try:
         return entry.read_bytes() == data
@@ -312,7 +314,7 @@ def _stands(entry: ObjectPlace, data: bytes) -> bool:
 
 
 def log_at(folder: Place, signer: Signer | None = None) -> RunLog:
-    """The log of a runs folder; of one on an object store, no head is signed."""
+    """The log of a runs folder; on an object store, no head is signed."""
     return ObjectLog(folder) if isinstance(folder, ObjectPlace) else Log(folder, signer)
 
 

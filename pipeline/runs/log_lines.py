@@ -1,4 +1,4 @@
-"""An entry of LOG, a line each, as it was read."""
+"""Entries of LOG, one per line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 __all__ = ["START", "LogEntry", "canonical"]
 
 START = "0" * 64
-"""The previous hash of the first line."""
+"""The `previous` hash of the first line."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry: `kind` is run (a manifest), upgrade (the manifest of a later format), live (one interactive snapshot), erase (the receipt of an erasure)
-    or answer (an answer that was verified)."""
+    """One entry: `kind` is run (a manifest), upgrade (a manifest in a later format), live (one interactive snapshot),
+    erase (the receipt of an erasure) or answer (a verified answer)."""
 
     sequence: int
     kind: str
@@ -25,7 +25,7 @@ class LogEntry:
 
     @property
     def text(self) -> str:
-        """Its JSON as it is in LOG, which `hash` is of."""
+        """Its JSON in LOG, the input of `hash`."""
         return canonical({"kind": self.kind, "run_id": self.run_id, "sequence": self.sequence, **self.body})
 
 

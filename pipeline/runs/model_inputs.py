@@ -1,4 +1,4 @@
-"""Texts of evidence taken out of recorded model inputs, which lie in `contexts` beside the runs.
+"""Erases texts of evidence from recorded model inputs, which are in `contexts` beside the runs.
 
 A record keeps the lines of each source by SHA-256, so the lines of an erased row are removed and the ledger stays. `context.store` reads
 and writes records; this module has only what an erasure needs.
@@ -27,7 +27,7 @@ TEXTS = pa.schema([pa.field("sha256", pa.string(), False), pa.field("text", pa.l
 
 
 def records_in(contexts: Place) -> Iterator[Place]:
-    """The folders of the records that were written whole."""
+    """The folders of complete records."""
     if stands(contexts):
         yield from (
             each for each in entries(contexts) if each.name.startswith("ctx-") and stands(each / "manifest.json")
@@ -35,13 +35,13 @@ def records_in(contexts: Place) -> Iterator[Place]:
 
 
 def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
-    """Take the texts of rows of evidence out of every record; returns how many texts. Ledgers and digests stay.
+    """Remove the texts of rows of evidence from every record; returns the number of texts. Ledgers and digests stay.
 
-    One that is killed at any step leaves records that can be read; asked again, it completes it. What a killed writer left behind
-    goes as a whole; one that is writing fails, as its texts may be those that are erased.
+    A process killed at any step leaves readable records; repeating the erasure completes it. Incomplete records are
+    removed; their writers, if alive, fail, as their texts may be erased ones.
 
     Raises:
-        StoreError: a record cannot be read; the others were erased from.
+        StoreError: a record cannot be read; the others were processed.
     """
     count, failed = 0, None
     wanted = pa.array(sorted(evidence_ids), pa.string())
@@ -60,7 +60,7 @@ def erase_from_inputs(contexts: Place, evidence_ids: Collection[str]) -> int:
 
 
 def _erase_from(folder: Place, wanted: pa.Array) -> int:
-    """Take texts out of one record. Its manifest names the new part before it is there, so that either one is the recorded one."""
+    """Remove texts from one record. Its manifest names the new part before it exists, so that both parts are valid."""
     decisions = read_parquet(folder / "context_decisions.parquet", CONTEXT_DECISIONS.stored_schema)
     shown = decisions.filter(pc.is_in(decisions["evidence_id"], value_set=wanted))
     if not shown.num_rows:

@@ -1,10 +1,10 @@
 """The auditors' capture: the best matches that an access gate stopped, by id and gate, kept apart from every snapshot.
 
 Reads: the tables of a finished shard, the corpus, the projects that the principal audits. Gives: OUT_OF_SCOPE in a file
-of its own under `audit/` of the runs' folder, which no manifest, digest, snapshot or block knows of.
+of its own under `audit/` of the runs' folder, which no manifest, digest, snapshot or block refers to.
 
-Note: it runs after the line has answered, over rows that the line never opened, with statistics of
-those rows alone. Nothing that a model or caller sees can depend on it.
+Note: it runs after the line has answered, over rows that the line never opened, with statistics of only those rows.
+Nothing visible to a model or caller depends on it.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ FOLDER = "audit"
 KEPT = 20
 """Matches kept per request."""
 _LANES = ("lexical", "symbol", "exact")
-"""Chosen by hand: the lanes that match what a request says, without a model, a plugin or what other hits lead to."""
+"""Chosen by hand: the lanes that match the text of a request, without a model, a plugin or other hits."""
 _TAKEN_OVER = ("contracts", "contract_bounds", "sub_queries", "anchors")
 
 
 def audited(grants: pa.Table, principal: str, at: datetime) -> frozenset[str]:
-    """The projects that a principal audits at an instant; for a request, the one it is asked at."""
+    """The projects that a principal audits at an instant; for a request, at its `asked_at`."""
     in_force = pc.fill_null(pc.greater(grants["expires"], pa.scalar(at)), True)
     mine = grants.filter(pc.and_(pc.and_(pc.equal(grants["principal"], principal), grants["audit"]), in_force))
     return frozenset(mine["project"].to_pylist())
 
 
 def expect_auditor(grants: pa.Table, principal: str, now: datetime) -> None:
-    """Check that the principal who is to keep what contracts withhold audits something when the run begins.
+    """Check that the principal who captures withheld matches audits a project when the run begins.
 
     Raises:
         AccessError: the principal audits nothing.
@@ -57,12 +57,12 @@ def expect_auditor(grants: pa.Table, principal: str, now: datetime) -> None:
 
 
 def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collection[str]) -> pa.Table:
-    """OUT_OF_SCOPE of a shard: per request asked in one of these projects, the best rows of them that it may not reach.
+    """OUT_OF_SCOPE of a shard: for each request in one of these projects, their best rows that it may not reach.
 
     Args:
-        tables: what the line gave for the shard, texts in place.
-        line: what the shard was run with.
-        projects: those that the principal audits when the requests are asked.
+        tables: the tables of the line for the shard, with texts.
+        line: the line that ran the shard.
+        projects: the projects that the principal audits when the requests are asked.
     """
     frame = line.corpus.frame(sorted(projects), None)
     planned = {name: _asked_in(tables[name], tables["contracts"], projects) for name in _TAKEN_OVER}
@@ -85,7 +85,7 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
         pc.and_(pc.invert(candidates["withheld"]), pc.less_equal(candidates["pool_rank"], KEPT))
     )
     verdicts = driver.execute(["verdicts"], inputs=inputs, overrides={**given, "candidates": candidates})["verdicts"]
-    # Shadowing by a work tree is the first wall's alone: the second lets such a row through.
+    # Only the first wall applies shadowing by a work tree: the second lets such a row through.
     shadowed = GATES[NUMBER["workspace"] - 1]
     stored = {
         name: gathered(frame.evidence[name], candidates["row"]) for name in ("owner_project", "source_id", "path")
@@ -105,10 +105,10 @@ def out_of_scope(tables: Mapping[str, pa.Table], line: Line, projects: Collectio
 
 
 def capture(runs: Place, run_id: str, part: str, tables: Mapping[str, pa.Table], line: Line, auditor: str) -> None:
-    """Keep what an auditor asked for of one part of a run, in the projects that they audit when its requests are asked.
+    """Store an auditor's capture of one part of a run, for projects audited whenever its requests are asked.
 
     Raises:
-        StoreError: it could not be made, or the disk does not take it.
+        StoreError: it could not be computed or written.
     """
     asked = pc.unique(tables["requests"]["asked_at"]).to_pylist()
     projects = [audited(line.grants, auditor, at) for at in asked]
@@ -117,13 +117,13 @@ def capture(runs: Place, run_id: str, part: str, tables: Mapping[str, pa.Table],
             keep_captured(runs, run_id, part, out_of_scope(tables, line, everywhere))
         except StoreError:
             raise
-        except Exception as error:  # rows that are read nowhere else may be damaged in any way
+        except Exception as error:  # rows that nothing else reads may be damaged in any way
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             raise StoreError(f"Expected to keep a capture, got {why} - at {run_id}") from error
 
 
 def keep_captured(runs: Place, run_id: str, part: str, table: pa.Table) -> None:
-    """Write the capture of one part of a run, durably; the folder is its owner's alone."""
+    """Write the capture of one part of a run, durably; only the owner has access to the folder."""
     folder = runs / FOLDER / run_id
     make_folders(folder, runs, private=True)
     write_parquet(folder / f"{part}.parquet", table, sync=True)
@@ -144,13 +144,13 @@ def read_captured(runs: Place, run_id: str, request_id: str) -> list[dict[str, A
 
 
 def _asked_in(table: pa.Table, contracts: pa.Table, projects: Collection[str]) -> pa.Table:
-    """The rows of requests that ask in one of these projects."""
+    """The rows of requests in one of these projects."""
     asked = pc.is_in(contracts["project"], value_set=pa.array(sorted(projects), pa.string()))
     return table.filter(pc.is_in(table["request_id"], value_set=contracts["request_id"].filter(asked).combine_chunks()))
 
 
 def _unreachable(reachable: pa.Table, row_groups: pa.Table, rows_in_all: int) -> pa.Table:
-    """REACHABLE turned round: per row group, every row that an access gate stops or whose segment stays shut."""
+    """The complement of REACHABLE: per row group, every row that an access gate stops or whose segment is not open."""
     group, row = reachable["scope_group"].to_numpy(), reachable["row"].to_numpy()
     everything = np.arange(rows_in_all)
     groups = np.unique(row_groups["scope_group"].to_numpy())

@@ -26,7 +26,7 @@ PERSISTED = tuple(t for t in TABLES.values() if t.persist)
 
 PER_RUN = ("grants", "purpose_policies", "kind_policies", "plan_rules", "mode_policies", "role_policies", "role_rules",
            "provenance")  # fmt: skip
-"""Those that are the same for all requests of a run, stored once."""
+"""Tables that are the same for all requests of a run, stored once."""
 
 PER_REQUEST = tuple(t for t in PERSISTED if t.name not in PER_RUN)
 
@@ -41,11 +41,11 @@ TEXTS = pa.schema(
 
 
 Vectors = Mapping[str, NDArray[np.int16]]
-"""The query vectors that the line took for these tables, by text."""
+"""The query vectors that the line used for these tables, by text."""
 
 
 def stored_schema(name: str, columns: Iterable[str] = ()) -> pa.Schema:
-    """The schema of a table in stored form, or of the texts; with those of its `columns` that plugins may add."""
+    """The schema of a table in stored form, or of the texts; including those `columns` that plugins may add."""
     return TEXTS if name == "texts" else TABLES[name].widened(TABLES[name].stored_schema, columns)
 
 
@@ -86,10 +86,10 @@ def texts_of(
 
 
 def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
-    """A stored table with its free text back in place; a text that was erased is null.
+    """A stored table with its free text restored; an erased text is null.
 
     Raises:
-        VerificationError: a text is not the one that was hashed.
+        VerificationError: a text does not match its hash.
     """
     for index, (name, column) in enumerate(declared.columns.items()):
         if column.free_text:
@@ -109,7 +109,7 @@ def with_texts(table: pa.Table, declared: Table, texts: pa.Table) -> pa.Table:
 def logical_digest(name: str, table: pa.Table, known: Mapping[str, bytes] | None = None) -> str:
     """The logical digest of a stored part; `known` are the digests of its requests, if they are available.
 
-    Texts enter by their hashes, as everywhere: whether each is the one that was hashed, `changed_texts` says.
+    Texts contribute their hashes, as everywhere: `changed_texts` verifies the texts.
     """
     if name == "texts":
         return table_digest(table.drop_columns("text"))
@@ -117,7 +117,7 @@ def logical_digest(name: str, table: pa.Table, known: Mapping[str, bytes] | None
 
 
 def references(tables: Mapping[str, pa.Table]) -> pa.Array:
-    """Every distinct text hash that stored tables refer to."""
+    """The distinct text hashes that stored tables refer to."""
     found = [
         values_of(table[name]).drop_null()
         for table_name, table in tables.items()
@@ -128,12 +128,12 @@ def references(tables: Mapping[str, pa.Table]) -> pa.Array:
 
 
 def changed_texts(texts: pa.Table) -> pa.Array:
-    """Hashes whose stored text is no longer the one that was hashed."""
+    """Hashes that do not match their stored text."""
     return flat(texts["sha256"]).filter(pc.not_equal(text_sha256(texts["text"]), flat(texts["sha256"])))
 
 
 def check_conservation(tables: Mapping[str, pa.Table], at: str) -> None:
-    """Every candidate has exactly one decision, and recalled = selected + hidden + rejected for every request.
+    """Check that every candidate has exactly one decision, and recalled = selected + hidden + rejected per request.
 
     Raises:
         VerificationError: a candidate has none or two, or the counts do not add up.

@@ -1,9 +1,9 @@
-"""The receipts of the shards of an unfinished run: what says that a shard is done.
+"""The receipts of the shards of an unfinished run, which mark shards as done.
 
-stage/receipts/<shard>.json       its parts with their SHA-256, and how many requests came to which status
+stage/receipts/<shard>.json       its parts with their SHA-256, and the number of requests by status
 
-Note: parts are not synced before a run is finished, so that a receipt may outlive what it names.
-A shard is done if its receipt is there and every part is the one that was written.
+Note: parts are not synced before a run is finished, so a receipt may survive a crash that loses its parts. A shard is
+done if its receipt exists and every part matches it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def receipt_name(shard: int) -> str:
 
 
 def receipt_of(folder: Place, shard: int, listed: Set[str]) -> dict[str, Any] | None:
-    """The receipt of a shard that is done; None if it is not. On an object store, `listed` is what lies in the folder.
+    """The receipt of a shard that is done; None if it is not. On an object store, `listed` are the files in the folder.
 
     Raises:
         StoreError: the receipt or a part cannot be read now.

@@ -1,7 +1,7 @@
-"""Replay: one snapshot read again, without the corpus, with every hash it rests on checked.
+"""Replay: reads one snapshot again, without the corpus, and checks every hash it depends on.
 
-Replay never retrieves. It gives the block byte for byte, its citations, the decisions and the conditions; a text that
-was erased is null, and then the status is `erased`.
+Replay never retrieves. It returns the block byte for byte, its citations, the decisions and the conditions; an erased
+text is null, and then the status is `erased`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .store import RunStore
 _LISTED = ("citations", "conditions")
 _SHOWN = frozenset({"requests", "failures", "contracts", "trimmed", "trims", "item_details", "blocks", "snapshots",
                      *_LISTED})  # fmt: skip
-"""Tables whose rows reach a caller; every other one counts or names rows that were withheld."""
+"""Tables whose rows reach a caller; all others count or name withheld rows."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What one snapshot holds. `tables` has the snapshot's rows of every table, texts in place."""
+    """The content of one snapshot. `tables` contains its rows of every table, with texts."""
 
     snapshot_id: str
     run_id: str
@@ -55,14 +55,14 @@ class Replay:
 
     @property
     def event(self) -> dict[str, Any]:
-        """The event of S0.83, as the retrieval gave it."""
+        """The event of S0.83, as the retrieval returned it."""
         blocks = self.tables["blocks"]["items"]
         items = blocks[0].as_py() if len(blocks) else 0
         return harness_forms.event(self.snapshot, items, self.request.get("intent_id"))
 
     @property
     def observation(self) -> dict[str, Any]:
-        """The observation of S0.84, as the retrieval gave it; the block is null where its text was erased."""
+        """The observation of S0.84, as the retrieval returned it; the block is null if its text was erased."""
         return harness_forms.observation(self.snapshot, self.block, self.citations.to_pylist())
 
     @property
@@ -77,7 +77,7 @@ class Replay:
         return answer_html(self.snapshot_id, self.status, self.block or "", *listed)
 
     def for_caller(self) -> Replay:
-        """What the caller may see of it: declared caller columns of what reached them, as `retrieve` gave it."""
+        """The part the caller may see: declared caller columns of rows that reached them, as `retrieve` returned it."""
         shown = {}
         for name, table in self.tables.items():
             seen = TABLES[name].for_callers(table)
@@ -103,8 +103,8 @@ _KEPT: ContextVar[dict[tuple[str, str], Replay] | None] = ContextVar("kept", def
 
 @contextmanager
 def replays_kept() -> Iterator[None]:
-    """In the meantime a snapshot is read and checked once, in this context and those that come of it: for a caller that asks
-    about a run of its own in many ways. A change of its files is not noticed before the end.
+    """Read and check each snapshot once inside this context and contexts copied from it, for a caller that examines its
+    own run in many ways. Changes of its files are not noticed before the end.
     """
     token = _KEPT.set({})
     try:
@@ -114,12 +114,12 @@ def replays_kept() -> Iterator[None]:
 
 
 def replay(runs: RunStore | Run, snapshot_id: str) -> Replay:
-    """The snapshot as it was written, from a folder of runs or from its run where that is open.
+    """The snapshot as it was written, from a folder of runs or from an open run.
 
     Raises:
-        InputError: it is no snapshot id.
-        StoreError: no run of this folder holds it.
-        VerificationError: a hash does not match what is stored.
+        InputError: it is not a snapshot id.
+        StoreError: no run of this folder contains it.
+        VerificationError: stored content does not match its hash.
     """
     run = runs if isinstance(runs, Run) else runs.open(snapshot_id)
     kept, key = _KEPT.get(), (str(run.folder), snapshot_id)
@@ -165,7 +165,7 @@ def _check_digest(run: Run, stored: dict[str, pa.Table], request_id: str, snapsh
 
 
 def _erased(stored: dict[str, pa.Table], texts: pa.Table, snapshot_id: str) -> tuple[str, ...]:
-    """Hashes without a text. Each text that is there must match its hash."""
+    """Hashes without a text. Each present text must match its hash."""
     for sha256 in changed_texts(texts).to_pylist():
         raise VerificationError(f"Expected the text that was hashed, got another - at {snapshot_id}/{sha256[:16]}")
     have = set(texts["sha256"].to_pylist())

@@ -1,10 +1,10 @@
-"""The words of requests that a run keeps: they go when the questions of a user or project are erased.
+"""Selects the texts of requests in a run, which are erased with the questions of a user or project.
 
     asked = RequestSelection(principal="ana", audited=frozenset({"shop"}), user="bo")
 
 Reads: the stored tables of a run. Gives: hashes of texts. Note: a run stores each text once, so a
-text that a request of another user or a row of evidence also has stays; and a request that was refused names no principal, so
-it counts as one of the user who started the run.
+text that a request of another user or a row of evidence also has stays; a refused request names no principal, so it
+counts as one of the user who started the run.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from .parts import PERSISTED, values_of
 __all__ = ["RequestSelection", "Unheld", "chosen_among", "requests_of", "words_of"]
 
 _WORDS = ("requests", "failures", "anchors", "sub_queries", "conditions", "snapshots")
-"""Tables whose free text was said in a request, or made from it: questions, anchors, planned queries, messages."""
+"""Tables whose free text comes from a request: questions, anchors, planned queries, messages."""
 
 
 @dataclass(frozen=True)
 class RequestSelection:
-    """Requests of a user and a project, or with None of any: those by `principal`, and those in projects in `audited`."""
+    """Requests of a user and a project (None = any), limited to those by `principal` and in `audited` projects."""
 
     principal: str
     audited: frozenset[str]
     user: str | None = None
     project: str | None = None
     shown: bool = False
-    """Only those to which one of the erased rows was shown."""
+    """Only requests to which one of the erased rows was shown."""
 
     def of(self, principals: pa.Array, askers: pa.Array, projects: pa.Array) -> pa.Array:
-        """Whether each request is meant, by its principal, by who asked for another, and by project; boolean[n]."""
+        """Whether each request is selected, by its principal or the user who asked it, and by project; boolean[n]."""
         own = _either(principals, askers, self.principal)
         chosen = pc.or_(own, pc.is_in(projects, value_set=pa.array(sorted(self.audited), pa.string())))
         if self.user is not None:
@@ -48,14 +48,14 @@ class RequestSelection:
 
 @dataclass(frozen=True)
 class Unheld:
-    """Rows that were shown to requests of `asked` and that the corpus does not hold, as after it was built again.
+    """Rows that were shown to requests of `asked` and are not in the corpus, for example after it was rebuilt.
 
-    Whose they were, no table says any more: they go with the requests of a project, by their source or by their id.
+    Their owner is no longer recorded: they are erased with the requests of a project, by source or by id.
     """
 
     asked: RequestSelection
     held: pa.Array
-    """Ids of the rows that the corpus holds, which alone says who may erase them."""
+    """Ids of the rows in the corpus, which determines who may erase them."""
     source: str | None = None
     evidence: tuple[str, ...] = ()
 
@@ -74,13 +74,13 @@ class Unheld:
 
 
 def requests_of(run: StoredTables, asked: RequestSelection, starter: str | None, evidence_ids: pa.Array) -> pa.Array:
-    """The ids of the requests of a run that are meant, those that were refused among them."""
+    """The ids of the selected requests of a run, refused ones included."""
     ids = chosen_among(asked, run.stored("requests"), run.stored("failures"), starter)
     return ids.filter(pc.is_in(ids, value_set=requests_showing(run, evidence_ids))) if asked.shown else ids
 
 
 def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table, starter: str | None) -> pa.Array:
-    """The ids of those of REQUESTS and FAILURES that are meant, whatever was shown to them."""
+    """The ids of the selected REQUESTS and FAILURES, whatever was shown to them."""
     chosen = asked.of(*(flat(requests[name]) for name in ("principal", "asked_by", "project")))
     started = pa.repeat(pa.scalar(starter, pa.string()), failures.num_rows)
     refused = asked.of(started, started, flat(failures["project"]))
@@ -88,7 +88,7 @@ def chosen_among(asked: RequestSelection, requests: pa.Table, failures: pa.Table
 
 
 def words_of(run: StoredTables, requests: pa.Array) -> tuple[set[str], int]:
-    """Hashes of texts that only these requests use, and the number of their texts that others share."""
+    """Hashes of texts that only these requests use, and the number of their texts shared with others."""
     said, others = [pa.array([], pa.string())], [pa.array([], pa.string())]
     for declared in PERSISTED:
         free = declared.names(free_text=True)

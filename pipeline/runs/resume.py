@@ -1,10 +1,10 @@
-"""Resuming a run: single requests of a principal are collected in few runs, so that `compact` makes few files of them.
+"""Resuming a run: single requests of a principal are collected in few runs, so that `compact` writes few files.
 
-A session writes into one run, and locks it as long as it lasts. The next session of the same principal resumes the
-last run that is not locked, if it has the same basis: the tables of the run, its settings, its graph.
+A session writes to one run and keeps it locked. The next session of the same principal resumes the last run that is not
+locked, if it has the same basis: the tables of the run, its settings, its graph.
 
-Note: the files of a run have their lines in LOG in their order, and every id of a request occurs
-once in a run. So a run is not resumed if the end of LOG does not name each of its files.
+Note: the lines of a run's files are in their order in LOG, and every request id occurs once in a run. So a run is not
+resumed if the end of LOG does not name each of its files.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .parts import PER_RUN, stored_tables
 from .store import RunStore
 
 GATHERED = 100
-"""Number of snapshots from which a run is no longer resumed."""
+"""A run with this many snapshots is no longer resumed."""
 LOOKED_INTO = 8
-"""Runs that are read to find one: if each question meets another generation, no run matches."""
+"""Runs that are examined to find one: if each question uses another generation, none matches."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """A run that its session left, held by this one: its id, its snapshots so far, the requests that they answer."""
+    """A run that its session left, locked by this one: its id, its snapshots so far, the requests that they answer."""
 
     run_id: str
     snapshots: int
@@ -47,10 +47,10 @@ class Left:
 def left_open(
     store: RunStore, *, inputs: Mapping[str, pa.Table], settings: Mapping[str, Any], asked: Collection[str] = ()
 ) -> Left | None:
-    """Of the last runs of a principal, the last that can be gone on with; None where there is none, and on an object store.
+    """The latest run of a principal that can be resumed; None if there is none, and on an object store.
 
-    `inputs` are the tables of `PER_RUN`, `settings` what a run of this session would begin with; none of the requests
-    `asked` is in the run that is found.
+    `inputs` are the tables of `PER_RUN`, `settings` those of a new run of this session; the run has none of the
+    requests `asked`.
     """
     if not isinstance(store.log, Log):
         return None
@@ -69,7 +69,7 @@ def left_open(
 
 
 def _interactive_runs(lines: Collection[LogEntry], principal: str | None) -> list[tuple[str, list[LogEntry]]]:
-    """The interactive runs of a principal that these lines tell of from their first snapshot on, the last one first."""
+    """The interactive runs of a principal whose lines among these begin with the first snapshot, the last run first."""
     found: dict[str, list[LogEntry]] = {}
     for line in lines:
         if line.kind != "answer":
@@ -90,12 +90,12 @@ def _interactive_runs(lines: Collection[LogEntry], principal: str | None) -> lis
 def _same(
     store: RunStore, run_id: str, lines: Sequence[LogEntry], wanted: Mapping[str, pa.Table], settings: Mapping[str, Any]
 ) -> bool:
-    """Whether a run is open, is what these lines say of it and no more, and rests on what this session does."""
+    """Whether a run is open, matches these lines exactly, and has the same basis as this session."""
     folder = store.path / run_id
     if stands(folder / "manifest.json") or live_files(folder) != [line.body["file"] for line in lines]:
         return False
     if any(sha256_of(folder / "live" / line.body["file"]) != line.body["sha256"] for line in lines):
-        return False  # else what is whole would share the fate of what is damaged
+        return False  # new snapshots must not share a damaged run
     if {sha256_of(folder / "lineage.json")} != {line.body["lineage_sha256"] for line in lines}:
         return False
     first = folder / "live" / live_file(1)

@@ -1,7 +1,7 @@
 """Reading one run, whichever way it is stored: Parquet parts under a manifest, or one file per interactive snapshot.
 
-A caller that asks about one snapshot reads the file or the parts that it is in, and of other shards the ids of their
-snapshots at most: an answer takes little longer in a large run, and damage elsewhere does not keep it back.
+To read one snapshot, only its file or parts are read, and of other shards at most the ids of their snapshots: this
+takes little longer in a large run, and damage elsewhere does not prevent it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .parts import PER_RUN, PERSISTED, stored_schema, with_texts
 from .timings import LineTimings, of_manifest, seconds_of_nodes
 
 JOINED = 128
-"""Interactive files of a run that are read before they are joined."""
+"""Interactive files of a run that are joined at a time."""
 
 BATCH, INTERACTIVE = "batch", "interactive"
 """Kinds of runs: a table of requests, or one snapshot at a time."""
@@ -37,10 +37,10 @@ STAGE = "stage"
 
 
 def starter_of(folder: Place) -> str | None:
-    """The principal who started the run in a folder, whatever a crash left of it; None if nothing says so.
+    """The principal who started the run in a folder, even of one that a crash left; None if not recorded.
 
     Raises:
-        StoreError: what would say so is damaged.
+        StoreError: the file that records it is damaged.
     """
     for file in (folder / "manifest.json", folder / STAGE / "run.json"):
         if stands(file):
@@ -60,7 +60,7 @@ def started_by(folder: Place, principal: str) -> bool:
 
 
 class Run:
-    """A run to read. Tables come in stored form (free text as hashes) unless texts are asked for."""
+    """A run to read. Tables are in stored form (free text as hashes) unless texts are requested."""
 
     def __init__(self, folder: Place) -> None:
         self.folder = folder
@@ -70,18 +70,18 @@ class Run:
         """Tables read from the interactive files and shards of requested snapshots, by file name."""
         self._shards: dict[str, str] = {}
         self._inline: dict[str, pa.Table] = {}
-        """Texts that parts of an older version keep in place, by part."""
+        """Inline texts of parts of an older version, by part."""
         if not self.live:
             check_format(self.manifest, f"{self.run_id}/manifest.json")
 
     @cached_property
     def older(self) -> bool:
-        """Whether an earlier version wrote it: its tables are read under the present schema."""
+        """Whether an earlier version wrote it: its tables are converted to the current schema."""
         return self.format != FORMAT
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """The manifest; of an interactive run, what will be in it."""
+        """The manifest; for an interactive run, its future content."""
         if self.live:
             statuses = self.snapshots["status"].value_counts().to_pylist()
             return {
@@ -105,12 +105,12 @@ class Run:
 
     @property
     def digests_follow(self) -> bool:
-        """Whether digests can be recomputed: those of an earlier version cover the columns that it had."""
+        """Whether digests can be recomputed: those of an earlier version cover its own columns."""
         return not self.older and (self.live or "upgraded_from" not in self.manifest)
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """What the run began with; see `RunStore.stage`."""
+        """The settings that the run began with; see `RunStore.stage`."""
         if self.live:
             return read_settings(self.folder / "live" / self._files[0])
         settings = self.manifest.get("settings")
@@ -118,11 +118,11 @@ class Run:
 
     @property
     def lineage(self) -> dict[str, Any]:
-        """The graph that made the run, as stored with it.
+        """The graph that produced the run, as stored with it.
 
         Raises:
             StoreError: it is damaged.
-            VerificationError: it is not the one that the manifest names, or for an interactive run LOG.
+            VerificationError: it is not the one named by the manifest, or for an interactive run by LOG.
         """
         file, at = self.folder / "lineage.json", f"{self.run_id}/lineage.json"
         found = read_json(file)
@@ -135,24 +135,24 @@ class Run:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """The rows of each of its tables."""
+        """The number of rows of each of its tables."""
         if not self.live:
             return {name: entry["rows"] for name, entry in self.manifest["tables"].items()}
         return {table.name: self.stored(table.name).num_rows for table in PERSISTED}
 
     @cached_property
     def node_seconds(self) -> dict[str, float]:
-        """How long each node took, for all requests together; empty where that was not measured."""
+        """The seconds of each node, for all requests together; empty if not measured."""
         if not self.live and "node_seconds" in self.manifest:
             return self.manifest["node_seconds"]
         return seconds_of_nodes(self.request_seconds.values())
 
     @cached_property
     def request_seconds(self) -> dict[str, LineTimings]:
-        """By snapshot, how long the line took for it and those that it answered together.
+        """By snapshot, the timings of the line for it and those answered together with it.
 
-        Of an interactive run, and of a batch whose shards have one request each. Snapshots of earlier versions, which did not
-        measure it, are left out.
+        For an interactive run, and a batch whose shards have one request each. Snapshots of earlier versions, which did
+        not measure, are omitted.
         """
         if not self.live:
             found = of_manifest(self.manifest)
@@ -167,7 +167,7 @@ class Run:
         return {self._ids(file)[0].as_py(): spent for file, spent in took.items() if spent is not None}
 
     def request_seconds_of(self, snapshot_id: str) -> LineTimings | None:
-        """How long the line took for one snapshot, where that was measured; no other interactive file is read."""
+        """The timings of the line for one snapshot, if measured; reads no other interactive file."""
         if not self.live:
             return self.request_seconds.get(snapshot_id)
         file = self._shard(snapshot_id)
@@ -175,7 +175,7 @@ class Run:
 
     @property
     def shard_seconds(self) -> list[tuple[int, int, float]]:
-        """Each shard of a batch with its requests and the seconds of its nodes; empty where that was not measured."""
+        """Each shard of a batch with its number of requests and the seconds of its nodes; empty if not measured."""
         found = [] if self.live else self.manifest.get("shard_seconds", [])
         return [(int(shard), int(requests), float(seconds)) for shard, requests, seconds in found]
 
@@ -201,9 +201,9 @@ class Run:
         return read_parquet(self.folder / path, partial(stored_schema, name))
 
     def table(self, name: str, *, texts: bool = False, snapshot_id: str | None = None) -> pa.Table:
-        """A table of the run; with `texts`, its free text in place (null where it was erased).
+        """A table of the run; with `texts`, including its free text (null if erased).
 
-        `snapshot_id` keeps the rows of one snapshot, and reads no other shard or interactive file than its own.
+        `snapshot_id` selects the rows of one snapshot, and reads only its shard or interactive file.
 
         Raises:
             StoreError: the run has no such snapshot, or a file is damaged.
@@ -227,7 +227,7 @@ class Run:
         return self._with_inline(self._beside("texts", snapshot_id))
 
     def _with_inline(self, texts: pa.Table) -> pa.Table:
-        """These texts with those that tables of an older version keep in place."""
+        """These texts with the inline ones of tables of an older version."""
         if not self.older or self.live:
             return texts
         for declared in PERSISTED:
@@ -247,10 +247,10 @@ class Run:
         return self.stored("provenance")
 
     def holds(self, snapshot_id: str) -> bool:
-        """Whether a snapshot is of this run.
+        """Whether a snapshot belongs to this run.
 
         Raises:
-            StoreError: no file that can be read holds it, and one cannot be read.
+            StoreError: no readable file contains it, and one cannot be read.
         """
         return self._shard(snapshot_id) is not None
 
@@ -272,7 +272,7 @@ class Run:
         """The interactive files of the run.
 
         Raises:
-            StoreError: there is none any more: the run was compacted or removed since it was opened.
+            StoreError: there are none: the run was compacted or removed since it was opened.
         """
         if files := live_files(self.folder):
             return files
@@ -280,7 +280,7 @@ class Run:
 
     @cached_property
     def _joined(self) -> dict[str, list[pa.Table]]:
-        """The tables of all interactive files, so many files joined at a time: apart, each takes many times its
+        """The tables of all interactive files, joined in groups: separate tables need many times the memory of their
         rows."""
         found: dict[str, list[pa.Table]] = {}
         for at in range(0, len(self._files), JOINED):
@@ -296,7 +296,7 @@ class Run:
         return self._opened[file]
 
     def _beside(self, name: str, snapshot_id: str) -> pa.Table:
-        """What the shard or interactive file of a snapshot holds of a table."""
+        """The rows of a table in the shard or interactive file of a snapshot."""
         shard = self._shard(snapshot_id)
         if shard is None:
             raise StoreError(f"Expected a snapshot of {self.run_id}, got none - at {snapshot_id}")
@@ -310,7 +310,7 @@ class Run:
         return read[name]
 
     def _shard(self, snapshot_id: str) -> str | None:
-        """The name of the interactive file that holds a snapshot, or of the parts of its shard; None if there is none."""
+        """The name of the interactive file with a snapshot, or of the parts of its shard; None if there is none."""
         if snapshot_id not in self._shards:
             damage: StoreError | None = None
             for shard in self._likely(snapshot_id):
@@ -327,7 +327,7 @@ class Run:
         return self._shards.get(snapshot_id)
 
     def _likely(self, snapshot_id: str) -> list[str]:
-        """Every shard or interactive file, the one that the id speaks of first."""
+        """Every shard or interactive file, the one with the number in the id first."""
         if not self.live:
             return [path.rpartition("/")[2] for path in self._parts("snapshots")]
         named = SNAPSHOT_ID.fullmatch(snapshot_id)
@@ -335,7 +335,7 @@ class Run:
         return sorted(self._files, key=lambda file: file != own)
 
     def _ids(self, shard: str) -> pa.ChunkedArray:
-        """The snapshots of a shard or interactive file."""
+        """The snapshot ids of a shard or interactive file."""
         if self.live:
             return joined("snapshots", [self._live(shard).get("snapshots")])["snapshot_id"]
         path = next(path for path in self._parts("snapshots") if path.endswith(f"/{shard}"))
@@ -344,10 +344,10 @@ class Run:
         return read_parquet(self.folder / path, stored_schema("snapshots"), ["snapshot_id"])["snapshot_id"]
 
     def _parts(self, name: str) -> list[str]:
-        """The paths of the parts of a table, as the manifest names them.
+        """The paths of the parts of a table in the manifest.
 
         Raises:
-            StoreError: it does not, or not so.
+            StoreError: the manifest lacks them or is malformed.
         """
         try:
             if self.older and name not in self.manifest["tables"]:
@@ -360,15 +360,15 @@ class Run:
 
 
 def one_each(texts: pa.Table) -> pa.Table:
-    """Texts without those that are there already, in order of their hashes."""
+    """Distinct texts, in order of their hashes."""
     sha256 = texts["sha256"].combine_chunks()
     return texts.take(pc.index_in(pc.unique(sha256), value_set=sha256)).sort_by("sha256")
 
 
 def joined(name: str, found: Sequence[pa.Table | None]) -> pa.Table:
-    """Parts of a table as one."""
+    """The parts of a table, concatenated."""
     tables = [table for table in found if table is not None]
     filled = [table for table in tables if table.num_rows] or tables[
         :1
-    ]  # without rows a part has no columns of plugins
+    ]  # parts without rows lack the columns of plugins
     return pa.concat_tables(filled) if filled else stored_schema(name).empty_table()

@@ -1,15 +1,15 @@
 """The signed head of LOG: without the signing key, no line can be added or removed, and the log cannot be rewritten.
 
     LOG.signed      "<sequence> <hash of the line before> <hash> <signature>", replaced before each line is appended; once
-                    the line is on disk, "written" follows, and is signed, too
+                    the line is on disk, "written" is added and signed, too
 
-Reads: the lines of LOG and what vouches for signatures. Gives: `sign_next` and `sign_written`, which a writer calls under the
-lock of LOG, and `head_problem`, what is wrong with the head. A log on an object store has none.
+Reads: the lines of LOG, and a signer. Gives: `sign_next` and `sign_written`, which a writer calls under the lock of
+LOG, and `head_problem`, which verifies the head. A log on an object store has no signed head.
 
-Note: the head is written before its line, so that a crash leaves a head that is one line ahead, and never a line that is not
-signed. A head that says `written` has its line: a log that lacks it was set back. A session writes that word as it ends. A writer
-signs a line only if the log ends with the signed head: lines that were added without the key are never signed
-later. `runs upgrade` begins to sign a log that has lines.
+Note: the head is written before its line, so a crash may leave a head one line ahead, but never an unsigned line. The
+line of a head marked `written` is on disk: a log that lacks it was rolled back. A session writes the mark as it ends. A
+writer signs a line only if the log ends with the signed head, so lines added without the key are never signed later.
+`runs upgrade` begins to sign a log that has lines.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _WRITTEN = "written"
 
 
 class Signer(Protocol):
-    """Who signs texts, and says whether a signature of one is of the key that is trusted."""
+    """Signs texts, and verifies signatures against the trusted key."""
 
     @property
     def signs(self) -> bool:
-        """Whether there is a key to sign with."""
+        """Whether there is a signing key."""
         ...
 
     def signature(self, text: str) -> str:
-        """Of a text, in base64."""
+        """The signature of a text, in base64."""
         ...
 
     def is_signature(self, text: str, signature: str) -> bool:
-        """Whether the trusted key signed a text."""
+        """Whether a text is signed with the trusted key."""
         ...
 
 
@@ -59,16 +59,16 @@ class _Signed(NamedTuple):
         return f"{_SIGNED}{self.sequence} {self.previous} {self.hash} {self.state}".rstrip()
 
     def follows(self, hash_: str, sequence: int) -> bool:
-        """Whether a log that ends with this line is the one that was signed, or lacks only a line that may never have been."""
+        """Whether a log that ends with this line is the signed one, or lacks only a line that may not exist."""
         if (hash_, sequence) == (self.hash, self.sequence):
             return True
         return self.state != _WRITTEN and (hash_, sequence) == (self.previous, self.sequence - 1)
 
 
 def sign_next(folder: Path, signer: Signer, previous: str, sequence: int, hash_: str) -> None:
-    """Sign the line that is about to be appended after line `sequence`, if the log ends as it was signed.
+    """Sign the line to be appended after line `sequence`, if the log ends with the signed head.
 
-    A folder that does not take the file leaves the line unsigned, which `head_problem` says.
+    If the file cannot be written, the line stays unsigned, which `head_problem` reports.
     """
     if not signer.signs:
         return
@@ -81,7 +81,7 @@ def sign_next(folder: Path, signer: Signer, previous: str, sequence: int, hash_:
 
 
 def sign_written(folder: Path, signer: Signer, sequence: int, hash_: str) -> None:
-    """Say of the line that was signed last, and with which the log ends, that it is on disk."""
+    """Mark the last signed line, if the log ends with it, as written to disk."""
     known = _read(folder) if signer.signs else None
     if known is None or known.state == _WRITTEN or (known.sequence, known.hash) != (sequence, hash_):
         return
@@ -90,13 +90,13 @@ def sign_written(folder: Path, signer: Signer, sequence: int, hash_: str) -> Non
 
 
 def sign(folder: Path, signer: Signer, lines: Sequence[LogEntry]) -> bool:
-    """Sign the log as it is, whatever was signed before; False if it has no line, or the folder does not take the file."""
+    """Sign the log as it is, whatever was signed before; False if it has no lines or the file cannot be written."""
     previous = lines[-2].hash if len(lines) > 1 else START
     return bool(lines) and _write(folder, signer, len(lines), previous, lines[-1].hash, _WRITTEN)
 
 
 def head_problem(folder: Place, signer: Signer, lines: Sequence[LogEntry]) -> str | None:
-    """What is wrong with the head of a log whose chain holds; None if the trusted key signed it."""
+    """The problem with the head of a log with a valid chain; None if it is signed with the trusted key."""
     if not isinstance(folder, Path):
         return None
     known = _read(folder)

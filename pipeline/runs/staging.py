@@ -1,9 +1,9 @@
-"""The folder in which a run is staged before it has its name, and what a process that was killed left of one.
+"""The folder in which a run is staged before it gets its name, and the removal of abandoned ones.
 
-runs/.new-<run_id>-<hex>          there while the run is staged; its lock is held from before until after
+runs/.new-<run_id>-<hex>          exists while the run is staged; its lock is held throughout
 
-Note: such a folder holds what people asked, and no command reads it. Staging and erasing
-remove those whose lock is free, as their process is gone.
+Note: such a folder contains questions, and no command reads it. Staging and erasing remove folders whose lock is free,
+as their process is gone.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _NAME = re.compile(rf"{re.escape(_PREFIX)}(?P<run_id>{RUN_ID.pattern})-[0-9a-f]+
 
 @contextmanager
 def run_folder(runs: Place, run_id: str, lock: Place) -> Iterator[Path]:
-    """A folder of this machine to stage a run in; it is gone afterwards unless `publish_folder` renamed it.
+    """A local folder to stage a run in; it is removed afterwards unless `publish_folder` renamed it.
 
     Raises:
-        StoreError: it cannot be made, or its lock not be taken.
+        StoreError: it cannot be created or locked.
     """
-    if isinstance(runs, ObjectPlace):  # staged elsewhere, where the system removes what is temporary
+    if isinstance(runs, ObjectPlace):  # staged elsewhere, where the system removes temporary files
         with staging_folder(runs, _PREFIX) as folder:
             yield folder
         return
@@ -41,7 +41,7 @@ def run_folder(runs: Place, run_id: str, lock: Place) -> Iterator[Path]:
 
 
 def remove_abandoned(runs: Place, locks: Place) -> None:
-    """Remove the folders whose processes are gone; one that cannot be removed stays for the next time."""
+    """Remove the folders whose processes are gone; one that cannot be removed now is left for the next time."""
     if isinstance(runs, ObjectPlace):
         return
     with suppress(OSError):

@@ -1,11 +1,11 @@
-"""The state of every folder of a run, as lists name it: cheap to find, without reading a table.
+"""The state of every run's folder, as shown in lists: cheap to determine, without reading a table.
 
 ok               finished or interactive, of a version that is read
-unfinished       a batch that was staged; `run --resume` or `runs discard` ends it; or a session that writes its first snapshot
-crashed          a crash interrupted its first write, its last or its compaction; nothing in it was changed by anybody
-unreadable       its manifest is lost or cannot be read
+unfinished       a staged batch; `run --resume` or `runs discard` ends it; or a session writing its first snapshot
+crashed          a crash interrupted its first write, its last or its compaction; it was not tampered with
+unreadable       its manifest is missing or cannot be read
 unknown version  a later version wrote it
-damaged          what it holds is not what was written; only `verify` and reading find that
+damaged          its content changed since it was written; only `verify` and reading detect that
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = ["CRASHED", "OK", "RunState", "broken_off", "compacted_since", "state_
 OK, UNFINISHED, CRASHED, UNREADABLE = "ok", "unfinished", "crashed", "unreadable"
 UNKNOWN_VERSION, DAMAGED = "unknown version", "damaged"
 LOOKS_AGAIN_WITHIN = 10.0
-"""Seconds that a second look waits for the process that writes the run."""
+"""Seconds that a second look waits for the process that is writing the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A folder of a run: its id, its state, the format that it names, and why it is not ok."""
+    """The state of a run's folder: its id, its state, the format that it names, and why it is not ok."""
 
     run_id: str
     state: str
@@ -44,11 +44,11 @@ class RunState:
 
 
 def states(store: RunStore, *, but: Collection[str] = ()) -> list[RunState]:
-    """Every folder of a run with its state, oldest first; those that LOG names and that are gone are not among them.
+    """The state of every run's folder, oldest first, without those that LOG names and that are gone.
 
     Args:
         store: the folder of runs.
-        but: runs that were read already.
+        but: runs to skip, which were read already.
     """
 
     @cache
@@ -63,9 +63,9 @@ def states(store: RunStore, *, but: Collection[str] = ()) -> list[RunState]:
 
 
 def state_of(store: RunStore, run_id: str, *, logged: Callable[[str], bool]) -> RunState:
-    """The state of one folder; `logged` says whether a line of LOG names a run, which is asked where nothing else tells.
+    """The state of one folder; `logged` returns whether LOG names a run, and is only called if needed.
 
-    What is not ok is looked at twice: a session or `compact` may have gone on between two steps of the first look.
+    A state other than ok is confirmed by a second look, as a session or `compact` may have interfered with the first.
     """
     found = _looked(store, run_id, logged)
     return found if found.state == OK else _looked(store, run_id, logged)
@@ -83,7 +83,7 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
             return RunState(run_id, OK, found)
         if files := live_files(folder):
             found = live_format(folder)
-            if found is None:  # an older one, of which the name alone tells
+            if found is None:  # an older version, recognized by its name
                 read_settings(folder / "live" / files[0])
             return RunState(run_id, OK, found)
     except UnknownVersionError as error:
@@ -100,7 +100,7 @@ def _looked(store: RunStore, run_id: str, logged: Callable[[str], bool]) -> RunS
 
 
 def _may_stand(file: Place) -> bool:
-    """Whether a file is there, or in a folder that cannot be read."""
+    """Whether a file exists, or is in a folder that cannot be read."""
     try:
         return stands(file)
     except StoreError:
@@ -108,7 +108,7 @@ def _may_stand(file: Place) -> bool:
 
 
 def _written_now(store: RunStore, run_id: str) -> bool:
-    """Whether a session holds the run; who may not write into the folder, or reads a store, cannot tell."""
+    """Whether a session holds the run; False without write access and on object stores, where this is unknown."""
     session = store.session_of(run_id)
     if isinstance(session, ObjectPlace) or not stands(session):
         return False
@@ -120,15 +120,15 @@ def _written_now(store: RunStore, run_id: str) -> bool:
 
 
 def broken_off(store: RunStore, run: Run, logged: Collection[str]) -> bool:
-    """Whether a crash came as a run that can be read was ended or compacted; `logged` are the runs with a last line in LOG.
+    """Whether a crash interrupted finishing or compacting a readable run; `logged` are runs with a final line in LOG.
 
-    What looks so is looked at again when no process writes the run.
+    A positive result is confirmed when no process is writing the run.
     """
     if not _left(run.folder, run.run_id in logged):
         return False
     with suppress(OSError), locked(store.lock_of(run.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
         return _left(run.folder, run.run_id in store.log.named("run"))
-    # Being written for long, or it cannot be locked here.
+    # It is being written for long, or cannot be locked here.
     return _left(run.folder, run.run_id in store.log.named("run"))
 
 

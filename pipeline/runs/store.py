@@ -1,8 +1,8 @@
 """A folder of runs: staged, written shard by shard, finished once, and read again.
 
-A run is staged with its resolved requests and the pinned corpus generation; each finished shard leaves its parts and a
-receipt; then come the manifest, the removal of the stage, and the line in LOG. Whatever crashed in between, `resume`
-does exactly the rest: a shard whose receipt is missing, or whose parts do not match it, is run again.
+A run is staged with its resolved requests and the pinned corpus generation; each finished shard writes its parts and a
+receipt; then come the manifest, the removal of the stage, and the line in LOG. After a crash at any point, `resume`
+runs exactly the remaining steps: a shard whose receipt is missing, or whose parts do not match it, is run again.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class RunStore:
     ) -> StagedRun:
         """A new run, visible as unfinished: requests with the shard of each, failures, and the tables of the run.
 
-        `inputs` holds the tables of `PER_RUN`; `settings` whatever the caller needs to continue (generation,
-        lanes, ...) as JSON values. `pin` leads to the pinned generation, see `Corpus.pin`; of it, the manifest has
-        the head of the corpus.
+        `inputs` are the tables of `PER_RUN`; `settings` are JSON values that the caller needs to continue (generation,
+        lanes, ...). `pin` locates the pinned generation, see `Corpus.pin`; the manifest records the corpus head from
+        it.
         """
         run_id = new_run_id(now)
         plan = {
@@ -101,11 +101,11 @@ class RunStore:
         return StagedRun(self, run_id)
 
     def remove_abandoned(self) -> None:
-        """Remove what processes that were killed while they staged a run left of it."""
+        """Remove the remains of runs whose processes were killed while staging."""
         remove_abandoned(self.path, self.path / ".locks")
 
     def resume(self, run_id: str) -> StagedRun:
-        """An unfinished run, to do the rest of it.
+        """An unfinished run, to finish it.
 
         Raises:
             StoreError: there is no such run, or it is finished.
@@ -129,26 +129,26 @@ class RunStore:
         return [run_id for run_id in self.folders() if run_id not in logged and _is_batch(self.path / run_id)]
 
     def plan_of(self, run_id: str) -> dict[str, Any] | None:
-        """What a run was staged with, its generation among it; None where everything was answered.
+        """The plan with which a run was staged, including its generation; None if everything was answered.
 
         Raises:
-            StoreError: it cannot be read.
+            StoreError: the plan cannot be read.
         """
         folder = self.folder(run_id)
         return None if stands(folder / "manifest.json") else read_json(folder / STAGE / "run.json")
 
     def uncompacted(self) -> list[str]:
-        """Ids of interactive runs that `compact` has not finished with, oldest first."""
+        """Ids of interactive runs that `compact` has not finished, oldest first."""
         logged = self.logged()
         rest = (run_id for run_id in self.folders() if run_id not in logged)
         return [run_id for run_id in rest if run_kind(self.path / run_id) == INTERACTIVE]
 
     def list(self) -> list[Run]:
-        """Every run that can be read, oldest first: finished ones and interactive ones. `verify` names the others."""
+        """Every readable run, finished or interactive, oldest first. `verify` names the others."""
         return [*self.newest()][::-1]
 
     def newest(self) -> Iterator[Run]:
-        """What `list` gives, newest first, each opened when it is asked for."""
+        """The runs of `list`, newest first, opened lazily."""
         for run_id in reversed(self.folders()):
             with suppress(StoreError, VerificationError):
                 if self._readable(self.path / run_id):
@@ -185,12 +185,12 @@ class RunStore:
         return self.path / ".locks" / run_id
 
     def session_of(self, run_id: str) -> Place:
-        """The lock file that the session of an interactive run holds for as long as it may go on."""
+        """The lock file that the session of an interactive run holds until it ends."""
         return self.path / ".locks" / f"{run_id}.session"
 
     @property
     def opened(self) -> Place:
-        """Where the runs are named that a session may still write into."""
+        """The folder of marks of runs that a session may still write to."""
         return self.path / ".open"
 
     def folders(self) -> list[str]:
@@ -201,7 +201,7 @@ class RunStore:
         """The folder of a run.
 
         Raises:
-            StoreError: there is none of that id.
+            StoreError: there is no run with this id.
         """
         folder = self.path / run_id
         if not RUN_ID.fullmatch(run_id) or not folder.is_dir():
@@ -209,17 +209,17 @@ class RunStore:
         return folder
 
     def sign_log(self) -> bool:
-        """Sign the log as it is, whatever was signed before; False where there is no key, or nothing to sign.
+        """Sign the log as it is, whatever was signed before; False if there is no key or nothing to sign.
 
         Raises:
-            VerificationError: its chain does not hold.
+            VerificationError: its chain is broken.
         """
         if self._signer is None or not self._signer.signs or not isinstance(self.path, Path):
             return False
         return sign(self.path, self._signer, self.log.lines())
 
     def logged(self) -> set[str]:
-        """The ids of the runs that a line of LOG names as whole."""
+        """The ids of the runs that LOG names as finished."""
         return {line.run_id for line in self.log.lines() if line.kind == "run"}
 
 
@@ -235,7 +235,7 @@ def run_kind(folder: Place) -> str | None:
 
 
 def _is_batch(folder: Place) -> bool:
-    """Whether a folder holds a batch run, staged or with its manifest; no interactive file is looked for, nor behind access rights."""
+    """Whether a folder contains a batch run, staged or with its manifest; False if it cannot be read."""
     with suppress(StoreError):
         kept = stands(folder / "manifest.json") or stands(folder / STAGE / "run.json")
         return kept and run_kind(folder) == BATCH
@@ -243,7 +243,7 @@ def _is_batch(folder: Place) -> bool:
 
 
 def _staged_schema(columns: Sequence[str]) -> pa.Schema:
-    """The schema of the requests of a run that is being written: with those of their columns that plugins may add."""
+    """The schema of the requests of a staged run, including those `columns` that plugins may add."""
     return REQUESTS.widened(REQUESTS.schema, columns).append(_SHARD)
 
 
@@ -257,7 +257,7 @@ class StagedRun:
         self._finished = finished
         self._listed: set[str] = set()
         self._whole: set[int] = set()
-        """Shards whose parts were held against their receipt."""
+        """Shards whose parts were verified against their receipt."""
         stage = self.folder / STAGE
         self.plan: dict[str, Any] = read_json(self.folder / "manifest.json" if finished else stage / "run.json")
         if self.plan.get("format") != FORMAT:
@@ -297,13 +297,13 @@ class StagedRun:
         return sorted([*self._requests["request_id"].to_pylist(), *self.failures["request_id"].to_pylist()])
 
     def shard(self, shard: int) -> tuple[pa.Table, pa.Table]:
-        """REQUESTS and FAILURES of one shard, by request id; the last shard may hold the failures alone."""
+        """REQUESTS and FAILURES of one shard, by request id; the last shard may contain only the failures."""
         mine = self._requests.filter(pc.equal(self._requests["shard"], shard)).drop_columns(["shard"])
         return mine, self.failures if shard == self.plan["shards"] else FAILURES.empty()
 
     @property
     def provenance(self) -> pa.Table:
-        """PROVENANCE as it was when the run began."""
+        """PROVENANCE at the start of the run."""
         return read_parquet(self.folder / PROVENANCE_PART, TABLES["provenance"].schema)
 
     def snapshot_ids(self, request_ids: Iterable[str]) -> dict[str, str]:
@@ -315,7 +315,7 @@ class StagedRun:
         return {request_id: number for number, request_id in enumerate(self.request_ids, start=1)}
 
     def pending(self) -> list[int]:
-        """Shards still to run. Requests that failed on arrival are the last shard."""
+        """Shards still to run. The last one is for requests that failed on arrival."""
         if self._finished:
             return []
         shards = self.plan["shards"] + (1 if self.plan["failures"] else 0)
@@ -324,7 +324,7 @@ class StagedRun:
         return [shard for shard in range(shards) if not self._receipt(shard)]
 
     def described(self, shards: list[int], doing: str = "answering") -> str:
-        """How much is to be done: `answering 300 requests in 2 shards`."""
+        """The remaining work in words: `answering 300 requests in 2 shards`."""
         if not shards:
             return "every request is answered"
         mine = pc.sum(pc.is_in(self._requests["shard"], pa.array(shards, pa.int32()))).as_py() or 0
@@ -342,13 +342,13 @@ class StagedRun:
 
         Raises:
             VerificationError: a candidate is not decided exactly once.
-            StoreError: the disk does not take it.
+            StoreError: the shard cannot be written.
         """
         receipt = write_shard(self.folder, shard, tables, vectors=vectors) | {"seconds": dict(seconds or {})}
         write_json(self._receipt_path(shard), receipt, sync=False)
 
     def finish(self) -> Run:
-        """Write the manifest, remove the stage, add the line to LOG. Every shard must be there."""
+        """Write the manifest, remove the stage, add the line to LOG. Every shard must be done."""
         if pending := self.pending():
             raise StoreError(f"Expected every shard, got {len(pending)} still to run - at {self.run_id}")
         manifest = self.folder / "manifest.json"
@@ -370,7 +370,7 @@ class StagedRun:
         return self.folder / receipt_name(shard)
 
     def _receipt(self, shard: int) -> bool:
-        """Whether a shard is done: it has a receipt, and its parts are the ones that were written.
+        """Whether a shard is done: it has a receipt that its parts match.
 
         Raises:
             StoreError: its receipt cannot be read now.

@@ -1,8 +1,8 @@
-"""How long the line took for a snapshot, stored beside its tables and in no digest: `LineTimings`, and its two stored forms.
+"""Timings of the line per snapshot, stored beside its tables and in no digest: `LineTimings` and its stored forms.
 
 An interactive file holds `[seconds, requests, {node: seconds}]`. The manifest of a compacted run names its nodes once and
-holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run. Earlier versions measured
-no nodes, and their forms end before.
+holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run. Earlier versions
+measured no nodes, and their forms end before that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LineTimings(NamedTuple):
 
 
 def read_took(stored: Any) -> LineTimings | None:
-    """What an interactive file says.
+    """Parse the timings in an interactive file.
 
     Raises:
         LookupError, TypeError, ValueError: it is damaged.
@@ -38,7 +38,7 @@ def read_took(stored: Any) -> LineTimings | None:
 
 
 def in_manifest(took: Mapping[str, LineTimings]) -> dict[str, Any]:
-    """What a manifest says of its snapshots by their ids; nothing where none was measured."""
+    """The timings of snapshots as stored in a manifest; empty if none was measured."""
     names = sorted({node for one in took.values() for node in one.nodes})
     rows = {
         name: [one.seconds, one.requests] + ([[_micros(one.nodes.get(node)) for node in names]] if one.nodes else [])
@@ -48,7 +48,7 @@ def in_manifest(took: Mapping[str, LineTimings]) -> dict[str, Any]:
 
 
 def of_manifest(manifest: Mapping[str, Any]) -> dict[str, LineTimings]:
-    """What a manifest says, by snapshot.
+    """Parse the timings in a manifest, by snapshot.
 
     Raises:
         LookupError, TypeError, ValueError: it is damaged.
@@ -67,7 +67,7 @@ def of_manifest(manifest: Mapping[str, Any]) -> dict[str, LineTimings]:
 
 
 def seconds_of_nodes(took: Iterable[LineTimings]) -> dict[str, float]:
-    """The seconds of each node over snapshots; a pass that answered several counts once among them."""
+    """The total seconds of each node over snapshots; a pass that answered several counts once."""
     total: dict[str, float] = {}
     for one in took:
         for node, spent in one.nodes.items():

@@ -1,11 +1,12 @@
-"""Upgrade: a finished run of an earlier version is written again in the present one; no text, id or digest of a snapshot changes.
+"""Upgrade: rewrites a finished run of an earlier version in the current format; snapshots keep texts, ids and digests.
 
-runs/<run_id>/v7/                 the parts as this version writes them
+runs/<run_id>/v9/                 the parts as this version writes them
 
-The run is verified first, so that no upgrade hides a change. Then come the new parts, the line in LOG with the SHA-256 of the
-manifest before and after, the new manifest, and the removal of the old parts. Whatever a crash interrupts, the next upgrade
-starts over. Note: digests of snapshots cover the columns that their version had, so that they
-cannot be recomputed from upgraded tables; the new manifest records the version and the SHA-256 that it replaces.
+The run is verified first, so that an upgrade cannot hide a change. Then come the new parts, the line in LOG with the
+SHA-256 of the manifest before and after, the new manifest, and the removal of the old parts. After a crash, the next
+upgrade starts over, or completes the steps after the line in LOG. Note: digests of snapshots cover the columns of their
+version, so they cannot be recomputed from upgraded tables; the new manifest records the version and the SHA-256 that it
+replaces.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ __all__ = ["upgrade"]
 
 
 def upgrade(store: RunStore, run_id: str) -> Run:
-    """The run in the present format; one that has it comes back unchanged.
+    """The run in the current format; one that has it is returned unchanged.
 
     Raises:
-        VerificationError: the run is not what LOG and its manifest say. Nothing was written.
+        VerificationError: the run does not match LOG and its manifest. Nothing was written.
         StoreError: it is unfinished, or of a version that this one does not read.
     """
     run = store.open(run_id)
@@ -85,16 +86,16 @@ def _upgrade(store: RunStore, run: Run) -> None:
 
 
 def finish_upgrade(store: RunStore, run_id: str) -> None:
-    """Do the rest of an upgrade that a crash interrupted after its line in LOG.
+    """Complete an upgrade that a crash interrupted after its line in LOG.
 
     Raises:
-        StoreError: what it had written cannot be read.
+        StoreError: its new manifest is missing or changed.
     """
     folder = store.folder(run_id)
     with locked(store.lock_of(run_id), "a run"):
         lines = [line for line in store.log.lines() if line.run_id == run_id and line.kind == "upgrade"]
         if not lines:
-            remove_tree(folder / UPGRADED)  # LOG took no line: the upgrade starts over
+            remove_tree(folder / UPGRADED)  # no line in LOG: the upgrade starts over
             return
         wanted, staged = lines[-1].body["manifest_sha256"], folder / UPGRADED / "manifest.json"
         if sha256_of(folder / "manifest.json") != wanted:
@@ -106,7 +107,7 @@ def finish_upgrade(store: RunStore, run_id: str) -> None:
 
 
 def _remove_old_parts(folder: Place) -> None:
-    """Remove the parts that the new manifest does not name, those of an upgrade to a version in between among them."""
+    """Remove the parts that the new manifest does not name, including those of upgrades to versions in between."""
     tops = {path.partition("/")[0] for path in files_below(folder) if "/" in path}
     for name in sorted(tops & {"tables", "texts", *BETWEEN}):
         remove_tree(folder / name)

@@ -1,9 +1,9 @@
-"""Verify: does a run still say what it said when it was written?
+"""Verify: checks that a run is unchanged since it was written.
 
 The log is checked as a chain that names each manifest and file once, then the manifest against the log, then every file
-against the manifest, then what the files say against each other: logical digests, texts against their hashes, snapshot
-digests recomputed from the tables, one decision per candidate. The first thing that differs is named first. A text that
-was erased with a receipt is erased, not changed; a run that LOG names and that is gone is missing.
+against the manifest, then the files against each other: logical digests, texts against their hashes, snapshot digests
+recomputed from the tables, one decision per candidate. The first difference is reported first. A text that was erased
+with a receipt is erased, not changed; a run that LOG names and that is gone is missing.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from .states import CRASHED, LOOKS_AGAIN_WITHIN, UNFINISHED, UNKNOWN_VERSION, UN
 from .store import RunStore
 
 Kind = Literal["changed", "missing", "extra", "left"]
-"""What is wrong with a part; `left` is what a crash leaves, and nothing that anybody changed."""
+"""The kind of a problem; `left` is left by a crash and no sign of tampering."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunProblem:
-    """One difference: what kind, which part, what was expected."""
+    """One difference: its kind, the part, and the expectation."""
 
     kind: Kind
     part: str
@@ -51,7 +51,7 @@ class RunProblem:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What `verify` found; `problems` has the first difference first, and `head` is the log's last hash."""
+    """The result of `verify`; `problems` has the first difference first, and `head` is the log's last hash."""
 
     run_id: str
     problems: tuple[RunProblem, ...]
@@ -60,11 +60,12 @@ class VerifyReport:
     erased: tuple[str, ...] = ()
     head: str = ""
     state: str = ""
-    """A word of `states` other than a change: unfinished, crashed, unreadable, unknown version."""
+    """A state of `states` that is not a change: unfinished, crashed, unreadable, unknown version."""
 
     @property
     def status(self) -> str:
-        """The `state` of a run that cannot be verified or that a crash interrupted; else `missing` if the whole run is; `changed` if anything differs; `erased` if texts were, with a receipt; `ok`."""
+        """The `state` of a run that cannot be verified or that a crash interrupted; else `missing` if the whole run is,
+        `changed` if anything differs, `erased` if texts were erased with a receipt, else `ok`."""
         if self.state:
             return self.state
         if self.problems:
@@ -83,7 +84,7 @@ class _Found:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing was found but what a crash leaves."""
+        """Whether all problems were left by a crash."""
         return all(problem.kind == "left" for problem in self.problems)
 
     def add(self, kind: Kind, part: str, detail: str) -> None:
@@ -95,12 +96,12 @@ def verify(
 ) -> VerifyReport:
     """Check one run (or the run of a snapshot id) against the log and itself.
 
-    `anchor` is a hash of the log's head that was kept elsewhere: the log must still contain it. `log` is every line
-    of LOG, if the caller has read it already. A difference is reported only if a second look confirms it, under the lock of
-    the run if possible: between a session's file and its line there is always one.
+    `anchor` is a hash of the log's head that was kept elsewhere: the log must still contain it. `log` is every line of
+    LOG, if the caller has already read it. A difference is reported only if a second look confirms it, under the lock
+    of the run if possible: a live session briefly has a file without a line.
 
     Raises:
-        StoreError: there is no such run, and LOG names none.
+        StoreError: there is no such run, and LOG does not name it.
     """
     run_id = run_named(run_id)
     if unverifiable := _state(store, run_id):
@@ -109,13 +110,13 @@ def verify(
     if not report.ok and report.status != "missing":
         with suppress(OSError), locked(store.lock_of(report.run_id), "a run", timeout=LOOKS_AGAIN_WITHIN):
             return _verified(store, run_id, anchor, None)
-        again = _verified(store, run_id, anchor, None)  # being written for long, or it cannot be locked here
+        again = _verified(store, run_id, anchor, None)  # it is being written for long, or cannot be locked here
         return replace(again, problems=tuple(one for one in again.problems if one in report.problems))
     return report
 
 
 def _state(store: RunStore, run_id: str) -> VerifyReport | None:
-    """The report of a run in which nothing can be verified, as its state says; None of any other."""
+    """The report of a run that cannot be verified because of its state; None for any other."""
     try:
         folder, logged = store.folder(run_id), {line.run_id for line in store.log.lines()}
     except ScopedRetrievalError:
@@ -127,7 +128,7 @@ def _state(store: RunStore, run_id: str) -> VerifyReport | None:
         lines = [line for line in store.log.lines() if line.run_id == run_id]
         with suppress(ScopedRetrievalError, OSError):
             if manifest_named(lines) not in (None, sha256_of(folder / "manifest.json")):
-                return None  # rewritten, whatever version it names
+                return None  # rewritten, whichever version it names
     if found.state == UNKNOWN_VERSION:
         problem = RunProblem("changed", "manifest.json", found.detail)
         return VerifyReport(run_id, (problem,), 0, 0, state=found.state)
@@ -179,7 +180,7 @@ def _verified(store: RunStore, run_id: str, anchor: str | None, log: list[LogEnt
 
 
 def _left_by_upgrade(folder: Place, lines: list[LogEntry], problem: RunProblem) -> bool:
-    """Whether a crash during an upgrade leaves this: new parts beside the old, or a manifest that waits to replace the old."""
+    """Whether a crash during an upgrade causes this problem: new parts beside the old, or a staged manifest."""
     if problem.kind == "extra":
         return (
             problem.part.startswith((f"{UPGRADED}/", "tables/", "texts/"))
@@ -196,7 +197,7 @@ def _left_by_upgrade(folder: Place, lines: list[LogEntry], problem: RunProblem) 
 
 
 def _unreadable(store: RunStore, run_id: str, lines: list[LogEntry], found: _Found) -> Run | None:
-    """A run that LOG or its folder knows and that cannot be opened; any other id is the caller's mistake."""
+    """Reports a run that exists in LOG or its folder but cannot be opened; raises for any other id."""
     folder, logged = store.path / run_id, bool(lines)
     if logged and not folder.is_dir():
         found.add("missing", run_id, "LOG names it")
@@ -204,13 +205,13 @@ def _unreadable(store: RunStore, run_id: str, lines: list[LogEntry], found: _Fou
     folder = store.folder(run_id)
     try:
         there = stands(folder / "manifest.json")
-    except StoreError:  # of a folder that cannot be read
+    except StoreError:  # the folder cannot be read
         found.add("changed", "manifest.json", "the manifest cannot be read")
         return None
     known = logged or there or any(folder.glob("tables/*/*.parquet"))
     if not known or (not logged and stands(folder / "stage")):
         raise StoreError(f"Expected a finished run, got none - at {run_id}")
-    if lines and all(line.kind == "live" for line in lines):  # nothing compacted it: it never had a manifest
+    if lines and all(line.kind == "live" for line in lines):  # not compacted: it never had a manifest
         for file in sorted({line.body["file"] for line in lines}):
             found.add("missing", f"live/{file}", "LOG names it")
         return None
@@ -220,7 +221,7 @@ def _unreadable(store: RunStore, run_id: str, lines: list[LogEntry], found: _Fou
 
 
 def _check_lines(lines: list[LogEntry], found: _Found) -> None:
-    """LOG names each manifest and each interactive file once: a second line would let an old anchor vouch for both."""
+    """Check that LOG names each manifest and interactive file once: an old anchor would vouch for both of two lines."""
     try:
         manifest_named(lines)
         files_named(lines)
@@ -229,7 +230,7 @@ def _check_lines(lines: list[LogEntry], found: _Found) -> None:
 
 
 def _check_files(run: Run, lines: list[LogEntry], rewritten: Mapping[str, str], found: _Found) -> None:
-    """Manifest against LOG, then every file against the manifest."""
+    """Check the manifest against LOG, then every file against the manifest."""
     logged = manifest_named(lines)
     if logged is None:
         gives = "`compact`" if run.manifest.get("kind") == INTERACTIVE else "`run --resume`"
@@ -263,7 +264,7 @@ def _check_files(run: Run, lines: list[LogEntry], rewritten: Mapping[str, str], 
 
 
 def _sha256(file: Place, part: str, found: _Found) -> str | None:
-    """The SHA-256 of a file; of one that cannot be read, none, and that is found."""
+    """The SHA-256 of a file; None if it cannot be read, which is reported."""
     try:
         return sha256_of(file)
     except ScopedRetrievalError:
@@ -278,14 +279,14 @@ def _unread(error: OSError) -> str:
 
 
 def _unnamed(path: str, why: str, below: tuple[str, ...]) -> tuple[Kind, str, str]:
-    """A file that should not be there: extra, or what a compaction leaves that is broken off."""
+    """The problem of an unexpected file: extra, or left by an interrupted compaction."""
     if path.startswith(below) or Path(path).name.startswith(TEMPORARY):
         return "left", path, f"{why}; left by an interrupted compaction: run `compact` to recover"
     return "extra", path, why
 
 
 def _check_compacted(run: Run, lines: list[LogEntry], found: _Found) -> None:
-    """What a session was compacted into is what LOG said of each snapshot when it was given out."""
+    """Check that a compacted session has the digests that LOG recorded when each snapshot was returned."""
     ids, digests = (run.snapshots[name].to_pylist() for name in ("snapshot_id", "snapshot_digest"))
     held = dict(zip(ids, digests, strict=True))
     for line in lines:
@@ -296,7 +297,7 @@ def _check_compacted(run: Run, lines: list[LogEntry], found: _Found) -> None:
 
 
 def _check_live(run: Run, lines: list[LogEntry], found: _Found) -> None:
-    """Every interactive file against its line in LOG."""
+    """Check every interactive file against its line in LOG."""
     if manifest_named(lines) is not None:
         return found.add("missing", "manifest.json", "LOG names it")
     logged = {f"live/{file}": sha256 for file, sha256 in files_named(lines).items()}
@@ -324,7 +325,7 @@ def _check_live(run: Run, lines: list[LogEntry], found: _Found) -> None:
 
 
 def _check_contents(run: Run, receipts: Erased, found: _Found) -> int:
-    """Logical digests, texts, snapshot digests and conservation; returns the number of snapshots checked."""
+    """Check logical digests, texts, snapshot digests and conservation; returns the number of snapshots checked."""
     if not run.live:
         for name, table in run.manifest["tables"].items():
             for part in table["parts"]:
@@ -360,7 +361,7 @@ def _without(values: pa.Array, known: pa.Array) -> list[str]:
 
 
 def _check_part(run: Run, name: str, part: dict[str, Any], rewritten: bool, found: _Found) -> None:
-    """Rows and logical digest of a part; of one that lost texts since, only that it lost some."""
+    """Check rows and logical digest of a part; for one rewritten by an erasure, only that it lost rows."""
     table = run.part(name, part["path"])
     if rewritten:
         if table.num_rows >= part["rows"]:

@@ -1,8 +1,7 @@
-"""What a shard and a finished run write: parts and their receipt, and the manifest that names them all.
+"""Writes the parts of a shard and their receipt, and the manifest of a finished run that names all parts.
 
-Note: whatever names a part is written after the part. A receipt comes after the parts of its
-shard, the manifest after every part is on disk. On an object store the parts of a shard are put together, so that it waits
-for the store once.
+Note: files that name a part are written after it: a receipt after the parts of its shard, the manifest once every part
+is on disk. On an object store the parts of a shard are put together, to wait for the store only once.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def write_shard(
     vectors: Vectors | None = None,
     per_run: bool = False,
 ) -> dict[str, Any]:
-    """Write the parts of one shard below `folder`; returns its receipt. Tables without rows leave no part."""
+    """Write the parts of one shard below `folder`; returns its receipt. Tables without rows have no part."""
     declared = [TABLES[name] for name in PER_RUN] if per_run else list(PER_REQUEST)
     stored = stored_tables(tables, declared)
     given = {t.name: tables[t.name] for t in declared if t.name in tables}
@@ -51,10 +50,10 @@ def write_stored(
     digests: pa.Table | None = None,
     check: bool = True,
 ) -> dict[str, Any]:
-    """Write tables that are in stored form, and their texts, as part number `shard`; returns the receipt.
+    """Write tables in stored form, and their texts, as part number `shard`; returns the receipt.
 
-    `digests` are REQUEST_DIGESTS of the tables, if the line has computed them already. Threads encode and write while this one
-    checks and digests: each takes about half of the time.
+    `digests` are REQUEST_DIGESTS of the tables, if the line has already computed them. Other threads encode and write
+    while this one checks and digests: each takes about half of the time.
     """
     filled = {name: table for name, table in [*stored.items(), ("texts", texts)] if table.num_rows}
     with ThreadPoolExecutor(min(pa.cpu_count(), len(filled)) or 1) as pool:
@@ -83,12 +82,12 @@ def write_stored(
 
 
 def part_path(name: str, shard: int) -> str:
-    """The part of a table, or of the texts, that a shard writes, as a path in the folder of its run."""
+    """The path of a shard's part of a table, or of the texts, in the folder of its run."""
     return f"{'texts' if name == 'texts' else f'tables/{name}'}/part-{shard:05d}.parquet"
 
 
 def _by_size(tables: Mapping[str, pa.Table]) -> list[str]:
-    """The largest first, so that no thread begins it when the others are done."""
+    """Names by size, largest first, so that no thread starts the largest when the others are done."""
     return sorted(tables, key=lambda name: tables[name].nbytes, reverse=True)
 
 
@@ -102,7 +101,7 @@ def _write_part(folder: Place, path: str, table: pa.Table) -> tuple[str, memoryv
 
 
 def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[str, Any]], **more: Any) -> str:
-    """Sync every part and the folders that lead to it, then write manifest.json; returns its SHA-256."""
+    """Sync every part and the folders above it, then write manifest.json; returns its SHA-256."""
     tables: dict[str, Any] = {t.name: {"rows": 0, "parts": []} for t in PERSISTED} | {"texts": {"rows": 0, "parts": []}}
     statuses: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
@@ -120,7 +119,7 @@ def write_manifest(folder: Place, plan: Mapping[str, Any], receipts: list[dict[s
     manifest = {
         **{key: plan[key] for key in ("format", "run_id", "created_at", "settings")},
         **more,
-        # Outside of provenance: the same rows have the same digests whatever the history of their corpus.
+        # Not in provenance: the same rows have the same digests whatever the history of their corpus.
         **({"corpus_head": head} if (head := (plan.get("pin") or {}).get("head")) else {}),
         "provenance": dict(zip(provenance["part"].to_pylist(), provenance["value"].to_pylist(), strict=True)),
         "snapshots": sum(statuses.values()),

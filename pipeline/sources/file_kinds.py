@@ -146,7 +146,7 @@ def is_file_name(path: str) -> bool:
 
 
 def file_kind(path: str) -> FileKind:
-    """The kind of the file at `path` (`/` separated, inside its source); plugins may add languages."""
+    """The kind of the file at `path` (`/` separated, inside its source), or that of a plugin's reader."""
     return _file_kind(path, language_of(path.rpartition("/")[2].rpartition(".")[2].lower()))
 
 
