@@ -174,8 +174,9 @@ def direct_hits(
 def expansion_hits(
     lanes: tuple, recall_tables: RecallTables, placements: Placements, postings: PostingIndex, direct_hits: Hits
 ) -> Hits:
-    """Rows related to the best hits, by sub-query and rank: neighbours, parents, children, conflict partners,
-    superseding records, cited documents and structured records that they name.
+    """Rows related to the best hits, by sub-query and rank.
+
+    Neighbours, parents, children, conflict partners, superseding records, cited documents and named structured records.
     """
     if "expansion" not in lanes:
         return hit_table(recall_tables, "expansion", _nothing())
@@ -194,7 +195,8 @@ def graph_hits(
     direct_hits: Hits,
     expansion_hits: Hits,
 ) -> Hits:
-    """Rows reached by a walk from the best hits over links, imports, calls and common changes, by sub-query and rank;
+    """Rows reached by a walk from the best hits over links, imports, calls and common changes, by sub-query and rank.
+
     `via` names the edge, its confidence and the row that it starts from.
     """
     if "graph" not in lanes or not recall_tables.uses("graph").any():

@@ -60,8 +60,9 @@ def context_sources(
     retrieved_items: RetrievedItems,
     tool_schemas: ToolSchemas,
 ) -> ContextSources:
-    """Every source of every turn, by turn: rules, goal, constraints, state, events of the horizon with their matches, items of
-    snapshots, memories, history, tools.
+    """Every source of every turn, by turn.
+
+    Rules, goal, constraints, state, events of the horizon with matches, snapshot items, memories, history, tools.
     """
     sessions = Sessions.of(context_turns)
     seq = integers(log_events["seq"])
