@@ -227,7 +227,8 @@ def _events_so_far(sessions: Sessions, events: pa.Table) -> tuple[Int, Int]:
 def latest_assertions(log_events: LogEvents, checkpoint_facts: StateFacts) -> StateFacts:
     """The last assertion of every fact (for messages the last `SAID`), by fact, including those that end a fact.
 
-    A later fold needs nothing else from these events. `checkpoint_facts` are the assertions before them; facts that hold count as assertions.
+    A later fold needs nothing else from these events. `checkpoint_facts` are the assertions before them; facts that
+    hold count as assertions.
     """
     made = pa.concat_tables([checkpoint_facts, *assertions(log_events)]).combine_chunks()
     if not made.num_rows:
