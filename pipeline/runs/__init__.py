@@ -4,8 +4,8 @@ runs/LOG.signed                   the head of LOG, signed, if there is a key
 runs/LOG                          one line per run, interactive snapshot, erasure and verified answer, chained by hash
 runs/.locks/<run_id>              the writer lock of a run; a file in a folder, leases on an object store
 runs/.locks/<run_id>.session      the lock of the session of an interactive run; only in a folder
-runs/.open/<run_id>               exists while a session may write to the run; after a crash the next session adopts the run
-runs/.new-<run_id>-<hex>/         exists while a run is staged; if its process died, the next staging or erasure removes it
+runs/.open/<run_id>               exists while a session may write to the run; a crash leaves it for adoption
+runs/.new-<run_id>-<hex>/         exists while a run is staged; if its process died, staging or erasing removes it
 runs/receipts/<sha256>.json       the receipt of an erasure; LOG contains its SHA-256
 runs/answers/<sha256>.json        the findings in an answer; LOG contains its SHA-256
 runs/contexts/<record>/           recorded model inputs, see `context.store`

@@ -1,4 +1,4 @@
-"""Adoption: interactive files that lost their line in LOG in a crash get a new one from `compact` or the next session.
+"""Adoption: interactive files that lost their line in LOG in a crash get a new one, from `compact` or the next caller.
 
 runs/.open/<run_id> exists while a session may write to a run. One that no process holds was left by a crash.
 """

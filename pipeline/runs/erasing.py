@@ -97,9 +97,7 @@ def erase_evidence(
             if gone.hashes:
                 done.unheld |= gone.unheld
                 if not dry_run and run.older:
-                    gone = _gone_from(
-                        upgrade(store, run_id), ids, asked, unheld
-                    )  # its tables may contain texts
+                    gone = _gone_from(upgrade(store, run_id), ids, asked, unheld)  # its tables may contain texts
                 elif not dry_run and run.live:
                     gone = _gone_from(compact(store, run_id), ids, asked, unheld)  # its session may have continued
                 done.runs.append(run_id)

@@ -1,6 +1,6 @@
 """Receipts of erasures: the texts removed from a run, and the parts that were rewritten.
 
-runs/receipts/<sha256>.json       run, hashes of the erased texts, parts as they are afterwards; LOG contains its SHA-256
+runs/receipts/<sha256>.json       run, hashes of the erased texts, rewritten parts; LOG contains its SHA-256
 """
 
 from __future__ import annotations

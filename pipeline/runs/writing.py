@@ -92,7 +92,7 @@ def _by_size(tables: Mapping[str, pa.Table]) -> list[str]:
 
 
 def _write_part(folder: Place, path: str, table: pa.Table) -> tuple[str, memoryview | None]:
-    """Encode a part and write it; its SHA-256. An object store takes all parts at once: for one, the bytes are given."""
+    """Encode and write a part; returns its SHA-256. On an object store, the bytes are returned, to be put together."""
     data = parquet_bytes(table)
     if isinstance(folder, ObjectPlace):
         return hashlib.sha256(data).hexdigest(), data
