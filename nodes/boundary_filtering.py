@@ -105,7 +105,7 @@ def _by_gate(words: tuple[str, ...], removed_by: NDArray[np.int64]) -> pa.Array:
 
 
 def _model_visibility(rows: pa.Table, place: NDArray[np.int64], readable: Mask) -> pa.Array:
-    """The declared visibility, once the system may read the row; runtime-only where a later visibility gate stops it."""
+    """The declared visibility if the system may read the row; runtime-only where a later visibility gate stops it."""
     declared = pc.if_else(
         pc.is_in(rows["declared_visibility"], constants(_VISIBLE)), rows["declared_visibility"], "denied"
     )
@@ -114,7 +114,7 @@ def _model_visibility(rows: pa.Table, place: NDArray[np.int64], readable: Mask) 
 
 
 def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:
-    """For admitted rows, the first gate that a stricter contract would close: an unverified or outdated state, a review."""
+    """For admitted rows, the first gate that a stricter contract would close: `lifecycle` if unverified, else `safety` if not safe."""
     unverified = ~among(rows["lifecycle"], ("verified",))
     unreviewed = ~among(rows["declared_safety"], ("safe",))
     none = pa.scalar(None, pa.string())

@@ -1,6 +1,7 @@
 """Context budget: the hard limit of a model input, messages and tool schemas together, for every limit from 0 up.
 
-Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: the content of each input, and which limit bound.
+Reads: isolated sources, their order, turns, states, phases, counters. Gives `fitted`: the content of each input, and
+which limit bound.
 
 Note: rules, goal, state and constraints are never cut. If they alone are over the limit, the turn fails and shows
 nothing. For counters that are not additive over lines, the whole input is finally rendered as the model reads it, with

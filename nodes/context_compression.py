@@ -1,7 +1,7 @@
 """Context compression: the form in which a source is shown, always with a way back to the original.
 
-Reads: sources, selection, turns, states, phases, counters. Gives `compressed`, one row per source that the gates let through
-or that the input names as left out.
+Reads: sources, selection, turns, states, phases, counters. Gives `compressed`, one row per source that the gates let
+through or that the input names as left out.
 
 Note: a summary is a projection and replaces nothing: the log and the artifacts stay unchanged, and every short form
 names its original. Rules and words of the user lose no sentence: if rules exceed their share, whole sections that

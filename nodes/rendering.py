@@ -90,7 +90,7 @@ GROUPS = {
     "session-event": "Observations",
     "doc": "Documents",
 }
-"""Headings of a model-brief, by kind of evidence and in this order: what failed, where, under which rules, what else."""
+"""Headings of a model-brief, by kind of evidence, in order: what failed, where, under which rules, what else."""
 
 STANDING_WORDS = {
     "instruction": "project instruction",

@@ -1,7 +1,7 @@
 """The last events of a request's own session: input of the line in addition to the request (S0.42).
 
-Reads contracts, the first wall and stored rows. Gives `session_events`, which a run keeps, and `session_texts`, which query
-planning reads; planning itself reads no corpus.
+Reads contracts, the first wall and stored rows. Gives `session_events`, which a run keeps, and `session_texts`, which
+query planning reads; planning itself reads no corpus.
 
 Note: an event counts only where it is admissible for the request, by the same gates as any evidence. Observations
 outside the request's boundary never affect a query.

@@ -2,8 +2,9 @@
 row, its file and its conversation, of the role and, where one is configured, of a cross-encoder.
 
 Reads the bounded candidates with their stored rows, the anchors and the policies of purpose and role. Gives
-`lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool` names the candidates that the driving process
-has scored between `plain_terms` and `score_terms`. To try other weights, override `rerank_weights`: nothing above it re-runs.
+`lane_scores`, `file_scores`, `turn_scores`, `score_terms` (raw), `rerank_weights` and `ranked`. `cross_encoder_pool`
+names the candidates that the driving process has scored between `plain_terms` and `score_terms`. To try other weights,
+override `rerank_weights`: nothing above it re-runs.
 
 Note: every contribution is a multiple of 2**-30, so `final` equals the sum of the contributions with `==`, in any
 order. The diversity term is greedy (it depends on the rows chosen before), yet needs no loop: only the first row of a
@@ -105,7 +106,7 @@ def plain_terms(
     role_rules: RoleRules,
     plugins: Plugins = NO_PLUGINS,
 ) -> ScoreTerms:
-    """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, a role's -1 to 1.
+    """The raw score classes of every bounded candidate but the cross-encoder's, in recall order: 0 to 1, role -1 to 1.
 
     `turn_context` starts at -1. `lexical` is a share of the maximum score of the request's terms inside the boundary,
     independent of the other candidates (Bruch et al. 2023 on convex combination). `semantic` is the cosine, but for a
@@ -278,7 +279,7 @@ def rerank_weights(
     role_policies: RolePolicies,
     plugins: Plugins = NO_PLUGINS,
 ) -> RerankWeights:
-    """The weight of each score class per request, by request id: the request's own, else its role's, else its purpose's.
+    """The weight of each score class, by request id: the request's own, else its role's, else its purpose's.
 
     A role has no weight for a cross-encoder, a file, a turn or a plugin term: the purpose's weights apply under it. A
     plugin term has its own weight where neither request nor purpose sets one.

@@ -20,7 +20,7 @@ HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
     "\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Soft hyphen, fillers, zero-width and bidirectional characters, line and paragraph separators, annotations and tags."""
+"""Soft hyphen, fillers, zero-width and bidirectional characters, line and paragraph separators, annotations, tags."""
 JOINERS = "\u200c\u200d"
 SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f"
 _CONTROLS = "\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f"
