@@ -105,10 +105,10 @@ class Pack:
     def expect_whole(self, *names: str) -> None:
         """Verify these files, all by default, against the SHA-256 recorded when they were written, each once.
 
-        Readers rely on the checksums of blocks. Before rows are rewritten this is called, as they get a new SHA-256.
+        Readers rely on the checksums of blocks. Called before rows are rewritten, as they get a new SHA-256.
 
         Raises:
-            StoreError: a file is not as it was written.
+            StoreError: a file does not match its SHA-256.
         """
         for name in names or tuple(self._files):
             if name in self._whole or name not in self:
@@ -122,7 +122,7 @@ class Pack:
         """The manifest entries of the files, with checksums of their blocks.
 
         Raises:
-            StoreError: a file is not as it was written.
+            StoreError: a file does not match its SHA-256.
         """
         self.expect_whole()
         files = {}

@@ -3,11 +3,11 @@
     readings/STATE.json          {"generation", "sources": [[project, source id, file]]}
     readings/<digest>.arrow      READING of one source, a row per path; rules, line and salt in its metadata
 
-A state holds no text: digests, sizes, times and counts of files, whose rows are in the corpus. Digests are of bytes
-that no mask has touched, so they are keyed with a salt that is removed with the state: equal files of two corpora, or
-from before and after an erasure, cannot be recognized, and no table of digests names one. States are valid only for the
-generation named in STATE: the id of a generation is a digest of its content. A publication keeps the states of sources
-that it does not touch. An erasure removes them all. Without states an import reads everything, with the same result.
+A state holds no text: digests, sizes, times and counts of files, whose rows are in the corpus. Digests are of unmasked
+bytes, so they are keyed with a salt that is removed with the state: equal files of two corpora, or from before and
+after an erasure, cannot be matched, nor looked up in a table of digests. States are valid only for the generation named
+in STATE: the id of a generation is a digest of its content. A publication keeps the states of sources that it does not
+touch. An erasure removes them all. Without states an import reads everything, with the same result.
 """
 
 from __future__ import annotations

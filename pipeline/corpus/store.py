@@ -1,7 +1,7 @@
 """A corpus: a folder of immutable packs, generations that list their segments, and one pointer to the current one.
 
 Reading: `Corpus.open(path).frame(projects)`. Writing: `publish`, `append`, `merge`, `gc`, one writer at a time. Packs are
-written first, then the manifest, then the pointer, so a crash at any moment leaves the generation before, whole.
+written first, then the manifest, then the pointer, so a crash at any moment leaves the previous generation intact.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def locked(path: Place, what: str, timeout: float = 10.0) -> Iterator[None]:
     """Hold a lock file.
 
     Raises:
-        BusyError: another process holds it for longer than `timeout` seconds.
+        BusyError: another process held it for `timeout` seconds.
     """
     make_folder(path.parent)
     with held(path, timeout, f"Expected to write {what}, got a lock that another process holds - at {path.name}"):

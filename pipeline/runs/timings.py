@@ -1,8 +1,8 @@
 """Timings of the line per snapshot, stored beside its tables and in no digest: `LineTimings` and its stored forms.
 
-An interactive file holds `[seconds, requests, {node: seconds}]`. The manifest of a compacted run names its nodes once and
-holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run. Earlier versions
-measured no nodes, and their forms end before that.
+An interactive file contains `[seconds, requests, {node: seconds}]`. The manifest of a compacted run names its nodes
+once and holds `[seconds, requests, [microseconds, ...]]` per snapshot, null for a node that did not run. Earlier
+versions measured no nodes, and their forms end before that.
 """
 
 from __future__ import annotations

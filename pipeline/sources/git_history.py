@@ -10,9 +10,9 @@ moves ends (`superseded_at`) and begins again in the same commit, with its new l
 ends by `deleted_at` only if its file was removed. All placements of a chunk have the `event_time`, title and names of
 its first appearance.
 
-`read_uncommitted` gives rows of the same source, with `workspace_root`, for every file of a work tree that differs from
-HEAD. For a request in that work tree they shadow the committed rows of the same path. A file that was removed, or that
-can no longer be read as text, needs a row to shadow them, too: a note without lines or bytes.
+`read_uncommitted` returns rows of the same source, with `workspace_root`, for every file of a work tree that differs
+from HEAD. For a request in that work tree they shadow the committed rows of the same path. A file that was removed, or
+that can no longer be read as text, needs a row to shadow them, too: a note without lines or bytes.
 """
 
 from __future__ import annotations

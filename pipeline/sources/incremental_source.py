@@ -38,7 +38,7 @@ class UnusableError(Exception):
 
 
 class IncrementalSource:
-    """One source: `standing` are the paths that need not be read, `read` those that were."""
+    """One source: `standing` are the paths that need not be read."""
 
     def __init__(self, before: SourceState, stored: Callable[[Sequence[str]], pa.Table], started: int) -> None:
         self.before, self._stored = before, stored
