@@ -114,7 +114,7 @@ def _model_visibility(rows: pa.Table, place: NDArray[np.int64], readable: Mask) 
 
 
 def _would_reject_by(rows: pa.Table, admitted: Mask) -> pa.Array:
-    """For admitted rows, the first gate that a stricter contract would close: `lifecycle` if unverified, else `safety` if not safe."""
+    """For admitted rows, the first gate a stricter contract would close: `lifecycle` if unverified, else `safety`."""
     unverified = ~among(rows["lifecycle"], ("verified",))
     unreviewed = ~among(rows["declared_safety"], ("safe",))
     none = pa.scalar(None, pa.string())
