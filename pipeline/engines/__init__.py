@@ -1,5 +1,5 @@
-"""Engines: how a run is cut into shards, and who runs them: this process, several of this machine, or a cluster.
+"""Engines: split a run into shards, and run them in this process, in several of this machine, or on a cluster.
 
-- `shards`: what a shard is and what running one means
-- `process_engine`, `ray_engine`: who runs them; `remote_job`: a job as it is sent to another process
+- `shards`: the definition of a shard, and how to run one
+- `process_engine`, `ray_engine`: engines with workers; `remote_job`: the form of a job that is sent to another process
 """

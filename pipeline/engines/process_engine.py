@@ -1,11 +1,11 @@
 """Shards in several processes of this machine, so that a run uses all its cores.
 
-Gives: `ProcessEngine`, an `Engine`. Workers are spawned, open corpus, runs and models by path and name, and keep one
-thread each. Between them and this process only numbers and errors pass.
+Gives: `ProcessEngine`, an `Engine`. Workers are spawned, open corpus, runs and models by path and name, and use one
+thread each. They exchange only numbers and errors with this process.
 
-Note: a worker would outlive a killed sender, and write into a run that is being resumed.
-So each watches its parent and ends with it. An interrupt from the keyboard reaches all of them: workers do not listen, and
-the sender waits for the shards that they have, because a resumed shard has another time of capture in its parts.
+Note: a worker would outlive a killed sender, and write into a run that is being resumed. So each watches its parent and
+exits with it. A keyboard interrupt reaches all of them: workers ignore it, and the sender waits for their current
+shards, because a resumed shard has a different time of capture in its parts.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .shards import ShardJob, in_this_process
 __all__ = ["ProcessEngine", "local_engine", "worth_starting"]
 
 SHARDS_EACH = 2
-"""Shards per worker from which starting one, about half as long as answering a shard takes, pays."""
+"""Shards per worker from which starting one pays; that takes about half as long as answering a shard."""
 
 
 class ProcessEngine:
-    """Runs shards in `workers` processes. As a context it keeps them from one run to the next."""
+    """Runs shards in `workers` processes. Used as a context manager, it keeps them between runs."""
 
     def __init__(self, workers: int) -> None:
         if workers < 1:
@@ -43,12 +43,12 @@ class ProcessEngine:
         self._kept: ProcessPoolExecutor | None = None
 
     def __call__(self, job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
-        """Run the shards; gives each as it is done, in no fixed order.
+        """Run the shards; yields each as it completes, in no fixed order.
 
         Raises:
-            EngineError: a worker died, or has another version.
-            InputError: the corpus lies in memory, where no other process reads it.
-            StoreError: the corpus is not read, or the disk does not take a shard.
+            EngineError: a worker died, or has a different version.
+            InputError: the corpus is in memory, where no other process can read it.
+            StoreError: the corpus cannot be read, or a shard cannot be written.
         """
         sent = RemoteJob.of(job)
         if not shards:
@@ -81,9 +81,9 @@ class ProcessEngine:
 
 
 def local_engine(workers: int | None) -> Callable[..., Generator[int]]:
-    """The engine of this machine: `workers` processes; None: one per core, where there is work for each of them.
+    """The engine of this machine: `workers` processes; None: one per core, if there is enough work.
 
-    One worker is this process itself, which is also what answers a corpus in memory.
+    A single worker is this process itself, which also serves a corpus in memory.
     """
 
     def engine(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
@@ -94,7 +94,7 @@ def local_engine(workers: int | None) -> Callable[..., Generator[int]]:
 
 
 def worth_starting(shards: int, cores: int) -> int:
-    """How many workers have enough to do, at most one per core."""
+    """The number of workers with enough work, at most one per core."""
     return max(1, min(cores, shards // SHARDS_EACH))
 
 
@@ -105,7 +105,7 @@ def _run(
     waiting, flying = list(reversed(shards)), dict[Future[int], int]()
     try:
         while waiting or flying:
-            # One more than there are workers: none is idle, and an interrupt does not wait long.
+            # One more than there are workers: none is idle, and an interrupt does not take long.
             while waiting and len(flying) <= workers:
                 shard = waiting.pop()
                 with _as_workers_begin():
@@ -116,7 +116,7 @@ def _run(
                     done.result()
                 except (BrokenProcessPool, ScopedRetrievalError):
                     raise
-                except Exception as error:  # of the node that broke; it is raised with its shard
+                except Exception as error:  # an error of a node; it is raised with its shard
                     raise raised_as(error, shard, sent.run_id) from error
                 yield shard
     finally:
@@ -128,7 +128,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def _begin() -> None:
-    """What a worker does first."""
+    """Initializes a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 
@@ -145,7 +145,7 @@ _BEGINNING = Lock()
 
 @contextmanager
 def _as_workers_begin() -> Iterator[None]:
-    """What a worker that starts in the meantime inherits: numerical libraries of one thread each, and no ear for Ctrl-C."""
+    """Settings inherited by workers that start in this block: one thread per numerical library, and Ctrl-C ignored."""
     with _BEGINNING:
         before = os.environ.get("OMP_NUM_THREADS")
         os.environ["OMP_NUM_THREADS"] = "1"

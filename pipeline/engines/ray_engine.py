@@ -1,12 +1,12 @@
 """Shards as Ray Core tasks: `ShardJob.run` in many processes, of this machine or of a cluster (extra `ray`).
 
 Gives: `RayEngine`, an `Engine`. A worker opens corpus, runs, encoder and cross-encoder once, by path, URL and name, and
-keeps them; the job travels once through Ray's object store and is unpacked once by each worker. Folders must lie under the
-same path on every node, and a URL must be reachable from each: workers take credentials from their own environment.
+keeps them; the job is sent once through Ray's object store and is unpacked once by each worker. Folders must have the
+same path on every node, and a URL must be reachable from each: workers read credentials from their own environment.
 
-Note: a task that is run twice, because its worker died or a store failed it, writes the same
-parts under the same names, and the last receipt counts. So a retry doubles nothing, and digests do not say where it ran.
-An interrupt waits for the shards in flight, because a resumed shard has another time of capture in its parts.
+Note: a task that runs twice, because its worker died or a store failed, writes the same parts under the same names, and
+the last receipt counts. So a retry duplicates nothing, and digests do not depend on where it ran. An interrupt waits
+for the shards in flight, because a resumed shard has a different time of capture in its parts.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from .shards import ShardJob
 __all__ = ["RayEngine", "ray_available"]
 
 RETRIES = 3
-"""Times that a shard is begun again after its worker died, its disk failed or its corpus did not answer."""
+"""The number of retries of a shard after its worker died, its disk failed or its corpus did not answer."""
 IN_FLIGHT = 2
-"""Shards per core that wait in the cluster: enough that no worker idles, few enough that an interrupt does not wait long."""
+"""Queued shards per core of the cluster: enough to keep workers busy, few enough that an interrupt is not slow."""
 ANSWERS_WITHIN = 5.0
-"""Seconds in which a cluster that is named by host and port takes a connection."""
+"""The connection timeout, in seconds, for a cluster named by host and port."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-"""What a client of HTTP/2 says first: its preface, and a SETTINGS frame that changes nothing."""
+"""The first bytes of an HTTP/2 client: its preface, and an empty SETTINGS frame."""
 _PING, _PONG = (b"\0\0\x08\6" + answer + b"\0\0\0\0scoped-r" for answer in (b"\0", b"\1"))
 """A PING frame, and the answer of every HTTP/2 peer (RFC 9113, section 6.7)."""
 _LONGEST = 1 << 14
-"""Bytes of the longest frame that is read before the answer; bytes of another protocol mostly parse as a longer one."""
+"""The maximum size of a frame before the answer; bytes of another protocol mostly parse as a longer one."""
 BEFORE_ITS_ANSWER = 8
-"""Frames read in search of it: settings and flow control come before."""
+"""The maximum number of frames before the answer: settings and flow control come first."""
 _HINT = "install scoped-retrieval[ray]"
 _HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\[\]]+)\]?:(\d+)")
 
 
 def ray_available() -> tuple[bool, str]:
-    """Whether `RayEngine` can work here, and if not, why. Imports nothing."""
+    """Whether `RayEngine` is available here, and if not, why. Imports nothing."""
     if importlib.util.find_spec("ray") is None:
         return False, f"ray is not installed; {_HINT}"
     return True, ""
@@ -58,15 +58,15 @@ def ray_available() -> tuple[bool, str]:
 class RayEngine:
     """Runs shards as tasks of the cluster at `address`; None: a cluster of this process, on this machine's cores.
 
-    Where the program is connected to a cluster already, that one is used.
+    If the program is already connected to a cluster, that one is used.
     """
 
     address: str | None = None
 
     @contextmanager
     def ready(self) -> Iterator[RayEngine]:
-        """This engine, connected for as long as the context is open: a cluster that does not answer is reported before a run
-        begins, which would have to be resumed.
+        """This engine, connected for as long as the context is open: a cluster that does not answer is reported before
+        a run starts, which would have to be resumed.
 
         Raises:
             EngineError: Ray is not installed, or does not answer.
@@ -75,12 +75,12 @@ class RayEngine:
             yield self
 
     def __call__(self, job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
-        """Run the shards, a bounded number at a time; gives each as it is done, in no fixed order.
+        """Run the shards, a bounded number at a time; yields each as it completes, in no fixed order.
 
         Raises:
             EngineError: Ray is not installed, does not answer, or its workers die.
-            InputError: the corpus lies in memory, where no other process reads it.
-            StoreError: the corpus is not read, or the disk does not take a shard, after retries.
+            InputError: the corpus is in memory, where no other process can read it.
+            StoreError: the corpus cannot be read, or a shard cannot be written, after retries.
         """
         sent = RemoteJob.of(job)
         if not shards:
@@ -109,7 +109,7 @@ class RayEngine:
 
 
 def _result(ray: Any, reference: Any, run_id: str, shard: int) -> None:
-    """Wait for one task, and raise what it raised as what it was."""
+    """Wait for one task, and raise its original error."""
     try:
         ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -134,7 +134,7 @@ def _connected(address: str | None) -> Iterator[Any]:
         _reached(address)
         own: dict[str, Any] = {} if address else {"include_dashboard": False}
         ray.init(address=address or "local", log_to_driver=False, logging_level="error", **own)
-    except Exception as error:  # a node that does not start in time is a bare Exception of Ray's
+    except Exception as error:  # if a node does not start in time, Ray raises a bare Exception
         said = str(error).strip().partition("\n")[0]
         hint = f"`ray status --address {address}` says whether it answers; without an address, one is started here"
         raise EngineError(
@@ -148,8 +148,8 @@ def _connected(address: str | None) -> Iterator[Any]:
 
 
 def _reached(address: str | None) -> None:
-    """A cluster named by host and port takes a connection, speaks HTTP/2 as gRPC does, and answers: Ray itself would
-    ask for a quarter of an hour. Of one that speaks TLS the connection has to do.
+    """Check that a cluster named by host and port accepts a connection and answers in HTTP/2, as gRPC does: Ray itself
+    would retry for a quarter of an hour. With TLS only the connection is checked.
 
     Raises:
         OSError: no cluster answers, or there is no such port.
@@ -172,10 +172,10 @@ def _reached(address: str | None) -> None:
 
 
 def _read(line: socket.socket, size: int, until: float) -> bytes:
-    """So many bytes, fewer where the other side ends; who says them one by one has no longer than who says nothing.
+    """Reads `size` bytes, fewer if the other side closes; the deadline is for all bytes, not for each.
 
     Raises:
-        TimeoutError: they are not there in time.
+        TimeoutError: they do not arrive in time.
     """
     data = b""
     while len(data) < size:

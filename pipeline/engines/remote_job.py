@@ -1,10 +1,10 @@
-"""A job as it is sent to another process, and how that process runs it.
+"""The form of a job that is sent to another process, and how that process runs it.
 
-Gives: `RemoteJob`, a `ShardJob` without the objects that each process opens for itself; `run_packed`, which a worker runs for
-any engine; `raised_as`, the error that the sender raises for that of a worker.
+Gives: `RemoteJob`, a `ShardJob` without the objects that each process opens for itself; `run_packed`, which a worker
+runs for any engine; `raised_as`, the error that the sender raises for an error of a worker.
 
-Note: a worker of another version, or without the encoder, would silently give other answers.
-So it opens the job only if its code and its encoder are those that the run began with.
+Note: a worker of another version, or without the encoder, would silently give different answers. So it opens the job
+only if its code and its encoder are those that the run started with.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _HERE = "run it in this process"
 
 @dataclass(frozen=True)
 class RemoteJob:
-    """A job without what a process opens for itself: corpus and runs by path, token counters by the requests' names."""
+    """A job without objects that a process opens for itself: corpus and runs by path, counters by the requests' names."""
 
     token: str
-    """Of this call of the engine: a worker that has another one's job opens its own."""
+    """Identifies the call of the engine: a worker with the job of another call opens this one."""
     runs: str
     run_id: str
     corpus: str
@@ -47,21 +47,21 @@ class RemoteJob:
     code: str
     encoder: Any
     profile: str | None
-    """Of the encoder that the questions are read with; None if none is."""
+    """The profile of the encoder of questions; None without one."""
     cross_encoder: Any
     line: Line
     plugins: tuple[str, ...]
-    """Plugins that are installed; those that were given as objects go with the line."""
+    """Installed plugins; those passed as objects are sent with the line."""
     plugins_digest: str
     auditor: str | None
     compiled: bool
 
     @classmethod
     def of(cls, job: ShardJob) -> RemoteJob:
-        """The job made ready.
+        """The job in this form.
 
         Raises:
-            InputError: corpus or runs lie in memory.
+            InputError: corpus or runs are in memory.
         """
         corpus, place = job.line.corpus, in_memory(job)
         if place is not None or not isinstance(corpus, Corpus):
@@ -99,7 +99,7 @@ class RemoteJob:
 
         Raises:
             EngineError: this process has another version of the package, or not the encoder.
-            StoreError: corpus or runs do not lie here.
+            StoreError: corpus or runs are not found here.
         """
         if code_digest() != self.code:
             raise EngineError(
@@ -128,7 +128,7 @@ class RemoteJob:
 
 
 def in_memory(job: ShardJob) -> str | None:
-    """Which of corpus and runs lies in memory, where no other process reads it; None if neither does."""
+    """Which of corpus and runs is in memory, where no other process can read it; None if neither is."""
     corpus = job.line.corpus
     if not isinstance(corpus, Corpus):
         return "a corpus in memory"
@@ -138,14 +138,14 @@ def in_memory(job: ShardJob) -> str | None:
 
 @lru_cache(maxsize=1)
 def _corpus(place: str, generation: str) -> Corpus:
-    """The corpus that this worker has open: what it computed of it serves the next run, too."""
+    """The corpus that this worker has open: values cached for it serve the next run, too."""
     return Corpus.open(place, generation)
 
 
 def run_packed(packed: bytes, token: str, shard: int, created_at: datetime) -> int:
-    """What a worker does: with one thread, because there is a worker per core.
+    """Runs a job in a worker: with one thread, because there is a worker per core.
 
-    The job is unpacked once, here: where a model does not load, the worker says so and lives.
+    The job is unpacked once, here: if a model does not load, the worker reports it and stays alive.
     """
     if token not in _opened:
         _opened.clear()
@@ -161,7 +161,7 @@ _opened: dict[str, ShardJob] = {}
 
 
 def raised_as(error: BaseException, shard: int, run_id: str) -> ScopedRetrievalError:
-    """What a worker raised that is no error of this package, as one of them."""
+    """An error of a worker from outside this package, as an error of this package."""
     hint = f"`run --resume {run_id}` completes the run"
     if isinstance(error, OSError):
         why = error.strerror or type(error).__name__

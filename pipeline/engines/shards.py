@@ -1,7 +1,7 @@
-"""The shards of a run: how requests are cut into them, and what running one means, on this machine or another.
+"""The shards of a run: how requests are divided into them, and how one runs, on this machine or another.
 
-Gives: `shards_of`, the shard of each request; `ShardJob`, which runs a shard and leaves its parts and receipt; the engines'
-common form and the one that works in this process; `with_progress`; `resumable`, for errors.
+Gives: `shards_of`, the shard of each request; `ShardJob`, which runs a shard and writes its parts and receipt; the
+engines' common form and the engine of this process; `with_progress`; `resumable`, for errors.
 
 Note: a shard's receipt is written last. In every engine and after any number of attempts,
 a receipt means done, and a shard that a crash left without one runs again.
@@ -50,8 +50,8 @@ _ORDER = ("project", "principal", "namespace", "branch", "workspace_root", "as_o
 
 
 def shards_of(requests: pa.Table, size: int) -> pa.Array:
-    """The shard of each request, int32: sorted by scope, so that what a scope costs is paid once, then cut into the fewest
-    of at most `size`, all of about one length, so that no worker waits for the one that has the longest.
+    """The shard of each request, int32: sorted by scope, so that the cost of a scope is paid once, then divided into
+    the fewest shards of at most `size`, of about equal size, so that no worker waits for the one with the longest.
     """
     order = np.asarray(pc.sort_indices(requests, [(name, "ascending") for name in _ORDER]))
     shards = np.empty(requests.num_rows, np.int32)
@@ -64,8 +64,8 @@ def shards_of(requests: pa.Table, size: int) -> pa.Array:
 class ShardJob:
     """A staged run and the line that answers it.
 
-    `auditor` is the principal who keeps what the contracts withhold, if there is one; `compiled`, whether there
-    are enough requests for loading the compiled loops to pay.
+    `auditor` is the principal for whom rows withheld by contracts are stored, if there is one; `compiled`, whether
+    there are enough requests to load the compiled loops.
     """
 
     staged: StagedRun
@@ -76,11 +76,11 @@ class ShardJob:
     def run(self, shard: int, created_at: datetime) -> None:
         """Answer one shard and store it: the auditor's capture, the parts, the receipt.
 
-        A request whose record does not add up has failed; nothing else of it is kept.
+        A request whose record does not add up becomes a failed one; nothing else of it is stored.
 
         Raises:
             StoreError: the corpus cannot be read, evidence was erased from it since it was opened (ErasedError), or the
-                disk does not take the shard; nothing of it counts.
+                shard cannot be written; no part of it counts.
         """
         if self.compiled:
             compiled.load()
@@ -108,7 +108,7 @@ class ShardJob:
         return requests, failures, captures
 
     def _keep(self, shard: int, tables: Mapping[str, pa.Table], line: Line, seconds: Mapping[str, float]) -> None:
-        line.corpus.expect_unerased()  # an erasure that begins later finds the run being written
+        line.corpus.expect_unerased()  # a later erasure finds the run being written
         if self.auditor is not None:
             capture(self.staged.store.path, self.staged.run_id, f"shard-{shard:05d}", tables, line, self.auditor)
         self.staged.write(shard, tables, line.vectors.used(tables), seconds)
@@ -128,7 +128,7 @@ def _sound(tables: Mapping[str, pa.Table], captures: pa.Table, line: Line) -> di
 
 
 def by_request(tables: Mapping[str, pa.Table]) -> Callable[[str], dict[str, pa.Table]]:
-    """Gives the rows of one request, in every table that the line gives, at a cost that does not grow with their company."""
+    """A function that returns the rows of one request in every table, at a cost independent of other requests."""
     whole: dict[str, tuple[pa.Table, dict[str, tuple[int, int]]]] = {}
     for name, table in tables.items():
         ids = flat(table["request_id"]).dictionary_encode()
@@ -148,7 +148,7 @@ def by_request(tables: Mapping[str, pa.Table]) -> Callable[[str], dict[str, pa.T
 
 
 Engine: TypeAlias = Callable[[ShardJob, Sequence[int], Callable[[], datetime]], Generator[int]]
-"""Runs some shards of a job and gives the number of each when its receipt is written; the clock says when one begins."""
+"""Runs some shards of a job and yields the number of each when its receipt is written; `clock` gives start times."""
 
 
 def in_this_process(job: ShardJob, shards: Sequence[int], clock: Callable[[], datetime]) -> Generator[int]:
@@ -159,7 +159,7 @@ def in_this_process(job: ShardJob, shards: Sequence[int], clock: Callable[[], da
 
 
 def with_counters(line: Line, requests: pa.Table) -> Line:
-    """The line with the token counters that the requests name."""
+    """The line with the token counters named by the requests."""
     names = pc.unique(requests["tokenizer"]).to_pylist()
     missing = [name for name in names if name not in line.counters.names()]
     return replace(line, counters=load_counters([*line.counters.names(), *missing])) if missing else line
@@ -179,7 +179,7 @@ def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Ite
 
 @contextmanager
 def resumable(staged: StagedRun, corpus: Place | None) -> Generator[None]:
-    """What ends a run inside says what `run --resume` does then, after whatever else it says to do."""
+    """Errors that end a run inside this block get a hint on `run --resume`, after their own hint."""
     try:
         yield
     except (EngineError, OSError) as error:

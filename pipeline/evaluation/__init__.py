@@ -1,10 +1,12 @@
-"""Evaluation: how well the line finds what people judged relevant, beside what it is compared with.
+"""Evaluation: how well the line finds documents judged relevant, next to baselines.
 
-- `collections`: what was judged, as `layouts` of folders hold it; `evaluate`: every judged query asked in one run; `roles`: role overlays on their golden sets
-- `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line, without a score term too, and its block, and which lane found what;
-  `baselines`: rankings of others, and their chunks filled to a budget
-- `frozen_terms`: score terms as arrays; `tuning`: weights fitted to them, and measured on what was left out;
-  `reweighing`: other weights by hand, with sliders in a notebook; `synthetic`: judged requests without judges;
+- `collections`: judged queries, in the `layouts` of folders; `evaluate`: runs every judged query in one run; `roles`:
+  role overlays on their golden sets
+- `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line, also without a score term, and
+  its block, and the documents found per lane; `baselines`: rankings of other systems, and their chunks filled to a
+  budget
+- `frozen_terms`: score terms as arrays; `tuning`: weights fitted to them, and measured on held-out queries;
+  `reweighing`: weights changed by hand, with sliders in a notebook; `synthetic`: judged requests without judges;
   `run_quality`: for the report of a run
 - `judgements`: files of judgements and rankings; `lost_gold`: where judged rows were lost, also as a picture
 - `metrics`: by their `ir_measures` names; `significance`: tests and intervals; `report`: the figures together

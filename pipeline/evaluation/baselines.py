@@ -1,12 +1,12 @@
-"""What the line is compared with: BM25 over whole files, as the published file-localization baselines do it.
+"""Baselines for the line: BM25 over whole files, like the published file-localization baselines.
 
 bm25s, variant lucene, k1 0.9, b 0.4, English stopwords, over path and text of every file of the task's own commit.
 
-A block is compared with the best chunks by BM25, one after the other, until a budget of tokens is full. Chunks are windows of 40
-lines of a file, or of 40 messages of a session, or whole documents, over path (or title) and text; scripts without spaces as
-pairs of characters; fitted on what the query may see: the files of its commit, the messages of its user until `asOf`. Nothing
-is counted beside a chunk's text but one line that says where it is from, and a chunk that does not fit is cut at a line end. So
-the comparison has less overhead than a block with its fences.
+A block is compared with the best chunks by BM25, one after the other, until a budget of tokens is full. Chunks are
+windows of 40 lines of a file, or of 40 messages of a session, or whole documents, over path (or title) and text;
+scripts without spaces as pairs of characters; fitted on the rows that the query may see: the files of its commit, the
+messages of its user until `asOf`. Besides a chunk's text only one line with its origin is counted, and a chunk that
+does not fit is cut at a line end. So the baseline has less overhead than a block with its fences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILE_DEPTH = 100
 
 
 def require_bm25s() -> Any:
-    """The package that the baselines are made with.
+    """The package that computes the baselines.
 
     Raises:
         InputError: it is missing.
@@ -73,14 +73,14 @@ def file_baseline(collection: Collection, *, source_only: bool) -> pd.DataFrame:
 CHUNK_LINES = 40
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 DEPTH = 200
-"""Chunks that are looked at per query: more than any budget holds."""
+"""Chunks that are considered per query: more than fit any budget."""
 LEAST = 16
 """Tokens below which a budget counts as full."""
 
 
 @dataclass(frozen=True)
 class FilledBlocks:
-    """What fits a budget: query_id, doc_id, score, and the tokens of all queries together."""
+    """The documents that fit a budget: query_id, doc_id, score, and the total tokens of all queries."""
 
     shown: pd.DataFrame
     tokens: int
@@ -88,17 +88,17 @@ class FilledBlocks:
 
 @dataclass(frozen=True)
 class _Chunks:
-    """Chunks of one scope: their texts, and the documents that each shows whole or in part, with where each begins."""
+    """Chunks of one scope: their texts, and the documents that each shows whole or in part, with the start of each."""
 
     texts: list[str]
     documents: list[list[tuple[str, int]]]
-    """Per chunk (document, first line) pairs, in order of their lines in the chunk; the place line comes first."""
+    """Per chunk (document, first line) pairs, in order of their lines in the chunk; the origin line comes first."""
 
 
 def chunk_systems(
     collection: Collection, budgets: Sequence[int], *, limit: int | None = None
 ) -> dict[str, dict[int, FilledBlocks]]:
-    """Per system and budget what it shows of each query.
+    """Per system and budget the documents shown for each query.
 
     Raises:
         InputError: the package bm25s is missing.
@@ -134,7 +134,7 @@ def _filled(collection: Collection, name: str, budgets: Sequence[int], limit: in
 
 
 def _spaced(text: str) -> str:
-    """The text with pairs of characters in place of runs of a script without spaces, which would be one word each."""
+    """The text with character pairs instead of runs of a script without spaces, which would be one word each."""
     return _UNSPACED.sub(lambda run: f" {' '.join(map(''.join, pairwise(run[0])))} ", text)
 
 
@@ -147,7 +147,7 @@ def _best(index: Any, asked: Any, count: int) -> list[int]:
 def _fill(chunks: _Chunks, best: Sequence[int], costs: dict[int, Any], budget: int) -> tuple[int, list[str]]:
     """Tokens used and documents shown, in order; a chunk that does not fit whole is cut at a line end.
 
-    `costs` keeps what the lines of a chunk cost up to each of them.
+    `costs` caches the cumulative costs of the lines of a chunk.
     """
     used, found = 0, {}
     for number in best:
@@ -155,7 +155,7 @@ def _fill(chunks: _Chunks, best: Sequence[int], costs: dict[int, Any], budget: i
             lines = pa.array(chunks.texts[number].splitlines(keepends=True), pa.large_string())
             costs[number] = Counters().get(BASE).count(lines).cumsum()
         fits = int(np.searchsorted(costs[number], budget - used, side="right"))
-        if fits > 1:  # something behind the line that says where it is
+        if fits > 1:  # something after the line with the origin
             used += int(costs[number][fits - 1])
             found |= dict.fromkeys(document for document, first in chunks.documents[number] if first < fits)
         if budget - used < LEAST:
@@ -164,7 +164,7 @@ def _fill(chunks: _Chunks, best: Sequence[int], costs: dict[int, Any], budget: i
 
 
 def _scopes(collection: Collection, name: str, limit: int | None) -> Iterator[tuple[_Chunks, list[tuple[str, str]]]]:
-    """The chunks of every scope that is asked in, with its queries."""
+    """The chunks of every scope with queries, and these queries."""
     queries = collection.read("queries")
     queries["query_id"] = f"{collection.name}/" + queries["query_id"].astype(str)
     queries = queries[queries["query_id"].isin(set(collection.qrels["query_id"]))]
@@ -203,7 +203,7 @@ def _of_files(paths: pd.Series, texts: pd.Series) -> _Chunks:
 
 
 def _of_documents(corpus: pd.DataFrame) -> _Chunks:
-    """Whole documents or messages; where a document has more than 40 lines, its windows."""
+    """Whole documents or messages; for documents of more than 40 lines, their windows."""
     chunks, documents = [], []
     for doc_id, title, text in zip(
         corpus["doc_id"].astype(str), corpus["title"].fillna(""), corpus["text"], strict=True

@@ -1,12 +1,11 @@
-"""Labelled collections in the uniform layout, as import rows and requests.
+"""Labeled collections in the uniform layout, as import rows and requests.
 
-A collection is a folder with a corpus, queries and judgements (`layouts`).
-Three shapes are read: documents (doc_id, title, text), conversations (a `user` per row: each user becomes a project) and
-code snapshots (commit, path, blob_sha: each task is asked as of its own commit). Snapshots are read as `index --git`
-reads a branch, each one a commit.
+A collection is a folder with a corpus, queries and judgements (`layouts`). Three shapes are read: documents (doc_id,
+title, text), conversations (a `user` per row: each user becomes a project) and code snapshots (commit, path, blob_sha:
+each task runs as of its own commit). Snapshots are read as `index --git` reads a branch, each one a commit.
 
-Note: names are only unique inside a collection, so projects of conversations and request
-ids carry the collection's name: `locomo/conv-1`.
+Note: names are only unique inside a collection, so projects of conversations and request ids include the collection's
+name: `locomo/conv-1`.
 """
 
 from __future__ import annotations
@@ -31,41 +30,41 @@ from .layouts import SPLIT, Layout, layout_of, rankings_of
 Shape = Literal["documents", "conversations", "code"]
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""Recorded time of collections that have none."""
+"""The recorded time of collections without one."""
 MAX_FILE_BYTES = 4_000_000
-"""Collections hold what their makers chose to keep, so the limit of the file readers is lifted."""
+"""Collections were curated by their authors, so the limit of the file readers is lifted."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """One labelled collection, ready to be indexed and asked."""
+    """One labeled collection, ready to be indexed and queried."""
 
     name: str
     shape: Shape
     layout: Layout
     key: Literal["entity", "path"]
-    """The evidence column that qrels speak of."""
+    """The evidence column that qrels refer to."""
     qrels: pd.DataFrame
     """query_id, doc_id, relevance; `query_id` is that of the requests, for code `doc_id` is the path."""
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """Its folder."""
         return self.layout.folder
 
     def rankings(self) -> dict[str, pd.DataFrame]:
-        """The rankings of others that lie beside it as `NAME.run`, with the query ids of the requests."""
+        """Rankings of other systems in its folder, named `NAME.run`, with the query ids of the requests."""
         found = rankings_of(self.folder)
         return {name: ranking.assign(query_id=self._named(ranking["query_id"])) for name, ranking in found.items()}
 
     def projects(self) -> list[str]:
-        """The projects its rows belong to, sorted."""
+        """The projects of its rows, sorted."""
         if self.shape == "conversations":
             return sorted(self._named(self.read("corpus", ["user"])["user"].drop_duplicates()))
         return [self.name]
 
     def digest(self) -> str:
-        """SHA-256 over the files that its rows are read from, hex; queries and judgements are no part of a corpus."""
+        """SHA-256 over the files that its rows are read from, hex; queries and judgements are not part of a corpus."""
         digest = hashlib.sha256()
         for part in ("corpus", "blobs") if self.shape == "code" else ("corpus",):
             for path in self.layout.files(part):
@@ -79,7 +78,7 @@ class Collection:
         return readers[self.shape]()
 
     def commits(self) -> dict[str, pa.Table]:
-        """Of a collection of snapshots, every one of them as a commit, by source id."""
+        """The snapshots of the collection, if it has any, as commits, by source id."""
         return {self._history(): commit_table(self._line())} if self.shape == "code" else {}
 
     def requests(self, *, purpose: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
@@ -109,7 +108,7 @@ class Collection:
         return (pd.to_datetime(queries["asOf"], utc=True) + pd.Timedelta(microseconds=1)).map(lambda t: t.isoformat())
 
     def _commit_times(self) -> dict[str, pd.Timestamp]:
-        """Commit to time, made distinct in order of time so that every snapshot has its own."""
+        """Commit to time, adjusted in order so that the time of every snapshot is distinct."""
         corpus = self.read("corpus", ["commit", "timestamp"]).drop_duplicates()
         corpus["timestamp"] = pd.to_datetime(corpus["timestamp"], utc=True)
         corpus = corpus.sort_values(["timestamp", "commit"], kind="stable")
@@ -152,7 +151,7 @@ class Collection:
         return read_changes(self._changes(), _Texts(texts), rows, options, SourceReport())
 
     def _changes(self) -> Iterator[Change]:
-        """What differs from snapshot to snapshot, in order of their times."""
+        """The differences between consecutive snapshots, in order of their times."""
         corpus = self.read("corpus", ["commit", "path", "blob_sha"])
         trees = {commit: dict(zip(t["path"], t["blob_sha"], strict=True)) for commit, t in corpus.groupby("commit")}
         before: dict[str, str] = {}
@@ -192,11 +191,11 @@ class _Texts:
 
 
 def open_collection(folder: Path, split: str = SPLIT) -> Collection:
-    """The collection in `folder`, in any of the layouts of `layouts`; of BEIR's the judgements of one split.
+    """The collection in `folder`, in any of the layouts of `layouts`; for BEIR, with the judgements of one split.
 
     Raises:
         StoreError: a part is missing or cannot be read.
-        InputError: its columns are of none of the three shapes, or a file is not what was expected.
+        InputError: its columns match none of the three shapes, or a file is malformed.
     """
     layout = layout_of(folder, split)
     columns = set(layout.columns("corpus"))
@@ -224,7 +223,7 @@ def open_collection(folder: Path, split: str = SPLIT) -> Collection:
 
 
 def _turns(corpus: pd.DataFrame) -> pd.Series:
-    """The place of each message in its session, from 1: by its turn, where it says one, else by row."""
+    """The place of each message in its session, from 1: by its turn, if it has one, else by row."""
     sessions = [corpus["user"], corpus["session"]]
     if "turn" not in corpus.columns:
         return corpus.groupby(sessions).cumcount() + 1

@@ -1,12 +1,12 @@
-"""`eval`: index labelled collections, ask every judged query in one run, and report metrics per system.
+"""`eval`: index labeled collections, run every judged query in one run, and report metrics per system.
 
-Systems: every single lane, their reciprocal rank fusion, the full line and the line without a score term, the block that
-a model is given, and for code the file-level BM25 baselines. All rankings are read from the run's own tables, so the
-figures describe what a user of the run would have seen. Every collection is a project (a conversation's user each) of one corpus, so each is asked beside
-all the others' rows.
+Systems: every single lane, their reciprocal rank fusion, the full line and the line without a score term, the block
+that a model receives, and for code the file-level BM25 baselines. All rankings are read from the run's own tables, so
+the figures describe what a user of the run would have seen. Every collection is a project (for conversations, one per
+user) of one corpus, so each is queried in the presence of all other rows.
 
-Note: a ranking says nothing of the block. Lanes and rankings are measured under a budget
-that is deep enough for them, so each query is asked once more under every budget of which the block is measured.
+Note: a ranking does not determine the block. Lanes and rankings are measured under a budget that is deep enough for
+them, so each query runs once more under every budget for which the block is measured.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from .report import DOCUMENTS, TOKENS, CollectionScores, Evaluation
 
 EVALUATION_PRINCIPAL = "evaluation"
 INDEXED = "indexed.json"
-"""What is in which corpus, in the work folder."""
+"""The file in the work folder that lists the collections of each corpus."""
 NO_ENCODER = "none"
 DEEP = {"lane_k": 100, "pool_k": 400, "max_items": 20}
-"""Budgets of an evaluation run: deep enough for R@20 over documents of several rows."""
+"""The budget of an evaluation run: deep enough for R@20 over documents of several rows."""
 
 
 def index_collections(
     collections: Sequence[Collection], work: Path, *, semantic: bool, encoder_name: EncoderChoice | str = NAME
 ) -> Corpus:
-    """The collections as one corpus below `work`; those that are there as they are now are not read again.
+    """The collections as one corpus below `work`; unchanged ones are not read again.
 
-    `indexed.json` in `work` names, for every encoder, its corpus and the digest of each collection in it. Where a digest
-    is another, all the collections go into a fresh corpus; the old one stays, for the runs that rest on it.
+    `indexed.json` in `work` names, for every encoder, its corpus and the digest of each collection in it. If a digest
+    differs, all collections are indexed into a fresh corpus; the old one is kept for the runs that depend on it.
     """
     encoder = load_encoder(encoder_name) if semantic else None
     profile = encoder.profile if encoder else NO_ENCODER
@@ -84,7 +84,7 @@ def index_collections(
 
 
 def _indexed(path: Path) -> dict[str, Any]:
-    """What `indexed.json` says; nothing, if there is none or it cannot be read."""
+    """The content of `indexed.json`; empty if it is missing or cannot be read."""
     try:
         return dict(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -98,7 +98,7 @@ def _corpus_of(work: Path, named: str | None) -> Corpus | None:
 def _stale(
     collections: Sequence[Collection], digests: Mapping[str, str], known: Mapping[str, str], corpus: Corpus
 ) -> bool:
-    """Whether a collection is in the corpus as it no longer is, or without a record."""
+    """Whether the corpus contains an outdated version of a collection, or one without a record."""
     projects = set(corpus.projects())
     return any(
         known[one.name] != digests[one.name] if one.name in known else not projects.isdisjoint(one.projects())
@@ -123,17 +123,17 @@ class JudgedRun:
     lanes: tuple[Lane, ...]
     """The lanes that are on."""
     budgets: tuple[str, ...]
-    """The systems under whose budgets every query was asked, `full` first."""
+    """The systems under whose budgets every query was run, `full` first."""
     seconds_index: float
     seconds_run: float
 
 
 @dataclass(frozen=True)
 class Asking:
-    """How collections are indexed and asked.
+    """How collections are indexed and queried.
 
-    `work` is the folder of corpora and runs. `effort` is the `recall_effort` of every request, else that of its purpose.
-    `run_id` is a run of `work` whose tables are taken, in place of asking again.
+    `work` is the folder of corpora and runs. `effort` is the `recall_effort` of every request, else that of its
+    purpose. `run_id` is a run of `work` whose tables are used instead of running the queries again.
     """
 
     work: Path
@@ -149,10 +149,10 @@ class Asking:
 
 
 def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | None = ()) -> JudgedRun:
-    """Index collections and ask their queries in one run, deep enough for rankings and once per budget of blocks.
+    """Index collections and run their queries in one run, deep enough for rankings and once per budget of blocks.
 
     Args:
-        blocks: budgets in tokens of which the block is measured, beside that of the purpose; None = no block at all.
+        blocks: budgets in tokens for which the block is measured, besides that of the purpose; None = no blocks.
     """
     work, effort, progress = how.work, how.effort, how.progress
     work.mkdir(parents=True, exist_ok=True)
@@ -203,23 +203,23 @@ def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | 
 
 
 def lanes_on(how: Asking) -> tuple[Lane, ...]:
-    """The lanes that queries use, those of plugins after those of the package."""
+    """The lanes that queries use, first those of the package, then those of plugins."""
     off = {"semantic": not how.semantic, "graph": how.effort != "graph"}
     return tuple(lane for lane in LANES if not off.get(lane.name)) + installed(how.plugins).line.lanes
 
 
 def _terms_of_plugins(work: Path, run_id: str | None, plugins: Sequence[str]) -> tuple[str, ...]:
-    """The score terms of plugins that a run recorded, installed or not; of a run to come, those of the plugins that are on."""
+    """The score terms of plugins that a run recorded, installed or not; for a new run, those of the enabled plugins."""
     if run_id is None:
         return installed(plugins).line.term_names
     return recorded_terms(RunStore(work / "runs", create=False).open(run_id))
 
 
 def _budgets_of(run: Run, queries: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """The systems under whose budgets a run asked these queries.
+    """The systems under whose budgets a run contains these queries.
 
     Raises:
-        StoreError: it did not ask all of them.
+        StoreError: it does not contain all of them.
     """
     known = run.snapshots["request_id"].to_pylist()
     missing = {id_ for asked in queries.values() for id_ in asked} - set(known)
@@ -258,20 +258,20 @@ def evaluate(  # noqa: PLR0913 - options by keyword
     """Index, run and measure collections; corpus, run, and a TREC run file per collection and system go to `work`.
 
     Args:
-        encoder: makes the vectors of the collections and of the questions, where `semantic` wants any.
+        encoder: encodes the collections and the questions, if `semantic` is set.
         limit: at most this many queries of each collection.
         effort: `recall_effort` of every request; default: that of its purpose.
-        blocks: budgets in tokens of which the block is measured, beside that of the purpose.
-        without: score terms; the line without each of them is a system of its own. `each` is every term with a weight.
+        blocks: budgets in tokens for which the block is measured, besides that of the purpose.
+        without: score terms; the line without each of them is a separate system. `each` means every term with a weight.
         against: the system that the others are compared with.
-        run_id: a run of `work` that is measured again, in place of asking again.
-        policies: in force while asking; default: the bundled ones.
-        plugins: on while asking.
-        progress: told what is being done.
+        run_id: a run of `work` to measure, instead of running the queries again.
+        policies: the policies for the run; default: the bundled ones.
+        plugins: the enabled plugins.
+        progress: called with a message at each step.
 
     Raises:
         InputError: two collections have one name, a measure, a score term or a system is unknown, or a package is missing.
-        StoreError: `run_id` is no run of these collections.
+        StoreError: `run_id` is not a run of these collections.
     """
     if baselines:
         require_bm25s()

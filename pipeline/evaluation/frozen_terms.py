@@ -1,11 +1,11 @@
 """The score terms of a run as arrays, so that a weight vector is measured on every query of it in one pass.
 
-Reads `score_terms` and `rerank_weights` of a run, the document of each row, and what was judged. Gives the value of a
+Reads `score_terms` and `rerank_weights` of a run, the document of each row, and the judgements. Gives the value of a
 measure for each query under any weights: the same order as `ranked`, a document at its best row, the same figures as
-`ir_measures`. No lane runs, no text is read, and no loop goes over queries.
+`ir_measures`. No lane runs, no text is read, and there is no loop over queries.
 
-Note: candidates lie in a matrix, a row per query, ordered by evidence id, so that a stable
-sort breaks ties as `ranked` does. Terms come from the columns of the table, whichever there are.
+Note: candidates form a matrix, a row per query, ordered by evidence id, so that a stable sort breaks ties as `ranked`
+does. The terms are all term columns of the table.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ Bool = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class FrozenTerms:
-    """The candidates of some queries: every array over candidates goes by query, then by evidence id."""
+    """The candidates of some queries: every array over candidates is ordered by query, then by evidence id."""
 
     queries: tuple[str, ...]
     raw: Mapping[str, Float]
     """Term -> its value per candidate."""
     weights: Mapping[str, Float]
-    """Term -> the weight that the run gave it, per query."""
+    """Term -> its weight in the run, per query."""
     query: Int
     """The query of each candidate, ascending."""
     kind: Int
-    """Candidates of one query and kind have one number."""
+    """The same number for candidates of the same query and kind."""
     document: Int
-    """Candidates of one query and document have one number."""
+    """The same number for candidates of the same query and document."""
     gain: Float
     """Relevance by number of document; 0 where it was not judged relevant."""
     ideal: Float
-    """A row per query: its relevance values, the largest first, as many as any query has."""
+    """A row per query: its relevance values, the largest first, padded to the longest."""
 
     @classmethod
     def of(
@@ -102,7 +102,7 @@ class FrozenTerms:
         )
 
     def of_queries(self, chosen: Bool) -> FrozenTerms:
-        """The same for some of the queries, by a mask."""
+        """The candidates of some of the queries, by a mask."""
         kept = chosen[self.query]
         _, kind = np.unique(self.kind[kept], return_inverse=True)
         documents, document = np.unique(self.document[kept], return_inverse=True)
@@ -117,12 +117,12 @@ class FrozenTerms:
 
     @property
     def weighed(self) -> tuple[str, ...]:
-        """The terms that a purpose weighs, those of plugins last: the others are a role's alone."""
+        """The terms weighted by a purpose, those of plugins last: the others are weighted by roles only."""
         own = [term for term in SCORE_TERMS if term not in ROLE_TERMS]
         return (*own, *terms_of_plugins(self.raw))
 
     def varying(self) -> tuple[str, ...]:
-        """The terms that differ between candidates of some query: the others change no order."""
+        """The terms that differ between candidates of some query: the others do not affect the order."""
         if not len(self.query):
             return ()
         starts = np.flatnonzero(np.r_[True, np.diff(self.query) > 0])
@@ -130,15 +130,15 @@ class FrozenTerms:
         return tuple(term for term in self.raw if spread[term].any())
 
     def telling(self) -> Bool:
-        """Which queries have a relevant document and another one among their candidates."""
+        """Which queries have both a relevant document and another one among their candidates."""
         of, relevant = self._query_of_document, self.gain > 0
         judged, others = (np.bincount(of[chosen], minlength=len(self.queries)) for chosen in (relevant, ~relevant))
         return (judged > 0) & (others > 0)
 
     def final(self, weights: Mapping[str, float] | None = None) -> Float:
-        """The final score of every candidate: contributions as `ranked` makes them, under these weights for every query.
+        """The final score of every candidate: contributions as in `ranked`, under these weights for every query.
 
-        A term without a weight here keeps the one that the run gave it.
+        A term without a weight here keeps its weight in the run.
         """
         given = {term: self._weight(term, weights or {}) for term in self.weights}
         base = np.zeros(len(self.query))

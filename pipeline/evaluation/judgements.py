@@ -1,4 +1,4 @@
-"""Relevance judgements and rankings as people exchange them: TREC qrels and runs, BEIR's TSV, Parquet.
+"""Relevance judgements and rankings in common exchange formats: TREC qrels and runs, BEIR's TSV, Parquet.
 
 Reads one file. Gives a frame: query_id, doc_id, relevance, or query_id, doc_id, score. Ids are text.
 """
@@ -20,13 +20,13 @@ BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
 
 
 def read_qrels(path: Path) -> pd.DataFrame:
-    """The judgements of a file, those of relevance 0 or less left out.
+    """The judgements of a file, except those of relevance 0 or less.
 
-    `.parquet` has the columns query_id, doc_id (or path) and relevance, `.tsv` a first line `query-id corpus-id score` or these
-    names, and any other name is TREC's: `query 0 document relevance`, white space between.
+    `.parquet` has the columns query_id, doc_id (or path) and relevance, `.tsv` a header `query-id corpus-id score` or
+    these names, and any other file is in TREC's format: `query 0 document relevance`, separated by white space.
 
     Raises:
-        InputError: it is not there, or a line is not what was expected; the message names it.
+        InputError: the file is missing, or a line is malformed; the message names it.
     """
     frame = _parquet(path) if path.suffix == ".parquet" else pd.DataFrame(_judged(path), columns=pd.Index(COLUMNS))
     if (part := frame["relevance"] % 1 != 0).any():
@@ -35,10 +35,10 @@ def read_qrels(path: Path) -> pd.DataFrame:
 
 
 def read_trec_run(path: Path) -> pd.DataFrame:
-    """A ranking: `query Q0 document rank score tag` per line; documents of which a query has several keep the best.
+    """A ranking: `query Q0 document rank score tag` per line; of several lines for a document the best is kept.
 
     Raises:
-        InputError: it is not there, or a line is not what was expected.
+        InputError: the file is missing, or a line is malformed.
     """
     rows = []
     for at, cells in _lines(path):
@@ -61,7 +61,7 @@ def _judged(path: Path) -> Iterator[tuple[str, str, float]]:
 
 
 def _lines(path: Path, between: str | None = None) -> Iterator[tuple[str, list[str]]]:
-    """Each line that says something, in cells, with its place."""
+    """The cells of each non-empty line, with its place."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):

@@ -1,11 +1,12 @@
-"""How a folder holds a labelled collection: Parquet in the uniform layout, BEIR's JSONL and TSV, or TREC's files.
+"""Folder layouts of labeled collections: Parquet in the uniform layout, BEIR's JSONL and TSV, or TREC's files.
 
 Reads a folder. Gives its parts as frames, `corpus`, `queries`, `qrels` and `blobs`, and the files that its corpus is read from.
 
-- BEIR: `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text), `qrels/<split>.tsv`; the split is `test` unless another is named
+- BEIR: `corpus.jsonl` (_id, title, text), `queries.jsonl` (_id, text), `qrels/<split>.tsv`; the split is `test` by
+  default
 - TREC: documents in `*.trec` or `*.sgml` (`<DOC>` with `<DOCNO>`) or in `corpus.jsonl`, topics in `topics*` (`<top>` with `<num>` and
   `<title>`, or lines `number<TAB>text`), judgements in `qrels*`
-- in each, `*.run` are rankings of others in TREC's format
+- in each, `*.run` are rankings of other systems in TREC's format
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _TOPIC = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?=<|\Z)", re.DOTALL | re.
 
 
 class Layout(Protocol):
-    """A folder with a labelled collection."""
+    """A folder with a labeled collection."""
 
     folder: Path
 
@@ -99,7 +100,7 @@ class TextFiles:
         return found
 
     def named(self, part: str) -> list[Path]:
-        """The files of a part, as they are called; none where there are none."""
+        """The files of a part, by name; empty if there are none."""
         return {"corpus": self._corpus, "queries": self._queries, "qrels": self._qrels}.get(part, list)()
 
     def read(self, part: str, columns: list[str] | None = None) -> pd.DataFrame:
@@ -139,10 +140,10 @@ class TextFiles:
 
 
 def layout_of(folder: Path, split: str = SPLIT) -> Layout:
-    """The layout that a folder has: Parquet where it holds `corpus.parquet`, else BEIR's or TREC's.
+    """The layout of a folder: Parquet if it contains `corpus.parquet`, else BEIR's or TREC's.
 
     Raises:
-        StoreError: there is no such folder, or a part of a collection is missing in it.
+        StoreError: there is no such folder, or it lacks a part of a collection.
     """
     if not folder.is_dir():
         hint = "name a folder, or a collection in the setting `eval_data`"
@@ -164,7 +165,7 @@ def _files_of(layout: Layout, part: str) -> list[Path]:
 
 
 def rankings_of(folder: Path) -> dict[str, pd.DataFrame]:
-    """The rankings of others that lie in a folder as `NAME.run`: query_id, doc_id, score by name."""
+    """The rankings of other systems in a folder, named `NAME.run`: query_id, doc_id, score by name."""
     return {path.stem: read_trec_run(path) for path in sorted(folder.glob("*.run"))}
 
 
@@ -220,7 +221,7 @@ def _plain(text: str) -> str:
 
 
 def _text(path: Path) -> str:
-    """A file in UTF-8, or, as older collections are, in Latin-1."""
+    """The text of a file in UTF-8, or, for older collections, in Latin-1."""
     data = path.read_bytes()
     try:
         return data.decode("utf-8")

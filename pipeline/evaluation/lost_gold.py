@@ -1,13 +1,14 @@
-"""Where the rows that people judged relevant were lost: one answer per judged document and query of a run.
+"""Where rows judged relevant were lost: one result per judged document and query of a run.
 
-Reads a run, judgements, and the generation that the run was made from. Gives `LostGold`: of every judged document the
-stage at which the last of its rows was lost, what decided, and for what was outranked the terms it fell behind in.
+Reads a run, judgements, and the generation that the run was made from. Gives `LostGold`: for every judged document the
+stage at which the last of its rows was lost, the deciding rule, and for outranked ones the terms in which they fell
+behind.
 
-Access is as for `why`: of requests that the principal audits, everything; of their own requests, the decisions
-about rows that passed every gate, and of every other row, absent ones included, one answer. All other requests do not exist
-for them.
+Access is as for `why`: for requests that the principal audits, everything; for their own requests, the decisions about
+rows that passed every gate, and for every other row, including absent ones, the same answer. All other requests do not
+exist for them.
 
-Note: a document has several rows, and the one that came furthest says where it was lost.
+Note: a document has several rows, and the one that got furthest determines where it was lost.
 """
 
 from __future__ import annotations
@@ -32,41 +33,41 @@ from ..views.refusal import refused_pairs
 from .rankings import FULL
 
 STAGES = ("request", "corpus", "unseen", "gate", "recall", "merge", "select", "pack", "trim", "cite", "shown")
-"""How far a document came: lost with its request, not in the corpus, not to be disclosed, stopped by a gate, recalled by
+"""How far a document got: lost with its request, not in the corpus, not to be disclosed, stopped by a gate, recalled by
 no lane, cut when lanes were merged, outranked, dropped while packing, trimmed, without a citation; or shown."""
 _PLACE = {stage: place for place, stage in enumerate(STAGES)}
 _STAGE_OF = {"gate": "gate", "rank": "select", "select": "select", "pack": "pack", "trim": "trim", "cite": "cite"}
 OUTRANKED = ("select", "trim")
 NAMES = ("entity", "path", "evidence_id")
-"""Columns of a row that a judged document may be named by."""
+"""Columns of a row that may identify a judged document."""
 _COLUMNS = ["query_id", "doc_id", "relevance", "stage", "reason", "decided_by", "evidence_id", "rank", "behind"]
 
 
 @dataclass(frozen=True)
 class LostGold:
-    """What became of every judged document."""
+    """The outcome of every judged document."""
 
     run_id: str
     gold: pd.DataFrame
-    """query_id, doc_id, relevance, stage, reason, decided_by, evidence_id, rank, behind: term -> what the row lacks
-    beside the weakest row that was shown, the most first."""
+    """query_id, doc_id, relevance, stage, reason, decided_by, evidence_id, rank, behind: term -> the row's deficit to
+    the weakest row that was shown, largest first."""
 
     def stages(self) -> pd.DataFrame:
-        """One row per stage and reason at which something was lost, and for what is shown: stage, reason, gold, share."""
+        """One row per stage and reason of a loss, and one for the documents shown: stage, reason, gold, share."""
         counted = self.gold.groupby(["stage", "reason"], dropna=False).size().rename("gold").reset_index()
         counted = counted.assign(share=counted["gold"] / max(len(self.gold), 1))
         place = counted["stage"].map(_PLACE)
         return counted.assign(place=place).sort_values(["place", "gold"], ascending=[True, False]).drop(columns="place")
 
     def funnel(self) -> dict[str, int]:
-        """How many judged documents were still there after each stage, from all of them to those shown."""
+        """The number of judged documents left after each stage, from all of them to those shown."""
         place = self.gold["stage"].map(_PLACE)
         lost = set(self.gold["stage"]) - {"shown"}
         left = {stage: int((place > _PLACE[stage]).sum()) for stage in STAGES if stage in lost}
         return {"judged": len(self.gold), **left}
 
     def behind(self) -> pd.DataFrame:
-        """Of outranked documents, per term: how many lack most in it, and what they lack in the mean."""
+        """For outranked documents, per term: how many have their largest deficit in it, and their mean deficit."""
         lacking = [(term, value) for behind in self.gold["behind"] for term, value in list(behind.items())[:1]]
         frame = pd.DataFrame(lacking, columns=pd.Index(["term", "lacking"]))
         table = frame.groupby("term")["lacking"].agg(["size", "mean"]).reset_index()
@@ -79,18 +80,18 @@ class LostGold:
 
 
 def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str = FULL) -> LostGold:
-    """What became of the judged documents of a run, or of one snapshot.
+    """The outcome of the judged documents of a run, or of one snapshot.
 
     Args:
         id_: a run or a snapshot.
-        qrels: query_id, doc_id, relevance; a query is a request id, or what is behind its last `/`. A document is a
+        qrels: query_id, doc_id, relevance; a query is a request id, or the part after its last `/`. A document is a
             row's entity, path or evidence id.
-        system: of a run of `eval`, under which budget: `full`, `block` or `block@2000`.
+        system: for a run of `eval`, the budget: `full`, `block` or `block@2000`.
 
     Raises:
         AccessError: there is no such run, or no judged request in it that the principal may read.
-        InputError: the run asked under no such budget.
-        StoreError: the corpus, or the generation that the run was made from, is gone.
+        InputError: the run has no such budget.
+        StoreError: the corpus, or the generation that the run was made from, is missing.
     """
     run = open_run(settings, id_)
     seen = audiences(settings, run).to_pandas()
@@ -111,7 +112,7 @@ def lost_gold(settings: Settings, id_: str, qrels: pd.DataFrame, *, system: str 
 
 
 def _requests_of(seen: pd.DataFrame, qrels: pd.DataFrame, system: str) -> pd.DataFrame:
-    """The judgements with request_id and audience: those whose query is a request, in full or behind its last slash."""
+    """The judgements with request_id and audience: those whose query is a request id or its last part."""
     suffix = "" if system == FULL else f"@{system}"
     requests = seen[seen["request_id"].str.endswith(suffix)]
     if not len(requests):
@@ -131,7 +132,7 @@ def _requests_of(seen: pd.DataFrame, qrels: pd.DataFrame, system: str) -> pd.Dat
 
 
 class _Case:
-    """The judged documents of one run, and what its tables say of them."""
+    """The judged documents of one run, with the data of its tables."""
 
     def __init__(self, settings: Settings, run: Any, asked: pd.DataFrame) -> None:
         self.run = run
@@ -180,7 +181,7 @@ class _Case:
         return pairs.assign(evidence_id=ids.to_pandas())
 
     def _with_fates(self, pairs: pd.DataFrame) -> pd.DataFrame:
-        """Stage, place, reason, decided_by and rank of every row; rows that the principal may not ask about left out."""
+        """Stage, place, reason, decided_by and rank of every row, except rows that the principal may not see."""
         columns = ["request_id", "evidence_id", "outcome", "stage", "reason_code", "decided_by", "rank"]
         decided = self.decisions.select(columns).to_pandas()
         pairs = pairs.merge(decided, on=["request_id", "evidence_id"], how="left")
@@ -212,7 +213,7 @@ class _Case:
         return {row["request_id"]: row["denied_reason"] for row in denied} | dict.fromkeys(failed, "request_failed")
 
     def _behind(self, traced: pd.DataFrame) -> list[Mapping[str, float]]:
-        """Of each outranked row, the terms in which it lacks most beside the weakest row of its request that was shown."""
+        """For each outranked row, the terms with its largest deficits to the weakest row that its request showed."""
         outranked = traced["stage"].isin(OUTRANKED).to_numpy()
         if not outranked.any():
             return [{}] * len(traced)
@@ -245,10 +246,10 @@ _WORDS = {
 
 
 def draw_funnel(lost: LostGold, path: Path) -> None:
-    """Write the picture; its format follows from the name. The same figures give the same bytes of SVG.
+    """Write the picture; the format depends on the file name. Equal figures give equal bytes of SVG.
 
     Raises:
-        InputError: matplotlib is missing, the name ends otherwise, or the file cannot be written.
+        InputError: matplotlib is missing, the file name has another ending, or the file cannot be written.
     """
     if path.suffix not in FORMATS:
         raise InputError.one_of(FORMATS, path.suffix, "--picture")
@@ -263,7 +264,7 @@ def draw_funnel(lost: LostGold, path: Path) -> None:
             color = "#2a7f62" if stage == "shown" else matplotlib.colormaps["tab20c"](4 + n % 8)
             axes.barh(place, row["gold"], left=left, color=color, edgecolor="white")
             left += row["gold"]
-        # Behind the bar, where words have room: inside it they ran over the next part.
+        # After the bar, where labels have room: inside it they overlapped the next part.
         reasons = [row["reason"] if len(of_stage) == 1 else f"{row['reason']} {row['gold']}" for row in of_stage]
         words = f" {left}" if stage == "shown" else f" {left}  {', '.join(reasons)}"
         axes.text(left, place, words, ha="left", va="center", fontsize=8)

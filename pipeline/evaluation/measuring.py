@@ -1,6 +1,6 @@
-"""The tables of an evaluation run, as rankings of one collection after the other.
+"""The tables of an evaluation run as rankings, one collection at a time.
 
-Reads a finished run. Gives the ranking of every system for the queries of a collection, and what its blocks cost.
+Reads a finished run. Gives the ranking of every system for the queries of a collection, and the cost of its blocks.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .rankings import BLOCK, FULL, FUSED, block_ranking, full_ranking, fused_ran
 from .report import DOCUMENTS, TOKENS
 
 EACH = "each"
-"""In place of a term: every term that weighs anything, one at a time."""
+"""Instead of a term: every term with a weight, one at a time."""
 
 
 def terms_named(names: Sequence[str], rerank_weights: pa.Table) -> tuple[str, ...]:
     """The score terms that `--without` names, in the order of the vocabulary.
 
     Raises:
-        InputError: a name is of no score term.
+        InputError: a name is not a score term.
     """
     of_plugins = terms_of_plugins(rerank_weights.column_names)
     expect_without_terms(names, of_plugins)
@@ -41,7 +41,7 @@ def terms_named(names: Sequence[str], rerank_weights: pa.Table) -> tuple[str, ..
 
 
 def expect_without_terms(names: Iterable[str], of_plugins: Iterable[str] = ()) -> None:
-    """Refuse what names no score term."""
+    """Refuse names that are not score terms."""
     known = (*SCORE_TERMS, *of_plugins, EACH)
     for name in names:
         if name not in known:
@@ -49,19 +49,19 @@ def expect_without_terms(names: Iterable[str], of_plugins: Iterable[str] = ()) -
 
 
 def ranked_without(term: str, score_terms: pa.Table, rerank_weights: pa.Table) -> pa.Table:
-    """RANKED with the weight of one score term 0."""
+    """RANKED with the weight of one score term set to 0."""
     at = rerank_weights.schema.get_field_index(term)
     nothing = pa.array([0.0] * rerank_weights.num_rows, pa.float64())
     return ranked(score_terms, rerank_weights.set_column(at, rerank_weights.schema.field(at), nothing))
 
 
 WITHOUT = "without {term}"
-"""The system that the line would be without a score term."""
+"""The name of the line without a score term, as a system."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is read of a run, once for all its collections."""
+    """The tables of a run, read once for all its collections."""
 
     hits: pa.Table
     orders: dict[str, pa.Table]
@@ -71,7 +71,7 @@ class Measured:
 
     @classmethod
     def of(cls, run: Run, without: Sequence[str] = ()) -> Measured:
-        """The tables of a run, and the order without each of the score terms named."""
+        """The tables of a run, and the order without each of the named score terms."""
         hits, ranked, trimmed, blocks = (run.table(table.name) for table in (HITS, RANKED, TRIMMED, BLOCKS))
         orders = {FULL: ranked}
         if without:
@@ -87,17 +87,17 @@ class Measured:
         return rankings | {name: full_ranking(_of(table, queries), documents) for name, table in self.orders.items()}
 
     def hits_of(self, queries: Sequence[str]) -> pa.Table:
-        """What the lanes recalled for these queries, under the budget of rankings."""
+        """The hits of the lanes for these queries, under the budget of rankings."""
         return _of(self.hits, queries)
 
     def block(self, documents: pd.Series, queries: Sequence[str], system: str) -> pd.DataFrame:
-        """The documents that the blocks of a budget show."""
+        """The documents shown in the blocks of a budget."""
         return block_ranking(self.trimmed, documents, {under(query, system): query for query in queries})
 
     def block_figures(
         self, qrels: pd.DataFrame, shown: pd.DataFrame, queries: Sequence[str], system: str
     ) -> dict[str, float]:
-        """Of the blocks of a budget: relevant documents per 1,000 tokens, documents and tokens in the mean."""
+        """For the blocks of a budget: relevant documents per 1,000 tokens, mean documents and mean tokens."""
         tokens = pc.sum(_of(self.blocks, [under(query, system) for query in queries])["tokens"]).as_py() or 0
         count = max(len(queries), 1)
         return {
@@ -108,12 +108,12 @@ class Measured:
 
 
 def under(request_id: str, system: str) -> str:
-    """The request that asks a query under the budget of a system."""
+    """The request of a query under the budget of a system."""
     return request_id if system == FULL else f"{request_id}@{system}"
 
 
 def frozen(run: Run, name: str) -> pa.Table:
-    """A table of a run for the requests of rankings: what was asked under a budget of blocks is left out."""
+    """A table of a run for the requests of rankings, without the requests under a budget of blocks."""
     table = run.table(name)
     return table.filter(pc.invert(pc.match_substring_regex(table["request_id"], f"@{BLOCK}(@[0-9]+)?$")))
 

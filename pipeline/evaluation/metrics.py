@@ -12,7 +12,7 @@ from ...nodes.errors import InputError
 
 DEFAULT_METRICS = ("nDCG@10", "R@5", "R@10", "R@20", "RR@10")
 GOLD_PER_1000 = "gold/1k tokens"
-"""Of blocks: relevant documents shown per 1,000 tokens of all blocks."""
+"""Measure of blocks: relevant documents shown per 1,000 tokens of all blocks."""
 
 
 def measure(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = DEFAULT_METRICS) -> dict[str, float]:
@@ -28,7 +28,7 @@ def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = D
         run: query_id, doc_id, score; higher is better.
 
     Raises:
-        InputError: a metric is not one `ir_measures` knows, or the package is missing.
+        InputError: a metric is unknown to `ir_measures`, or the package is missing.
     """
     ir_measures = _ir_measures()
     parsed = {}
@@ -49,13 +49,13 @@ def per_query(qrels: pd.DataFrame, run: pd.DataFrame, metrics: Sequence[str] = D
 
 
 def gold_per_1000(qrels: pd.DataFrame, shown: pd.DataFrame, tokens: int) -> float:
-    """Relevant documents in blocks of `tokens` tokens together, per 1,000 tokens; 0 where nothing was shown."""
+    """Relevant documents in blocks of `tokens` tokens in total, per 1,000 tokens; 0 if nothing was shown."""
     gold = shown.merge(qrels, on=["query_id", "doc_id"])
     return 1000 * len(gold) / tokens if tokens else 0.0
 
 
 def write_trec_run(path: Path, run: pd.DataFrame, tag: str) -> None:
-    """`query_id Q0 doc_id rank score tag`, best first; ranks start at 1. Scores strictly fall so that order is kept."""
+    """`query_id Q0 doc_id rank score tag`, best first; ranks start at 1. Scores strictly decrease to keep the order."""
     rows = run.sort_values(["query_id", "score", "doc_id"], ascending=[True, False, True], kind="stable")
     rank = rows.groupby("query_id").cumcount() + 1
     lines = (

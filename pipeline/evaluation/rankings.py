@@ -50,7 +50,7 @@ def full_ranking(ranked: pa.Table, documents: pd.Series) -> pd.DataFrame:
 
 
 def block_ranking(trimmed: pa.Table, documents: pd.Series, asked: Mapping[str, str]) -> pd.DataFrame:
-    """The documents of which blocks show something, in the order of their items and inside one in document order.
+    """The documents that blocks show, in the order of their items and within an item in document order.
 
     Args:
         trimmed: TRIMMED; an item may show rows of several documents, such as adjacent turns.
@@ -72,7 +72,7 @@ def _documents(rows: pd.DataFrame, documents: pd.Series) -> pd.DataFrame:
 
 
 RECALLED, ALONE = "gold recalled", "gold, alone"
-"""Measures of a lane: shares of the judged documents that it recalled, and that no other lane recalled."""
+"""Measures of a lane: the shares of judged documents that it recalled, and that only it recalled."""
 ANY = "any lane"
 
 
@@ -81,15 +81,15 @@ def gold_table(
 ) -> pd.DataFrame:
     """The judged documents: query_id, doc_id, relevance, a column of ranks per lane, lanes, alone, rank, shown.
 
-    A rank is null where the lane, or the line, has no row of the document. `lanes` are the names with a space between,
-    `alone` is the one lane of those that have no other.
+    A rank is null where the lane, or the line, has no row of the document. `lanes` are the names separated by spaces,
+    `alone` is the lane if there is only one.
 
     Args:
         qrels: query_id, doc_id, relevance.
         hits: HITS.
         documents: document per evidence_id.
         ranking: the order of the full line.
-        block: what the block shows.
+        block: the documents that the block shows.
     """
     key = ["query_id", "doc_id"]
     found = hits.select(["request_id", "lane", "evidence_id", "rank", "withheld"]).to_pandas()
@@ -110,7 +110,7 @@ def gold_table(
 
 
 def lane_shares(gold: pd.DataFrame, lanes: list[str]) -> dict[str, dict[str, float]]:
-    """Per lane, and for any of them, the share of the judged documents that it recalled, and that it alone recalled."""
+    """Per lane, and for any of them, the share of judged documents that it recalled, and that only it recalled."""
     if not len(gold):
         return {}
     shares = {

@@ -1,7 +1,7 @@
-"""The figures of an evaluation: means per collection, what differs by more than chance, and the values that it rests on.
+"""The figures of an evaluation: means per collection, significant differences, and the underlying values.
 
 Collections of one kind (documents, conversations, code) are pooled query by query, so a large one counts for more; the
-means of each collection are shown beside them.
+means of each collection are shown as well.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .rankings import FULL
 from .significance import compared
 
 DOCUMENTS, TOKENS = "documents shown", "tokens"
-"""Of blocks: documents that one shows, and tokens that one takes, in the mean."""
+"""Measures of blocks: the mean number of documents shown, and of tokens."""
 POOLED = "all {kind}"
 
 
@@ -36,10 +36,10 @@ class CollectionScores:
     values: list[pd.DataFrame] = field(default_factory=list)
     """Per system: query_id, system, metric, value."""
     gold: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """What became of every judged document; see `rankings.gold_table`."""
+    """The outcome of every judged document; see `rankings.gold_table`."""
 
     def add(self, system: str, values: pd.DataFrame) -> None:
-        """Take the values of a system: a row per query, a column per measure."""
+        """Add the values of a system: a row per query, a column per measure."""
         self.metrics[system] = {str(name): float(value) for name, value in values.mean().items()}
         long = values.reset_index().melt(id_vars="query_id", var_name="metric", value_name="value")
         self.values.append(long.assign(system=system)[["query_id", "system", "metric", "value"]])
@@ -55,15 +55,16 @@ class Evaluation:
     statuses: dict[str, int]
     scores: list[CollectionScores] = field(default_factory=list)
     measures: tuple[str, ...] = DEFAULT_METRICS
-    """The measures of rankings, as they were asked for."""
+    """The requested measures of rankings."""
     against: str = FULL
     """The system to compare with."""
 
     def records(self) -> list[dict[str, Any]]:
         """One record per collection, system and measure, and per pool of a kind, for `data/results`.
 
-        Measures of rankings have `low` and `high`, the ends of the mean's 95 % interval, and what differs from `against`:
-        `difference` with its interval, `p` and `p_holm`; see `significance.compared`. A pool is the collection `all code`.
+        Measures of rankings have `low` and `high`, the ends of the mean's 95 % interval, and systems other than
+        `against` have `difference` with its interval, `p` and `p_holm`; see `significance.compared`. A pool is the
+        collection `all code`.
         """
         found = []
         for one in self.scores:
@@ -102,15 +103,15 @@ class Evaluation:
         return pd.DataFrame(means)
 
     def pooled(self, metric: str) -> dict[str, pd.DataFrame]:
-        """Per kind, `significance.compared` over the queries of all its collections, for those systems that all have."""
+        """Per kind, `significance.compared` over the queries of all its collections, for the systems common to all."""
         return {kind: compared(_wide(values, metric), self.against) for kind, values in self._kinds()}
 
     def per_query(self) -> pd.DataFrame:
-        """Every value that the means are of: collection, kind, query_id, system, metric, value."""
+        """Every value behind the means: collection, kind, query_id, system, metric, value."""
         return _together(self.scores, [pd.concat(one.values) for one in self.scores])
 
     def gold(self) -> pd.DataFrame:
-        """What became of every judged document: collection, kind and the columns of `rankings.gold_table`."""
+        """The outcome of every judged document: collection, kind and the columns of `rankings.gold_table`."""
         return _together(self.scores, [one.gold for one in self.scores])
 
     def write(self, folder: Path, *, csv: bool) -> list[Path]:
@@ -123,7 +124,7 @@ class Evaluation:
         return written
 
     def _gold_rates(self) -> Iterator[tuple[str, dict[str, float]]]:
-        """Per kind of several collections and system: relevant documents in all its blocks per 1,000 tokens of all of them."""
+        """Per system and kind with several collections: relevant documents per 1,000 tokens over all its blocks."""
         for kind in dict.fromkeys(one.kind for one in self.scores):
             of_kind = [one for one in self.scores if one.kind == kind]
             systems = [s for s in of_kind[0].metrics if all(TOKENS in one.metrics.get(s, {}) for one in of_kind)]
@@ -159,7 +160,7 @@ def _wide(values: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _tested(values: list[pd.DataFrame], metric: str, against: str) -> dict[str, dict[str, Any]]:
-    """Per system, what `compared` says, rounded; None where there is nothing to say."""
+    """Per system, the result of `compared`, rounded; None in place of NaN."""
     table = compared(_wide(pd.concat(values), metric), against)
     return {
         str(system): {

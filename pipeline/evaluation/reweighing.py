@@ -3,11 +3,11 @@
 Reads: a run, judgements of its requests. Gives: `Reweighing`. No lane runs and no corpus is opened. `save` writes the chosen
 weights as a weight file (`ask --weights FILE`).
 
-Note: only the ranking is computed again, and the measures of that ranking. To see which block
-other weights would give, use `what-if`, which also packs and trims again; both rank the same way.
+Note: only the ranking and its measures are computed again. To see the block under other weights, use `what-if`, which
+also packs and trims again; both rank the same way.
 
-In a notebook, `Sliders` move with ipywidgets (extra `notebook`), and every move measures again. Where no widget can be shown, as on
-a page of a repository host, the figures are HTML.
+In a notebook, `Sliders` use ipywidgets (extra `notebook`), and every move measures again. Where no widget can be shown,
+such as on a repository's web page, the figures are HTML.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Reweighing:
         Args:
             run: a finished run, such as `retriever.runs.open(summary.run_id)`.
             qrels: columns query_id (the request), doc_id and relevance; rows with a relevance above 0 count as relevant.
-            documents: what `doc_id` holds, `evidence_id` or `path`; or a mapping from evidence ids to document ids.
+            documents: the content of `doc_id`, `evidence_id` or `path`; or a mapping from evidence ids to document ids.
             purpose: the purpose whose requests are measured, since weights belong to a purpose; needed where the judged
                 requests have several.
 
         Raises:
-            InputError: no request is judged, or the judged ones have several purposes and none is named.
+            InputError: no request is judged, or the judged ones have several purposes and none is given.
         """
         qrels = qrels[qrels["relevance"] > 0]
         contracts = run.table("contracts").select(["request_id", "purpose"]).to_pandas()
@@ -87,7 +87,7 @@ class Reweighing:
 
     @property
     def requests(self) -> int:
-        """How many requests are measured."""
+        """The number of requests measured."""
         return len(self.terms.queries)
 
     @cached_property
@@ -96,7 +96,7 @@ class Reweighing:
         return {term: round(float(self.terms.weights[term].mean()), 6) for term in self._adjustable}
 
     def values(self, measure: str, weights: Weights | None = None) -> pd.Series:
-        """The measure of every request under `weights`; without them, of the ranking of the run."""
+        """The measure of every request under `weights`; by default, for the ranking of the run."""
         given = dict(weights or {})
         if unknown := sorted(set(given) - set(self.terms.weighed)):
             raise InputError.one_of(self.terms.weighed, unknown[0], "weights")
@@ -148,7 +148,7 @@ class Reweighing:
         """Write the weights of the purpose as a weight file, with the figures measured under them.
 
         Raises:
-            InputError: a term has no such name.
+            InputError: there is no term of that name.
         """
         figures = self.figures(weights)
         said = {
@@ -165,7 +165,7 @@ class Reweighing:
         return path
 
     def sliders(self) -> Any:
-        """A `Sliders`: one slider per term in a notebook; where widgets cannot be shown, the same figures as HTML."""
+        """A `Sliders`: one slider per term in a notebook; if widgets cannot be shown, the same figures as HTML."""
 
         return Sliders(self)
 
@@ -203,12 +203,12 @@ def documents_of(run: Run, documents: str | Mapping[str, str]) -> Mapping[str, s
 LISTED = 8
 _BINS = 20
 _DIGITS = 6
-"""Decimals of a weight."""
+"""The number of decimals of a weight."""
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Sliders:
-    """Weights that can be moved. `weights` are those of now, `figures` and `deltas` what they do."""
+    """Adjustable weights. `weights` are the current ones, `figures` and `deltas` their effects."""
 
     def __init__(self, reweighing: Reweighing) -> None:
         self.reweighing = reweighing
@@ -220,10 +220,10 @@ class Sliders:
         self._measured()
 
     def move(self, **weights: float) -> Sliders:
-        """Set weights by the names of their terms, as moving the sliders does; a slider grows to a weight beyond its end.
+        """Set weights by the names of their terms, like moving the sliders; the range of a slider grows as needed.
 
         Raises:
-            InputError: there is no slider of that name, or the weight is not one that a request may name.
+            InputError: there is no slider of that name, or the weight is not allowed in a request.
         """
         for term in weights:
             if term not in self.weights:
@@ -241,11 +241,11 @@ class Sliders:
         return self
 
     def save(self, path: str | Path) -> Path:
-        """Write the weights of now as a weight file."""
+        """Write the current weights as a weight file."""
         return self.reweighing.save(path, self.weights)
 
     def html(self) -> str:
-        """The figures of now, without a slider."""
+        """The current figures, without sliders."""
         weights = ", ".join(f"{term} {weight:g}" for term, weight in self.weights.items())
         head = f"<p>{counted(self.reweighing.requests, 'request')}, purpose {_safe(self.reweighing.purpose)}. Weights: {_safe(weights)}</p>"
         moved = self.deltas[self.deltas["delta"] != 0].head(LISTED).round(4)
@@ -266,7 +266,7 @@ class Sliders:
             self._shown.value = self.html()
 
     def _widgets(self) -> Any:
-        """The panel, made once; None without ipywidgets."""
+        """The panel, created once; None without ipywidgets."""
         if self._panel is not None:
             return self._panel
         try:
@@ -310,7 +310,7 @@ def _cell(value: object) -> str:
 
 
 def _histogram(deltas: pd.Series) -> str:
-    """How many requests gain or lose how much, as bars; those that stay are left out."""
+    """A histogram of the gains and losses of requests, without unchanged ones."""
     changed = deltas[deltas != 0].to_numpy(dtype=np.float64)
     if not len(changed):
         return "<p>No request changes.</p>"

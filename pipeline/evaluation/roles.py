@@ -1,4 +1,4 @@
-"""How well each role serves its own golden set, and every other's: what an overlay's `eval_profile` is for (S4.17).
+"""How well each role serves its own golden set, and every other's: the purpose of an overlay's `eval_profile` (S4.17).
 
 Reads: overlays, golden sets (`<golden_set_id>.jsonl`: query_id, question, relevant {entity: grade}) and one evidence
 file. Gives: `RoleScores`, the mean of a measure per golden set and role, and the distinctiveness checks that fail.
@@ -31,9 +31,9 @@ __all__ = ["METRIC", "RoleScores", "bundled_sample", "score_roles"]
 METRIC = "nDCG@5"
 PROJECT, PRINCIPAL = "harbor", "evaluation"
 READ_AT = datetime(2026, 6, 1, tzinfo=UTC)
-"""When the sample counts as read and asked: the ages of its rows do not depend on the day."""
+"""The time at which the sample counts as read and queried, so that the ages of its rows do not depend on the date."""
 LANES = ("lexical", "symbol", "exact", "recent")
-"""Chosen by hand: the figures of the sample depend on no encoder, and not on lanes that are added later."""
+"""A fixed selection: the figures of the sample do not depend on an encoder or on lanes that are added later."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RoleScores:
     metric: str
     table: pd.DataFrame
     failed: tuple[str, ...]
-    """Distinctiveness checks that do not hold, in words."""
+    """The distinctiveness checks that fail, in words."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -60,10 +60,10 @@ def bundled_sample() -> tuple[Path, Path]:
 
 
 def score_roles(policies: Policies, evidence: Path, golden: Path, metric: str = METRIC) -> RoleScores:
-    """Ask every golden set's questions under every role, by words alone: no vectors, so no model is needed.
+    """Run every golden set's questions under every role, by words alone: no vectors, so no model is needed.
 
     Raises:
-        InputError: a golden set is missing or names evidence that is not there.
+        InputError: a golden set is missing or names missing evidence.
     """
     rows = normalise(read_evidence(evidence, report=SourceReport()), project=PROJECT, principal=PRINCIPAL, now=READ_AT)[
         0

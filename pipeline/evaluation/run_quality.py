@@ -1,7 +1,7 @@
-"""How well the requests of a run found what was judged: figures for its report.
+"""How well the requests of a run found judged documents: figures for its report.
 
-Reads: a run, judgements of its requests. Gives: `quality_of`, measures of the ranking and of what blocks show, and the
-requests that found least.
+Reads: a run, judgements of its requests. Gives: `quality_of`, measures of the ranking and of blocks, and the worst
+requests.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class RunQuality:
     ranking: pd.DataFrame
     """A row per request, a column per measure of the ranking."""
     shown: pd.Series
-    """The share of what was judged relevant that the block of each request shows."""
+    """The share of relevant documents that the block of each request shows."""
 
     def means(self) -> list[tuple[str, float]]:
-        """The mean of every measure, and of what blocks show."""
+        """The mean of every measure, and of the share shown in blocks."""
         return [
             *((str(name), float(value)) for name, value in self.ranking.mean().items()),
             ("shown in the block", float(self.shown.mean())),
         ]
 
     def fifths(self) -> list[tuple[str, int]]:
-        """How many requests have how much nDCG@10, in fifths, and none of it."""
+        """The number of requests by nDCG@10: zero, and in fifths."""
         value = self.ranking["nDCG@10"]
         found = [("none", int((value == 0).sum()))]
         names = ("up to .2", "up to .4", "up to .6", "up to .8", "up to 1")
@@ -49,7 +49,7 @@ class RunQuality:
         ]
 
     def worst(self) -> list[str]:
-        """The judged requests, those that found least first."""
+        """The judged requests, worst first."""
         frame = pd.DataFrame({"value": self.ranking["nDCG@10"], "shown": self.shown})
         return frame.rename_axis("request").reset_index().sort_values(["value", "shown", "request"])["request"].tolist()
 
@@ -61,7 +61,7 @@ def quality_of(
 
     Args:
         qrels: query_id (the request), doc_id, relevance; rows with a relevance above 0 count.
-        documents: what `doc_id` names: `evidence_id`, `path`, or a document for each evidence id.
+        documents: the content of `doc_id`: `evidence_id`, `path`, or a document for each evidence id.
 
     Raises:
         InputError: none of the requests is judged.

@@ -1,11 +1,11 @@
 """Whether a difference between systems is more than chance: paired tests, corrected, and bootstrap intervals.
 
 Reads the value of every system for every query. Gives per system its mean with an interval, and its difference from one
-system with an interval, the p of a paired t-test, and that p corrected for the number of systems (Holm 1979). The t-test
-and the randomisation test agree on retrieval data (Smucker et al. 2007); Wilcoxon's and the sign test do not.
+system with an interval, the p of a paired t-test, and that p corrected for the number of systems (Holm 1979). The
+t-test and the randomization test agree on retrieval data (Smucker et al. 2007); Wilcoxon's and the sign test do not.
 
-Note: both sides of a difference are resampled together, query by query, and every system is
-resampled with the same queries, so one matrix product gives all intervals. The seed is fixed: figures can be repeated.
+Note: both sides of a difference are resampled together, query by query, and every system is resampled with the same
+queries, so one matrix product gives all intervals. The seed is fixed: figures are reproducible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...nodes.errors import InputError
 SEED = 20_080
 RESAMPLES = 2_000
 INTERVAL = 95
-"""Percent that an interval covers: the percentile bootstrap of Efron & Tibshirani (1993, chapter 13)."""
+"""The coverage of intervals, in percent: the percentile bootstrap of Efron & Tibshirani (1993, chapter 13)."""
 
 Float = NDArray[np.float64]
 
@@ -29,8 +29,9 @@ Float = NDArray[np.float64]
 def compared(values: pd.DataFrame, against: str) -> pd.DataFrame:
     """One row per system, in the order of the columns: mean, low, high, difference, difference_low, difference_high, p, p_holm.
 
-    A difference is the system's mean less that of `against`. p and its correction are NaN for `against` itself and where
-    there are fewer than two queries; 1 where no query differs, and such a system does not count for the correction.
+    A difference is the system's mean minus that of `against`. p and its correction are NaN for `against` itself and
+    where there are fewer than two queries; 1 where no query differs, and such a system is not counted in the
+    correction.
 
     Args:
         values: a row per query, a column per system.
@@ -78,7 +79,7 @@ def paired_p(differences: Float) -> Float:
 
 
 def paired_interval(differences: Float) -> tuple[float, float]:
-    """The interval of Student's t around the mean of paired differences: as quick for ten thousand as for ten."""
+    """The interval of Student's t around the mean of paired differences: as fast for ten thousand as for ten."""
     count, mean = len(differences), float(differences.mean())
     if count < 2:
         return mean, mean
@@ -87,7 +88,7 @@ def paired_interval(differences: Float) -> tuple[float, float]:
 
 
 def holm(p: Float) -> Float:
-    """p adjusted step by step from the smallest (Holm 1979), in the same order; NaN stays and counts for nothing."""
+    """p adjusted step by step from the smallest (Holm 1979), in the same order; NaN is kept and not counted."""
     adjusted, known = p.copy(), np.flatnonzero(~np.isnan(p))
     order = known[np.argsort(p[known], kind="stable")]
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1.0)

@@ -2,9 +2,9 @@
 
 Reads: rows of evidence, or a Git history. Gives: `known_items` and `commit_questions`, requests with their qrels.
 
-Note: a known item is a row that is searched for with words of its own (Azzopardi et al. 2007): such figures compare weights
-on one corpus, and say nothing about questions that people ask. A commit's subject is taken as a question, and the
-files that it changed answer it; it is asked of the state before the commit.
+Note: a known item is a row that is searched for with its own words (Azzopardi et al. 2007): such figures compare
+weights on one corpus, and do not carry over to real questions. A commit's subject serves as a question, answered by the
+files that it changed; it is run against the state before the commit.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ __all__ = ["commit_questions", "known_items"]
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{3,}")
 _WORDS = 4
 _FILES = 8
-"""A commit that changes more files is no answer to a question."""
+"""A commit that changes more files is not a clear answer to a question."""
 Requests = list[dict[str, Any]]
 
 
 def known_items(
     evidence: pa.Table, count: int, *, seed: int = 0, words: int = _WORDS, **fields: Any
 ) -> tuple[Requests, pd.DataFrame]:
-    """`count` requests for rows of `evidence`, each with words of its row, and which row each is for.
+    """`count` requests for rows of `evidence`, each with words of its row, and the row of each.
 
     Args:
-        evidence: rows with `evidence_id` and `text`; those with fewer than `words` different words are left out.
+        evidence: rows with `evidence_id` and `text`; those with fewer than `words` distinct words are skipped.
         seed: the same seed gives the same requests.
-        fields: further fields of every request, such as `project` and `purpose`.
+        fields: additional fields of every request, such as `project` and `purpose`.
 
     Returns:
         The requests, and qrels (query_id, doc_id, relevance) by evidence id.
@@ -66,7 +66,7 @@ def known_items(
 def commit_questions(repository: str | Path, count: int = 100, **fields: Any) -> tuple[Requests, pd.DataFrame]:
     """The subjects of the latest commits as questions about the state before them, and the files that each changed.
 
-    Merges, commits that change no file or more than eight, and those that only add files are left out. The requests need
+    Merges, commits that change no file or more than eight, and those that only add files are skipped. The requests need
     the history of the repository (`index --git`).
 
     Returns:

@@ -1,17 +1,17 @@
-"""Weights per purpose, fitted to labelled collections, and what they do on queries that they were not fitted to.
+"""Weights per purpose, fitted to labeled collections, and their effect on held-out queries.
 
-Reads collections and a run of their queries. Gives `Tuning`: per purpose the weights fitted to all queries, and for every
-query its figures under weights that were fitted without it, beside those of the weights in force. Where a purpose has
-several collections, each is left out in turn; of one collection, folds of its queries are, and all queries of one
-conversation are in one fold.
+Reads collections and a run of their queries. Gives `Tuning`: per purpose the weights fitted to all queries, and for
+every query its figures under weights that were fitted without it, and under the weights in force. If a purpose has
+several collections, each is held out in turn; otherwise folds of the queries are, and all queries of one conversation
+are in the same fold.
 
-Note: the weights that are written were fitted to every query, so no figure of theirs can be
-given. What is reported are the figures of the procedure: of weights fitted the same way without the queries measured.
+Note: the weights that are written were fitted to every query, so they have no figures of their own. The figures
+reported are those of the procedure: of weights fitted the same way without the queries measured.
 
-The loss is ListNet's top-one loss (Cao et al. 2007), by L-BFGS-B: each collection counts the same, and a document counts by its
-best candidate. An order does not change when all weights are multiplied, so the fit is free to choose how sharp the softmax
-is, and the weights are brought back to the sum they had. A pull towards the weights one starts from keeps terms that few
-queries speak of where they were.
+The loss is ListNet's top-one loss (Cao et al. 2007), by L-BFGS-B: each collection counts the same, and a document
+counts by its best candidate. The order does not change when all weights are multiplied, so the fit may choose the
+sharpness of the softmax, and the weights are scaled back to their original sum. A pull towards the initial weights
+keeps terms that few queries affect in place.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from .significance import SEED, compared, holm
 
 ITERATIONS = 30
 PULL = 1.0
-"""Weight of the squared distance between the shares of the weights and those that one starts from."""
+"""Weight of the squared distance between the shares of the weights and the initial shares."""
 SHARPNESS = 20.0
-"""Sum of the weights inside the softmax that the fit begins with: scores of 0 to 1 differ by tenths."""
+"""The initial sum of the weights in the softmax: scores of 0 to 1 differ by tenths."""
 DIGITS = 4
 
 Float = NDArray[np.float64]
@@ -55,7 +55,7 @@ def fitted_weights(
 
     Args:
         parts: one per collection.
-        start: the weights to begin with and to be pulled to; a term without one has 0.
+        start: the initial weights, which are also the target of the pull; a term without one has 0.
 
     Raises:
         InputError: no query has candidates that differ, or scipy is missing.
@@ -84,7 +84,7 @@ def fitted_weights(
 
 
 class _Lists:
-    """The candidates of one collection by document, those of one document side by side."""
+    """The candidates of one collection, grouped by document."""
 
     def __init__(self, frozen: FrozenTerms, terms: Sequence[str]) -> None:
         order = np.argsort(frozen.document, kind="stable")
@@ -97,7 +97,7 @@ class _Lists:
             frozen.gain, relevance[self._query], out=np.zeros(len(frozen.gain)), where=relevance[self._query] > 0
         )
         self._counts = relevance > 0
-        """The queries that have something relevant among their candidates: the others teach nothing."""
+        """The queries with a relevant candidate: the others have no effect on the fit."""
 
     def loss(self, weights: Float) -> tuple[float, Float]:
         """Mean cross entropy between relevance and the softmax of the scores, over queries, and its gradient."""
@@ -130,23 +130,23 @@ DEFAULT, FITTED = "in force", "fitted"
 FOLDS = 5
 MEASURES = ("nDCG@10", "R@10")
 LEAST_QUERIES = 20
-"""Queries of a purpose below which weights would follow single ones."""
+"""The minimum number of queries of a purpose: with fewer, weights would follow single ones."""
 
 
 @dataclass(frozen=True)
 class CollectionPart:
-    """One collection, its candidates and what its queries have in common."""
+    """One collection, with its candidates and the groups of its queries."""
 
     collection: Collection
     purpose: str
     terms: FrozenTerms
     groups: np.ndarray
-    """A number per query: queries of one number are left out together."""
+    """A number per query: queries with the same number are held out together."""
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was fitted, and the figures of queries that were not."""
+    """The fitted weights, and figures of held-out queries."""
 
     run_id: str
     weights: dict[str, dict[str, float]]
@@ -156,16 +156,16 @@ class Tuning:
     values: pd.DataFrame
     """purpose, collection, kind, query_id, metric, `in force` and `fitted`: one row per query and measure."""
     left_out: dict[str, str]
-    """Purpose -> what was left out in turn."""
+    """Purpose -> the parts that were held out in turn."""
     data: list[dict[str, Any]]
-    """collection, sha256, purpose, queries: what was fitted to."""
+    """collection, sha256, purpose, queries: the training data."""
     measures: tuple[str, ...]
 
     def held_out(self) -> pd.DataFrame:
-        """Means of queries that were not fitted: a row per collection, and per kind where it has several.
+        """Means over held-out queries: a row per collection, and per kind with several.
 
         Columns: purpose, collection, metric, queries, `in force`, `fitted`, difference, low, high, p, p_holm. The
-        correction is for the collections, and for the pools, of one purpose and measure.
+        correction covers the collections, and the pools, of one purpose and measure.
         """
         rows = []
         for (purpose, metric), of_metric in self.values.groupby(["purpose", "metric"], sort=False):
@@ -179,7 +179,7 @@ class Tuning:
         return pd.DataFrame(rows)
 
     def fitted(self) -> dict[str, Any]:
-        """What a weight file says of its weights beside command, date and versions: plain values."""
+        """The metadata of a weight file besides command, date and versions: plain values."""
         table = self.held_out()
         table = table.assign(**{name: table[name].round(4) for name in (DEFAULT, FITTED, "difference", "low", "high")})
         table = table.assign(**{name: table[name].round(6) for name in ("p", "p_holm")})
@@ -208,24 +208,24 @@ def tune(  # noqa: PLR0913 - options by keyword
     plugins: Sequence[str] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Tuning:
-    """Fit weights to the judged queries of some collections, and measure them on queries that are left out.
+    """Fit weights to the judged queries of some collections, and measure them on held-out queries.
 
     Args:
-        encoder: makes the vectors of the collections and of the questions, where `semantic` wants any.
-        measures: nDCG@k or R@k, what is reported.
+        encoder: encodes the collections and the questions, if `semantic` is set.
+        measures: nDCG@k or R@k, for the report.
         limit: at most this many queries of each collection.
-        purpose: of every request; else documents and conversations are asked with `answer-question`, code with `fix-test`.
-        run_id: a run of `work` that `eval` or `tune` made of these collections; its score terms are taken.
-        folds: parts into which the queries of a collection are divided that is alone with its purpose.
-        iterations: of the optimiser, at most.
-        pull: how strongly weights are held where they were; 0 = not at all.
-        least_queries: of a purpose that have candidates judged relevant beside others; with fewer nothing is fitted.
-        policies: in force while asking; default: the bundled ones.
-        plugins: on while asking; weights are fitted to their score terms as well.
+        purpose: of every request; by default `answer-question` for documents and conversations, `fix-test` for code.
+        run_id: a run of `work` that `eval` or `tune` made of these collections; its score terms are used.
+        folds: parts into which the queries are divided if a purpose has a single collection.
+        iterations: the maximum number of iterations of the optimizer.
+        pull: the strength of the pull towards the initial weights; 0 = none.
+        least_queries: the minimum number of queries of a purpose with both relevant and other candidates.
+        policies: the policies for the run; default: the bundled ones.
+        plugins: the enabled plugins; weights are fitted to their score terms as well.
 
     Raises:
-        InputError: a measure is another, scipy is missing, or there is too little to leave something out.
-        StoreError: `run_id` is no run of these collections.
+        InputError: a measure is not supported, scipy is missing, or there is too little data to hold any out.
+        StoreError: `run_id` is not a run of these collections.
     """
     for measure in measures:
         parsed(measure)
@@ -275,7 +275,7 @@ def _expect_queries(parts: Sequence[CollectionPart], least: int) -> None:
     """Refuse a fit to so few queries that their weights would follow single ones.
 
     Raises:
-        InputError: fewer than `least` queries tell a relevant candidate from others.
+        InputError: fewer than `least` queries have both relevant and other candidates.
     """
     if (telling := sum(int(part.terms.telling().sum()) for part in parts)) < least:
         names = ", ".join(part.collection.name for part in parts)
@@ -288,13 +288,13 @@ def _expect_queries(parts: Sequence[CollectionPart], least: int) -> None:
 
 
 def _weights_in_force(parts: Sequence[CollectionPart]) -> dict[str, float]:
-    """The weight of each term that is fitted, as the run had it; those of a role and of diversity are left as they are."""
+    """The weight in the run of each term that is fitted; those of a role and of diversity are not."""
     first = parts[0].terms
     return {term: float(first.weights[term][0]) for term in first.weighed if term != DIVERSITY}
 
 
 def _splits(parts: Sequence[CollectionPart], folds: int) -> list[tuple[list[CollectionPart], list[CollectionPart]]]:
-    """What is fitted and what is measured, in turn: every query is measured once."""
+    """Pairs of training and test data: every query is measured once."""
     if len(parts) > 1:
         return [([other for other in parts if other is not part], [part]) for part in parts]
     part = parts[0]
@@ -310,7 +310,7 @@ def _some(part: CollectionPart, chosen: np.ndarray) -> CollectionPart:
 
 
 def _values(part: CollectionPart, measure: str, fitted: Mapping[str, float]) -> pd.DataFrame:
-    """The figures of every query of a part, under the weights in force and under others."""
+    """The figures of every query of a part, under the weights in force and under new ones."""
     return pd.DataFrame(
         {
             "purpose": part.purpose, "collection": part.collection.name, "kind": part.collection.shape,
