@@ -1,5 +1,5 @@
-"""Redaction: secrets found in texts by rules, and masked before anything is stored, asked or shown.
+"""Redaction: finds secrets in texts by rules and masks them before anything is stored, asked or shown.
 
-- `masking`: texts without their secrets; `rules`: what counts as one; `private_keys`: those of PEM and OpenPGP;
-  `keys_over_rows`: those whose lines are rows
+- `masking`: masks secrets in texts; `rules`: the patterns of secrets; `private_keys`: PEM and OpenPGP keys;
+  `keys_over_rows`: keys whose lines are rows
 """

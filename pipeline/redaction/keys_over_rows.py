@@ -1,12 +1,12 @@
-"""Private keys whose lines are rows of their own: a log read line by line, the events of a session.
+"""Private keys whose lines are separate rows: a log read line by line, the events of a session.
 
-Reads: the texts of one document's rows, in order. Gives: the parts of each that belong to a key. A key begins with its fence
-or with the header of its material, goes on while rows have material, and ends with its fence or with a short row that is
-otherwise like the ones before. One row in between may have none. Of a row, the material alone is masked: its time and
-what else it says stay.
+Reads: the texts of one document's rows, in order. Gives: the parts of each that belong to a key. A key begins with its
+fence or with the header of its material, continues while rows contain material, and ends with its fence or with a short
+row of otherwise the same form. One row in between may have none. Only the material of a row is masked: its time and
+other text stay.
 
-Note: `private_keys` does the same inside one text, where a fence that ends a key is looked for however far it is. Rows of
-one source may have nothing to do with each other, so here a fence counts only beside material.
+Note: `private_keys` does the same inside one text, where the closing fence is searched at any distance. Rows of one
+source may be unrelated, so here a fence counts only next to material.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .rules import BARE_KEY, KEY_FENCE
 __all__ = ["MATERIAL", "MAY_BEGIN_KEY", "keys_over_rows"]
 
 MATERIAL = re.compile(r"[A-Za-z0-9+/]{32,}={0,2}")
-"""What a line of a key has."""
+"""The material in a line of a key."""
 MAY_BEGIN_KEY = rf"PRIVATE KEY|{BARE_KEY.pattern.replace('(?<![A-Za-z0-9+/])', '')}"
-"""What a row has where a key begins or ends."""
+"""The pattern of rows where a key begins or ends."""
 _NUMBER = re.compile(r"[0-9]+")
 _REST = r"[A-Za-z0-9+/]{1,76}(?:=[A-Za-z0-9+/]{4}|={0,2})"
 
@@ -30,7 +30,7 @@ Span = tuple[int, int]
 
 
 def keys_over_rows(texts: Sequence[str], begins: Iterable[int]) -> list[list[Span]]:
-    """Per row the spans of key material in it, in characters, ascending; `begins` are the rows that match `MAY_BEGIN_KEY`."""
+    """Per row, the spans of key material in characters, ascending; `begins` are the rows that match `MAY_BEGIN_KEY`."""
     found: list[list[Span]] = [[] for _ in texts]
     for row in begins:
         text = texts[row]
@@ -45,7 +45,7 @@ def keys_over_rows(texts: Sequence[str], begins: Iterable[int]) -> list[list[Spa
 
 
 def _follow(texts: Sequence[str], row: int, step: int, found: list[list[Span]]) -> None:
-    """Mark the material of the rows from `row` on, or back, for as long as they have some."""
+    """Mark the material of consecutive rows with material, forward or backward from `row`."""
     gap, like = 0, None
     short = step < 0
     while 0 <= row < len(texts) and gap < 2:
@@ -66,6 +66,6 @@ def _follow(texts: Sequence[str], row: int, step: int, found: list[list[Span]]) 
 
 
 def _around(text: str, spans: Sequence[Span]) -> re.Pattern[str]:
-    """A row like this one whose material is short: numbers, such as its time, may differ."""
+    """A pattern for a row like this one with short material; numbers, such as its time, may differ."""
     before, after = (_NUMBER.sub("[0-9]+", re.escape(part)) for part in (text[: spans[0][0]], text[spans[-1][1] :]))
     return re.compile(f"{before}(?P<rest>{_REST}){after}")

@@ -1,10 +1,10 @@
-"""Masking of secrets: what the corpus stores, and what a question may contain, has none.
+"""Masks secrets, so that neither the corpus nor a question contains any.
 
 Reads: texts. Gives: the texts with each secret replaced by `[REDACTED:<kind>]`, and the byte ranges of those tokens.
 Detection is detect-secrets' provider plugins plus `rules`. Masking is a function of one text alone and is
 idempotent: a second pass changes nothing, and text that already carries a token counts as masked.
 
-Long columns are cheap: RE2 inside Arrow picks the few texts worth a close look, and only those reach Python.
+Long columns are cheap: RE2 inside Arrow selects the few texts worth a full check, and only those reach Python.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 REDACTOR = f"detect-secrets/{version('detect-secrets')}+rules/{RULES_VERSION}"
-"""Detector and version, recorded with a corpus: another value means that it has to be indexed again."""
+"""Detector and version, recorded with a corpus: if it changes, the corpus must be indexed again."""
 
 MASK = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _MASK_BYTES = re.compile(MASK.pattern.encode())
@@ -67,7 +67,7 @@ SecretFinding = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """`find` looks closely at texts that match `prefilter`, an RE2 pattern that no text with a finding escapes."""
+    """`find` fully checks texts that match `prefilter`, an RE2 pattern that matches every text with a finding."""
 
     prefilter: str
     find: Callable[[str], Iterator[SecretFinding]]
@@ -85,7 +85,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_texts(texts: Sequence[str]) -> list[str]:
-    """Each of some texts with its secrets masked: for the questions of one request, or of a million."""
+    """Some texts with their secrets masked: for the questions of one request, or of a million."""
     if _sooner_one_by_one(len(texts), sum(map(len, texts))):
         return [redact_text(text) if len(text.encode()) >= _SHORTEST else text for text in texts]
     (values,) = redact_columns([pa.array(texts, pa.large_string())])
@@ -104,7 +104,7 @@ def redact_column(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, pa.Arra
 def redact_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
     """String columns, or columns of lists of strings, with the secrets of each string masked.
 
-    All of them are looked through at once: setting RE2 up costs more than most columns.
+    All of them are scanned at once: setting up RE2 costs more than most columns.
     """
     arrays = [_flat(column) for column in columns]
     strings = [array.flatten() if pa.types.is_list(array.type) else array for array in arrays]
@@ -120,7 +120,7 @@ def redact_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Arr
 
 
 def _masked(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Columns of strings with the secrets of each masked; a column without any comes back as it is."""
+    """Columns of strings with the secrets of each masked; a column without any is returned unchanged."""
     size = sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
     count = sum(map(len, columns))
     if _sooner_one_by_one(count, size):
@@ -144,14 +144,14 @@ def _sooner_one_by_one(count: int, size: int) -> bool:
 
 
 def _listed(strings: pa.Array, lists: pa.ListArray) -> pa.ListArray:
-    """Lists with other strings in place of their own."""
+    """The lists with their strings replaced."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     return pa.ListArray.from_arrays(offsets, strings, type=lists.type, mask=lists.is_null())
 
 
 def mask_spans(values: pa.Array) -> pa.Array:
-    """The byte ranges of the masks in each string, ascending: list<struct<start, end>>, empty where there are none."""
+    """The byte ranges of the masks in each string, ascending: list<struct<start, end>>, empty if there are none."""
     marked = pc.fill_null(pc.match_substring(values, "[REDACTED:"), False)
     found = [[m.span() for m in _MASK_BYTES.finditer(t.encode())] for t in values.filter(marked).to_pylist()]
     counts = np.zeros(len(values) + 1, dtype=np.int32)
@@ -162,10 +162,10 @@ def mask_spans(values: pa.Array) -> pa.Array:
 
 
 def hidden_at_cuts(text: str, cuts: Sequence[int]) -> list[SecretFinding]:
-    """The secrets of a document that none of its pieces could tell: keys as a whole, and tokens that a cut divides.
+    """The secrets of a document that cannot be found in its pieces: keys as a whole, and tokens divided by a cut.
 
-    `cuts` are positions in characters, ascending; at the end of a line, a cut divides nothing but keys. Findings are
-    ascending and disjoint, and may be in one piece.
+    `cuts` are positions in characters, ascending; at the end of a line, a cut can divide only keys. Findings are
+    ascending and disjoint, and may lie within one piece.
     """
     found = [f for finder in _finders_of_keys() for f in finder.find(text)] if _MAY_HOLD_A_KEY.search(text) else []
     for cut in cuts:
@@ -183,11 +183,11 @@ def hidden_at_cuts(text: str, cuts: Sequence[int]) -> list[SecretFinding]:
 
 
 def without_keys_over_rows(texts: pa.Array, documents: Callable[[], pa.Array]) -> pa.Array:
-    """The texts of rows with the material of keys masked whose lines are rows of their own.
+    """The texts of rows, with the material of keys masked that extend over several rows.
 
     Args:
         texts: string[rows].
-        documents: gives which document each row is of, int[rows]; asked only where a row may begin a key.
+        documents: returns the document of each row, int[rows]; called only if a row may begin a key.
     """
     begins = np.flatnonzero(_matches(texts, MAY_BEGIN_KEY))
     if not len(begins) or len(texts) < 2:
@@ -210,7 +210,7 @@ def without_keys_over_rows(texts: pa.Array, documents: Callable[[], pa.Array]) -
 
 
 def _redact(texts: pa.Array) -> list[str]:
-    """The fixed point of masking for each text. A pass masks something unmasked or is the last, so this ends."""
+    """The fixed point of masking for each text. Every pass but the last masks something, so this terminates."""
     done = texts.to_pylist()
     open_ = list(range(len(done)))
     while open_:
@@ -223,7 +223,7 @@ def _redact(texts: pa.Array) -> list[str]:
 
 
 def _findings(texts: pa.Array) -> dict[int, list[SecretFinding]]:
-    """Per text that has any: its findings, which may overlap."""
+    """The findings of each text that has any; they may overlap."""
     found: dict[int, list[SecretFinding]] = {}
     for finder in _finders():
         rows = np.flatnonzero(_matches(texts, finder.prefilter))
@@ -234,7 +234,7 @@ def _findings(texts: pa.Array) -> dict[int, list[SecretFinding]]:
 
 
 def _mask(text: str, findings: Iterable[SecretFinding]) -> str:
-    """The findings replaced by tokens: of two that overlap, the one that begins first; tokens are never touched."""
+    """The text with findings replaced by tokens; of two that overlap, the earlier one. Existing tokens are kept."""
     tokens = [match.span() for match in MASK.finditer(text)]
     parts: list[str] = []
     position = 0
@@ -246,8 +246,8 @@ def _mask(text: str, findings: Iterable[SecretFinding]) -> str:
 
 
 _MAY_HOLD_A_TOKEN = re.compile(r"\S{20}|eyJ|_authToken|(?i:xox)")
-"""What every text has that holds a token by its form: a long word, or how a short one begins. Most questions have none of
-it, and wait for neither the plugins to be imported nor the patterns to be compiled: that takes as long as answering."""
+"""Matches every text with a token recognizable by form. Most questions do not match, which saves loading the plugins.
+"""
 
 
 @cache
@@ -261,7 +261,7 @@ def _finders() -> tuple[_Finder, ...]:
 
 @cache
 def _finders_by_place() -> tuple[_Finder, ...]:
-    """Finders of secrets that are recognized by the text around them."""
+    """Finders of secrets that are recognized by the surrounding text."""
     return (
         *_finders_of_keys(),
         *(_finder(rule, lambda match: is_chosen(match["s"])) for rule in PASSWORDS),
@@ -272,7 +272,7 @@ def _finders_by_place() -> tuple[_Finder, ...]:
 
 @cache
 def _finders_of_keys() -> tuple[_Finder, ...]:
-    """Those of secrets of many lines, and of members that are secret only in the document that they are in."""
+    """Finders of multi-line secrets, and of members that are secret only within their document."""
     return (
         _Finder(_re2(KEY_FENCE), lambda text: ((*span, "private-key") for span in fenced_keys(text))),
         _Finder(_re2(BARE_KEY), lambda text: ((*span, "private-key") for span in bare_keys(text))),
@@ -285,9 +285,9 @@ def _finders_of_keys() -> tuple[_Finder, ...]:
 _MAY_HOLD_A_KEY = re.compile(
     rf"PRIVATE KEY|PuTTY-User-Key-File|<RSAKeyValue>|\"kty\"|{WRAPPED.pattern}|{BARE_KEY.pattern}"
 )
-"""What every document has that holds a key."""
+"""Matches every document that contains a key."""
 _AROUND = 1_000
-"""Characters on each side of a cut that are looked at closely; no token with what tells it is longer."""
+"""Characters that are checked on each side of a cut; no token with its context is longer."""
 
 
 def _finder(rule: SecretRule, accept: Callable[[re.Match[str]], bool]) -> _Finder:
@@ -310,7 +310,7 @@ def _always(match: re.Match[str]) -> bool:
 
 
 def _in_data_uri(match: re.Match[str]) -> bool:
-    """Inside `data:…;base64,…`: an image, whatever its letters spell; a chunk may begin in the middle of it."""
+    """Whether a match is inside `data:…;base64,…`, an image; a chunk may begin in the middle of it."""
     start = match.string.rfind(";base64,", max(0, match.start() - 200_000), match.start())
     begins = start + 8 if start >= 0 else 0 if match.start() >= _IMAGE else None
     return begins is not None and bool(_BASE64.fullmatch(match.string, begins, match.start()))
@@ -318,7 +318,7 @@ def _in_data_uri(match: re.Match[str]) -> bool:
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*")
 _IMAGE = 400
-"""A text that begins with so many characters of base64 and no break is a piece of an image: no token is so long."""
+"""A text that begins with this many unbroken base64 characters is part of an image: no token is that long."""
 
 
 def _is_assigned(match: re.Match[str]) -> bool:
@@ -334,7 +334,7 @@ _SAID: dict[str, Callable[[re.Match[str]], bool]] = {
     "chosen": lambda match: is_chosen(match["s"]),
     "jumbled": lambda match: is_jumbled(match["s"]),
 }
-"""What has to be true of a value that only its place tells."""
+"""Conditions on a value that is recognized only by its position."""
 
 
 def _is_jwt(match: re.Match[str]) -> bool:
@@ -354,16 +354,16 @@ def _plugin_rules() -> tuple[SecretRule, ...]:
 
 _GROUP = 24
 _SHORTEST = 12
-"""No secret with what tells it is shorter, in bytes."""
+"""Minimum length of a secret with its context, in bytes."""
 _TEXT_COST, _SETUP_COST = 100, 6_000
-"""Setting RE2 up costs as much as a close look at 6,000 characters; each text costs another 100."""
+"""Setting up RE2 costs as much as a full check of 6,000 characters; each text costs another 100."""
 _COPIED = 1 << 24
-"""Bytes of columns that are sooner copied together than looked through one by one: RE2 is set up for each."""
+"""Size in bytes up to which columns are combined rather than scanned one by one: RE2 is set up for each."""
 
 
 @cache
 def _groups() -> tuple[str, ...]:
-    """The prefilters, joined a few at a time: one automaton for all of them would outgrow RE2's cache."""
+    """The prefilters, joined in groups: one automaton for all of them would exceed RE2's cache."""
     patterns = [finder.prefilter for finder in _finders()]
     return tuple("|".join(patterns[i : i + _GROUP]) for i in range(0, len(patterns), _GROUP))
 
@@ -380,7 +380,7 @@ def _matches(texts: pa.Array | pa.ChunkedArray, pattern: str) -> NDArray[np.bool
 
 
 def _re2(pattern: re.Pattern[str]) -> str:
-    """A pattern that RE2 reads and that matches wherever `pattern` does; long repetitions are cut to a small automaton."""
+    """An RE2 pattern that matches wherever `pattern` does; long repetitions are cut for a small automaton."""
     text = _LOOKAROUND.sub("", pattern.pattern).removeprefix("(?i)")
     text = _REPETITION.sub(lambda m: f"{{{min(int(m[1]), 5)},}}" if int(m[2] or m[1]) > 5 else m[0], text)
     text = re.sub(r"\(\?P<\w+>", "(?:", text)

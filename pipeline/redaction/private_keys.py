@@ -1,9 +1,9 @@
-"""Private keys in a text: PEM and OpenPGP blocks, key material without a fence, and base64 words that hold a key.
+"""Private keys in a text: PEM and OpenPGP blocks, key material without a fence, and base64 words that contain a key.
 
-A block is found from its fences, `-----BEGIN … PRIVATE KEY-----` and `-----END …`, whatever is before its lines
-(quotes, `+`, a log's time). Where one fence is missing, the lines of key material beside the other one belong to it, also
-if they are double-spaced. Material without any fence is found by the ASN.1 or OpenSSH header that it begins with. A fence
-without key material is prose about keys; an encrypted key is left as it is.
+A block is found from its fences, `-----BEGIN … PRIVATE KEY-----` and `-----END …`, with any prefix on its lines
+(quotes, `+`, a log's time). If one fence is missing, the lines of key material next to the other one belong to it, even
+if they are double-spaced. Material without any fence is found by the ASN.1 or OpenSSH header that it begins with. A
+fence without key material is prose about keys; an encrypted key is left unchanged.
 
 Sources: RFC 7468 (PEM), RFC 8017 A.1.2 (RSA), RFC 5208 and 5958 (PKCS #8), RFC 5915 (EC), OpenSSH's PROTOCOL.key.
 """
@@ -21,7 +21,7 @@ __all__ = ["bare_keys", "begins_key", "fenced_keys", "wrapped_keys"]
 
 _MATERIAL = re.compile(r"[A-Za-z0-9+/]{32,}")
 _LAST_LINE = re.compile(r"(?:^|[\s\"'|>+])[A-Za-z0-9+/]{1,76}(?:=[A-Za-z0-9+/]{4}|={0,2})(?:\\n)?[\"',]{0,2}\s*$")
-"""The short line that may be before a fence that ends a block: the rest of the key, or the checksum of OpenPGP."""
+"""The short line before a closing fence: the rest of the key, or the checksum of OpenPGP."""
 _REST = re.compile(r"[A-Za-z0-9+/]{1,76}={0,2}(?:\\n)?[\"',]{0,2}\s*")
 """The rest of a key after the prefix of its other lines."""
 _NUMBER = re.compile(r"[0-9]+")
@@ -33,7 +33,7 @@ _PRIVATE_DER = re.compile(
     re.DOTALL,
 )
 _OPENSSH = b"openssh-key-v1\0\0\0\0\x04none"
-"""How a key of OpenSSH begins that no passphrase protects."""
+"""The start of an OpenSSH key without a passphrase."""
 
 
 def fenced_keys(text: str) -> Iterator[tuple[int, int]]:
@@ -57,7 +57,7 @@ def fenced_keys(text: str) -> Iterator[tuple[int, int]]:
 def _material_end(text: str, position: int) -> int:
     """End of the key material that begins at `position`, or on the line after it.
 
-    Between two lines of it, one line may have none: a blank one, or a log's time alone.
+    Between two lines of it, one line may have none: a blank one, or only a log's time.
     """
     at = end = _line_end(text, position)
     gap, before = 0, _shape(text[text.rfind("\n", 0, position) + 1 : position])
@@ -74,18 +74,18 @@ def _material_end(text: str, position: int) -> int:
 
 
 def _is_rest(line: str, before: str) -> bool:
-    """Whether a line is the short last one of a key whose other lines have `before` in front of their material."""
+    """Whether a line is the short last one of a key whose other lines have the prefix `before`."""
     shape = _shape(line)
     return shape.startswith(before) and bool(_REST.fullmatch(shape, len(before)))
 
 
 def _shape(text: str) -> str:
-    """A text with its numbers alike: of two lines in a log, the time differs."""
+    """A text with its numbers replaced: the times of two log lines differ."""
     return _NUMBER.sub("0", text)
 
 
 def _material_start(text: str, position: int) -> int:
-    """Start of the key material that ends on the line before `position`; the last line of it may be short."""
+    """Start of the key material that ends on the line before `position`; its last line may be short."""
     start = at = text.rfind("\n", 0, position) + 1
     gap, short_lines = 0, 1
     while at and gap < 2:
@@ -105,7 +105,7 @@ def _line_end(text: str, position: int) -> int:
 
 
 def bare_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of key material that begins with the header of a private key, fence or no fence, in characters."""
+    """Spans of key material that begins with the header of a private key, with or without fence, in characters."""
     done = 0
     for match in BARE_KEY.finditer(text):
         if match.start() >= done and begins_key(match[0]) and not _is_encrypted(text, match.start()):
@@ -118,19 +118,19 @@ def bare_keys(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_encrypted(text: str, position: int) -> bool:
-    """Whether a block that calls itself encrypted is open at `position`."""
+    """Whether a block marked as encrypted is open at `position`."""
     opened = text.rfind("-----BEGIN ", max(position - 20_000, 0), position)
     return opened >= 0 and "ENCRYPTED" in text[opened:position] and "-----END " not in text[opened:position]
 
 
 def begins_key(encoded: str) -> bool:
-    """Whether base64 begins with the header of a private key that nothing encrypts."""
+    """Whether base64 begins with the header of an unencrypted private key."""
     data = base64.b64decode(encoded[: len(encoded) // 4 * 4])
     return data.startswith(_OPENSSH) or bool(_PRIVATE_DER.match(data))
 
 
 def wrapped_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of base64 words that hold a private key, in characters."""
+    """Spans of base64 words that contain a private key, in characters."""
     done = 0
     for match in WRAPPED.finditer(text):
         if match.start() < done:

@@ -1,11 +1,10 @@
-"""What counts as a secret: the plugins used of detect-secrets, and token formats that it lacks.
+"""The definition of a secret: the detect-secrets plugins in use, and token formats that it lacks.
 
-Gives: `SecretRule`s, each a kind and a pattern, and `RULES_VERSION`, which goes up with every change here and of the columns
-that are masked, because a change means that a corpus has to be indexed again. Formats are those that the providers
-document.
+Gives: `SecretRule`s, each a kind and a pattern, and `RULES_VERSION`, which increases with every change here or of the
+masked columns, because a corpus must then be indexed again. Formats are as documented by the providers.
 
 High-entropy detectors are not among the plugins: in code they flag hashes and test data. A value of unknown format
-counts only where a name says what it is (`ASSIGNMENTS`). Encrypted private keys and UUIDs on their own are no secrets.
+counts only if its name indicates a secret (`ASSIGNMENTS`). Encrypted private keys and UUIDs alone are not secrets.
 """
 
 from __future__ import annotations
@@ -61,12 +60,14 @@ PLUGINS = (
     ("twilio", "TwilioKeyDetector"),
 )
 """Module and class of each plugin used. Left out: artifactory (matches words), basic_auth, keyword and private_key
-(done here with the value in view), npm (quadratic on long lines), ibm_cloud_iam and the entropy plugins (any hash), ip_public (no secret)."""
+(replaced here by rules that check the value), npm (quadratic on long lines), ibm_cloud_iam and the entropy plugins (any
+hash), ip_public (not a secret).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretRule:
-    """Text that matches `pattern` is a secret of `kind`; a group named `s`, if there is one, is the secret alone."""
+    """Text that matches `pattern` is a secret of `kind`; a group named `s`, if any, is the secret itself."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -74,9 +75,9 @@ class SecretRule:
 
 @cache
 def token_rules() -> tuple[SecretRule, ...]:
-    """Tokens that say by their form what they are. `postgres-gateway-token` and `scalr-token` are PASETO-like forms.
+    """Tokens that are recognizable by their form. `postgres-gateway-token` and `scalr-token` are PASETO-like forms.
 
-    They are many to compile, and most questions need none: see `masking`.
+    Compiling them is slow, and most questions need none: see `masking`.
     """
     return tuple(SecretRule(kind, re.compile(rf"\b(?:{pattern})", re.ASCII)) for kind, pattern in _TOKENS)
 
@@ -217,19 +218,19 @@ KEY_FENCE = re.compile(r"-----(?P<edge>BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: 
 """First and last line of key material in PEM or OpenPGP form."""
 
 BARE_KEY = re.compile(r"(?<![A-Za-z0-9+/])(?:M[CEFGHI]|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{36,}")
-"""How key material may begin: base64 of an ASN.1 sequence or of OpenSSH's magic; `private_keys` decodes it."""
+"""Possible starts of key material: base64 of an ASN.1 sequence or of OpenSSH's magic; `private_keys` decodes it."""
 
 PRIVATE_KEYS = (
     SecretRule("private-key", re.compile(r"PuTTY-User-Key-File-[0-9][\s\S]{20,12000}?Private-Lines: [0-9]+\s+(?:[A-Za-z0-9+/=]+\s+)+")),
     SecretRule("private-key", re.compile(r"<RSAKeyValue>[\s\S]{20,6000}?<D>[^<]{20,}</D>[\s\S]{0,200}?</RSAKeyValue>")),
 )  # fmt: skip
-"""Key material in other files' forms; `masking` leaves out what is encrypted."""
+"""Key material in other file formats; `masking` excludes encrypted keys."""
 
 JWK_PRIVATE = SecretRule("jwk-private-part", re.compile(r'"(?:d|p|q|dp|dq|qi|k)"\s*:\s*"(?P<s>[A-Za-z0-9_-]{20,}=*)"'))
-"""Secret members of a JSON Web Key; they count where the text has a `"kty"`."""
+"""Secret members of a JSON Web Key; they count if the text contains `"kty"`."""
 
 WRAPPED = re.compile(r"LS0tLS1CRUdJTi|0tLS0tQkVHSU4g|tLS0tLUJFR0lO|Imt0eSI|JrdHki|ia3R5I")
-"""What base64 makes of `-----BEGIN ` and `"kty"` at each of three alignments; the word around it is judged once decoded."""
+"""`-----BEGIN ` and `"kty"` in base64 at each of three alignments; the surrounding word is decoded and checked."""
 
 _NAME = (
     r"(?:passw(?:or)?d|passwd|passphrase|pwd|secret|api_?-?key|apikey|auth_?-?(?:key|token)|access_?-?(?:key|token)"
@@ -257,7 +258,7 @@ ASSIGNMENTS = (
     SecretRule("authorization", re.compile(r"(?i)authorization[\"']?[ \t]{0,3}[:=,][ \t]{0,3}[\"']?(?:basic|bearer|token)[ \t]+(?P<s>[A-Za-z0-9+/_.=~-]{16,})")),
     SecretRule("url-password", re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/@:\"'<>]{1,80}:(?P<s>[^\s/@\"'<>]{6,100})@[A-Za-z0-9]")),
 )  # fmt: skip
-"""Values of no known form under a telling name; those that `is_generated` accepts count."""
+"""Values of no known form under a telling name; only those that `is_generated` accepts count."""
 
 _PASSWORD = r"(?i)\b[a-z0-9_]{0,20}(?:passw(?:or)?d|passwd|passphrase|pwd)"
 
@@ -268,13 +269,13 @@ PASSWORDS = (
             rf"{_PASSWORD}[\"'\]\\]{{0,4}}[ \t]{{0,3}}(?:=|:|=>|:=)[ \t]{{0,3}}\\{{0,3}}[\"'](?P<s>[^\s\"'`\\]{{8,64}})\\{{0,3}}[\"']"
         ),
     ),
-    # Without quotes only where nothing follows: in code a value like this is a name, and a comma or bracket comes after it.
+    # Without quotes only if nothing follows: in code such a value is a name, followed by a comma or bracket.
     SecretRule("password", re.compile(rf"{_PASSWORD}=(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=\s|$)")),
 )
-"""What people choose as a password, where a name says that it is one; those that `is_chosen` accepts count."""
+"""Passwords chosen by people, indicated by a name; only those that `is_chosen` accepts count."""
 
 STATED = (
-    (  # password = …, pwd: …, with nothing after it: in code a name is there
+    (  # password = …, pwd: …, with nothing after it: in code the value is a name
         "jumbled",
         SecretRule("password", re.compile(rf"{_PASSWORD}[ \t]{{0,3}}[=:][ \t]{{1,3}}(?P<s>[^\s\"'`,;()\[\].:<>]{{8,64}})(?=[ \t]*[\r\n]|[ \t]*$)")),
     ),
@@ -303,7 +304,7 @@ STATED = (
         SecretRule("url-password", re.compile(r"(?i)(?:^|[\s\"'`=(])(?!mailto:|e-?mail:|mail:|from:|to:|cc:|by:|contact:|author:|sip:|xmpp:|acct:|npm:)[a-z][a-z0-9_.-]{1,30}:(?P<s>[^\s/@:\"'`<>=]{8,64})@[a-z][a-z0-9-]{0,62}(?:\.[a-z]|:[0-9]{2,5}\b|/)")),
     ),
 )  # fmt: skip
-"""Secrets that only their place tells: what has to be true of the value, and the rule."""
+"""Secrets that are recognized only by their position: the condition on the value, and the rule."""
 
 _PLACEHOLDER = re.compile(
     r"(?i)example|placeholder|change_?me|dummy|your[_-]|redacted|sample|fake|mock|insert|[<>{}$%()|\\]|://|^(?:0x)?[0-9a-f]{0,6}$"
@@ -319,25 +320,27 @@ _TELLING = re.compile(rf"(?i){_NAME}")
 
 
 def is_telling(name: str) -> bool:
-    """Whether what is under a name may be a secret."""
+    """Whether a name indicates that its value may be a secret."""
     return bool(_TELLING.search(name))
 
 
 def is_chosen(value: str) -> bool:
-    """Letters with digits: a password chosen by a person, not a placeholder, a word or a usual value in tests."""
+    """Whether a value has letters and digits like a chosen password, and is not a placeholder, word or common test
+    value.
+    """
     if _PLACEHOLDER.search(value) or _IN_TESTS.fullmatch(value):
         return False
     return bool(re.search(r"[0-9]", value) and re.search(r"[A-Za-z]", value))
 
 
 def is_jumbled(value: str) -> bool:
-    """As `is_chosen`, and letters and digits alternate, or there are signs among them: no name in code is like that."""
+    """Like `is_chosen`, with alternating letters and digits or with symbols, as in no name in code."""
     turns = len(re.findall(r"(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])", value))
     return is_chosen(value) and not _HEX.fullmatch(value) and (turns >= 3 or bool(re.search(r"[!#^&*?+~]", value)))
 
 
 def is_basic(value: str) -> bool:
-    """Base64 of a name, a colon and a password, RFC 7617."""
+    """Whether a value is base64 of a name, a colon and a password, RFC 7617."""
     try:
         name, colon, password = base64.b64decode(value + "=" * (-len(value) % 4)).decode("utf-8").partition(":")
     except ValueError:
@@ -348,12 +351,12 @@ def is_basic(value: str) -> bool:
 
 
 def is_mixed(value: str) -> bool:
-    """A generated value with small and capital letters and digits: required of an unquoted value after a name."""
+    """Whether a value is generated and has lowercase, uppercase and digits, as an unquoted value after a name must."""
     return bool(re.search(r"[a-z]", value) and re.search(r"[A-Z]", value)) and is_generated(value)
 
 
 def is_generated(value: str) -> bool:
-    """Letters and digits that no person would choose as a name: a generated key or password, not a placeholder."""
+    """Whether a value is a generated key or password: letters and digits unlike a name, not a placeholder."""
     if _PLACEHOLDER.search(value) or _NAME_LIKE.fullmatch(value):
         return False
     if not (re.search(r"[0-9]", value) and re.search(r"[A-Za-z]", value)):

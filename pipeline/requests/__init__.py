@@ -1,6 +1,7 @@
-"""Requests: their fields, their files, and how each is stamped with both clocks or refused on arrival.
+"""Requests: their fields and files; on arrival, each is stamped with both clocks or refused.
 
-- `fields`: what a request may say, by `converters`, one per kind of value; `allowed_names`: what is installed; `files`: files of requests; `resolve`: rows of them become REQUESTS; `resolver`: for one principal
-- `narrowing`: what two sets of fields both allow; `presets`: fields in a file, which bound every request under them
-- `handoff`: the mode that a work tree names; `commits`: when a commit was recorded
+- `fields`: the fields of a request, with `converters`, one per kind of value; `allowed_names`: the installed names;
+  `files`: files of requests; `resolve`: their rows become REQUESTS; `resolver`: for one principal
+- `narrowing`: the intersection of two sets of fields; `presets`: fields in a file that bound requests
+- `handoff`: the mode in a work tree; `commits`: recorded times of commits
 """

@@ -1,7 +1,7 @@
-"""What a request may name of what is installed: modes, roles that have an overlay, tokenizers, score terms of plugins.
+"""The installed names that a request may use: modes, roles with an overlay, tokenizers, score terms of plugins.
 
-Reads: columns of a request, all of them or those that a what-if changes. Gives: `AllowedNames`, whose `expect` refuses a name
-that means nothing here. Requests on arrival and the changes of a what-if go through it, so both are refused alike.
+Reads: columns of a request, all of them or those that a what-if changes. Gives: `AllowedNames`, whose `expect` refuses
+unknown names. Requests on arrival and the changes of a what-if go through it, so both are refused alike.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ __all__ = ["AllowedNames"]
 
 @dataclass(frozen=True)
 class AllowedNames:
-    """Rows of MODE_POLICIES by mode (empty lets any pass), roles (None lets any pass), registered tokenizer files, and the score
-    terms of the plugins that are on."""
+    """Rows of MODE_POLICIES by mode (empty allows any), roles (None allows any), registered tokenizer files, and the
+    score terms of active plugins.
+    """
 
     modes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     roles: Collection[str] | None = None
@@ -30,11 +31,11 @@ class AllowedNames:
     score_terms: Collection[str] = ()
 
     def expect(self, columns: Mapping[str, Any], place_of: Callable[[str], str], at: str) -> dict[str, Any]:
-        """The columns, a tokenizer file by the name that pins it.
+        """The columns, with a tokenizer file replaced by its pinned name.
 
         Args:
-            place_of: where a column was said.
-            at: where all of them were.
+            place_of: returns the place of a column.
+            at: the place of the columns.
 
         Raises:
             InputError: a mode, role, tokenizer or score term is unknown here, or the mode needs a variable.

@@ -1,9 +1,9 @@
-"""When a commit was recorded: what `as_of: commit:SHA` means for one request.
+"""When a commit was recorded: resolves `as_of: commit:SHA` for one request.
 
-Reads: the commit tables that `index --git` keeps, and the grants. Gives: `Commits.commit_time`. A commit is known to a principal
-with a grant of the project, at the time of asking, that opens the history it belongs to; the filters of the request
-play no part, and rows of evidence do not either. A commit that is unknown, of another project or of a history that no
-grant opens gives the same answer: None.
+Reads: the commit tables that `index --git` keeps, and the grants. Gives: `Commits.commit_time`. A principal may know a
+commit if a grant of the project, at the time of asking, opens its history, regardless of the filters of the request and
+of rows of evidence. A commit that is unknown, of another project or of a history that no grant opens gives the same
+answer: None.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..corpus.memory import MemoryCorpus
 from ..sources.file_kinds import CLASSES
 
 _ASKED = ("principal", "asked_by", "project", "asked_at")
-"""What of a request decides which grants hold."""
+"""The columns of a request that determine the applicable grants."""
 
 
 @dataclass
@@ -39,11 +39,11 @@ class Commits:
     def commit_time(self, sha: str, request: Mapping[str, Any]) -> datetime | None:
         """When the commit was recorded, if a grant of the request's principal opens its history.
 
-        None if no such history has it, or if the prefix means several commits.
+        None if no such history contains it, or if the prefix is ambiguous.
 
         Args:
             sha: a commit, or the first digits of one.
-            request: columns of REQUESTS, `asked_at` among them; its `as_of` is not read.
+            request: columns of REQUESTS, including `asked_at`; its `as_of` is not read.
         """
         key = tuple(request.get(name) for name in _ASKED)
         if key not in self._opened_tables:
@@ -55,7 +55,7 @@ class Commits:
         return pc.min(found["recorded_time"]).as_py()
 
     def _opened(self, request: Mapping[str, Any]) -> pa.Table:
-        """The commits of the histories that grants open, files of any class in them."""
+        """The commits of the histories that grants open for any class of files."""
         asked = pa.schema([REQUESTS.schema.field(name) for name in _ASKED])
         reach = active_grants_of(
             pa.Table.from_pylist([{name: request.get(name) for name in _ASKED}], schema=asked), self.grants

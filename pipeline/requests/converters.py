@@ -1,7 +1,7 @@
 """Converters: one function per kind of value that a field of a request may have.
 
-Each takes the value as it was written and the place it was read from, and gives the value of a column of REQUESTS.
-Values of closed lists go through `nodes/vocabulary.py`. Messages name the place and never quote text.
+Each takes the value as written and its place, and returns the value of a column of REQUESTS.
+Values of closed lists go through `nodes/vocabulary.py`. Messages name the place and never quote texts.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def name(value: Any, at: str) -> str:
 
 
 def identifier(value: Any, at: str) -> str:
-    """A name, or a whole number as one: `1` is what a table of integers holds where CSV has text."""
+    """A name, or a whole number as one: a table of integers has `1` where CSV has text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else name(value, at)
 
 
 def text(value: Any, at: str) -> str:
-    """Free text of at most `MAX_TEXT` characters; messages give its type and length, never its words."""
+    """Free text of at most `MAX_TEXT` characters; messages state its type and length, never its content."""
     if not isinstance(value, str):
         raise InputError.of_kind("text", value, at)
     if len(value) > MAX_TEXT:
@@ -79,7 +79,7 @@ def text(value: Any, at: str) -> str:
 
 
 def json_text(value: Any, at: str) -> str:
-    """An object, as JSON text with sorted keys; text passes as it is."""
+    """An object, as JSON text with sorted keys; text is kept unchanged."""
     if isinstance(value, str):
         return text(value, at)
     if not isinstance(value, (dict, list)):
@@ -105,26 +105,26 @@ def patterns(value: Any, at: str) -> list[str]:
 
 
 def selectors(value: Any, at: str) -> list[str]:
-    """Patterns of sources, in NFC as the names of stored sources are."""
+    """Patterns of sources, in NFC like the names of stored sources."""
     return [unicodedata.normalize("NFC", pattern) for pattern in patterns(value, at)]
 
 
 def globs(value: Any, at: str) -> list[str]:
-    """Patterns of paths. What means something in other tools and nothing here is refused: such a denial would deny nothing."""
+    """Patterns of paths. Syntax of other tools that has no effect here is refused: such a denial would deny nothing."""
     products = [pattern.split(AND) for pattern in patterns(value, at)]
     return [AND.join(_glob(part, f"{at}[{n}]") for part in product) for n, product in enumerate(products)]
 
 
 def _glob(pattern: str, at: str) -> str:
     if "[REDACTED:" in pattern:
-        return pattern  # a secret is refused on arrival, with a message of its own
+        return pattern  # a secret is refused on arrival, with its own message
     if (glob := path_glob(pattern)) is None:
         raise InputError.described("a glob such as src/keys/ or **/*.pem", "another form", at, hint=GLOBS)
     return glob
 
 
 def single(convert: Callable[[Any, str], list[str]]) -> Converter:
-    """Of a list in which each entry is one pattern."""
+    """The converter of a list in which each entry is one pattern."""
     return lambda value, at: convert(names(value, at), at)
 
 
@@ -172,7 +172,7 @@ _DURATION = re.compile(r"(?:P(?P<iso>\d+)(?P<iso_unit>[DW])|(?P<n>\d+(?:\.\d+)?)
 
 
 def days(value: Any, at: str) -> float:
-    """A length of time in days: `30d`, `12h`, `2w`, `P30D`, or a number of days."""
+    """A duration in days: `30d`, `12h`, `2w`, `P30D`, or a number of days."""
     length = value
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         number = float(match["iso"] or match["n"])
@@ -183,5 +183,5 @@ def days(value: Any, at: str) -> float:
 
 
 def weight(value: Any, at: str) -> float:
-    """The weight of a score class, 0 to 100 as in a purpose."""
+    """The weight of a score class, 0 to 100, as in a purpose."""
     return values.number(value, at, 0, 100)

@@ -1,4 +1,4 @@
-"""The fields of a request: every name it is known by, and which of `converters` makes its value a column of REQUESTS.
+"""The fields of a request: every name of each, and the converter of its value to a column of REQUESTS.
 
 Reads: a row as people write it, nested or dotted, snake_case or the documents' camelCase. Gives: REQUESTS columns.
 Messages name the field as it was written.
@@ -99,7 +99,9 @@ FIELDS: dict[str, Converter] = {
     "detail": one_of(v.DETAILS),
     **{f"weight_{term}": weight for term in v.WEIGHED_TERMS},
 }
-"""Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are missing on purpose: they are set on arrival."""
+"""Column of REQUESTS to its converter. `asked_at`, `asked_by` and `preset` are deliberately missing: they are set on
+arrival.
+"""
 
 PATTERNS = frozenset(column for column, converter in FIELDS.items() if converter in (selectors, globs))
 """Columns of allowances, whose patterns may be products."""
@@ -182,12 +184,12 @@ def _plugin_weight(path: str) -> str | None:
 
 
 def is_plugin_weight(column: str | None) -> bool:
-    """Whether a column of a request is the weight of a plugin's term; which terms there are is known where plugins are on."""
+    """Whether a column of a request is the weight of a plugin's term, installed or not."""
     return column is not None and column.startswith("weight_") and column not in FIELDS
 
 
 def converter_of(column: str) -> Converter:
-    """What makes a value that of a column."""
+    """The converter of a column."""
     return weight if is_plugin_weight(column) else FIELDS[column]
 
 
@@ -203,7 +205,7 @@ def _snake(word: str) -> str:
 
 
 def unknown_field(path: str, at: str) -> InputError:
-    """The error for a name that means nothing here, with the nearest one that does."""
+    """The error for an unknown name, with the nearest known one."""
     leaf = _snake(path.rpartition(".")[2])
     if leaf == "asked_at":
         return InputError(f"Expected no asked_at: it is set on arrival - at {at}")
@@ -213,20 +215,20 @@ def unknown_field(path: str, at: str) -> InputError:
 
 
 def _nearest(parent: str, leaf: str) -> str:
-    """What may have been meant by a name: of a group, one of its fields, or all of them."""
+    """Candidates for a misspelled name: within a group, one of its fields, or all of them."""
     group = GROUP_ALIASES.get(_snake(parent), _snake(parent))
     if group not in GROUPS:
         near = difflib.get_close_matches(leaf, [*FIELDS, *ALIASES], n=1)
         return f"did you mean {near[0]}?" if near else ""
     fields = sorted({*GROUPS[group], *(alias for alias, field in ALIASES.items() if field in GROUPS[group])})
-    if group == "weights":  # the columns have a prefix that is left out in the group
+    if group == "weights":  # the columns have a prefix that is omitted in the group
         fields, leaf = [name.removeprefix("weight_") for name in fields], leaf.removeprefix("weight_")
     near = difflib.get_close_matches(leaf, fields, n=1)
     return f"did you mean {group}.{near[0]}?" if near else f"{group} has {', '.join(fields)}"
 
 
 SCHEMA_VERSION = 1
-"""Of requests; a row that says none has this one. See `docs/versions.md`."""
+"""Schema version of requests; a row without one has this one. See `docs/versions.md`."""
 _VERSION_KEYS = ("schema_version", "schemaVersion")
 
 
@@ -234,7 +236,7 @@ def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
     """The columns that one row sets, converted; values of None are left out.
 
     Raises:
-        InputError: a name is unknown, given twice, or its value is not what was expected.
+        InputError: a name is unknown or given twice, or its value is invalid.
     """
     found: dict[str, Any] = {}
     for column, value, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
@@ -247,7 +249,7 @@ def columns_of(row: Mapping[str, Any], at: str) -> dict[str, Any]:
 
 
 def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What can be read of a row that `columns_of` refuses; a column whose value cannot be read is None."""
+    """The readable columns of a row that `columns_of` refuses; an unreadable value is None."""
     found: dict[str, Any] = {}
     for column, value, where in _columns(row, "", "", KIND if row.get("kind") == KIND else ""):
         if isinstance(column, str) and column not in found:
@@ -259,7 +261,7 @@ def readable_columns(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def place_of(row: object, column: str, at: str) -> str:
-    """Where a row says a column, by the name it says it with."""
+    """The place of a column in a row, by the name used there."""
     if isinstance(row, Mapping):
         for said, _, where in _columns(row, "", at, KIND if row.get("kind") == KIND else ""):
             if said == column:
@@ -268,7 +270,7 @@ def place_of(row: object, column: str, at: str) -> str:
 
 
 def _columns(row: Mapping[str, Any], prefix: str, at: str, kind: str) -> Iterator[tuple[str | InputError, Any, str]]:
-    """Column, value and place of each field of a row, nested ones included; the error in place of an unknown column."""
+    """Column, value and place of each field of a row, including nested ones; the error instead of an unknown column."""
     for key, value in row.items():
         if value is None:
             continue

@@ -1,8 +1,8 @@
 """Files of requests: JSON lines, JSON, Parquet and CSV with dotted columns.
 
-Reads: a path. Gives: rows as dictionaries, in file order, each of which knows its place: `file:n` by its line in JSONL and
-CSV, `file:row n` by its row in Parquet and JSON, from 1. A row that cannot be read becomes an `Unreadable` one, so that the
-others go on; a file that cannot be read as a whole is an error.
+Reads: a path. Gives: rows as dictionaries, in file order, each with its place: `file:n` by line in JSONL and CSV,
+`file:row n` by row in Parquet and JSON, from 1. A row that cannot be read becomes an `Unreadable` one, so that the
+others can be read; a file that cannot be read as a whole is an error.
 
 Note: after an unclosed quote, the rest of a CSV file would be one cell. Only the row with
 the quote fails, and reading continues at the next line.
@@ -29,11 +29,11 @@ from .fields import LISTS, NUMBERS, TEXTS, column_of, is_plugin_weight
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".parquet", ".csv")
 LIST_SEPARATOR = ";"
-"""Between the items of a list in a CSV cell; a cell that starts with `[` is read as JSON."""
+"""Separator of the items of a list in a CSV cell; a cell that starts with `[` is read as JSON."""
 
 
 Unit = Literal["line", "row"]
-"""What rows of a file are counted by."""
+"""The unit by which rows of a file are counted."""
 
 
 class FileRow(dict[str, Any]):
@@ -45,7 +45,7 @@ class FileRow(dict[str, Any]):
 
     @property
     def at(self) -> str:
-        """Its place, for messages."""
+        """The place of the row, for messages."""
         return f"{self.file}:{self.number}" if self.unit == "line" else f"{self.file}:row {self.number}"
 
 
@@ -146,7 +146,7 @@ def _object(line: str, file: str, number: int) -> Row:
 
 
 def _again(error: RepeatedKeyError) -> str:
-    """A field that a row names twice, as a message may say it: a file may be another than was meant."""
+    """A field that a row names twice, safe to quote: the user may have named the wrong file."""
     return f"{shown_keys(error.args)} again"
 
 
@@ -176,7 +176,7 @@ def _parquet(path: Path) -> list[Row]:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(use_threads=False)
-    except (pa.ArrowException, OSError, ValueError):  # names of columns are decoded when the file is opened
+    except (pa.ArrowException, OSError, ValueError):  # column names are decoded when the file is opened
         raise InputError(
             f"Expected a whole Parquet file, got one that is damaged or cut off - at {path.name}",
             hint="write the file again",
@@ -204,11 +204,9 @@ def _parquet_row(table: pa.Table, file: str, number: int) -> Row:
 
 
 def _csv(data: bytes, file: str) -> list[Row]:
-    text = data.decode("utf-8", "surrogateescape")  # invalid UTF-8 is kept until its row is known
+    text = data.decode("utf-8", "surrogateescape")  # invalid UTF-8 is kept until its row is determined
     lines = list(io.StringIO(text, newline=""))
-    limit = csv.field_size_limit(
-        max(len(text), 1)
-    )  # a question may be long; the module's limit is for all of the process
+    limit = csv.field_size_limit(max(len(text), 1))  # a question may be long; the module's limit is process-wide
     rows: list[Row] = []
     header: list[str] = []
     number = 1
@@ -244,7 +242,7 @@ def _header(cells: list[str], file: str) -> list[str]:
 
 
 def _decoded(cells: list[str]) -> bool:
-    """Whether cells of a file that was read with surrogates are UTF-8."""
+    """Whether cells of a file read with surrogate escapes are valid UTF-8."""
     try:
         "".join(cells).encode()
     except UnicodeEncodeError:
@@ -264,7 +262,7 @@ def _csv_row(header: list[str], cells: list[str], file: str, number: int) -> Row
 
 
 def cell(path: str, text: str) -> Any:
-    """The text of a cell, typed by its column: lists split, numbers and flags read, text as it is."""
+    """The value of a cell by its column: lists split, numbers and flags parsed, text unchanged."""
     column = column_of(path)
     if column in TEXTS or column is None:
         return text

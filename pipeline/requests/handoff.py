@@ -1,12 +1,10 @@
 """The Session Handoff Object: `SHO.json` in the root of a work tree, from which a request takes its mode (S1.33).
 
-Gives: `handoff`, the `mode` and `variables` of the file, and `trees_around`, the work trees that a folder lies in. It is
-read on arrival, so what it said is part of the request that a run stores; no node opens it. What else it holds is no
-business of retrieval.
+Gives: `handoff`, the `mode` and `variables` of the file, and `trees_around`, the work trees around a folder. It is read
+on arrival, so its values are part of the stored request; no node opens it. Its other content is ignored.
 
-Note: a request is untrusted input, possibly written by a model, and must not choose a file that
-this process opens. So only work trees that were named when the retriever was opened are read; of any other, not even its
-existence is checked.
+Note: a request is untrusted input, possibly written by a model, and must not choose a file that this process opens. So
+only work trees named when the retriever was opened are read; for any other, not even its existence is checked.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ _LONGEST = 1 << 20
 
 
 def trees_around(folder: Path) -> frozenset[Path]:
-    """A folder and those above it, up to the root of the Git work tree that it lies in; outside of one, it alone."""
+    """A folder and its parents up to the root of its Git work tree; outside one, the folder alone."""
     here = folder.resolve()
     around = (here, *here.parents)
     root = next((number for number, each in enumerate(around) if (each / ".git").exists()), 0)
@@ -35,12 +33,12 @@ def trees_around(folder: Path) -> frozenset[Path]:
 
 
 def handoff(workspace_root: str, trees: Collection[Path]) -> dict[str, Any]:
-    """`mode` and, as JSON text, `variables` of the file, as far as it has them; nothing where there is no file.
+    """`mode` and, as JSON text, `variables` of the file, if present; empty if there is no file.
 
-    Also nothing if the work tree is not one of `trees` (resolved folders): then no file is opened.
+    Also empty if the work tree is not one of `trees` (resolved folders): then no file is opened.
 
     Raises:
-        InputError: the file is no JSON object, or its mode is none, or it is a link out of the tree; names file and field.
+        InputError: the file is not a JSON object, has an invalid mode, or links out of the tree; names file and field.
     """
     root = next((tree for tree in trees if str(tree) == str(Path(workspace_root))), None)
     if root is None:

@@ -1,11 +1,11 @@
-"""How two sets of request fields become one that allows no more than either.
+"""Combines two sets of request fields into one that allows no more than either.
 
-Reads: columns of REQUESTS as dictionaries. Gives: `narrowed`, their common part.
+Reads: columns of REQUESTS as dictionaries. Gives: `narrowed`, their intersection.
 
-Bounds intersect: lists of allowances keep what both allow, denials add up, of caps the lower counts, of floors the higher.
-So bounds compose in any order and grouping, and the rows of the result are rows of each. The place of a request (its
-principal, project, purpose, mode, work tree, clock, ...) must be the same in both or given by one alone, because rows of two
-places have no common part. All other fields are no bounds: the second value replaces the first.
+Bounds intersect: lists of allowances are intersected, denials add up, the lower cap and the higher floor win. So bounds
+compose in any order and grouping, and the rows of the result are rows of each. The place of a request (its principal,
+project, purpose, mode, work tree, clock, ...) must be the same in both or given by one only, because rows of two places
+do not intersect. All other fields are not bounds: the second value replaces the first.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ PLACES = ("principal", "project", "purpose", "mode", "variables", "workspace_roo
 
 @dataclass(frozen=True)
 class Fields:
-    """Columns of REQUESTS, and the places that are settled as none: no work tree, no mode, ..."""
+    """Columns of REQUESTS, and the places that are fixed as none: no work tree, no mode, ..."""
 
     given: Mapping[str, Any] = field(default_factory=dict)
     without: frozenset[str] = frozenset()
 
 
 def narrowed(one: Fields, other: Fields, at: str = "requests") -> Fields:
-    """What both sets of fields allow.
+    """The fields that both sets allow.
 
     Raises:
-        InputError: they speak of different places.
+        InputError: they name different places.
     """
     result = dict(one.given)
     for name, value in other.given.items():
@@ -80,4 +80,4 @@ _MEET: Mapping[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("require_citation", "require_snapshot"), lambda one, other: one or other),
     "recall_effort": _lesser_effort,
 }  # fmt: skip
-"""What two values of one bound have in common. Left out, a bound bounds nothing."""
+"""The intersection of two values of one bound; an absent bound does not limit."""

@@ -1,9 +1,9 @@
-"""Presets: request fields in a file, which bound every request that is asked under them.
+"""Presets: request fields in a file, which bound every request under them.
 
     {"project": "shop", "purpose": "explain-code", "allowed_paths": ["src/"], "budget": {"max_tokens": 600},
      "workspace_root": null}
 
-A field that the file gives is the request's unless it gives its own, and then both bind. `null` fixes a place as
+A field in the file is a default of the request; if the request sets it, too, both bind. `null` fixes a place as
 none. A list inside a list of allowances names patterns that must all match. A preset is not access control: callers can
 leave it out, but not their grants.
 """
@@ -30,7 +30,7 @@ __all__ = ["Preset", "fields_in", "load_preset", "plain_fields", "preset_of"]
 
 @dataclass(frozen=True)
 class Preset:
-    """The fields of a preset, and the first 16 hex digits of the SHA-256 over what they say."""
+    """The fields of a preset, and the first 16 hex digits of the SHA-256 over their values."""
 
     fields: Fields
     digest: str
@@ -56,7 +56,7 @@ def load_preset(path: str | Path) -> Preset:
 
 
 def fields_in(path: str | Path) -> Fields:
-    """The request fields of a JSON or YAML file; `null` of a place settles it as none.
+    """The request fields of a JSON or YAML file; `null` fixes a place as none.
 
     Raises:
         InputError: the file cannot be read, or is not one row of request fields.
@@ -84,7 +84,7 @@ def fields_in(path: str | Path) -> Fields:
 
 
 def plain_fields(fields: Fields) -> dict[str, Any]:
-    """The fields as JSON values, sorted by name: what `fields_in` reads back."""
+    """The fields as JSON values, sorted by name, as `fields_in` reads them."""
     plain = {name: _plain(name, value) for name, value in fields.given.items()}
     return dict(sorted((plain | dict.fromkeys(fields.without)).items()))
 

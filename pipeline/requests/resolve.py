@@ -1,12 +1,12 @@
 """Requests on arrival: rows become REQUESTS, both clocks stamped, or FAILURES with a reason.
 
 Reads: rows as people, models and runtimes write them, the credential's principal, and the time of asking.
-Gives: REQUESTS and FAILURES; one bad row fails alone and the others go on.
+Gives: REQUESTS and FAILURES; a bad row does not affect the others.
 
-The caller comes from the credential. A row may name another principal to ask with the rights of: the contract decides
-whether the credential may, and denies it otherwise. `asked_at` judges rights and is never taken from a row;
-`as_of` judges facts and defaults to it. Secrets in free text are masked here, before anything else reads it, in what a
-work tree's `SHO.json` says, too; in ids, names and patterns, which bounds compare, they are refused.
+The caller comes from the credential. A row may name another principal whose rights to use: the contract decides whether
+the credential may. `asked_at` judges rights and is never taken from a row; `as_of` judges facts and defaults to it.
+Secrets in free text, including that of a work tree's `SHO.json`, are masked here, before anything else reads it; in
+ids, names and patterns, which bounds compare, they are refused.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ DEFAULTS: dict[str, Any] = {
     "require_snapshot": False,
     "tokenizer": TOKENIZER,
 }
-"""What a row that says nothing means."""
+"""Defaults of the fields of a row."""
 
 _ANCHORS = ("failing_test", "error_text", "current_files", "anchor_symbols", "stack_trace", "state")
 _NOT_ASKED = ("request_id", "intent_id", "model_request_id", "trace_id")
-"""Envelope: in no request digest."""
+"""Envelope columns, which are in no request digest."""
 _REDACTED_LISTS = ("current_files", "anchor_symbols")
 _COMPARED = tuple(
     column
@@ -69,11 +69,11 @@ _COMPARED = tuple(
     if (column in BOUNDS or converter in (name, identifier, names))
     and column not in (*TEXTS, *_REDACTED_LISTS, "principal")
 )
-"""Ids, names and patterns: masks are alike, so masked ones would be the same to every comparison."""
+"""Ids, names and patterns: equal masks would make different ones compare as equal."""
 ANY = AllowedNames()
-"""Lets requests name any mode and role, and no tokenizer file."""
+"""Allows any mode and role, and no tokenizer file."""
 _DEPTH = 8
-"""Levels of a row that a message can name: groups in groups, lists of names."""
+"""Nesting levels of a row that a message can name: groups in groups, lists of names."""
 
 
 def resolve_requests(
@@ -87,18 +87,18 @@ def resolve_requests(
     known: AllowedNames = ANY,
     work_trees: Collection[Path] = (),
 ) -> tuple[pa.Table, pa.Table]:
-    """The rows as REQUESTS and, where a row is not what was expected, as FAILURES; both sorted by request_id.
+    """The rows as REQUESTS and, if invalid, as FAILURES; both sorted by request_id.
 
-    A row without an id gets the digest of what it asks, and if that is asked again, the digest and `-2`, `-3` in the
-    order of the rows. An id that is written twice fails the second row.
+    A row without an id gets the digest of its fields; repeated digests get `-2`, `-3` in the order of the rows. A
+    duplicate explicit id fails the second row.
 
-    `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that leave them out
-    (project, purpose, ...), and `preset` bounds every row. `known` says which modes, roles, tokenizer files and terms of plugins a request
-    may name. A request that names a work tree and no mode takes it from the `SHO.json` there, if it is one of `work_trees` (resolved
-    folders) and unless the preset settles that it has none.
+    `corpus` resolves `as_of: commit:SHA` if it has a `commit_time`. `defaults` are fields for rows that omit them
+    (project, purpose, ...), and `preset` bounds every row. `known` lists the modes, roles, tokenizer files and terms of
+    plugins that a request may name. A request with a work tree and no mode takes the mode from the `SHO.json` there, if
+    the tree is one of `work_trees` (resolved folders) and unless the preset fixes the mode as none.
 
     Raises:
-        InputError: there is no principal, `asked_at` is naive, or a default is not what was expected.
+        InputError: there is no principal, `asked_at` is naive, or a default is invalid.
     """
     if not principal:
         raise InputError.described("a principal", "none", "credential", hint="a principal name is required")
@@ -145,7 +145,7 @@ def resolve_requests(
     for failure in nameless:
         failed[_free_id(failure.row.place, resolved, failed)] = failure
     ordered = [resolved[key] for key in sorted(resolved)]
-    # Columns of plugins do not follow from the other rows: a request is stored the same alone and in a batch.
+    # Columns of plugins do not depend on the other rows: a request is stored the same alone and in a batch.
     names = [
         name for name, column in REQUESTS.columns.items() if not column.nullable or any(name in r for r in ordered)
     ]
@@ -158,7 +158,7 @@ def resolve_requests(
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """One row with its place: its columns, or why it has none; then `given` holds what of it can be read."""
+    """One row with its place and columns, or an error; then `given` has the readable columns."""
 
     raw: Row
     at: str
@@ -167,7 +167,7 @@ class _Parsed:
     error: ScopedRetrievalError | None = None
 
     def place_of(self, column: str) -> str:
-        """Where it says a column."""
+        """The place of a column in the row."""
         return place_of(self.raw, column, self.at)
 
 
@@ -198,10 +198,10 @@ def _failures(
     masked: Mapping[str, str],
     resolve: Callable[[dict[str, Any], Mapping[str, str], _Parsed], object],
 ) -> pa.Table:
-    """FAILURES: what could be read of each row, and its message.
+    """FAILURES: the readable columns of each row, and its message.
 
-    A message quotes the start of a value, and the start of a secret is no secret that a detector knows. So each message
-    comes from the row read once more with all of its texts masked.
+    A message quotes the start of a value, and a detector does not recognize the start of a secret. So each message
+    comes from resolving the row again with all of its texts masked.
     """
     mask = _masks({text for failure in failed.values() for text in _texts(failure.row.raw)})
     messages = []
@@ -232,7 +232,7 @@ def _failures(
 
 
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in a value down to `_DEPTH`, names of fields included."""
+    """Every text in a value down to `_DEPTH`, including field names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (Mapping, list, tuple)) and depth < _DEPTH:
@@ -241,7 +241,7 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _replaced(value: Any, mask: Mapping[str, str], depth: int = 0) -> Any:
-    """The value with every text masked, and nothing below `_DEPTH`."""
+    """The value with every text masked, cut off at `_DEPTH`."""
     if isinstance(value, str):
         return mask.get(value, value)
     if not isinstance(value, (Mapping, list, tuple)):
@@ -254,7 +254,7 @@ def _replaced(value: Any, mask: Mapping[str, str], depth: int = 0) -> Any:
 
 
 def _masks(texts: set[str]) -> dict[str, str]:
-    """Every text, and the same text with its secrets masked; one that is no Unicode stays as it is."""
+    """Each text mapped to its masked form; texts that are not valid Unicode are omitted."""
     known = sorted(text for text in texts if text.isascii() or _encodes(text))
     return dict(zip(known, redact_texts(known), strict=True))
 
@@ -267,7 +267,7 @@ def _encodes(text: str) -> bool:
 
 
 def _masked(parsed: Iterable[_Parsed]) -> dict[str, str]:
-    """Every distinct free text of the rows, and the same text with its secrets masked."""
+    """Each distinct free text of the rows, mapped to its masked form."""
     found = {row.given[column] for row in parsed for column in TEXTS if row.given.get(column)}
     found |= {row.given["principal"] for row in parsed if row.given.get("principal")}
     found |= {item for row in parsed for column in (*_REDACTED_LISTS, *_COMPARED) for item in _given_texts(row, column)}
@@ -298,7 +298,7 @@ def _resolve(
     masked: Mapping[str, str],
     row: _Parsed,
 ) -> tuple[dict[str, Any], bool]:
-    """The request, and whether its row has an id; one without gets the digest of what it asks."""
+    """The request, and whether its row has an id; one without gets the digest of its fields."""
     request = {**common, "principal": principal, **given}
     if request["principal"] != principal:
         if masked.get(request["principal"], request["principal"]) != request["principal"]:
@@ -339,7 +339,7 @@ def _as_of(value: datetime | str, request: Mapping[str, Any], corpus: object | N
 
 
 def _digest(request: Mapping[str, Any]) -> str:
-    """The first 16 hex digits of SHA-256 over what is asked; not the clocks, unless `as_of` was given."""
+    """The first 16 hex digits of SHA-256 over the fields of a request; without the clocks, unless `as_of` was given."""
     asked = {k: v for k, v in sorted(request.items()) if k not in _NOT_ASKED and v is not None}
     return hashlib.sha256(json.dumps(asked, default=_plain, ensure_ascii=False).encode()).hexdigest()[:16]
 
@@ -349,6 +349,6 @@ def _plain(value: object) -> str:
 
 
 def _free_id(wanted: str, *taken: Mapping[str, object], first: int = 1) -> str:
-    """The name, else with the first free number from 2 on (or from `first`)."""
+    """The name, if taken with the first free number from 2 (or from `first`)."""
     names = (wanted if number == 1 else f"{wanted}-{number}" for number in itertools.count(first))
     return next(name for name in names if not any(name in ids for ids in taken))

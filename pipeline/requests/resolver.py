@@ -1,4 +1,4 @@
-"""The requests of one principal over one corpus, resolved under the grants in force: `RequestResolver`."""
+"""Resolves the requests of one principal over one corpus under the current grants: `RequestResolver`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["RequestResolver"]
 
 @dataclass(frozen=True)
 class RequestResolver:
-    """What every request of a principal is resolved under; see `resolve_requests`."""
+    """The common inputs for resolving a principal's requests; see `resolve_requests`."""
 
     principal: str
     corpus: Corpus | MemoryCorpus
@@ -36,14 +36,14 @@ class RequestResolver:
 
     @cached_property
     def project(self) -> dict[str, Any]:
-        """The project of requests that name none: the principal's only one; nothing where there are more."""
+        """The default project of requests: the principal's only one; empty if there are several."""
         projects = self.grants.projects(self.principal)
         return {"project": projects[0]} if len(projects) == 1 else {}
 
     def resolve(
         self, rows: Iterable[Row], asked_at: datetime, defaults: Mapping[str, Any]
     ) -> tuple[pa.Table, pa.Table]:
-        """Rows as REQUESTS and FAILURES; `defaults` are fields for rows that leave them out."""
+        """Rows as REQUESTS and FAILURES; `defaults` are fields for rows that omit them."""
         return resolve_requests(
             rows, principal=self.principal, asked_at=asked_at, corpus=Commits(self.corpus, self.grants.table),
             defaults=defaults, preset=self.preset, known=self.known, work_trees=self.work_trees,

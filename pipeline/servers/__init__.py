@@ -1,13 +1,13 @@
-"""Doors for other programs, thin as the command line: HTTP and MCP (extra `serve`), over one `retriever_pool`.
+"""Servers for other programs, as thin as the command line: HTTP and MCP (extra `serve`), over one `retriever_pool`.
 
-- `retriever_pool`: a retriever per principal, shared by threads, and every question that an interface may put
-- `models`: what goes in and comes out, as pydantic types derived from the declared tables
-- `appending`: rows that a caller adds; `expanding`: more of a citation
-- `problems`: errors in the one shape that every interface answers with
+- `retriever_pool`: a retriever per principal, shared by threads, and every operation of the interfaces
+- `models`: requests and answers, as pydantic types derived from the declared tables
+- `appending`: adds rows of a caller; `expanding`: retrieves more of a cited document
+- `problems`: errors in the common form of all interfaces
 - HTTP: `http_app` with its `http_routes`; `http_guard`: credentials, limits, rates, trace ids; `metrics`
 - `clients`: the configuration of coding agents that start the MCP server
-- MCP: `mcp_server` with its `mcp_tools` and the page of an x-ray; `mcp_http`: its messages over HTTP
-- `renderings`: a snapshot in every format that the servers and the command line give
+- MCP: `mcp_server` with its `mcp_tools` and the page of an x-ray; `mcp_http`: its HTTP transport
+- `renderings`: a snapshot in every format of the servers and the command line
 
 Nothing here is imported before the commands `serve` and `mcp` run.
 """

@@ -1,10 +1,10 @@
-"""Rows that a program adds through an interface: the caller's own, in a project where a grant lets them append.
+"""Adds a caller's own rows through an interface, in a project where a grant permits appending.
 
-Reads: rows as JSON, the grants in force. Gives: `appended`, and `ROW_FIELDS`, what a row may say.
+Reads: rows as JSON, the current grants. Gives: `appended`, and `ROW_FIELDS`, the fields of a row.
 
-Note: a caller says what a row holds and never how far it is to be trusted. Owner, project,
-zone, authority, lifecycle and standing are those of its kind, as an import of that kind has them, and the name of the
-source begins with the kind, so that no selector takes it for another. Secrets are masked as in every import.
+Note: a caller sets the content of a row and never its trust. Owner, project, zone, authority, lifecycle and standing
+follow from its kind, as in an import of that kind, and the name of the source begins with the kind, so that no selector
+matches it as another. Secrets are masked as in every import.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..sources.importing import normalise
 __all__ = ["KINDS", "ROW_FIELDS", "appendable", "appended"]
 
 KINDS = ("memory", "session-event", "artifact", "external")
-"""Classes of source that a program may add to, none of which is taken at its word."""
+"""Classes of source that a program may add to, none of which is trusted."""
 _TEXTS = ("title", "section", "uri", "session_id", "namespace", "branch")
 _TIMES = ("event_time", "valid_from", "valid_until")
 _LISTS = ("tags", "source_refs")
@@ -38,18 +38,18 @@ ROW_FIELDS = ("text", "kind", "source", *_TEXTS, *_TIMES, *_LISTS)
 
 
 def appendable(settings: Settings) -> list[str]:
-    """The projects that the principal may append to now."""
+    """The projects that the principal may currently append to."""
     return load_grants(settings.grants_path).appendable(settings.principal, datetime.now(UTC))
 
 
 def appended(
     settings: Settings, rows: Sequence[Mapping[str, Any]], project: str | None, encoder: Any
 ) -> dict[str, Any]:
-    """What was added, as `models.Appended`; all rows or none. The same row twice is one row.
+    """Add rows, all or none; returns `models.Appended`. Duplicate rows are stored once.
 
     Raises:
         AccessError: no grant lets the principal append to the project.
-        InputError: a row is not what was expected; nothing was added.
+        InputError: a row is invalid; nothing was added.
         StoreError: the corpus cannot be read or written.
     """
     project = project or settings["project"]

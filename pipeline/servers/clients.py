@@ -1,9 +1,9 @@
-"""The configuration of coding agents that start the MCP server: where it is, and its text with the server added.
+"""The configuration of coding agents that start the MCP server: its location, and its text with the server added.
 
-Reads: the file of a client, if there is one. Gives: `CLIENTS` and `changed`, the file with the server added. Everything else in a
-file is kept; of one that is not understood nothing is changed.
+Reads: the file of a client, if there is one. Gives: `CLIENTS` and `changed`, the file with the server added. Everything
+else in a file is kept; a file that cannot be parsed is not changed.
 
-Note: TOML is added as text, as no writer of the standard library keeps comments; JSON is written again, keys in their order.
+Note: TOML is added as text, as the standard library cannot keep comments; JSON is rewritten with its keys in order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "scoped-retrieval"
 
 @dataclass(frozen=True)
 class Server:
-    """How the server is started."""
+    """The command that starts the server."""
 
     command: str
     args: Sequence[str]
@@ -52,7 +52,7 @@ CLIENTS: Mapping[str, Client] = {
     "vscode": Client(".vscode/mcp.json", "servers"),
 }
 HOOKS = ".claude/settings.json"
-"""Where Claude Code looks for the hooks of a project."""
+"""The file in which Claude Code looks for the hooks of a project."""
 _OURS = re.compile(r"(?:scoped-retrieval|scoped_retrieval\.pipeline\.cli)['\"]? prompt-hook\b")
 
 
@@ -60,7 +60,7 @@ def changed(client: str, server: Server, standing: str | None, path: Path) -> st
     """The text of a client's file with the server in it.
 
     Raises:
-        InputError: the existing file is not what was expected, or has another server of this name in TOML.
+        InputError: the existing file is invalid, or has another server of this name in TOML.
     """
     declared = CLIENTS[client]
     if path.suffix == ".toml":
@@ -77,7 +77,7 @@ def prompt_hook(command: str, standing: str | None, path: Path) -> str:
     """The text of Claude Code's settings with a hook that runs before each prompt; an existing one is replaced.
 
     Raises:
-        InputError: the existing file is not what was expected.
+        InputError: the existing file is invalid.
     """
     content = _json(standing, path)
     hooks = content.setdefault("hooks", {})
@@ -90,7 +90,7 @@ def prompt_hook(command: str, standing: str | None, path: Path) -> str:
 
 
 def _without_ours(group: Any) -> Any:
-    """A group of hooks without the one that was written here; None if nothing is left of it."""
+    """A group of hooks without the one written here; None if it is then empty."""
     if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
         return group
     others = [hook for hook in group["hooks"] if not _is_ours(hook)]
@@ -147,5 +147,5 @@ def _toml(key: str, server: Server, standing: str, path: Path) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A basic string of TOML; JSON's escapes are among its own."""
+    """A basic TOML string; JSON's escapes are valid in it."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

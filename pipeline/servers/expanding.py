@@ -1,9 +1,9 @@
-"""More of what a citation names: a new retrieval inside the contract of the snapshot, narrowed to the cited document.
+"""More of a cited document: a new retrieval inside the contract of the snapshot, narrowed to that document.
 
 Reads: a stored snapshot that the principal may read. Gives: `expansion_of`, the request of the child.
 
-Note: nothing is read past the walls. The child asks what its parent asked, as of the same
-time, with rights as they are now; it can only be narrower. Its `intent_id` names the citation that it expands.
+Note: nothing is read past the walls. The child repeats its parent's request as of the same time under current rights;
+it can only be narrower. Its `intent_id` names the citation that it expands.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..requests.fields import is_plugin_weight
 __all__ = ["TOKENS", "expansion_of"]
 
 TOKENS = 4_000
-"""Tokens of the child's block where the caller names none."""
+"""Default tokens of the child's block."""
 _OWN = frozenset({"request_id", "asked_at", "asked_by", "preset", "intent_id", "intent_source", "required_evidence"})
-"""Columns of the parent that the child has of its own."""
+"""Columns that the child does not copy from the parent."""
 _LIMITS = frozenset({"max_chars", "max_items", "max_items_per_source", "max_chunk_tokens", "max_tokens"})
 _WILD = re.compile(r"[*?\[]")
 
 
 def expansion_of(settings: Settings, name: str, label: str, max_tokens: int | None) -> tuple[dict[str, Any], str, str]:
-    """The request of the child, the id of its parent and the evidence that the citation names.
+    """The request of the child, the id of its parent and the cited evidence id.
 
     Raises:
-        AccessError: the snapshot is another's, or there is none.
-        InputError: it has no such citation; the message lists those that it has.
+        AccessError: the snapshot does not exist or belongs to another principal.
+        InputError: it has no such citation; the message lists its citations.
     """
     parent = replayed(settings, snapshot_named(settings, name))
     cited: dict[str, Mapping[str, Any]] = {row["label"]: row for row in parent.citations.to_pylist()}
@@ -63,5 +63,5 @@ def expansion_of(settings: Settings, name: str, label: str, max_tokens: int | No
 
 
 def _literal(name: str) -> str:
-    """A pattern that matches this name alone."""
+    """A pattern that matches only this name."""
     return _WILD.sub(lambda found: f"[{found[0]}]", name)

@@ -1,9 +1,10 @@
 """The HTTP application: `routes` behind the `guard`, over one retriever pool.
 
-Gives: `application`, `serve`, which runs it with uvicorn until it is stopped, and `run_app`, which does so with any.
+Gives: `application`, `serve`, which runs it with uvicorn until it is stopped, and `run_app`, which does so with any
+application.
 
-Note: a stop takes no new requests, waits for those in work and closes the pool. Every snapshot is stored before its
-answer leaves, so a killed server loses none of those that were answered.
+Note: on shutdown, no new requests are accepted, those in progress are finished, and the pool is closed. Every snapshot
+is stored before its answer leaves, so a killed server loses no answered request.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from .retriever_pool import RetrieverPool
 __all__ = ["application", "expect_reachable", "run_app", "serve"]
 
 _LONGEST = 200
-"""Characters of a path that an error quotes."""
+"""Maximum length of a path that an error quotes."""
 _EXPECTED = {
     "label": "a label of the block",
     "max_tokens": "a whole number from 1",
@@ -46,11 +47,11 @@ _EXPECTED = {
     "last": "a whole number from 1 to 1000",
     "q": "a question",
 }
-"""What a parameter takes, where its type alone would not say it."""
+"""Expected values of parameters, where the type is not enough."""
 
 
 def application(settings: Settings, *, preset: Path | None = None) -> FastAPI:
-    """The application; what it holds is opened when it starts, and closed when it ends."""
+    """The application; its resources are opened at startup and closed at shutdown."""
     metrics, grants = Metrics(), WatchedGrants(settings.grants_path)
     pool = RetrieverPool(settings, preset=preset)
 
@@ -85,12 +86,12 @@ def serve(settings: Settings, host: str, port: int, *, preset: Path | None = Non
     """Answer until SIGINT or SIGTERM.
 
     Raises:
-        InputError: others could reach the address, and no token is granted.
+        InputError: other machines could reach the address, and no token is granted.
         StoreError: there is no corpus.
     """
     expect_reachable(settings, host)
     app = application(settings, preset=preset)
-    app.state.retrievers.ready()  # what fails fails before anything listens
+    app.state.retrievers.ready()  # fail before the port is opened
     run_app(app, settings, host, port)
 
 
@@ -98,7 +99,7 @@ def expect_reachable(settings: Settings, host: str) -> None:
     """Refuse a server that other machines could reach without a token.
 
     Raises:
-        InputError: the address is not of this machine alone, and no token is granted.
+        InputError: the address is not a loopback address, and no token is granted.
     """
     if not is_loopback(host) and not load_grants(settings.grants_path).tokens:
         hint = "`tokens` in the grants file lets other machines ask; see docs/serve.md"
@@ -106,14 +107,14 @@ def expect_reachable(settings: Settings, host: str) -> None:
 
 
 def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
-    """Run an application until SIGINT or SIGTERM; what is in work then is finished."""
+    """Run an application until SIGINT or SIGTERM; requests in progress are finished."""
     import uvicorn
 
     seconds = settings["serve_timeout_seconds"]
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s", force=True
     )
-    for sent in (signal.SIGINT, signal.SIGTERM):  # sent again when all is closed: the end that was asked for
+    for sent in (signal.SIGINT, signal.SIGTERM):  # sent again after shutdown: the requested end
         signal.signal(sent, lambda *_: None)
     uvicorn.run(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False,
@@ -122,10 +123,9 @@ def run_app(app: Any, settings: Settings, host: str, port: int) -> None:
 
 
 def _protocol_of(seconds: float) -> type[Any]:
-    """Connections that wait so long for the head of each request: HTTP/1.1 as uvicorn has it.
+    """The HTTP/1.1 protocol of uvicorn with a timeout for the head of each request.
 
-    The guard watches bodies; a head that is never finished comes to no application at all, so that only the connection itself
-    can be watched.
+    The guard limits bodies; an unfinished head never reaches an application, so the timeout is set on the connection.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -145,7 +145,7 @@ def _protocol_of(seconds: float) -> type[Any]:
             super().connection_lost(exc)
 
         def _watch(self) -> None:
-            """Start the clock where no request is in work, and stop it where one is."""
+            """Start the timer if no request is in progress, else stop it."""
             if self._in_work():
                 self._stop()
             elif self._late is None:
@@ -173,7 +173,7 @@ def _answer(request: Request, error: Exception) -> Response:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """A parameter that is missing or of another kind, in the words of the package."""
+    """The answer to a missing or invalid parameter, in the package's form."""
     assert isinstance(error, RequestValidationError)
     first: dict[str, Any] = dict(error.errors()[0])
     name = str(first["loc"][-1])
@@ -184,7 +184,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """No such route or method."""
+    """The answer to an unknown route or method."""
     assert isinstance(error, HTTPException)
     words, code = {404: ("not found", "no_such_route"), 405: ("method not allowed", "method_not_allowed")}.get(
         error.status_code, ("invalid request", "invalid_request")

@@ -1,11 +1,11 @@
-"""The guard in front of every route: credential, rate, size and time of the body, trace id, one shape of error, counters.
+"""The guard in front of every route: credential, rate, size and time of the body, trace id, uniform errors, counters.
 
-Reads: the ASGI scope, the grants file in force. Gives: `Guard`, which sets `scope["state"]["principal"]`.
+Reads: the ASGI scope, the current grants file. Gives: `Guard`, which sets `scope["state"]["principal"]`.
 
-Where the grants file has tokens, every request needs one of them, and asks as its principal. Without tokens, only this
-machine is answered, as the principal of the settings, never with a token, which could not have been checked, and only under a name of this machine: a web page that resolves
-its own name to the loopback address must not read what its visitor may. Tokens are compared by their SHA-256, each one
-in the same time, and are written nowhere.
+If the grants file has tokens, every request needs one of them and asks as its principal. Without tokens, only this
+machine is answered, as the principal of the settings; never a request with a token, which could not be checked, and
+only under a loopback name: a web page that resolves its own name to the loopback address must not read its visitor's
+data. Tokens are compared by SHA-256 in constant time, and are never written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Guard", "Rate", "is_loopback", "principal_of", "replayed"]
 
 LOG = logging.getLogger("scoped_retrieval.serve")
 OPEN = frozenset({"/v1/health", "/openapi.json"})
-"""Served without a credential: that the server answers, and its interface."""
+"""Routes served without a credential: health and the interface description."""
 
 
 class Guard:
@@ -74,11 +74,11 @@ class Guard:
             if not open_to_all:
                 state["principal"] = self._admitted(scope)
             await self._app(scope, await self._read(scope, receive), traced)
-        except Exception as error:  # whatever it is, a client gets the one shape of error and a trace id
+        except Exception as error:  # every error reaches the client in the common form with a trace id
             answered_with, problem = problem_of(error, trace_id)
             if answered_with >= 500:
                 LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
-                if "principal" not in state:  # places of files are not disclosed without a principal
+                if "principal" not in state:  # file paths are not disclosed without a principal
                     message = "Expected a corpus that can be read, got none" if open_to_all else (
                         "Expected grants that can be read, got others"
                     )  # fmt: skip
@@ -95,10 +95,10 @@ class Guard:
             self._metrics.seconds.labels(path).observe(time.perf_counter() - started)
 
     def _admitted(self, scope: Scope) -> str:
-        """Who asks, if not too often.
+        """The principal of a request within its rate limit.
 
         Raises:
-            RefusedError: no principal that may ask, or one whose requests came too fast.
+            RefusedError: the principal is not authorized, or over the rate limit.
         """
         refused, principal = None, None
         try:
@@ -143,7 +143,7 @@ class Guard:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """Replays a body that was read as one ASGI message, then receives from the client."""
+    """Replays an already read body as one ASGI message, then receives from the client."""
     replayed_once = False
 
     async def again() -> Message:
@@ -157,7 +157,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _expect_text(scope: Scope) -> None:
-    """Refuse a path or query that is not UTF-8: decoded, its bytes would be other text than was sent.
+    """Refuse a path or query that is not UTF-8: decoding would change it.
 
     Raises:
         InputError: it is not.
@@ -170,10 +170,10 @@ def _expect_text(scope: Scope) -> None:
 
 
 def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) -> str:
-    """Who asks.
+    """The principal of a request.
 
     Raises:
-        RefusedError: no credential, or an unknown one; or no token is granted and it is another machine.
+        RefusedError: no credential, or an unknown one; or no token is granted and the client is another machine.
     """
     headers = Headers(scope=scope)
     if tokens or "authorization" in headers:
@@ -194,7 +194,7 @@ def _holder(header: str | None, tokens: Mapping[str, str]) -> str:
     scheme, _, token = (header or "").partition(" ")
     presented = hashlib.sha256(token.strip().encode()).hexdigest()
     found = None
-    for known, principal in tokens.items():  # all of them, so that the time does not tell which
+    for known, principal in tokens.items():  # compare all of them, for constant time
         if hmac.compare_digest(known, presented):
             found = principal
     if found is None or scheme.lower() != "bearer":
@@ -207,7 +207,7 @@ def _holder(header: str | None, tokens: Mapping[str, str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine and nothing else."""
+    """Whether a host is a loopback address."""
     if host == "localhost":
         return True
     try:
@@ -231,7 +231,7 @@ def _too_large(most: int) -> RefusedError:
 class Rate:
     """A token bucket per principal: bursts of `per_minute` requests, and as many per minute on average. For one event loop.
 
-    Requests with an unknown credential share one bucket: guessing tokens slows down no other caller.
+    Requests with an unknown credential share one bucket, so guessing tokens does not slow down other callers.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -240,7 +240,7 @@ class Rate:
         self._left: dict[str | None, tuple[float, float]] = {}
 
     def seconds_to_wait(self, principal: str | None) -> int:
-        """Counts a request that is allowed and returns 0; for any other, returns the seconds until the next is allowed."""
+        """Counts an allowed request and returns 0; otherwise returns the seconds until the next is allowed."""
         now = self._clock()
         left, at = self._left.get(principal, (float(self._most), now))
         left = min(self._most, left + (now - at) * self._most / 60)

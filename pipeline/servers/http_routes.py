@@ -1,7 +1,7 @@
 """The HTTP routes: parameters in, one call of the retriever pool, its result as JSON.
 
-Work is done by threads, of which there are a few; a call that takes longer than its time is answered with 504, and what
-it does is done all the same. Every answer carries the same bytes as the command line prints.
+A few threads do the work; a call that exceeds its time is answered with 504, but still runs to its end. Every answer
+has the same bytes that the command line prints.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ async def retrieve(request: Request) -> Response:
             if not isinstance(row, dict):
                 raise InputError.of_kind("an object", row, f"requests[{place}]")
             return await _done(request, lambda: principal_session.retrieve(row))
-        except Exception as error:  # one row that fails in a known way fails alone; the rest are answered
+        except Exception as error:  # a row that fails in a known way does not affect the others
             status, problem = problem_of(error, request.state.trace_id)
             if status >= 500 and problem.code == "internal_error":
                 raise
@@ -262,7 +262,7 @@ def _principal_session(request: Request) -> PrincipalSession:
 
 
 async def _done(request: Request, work: Callable[[], T]) -> T:
-    """What the work gives, done by a thread in the time that there is."""
+    """The result of the work, done by a thread within the time limit."""
     seconds = request.app.state.settings["serve_timeout_seconds"]
     running = asyncio.get_running_loop().run_in_executor(request.app.state.pool, work)
     try:
@@ -297,7 +297,7 @@ def _body(data: bytes) -> dict[str, Any] | list[Any]:
 
 
 def _expect_parameters(request: Request) -> None:
-    """Nothing in the query string that the route does not know: a misspelt one would be left out silently."""
+    """Refuse unknown query parameters: a misspelled one would be ignored silently."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in known:

@@ -1,4 +1,4 @@
-"""What reaches the MCP server over HTTP: one JSON-RPC message per POST, and nothing else.
+"""The HTTP transport of the MCP server: one JSON-RPC message per POST, and nothing else.
 
 Reads: the ASGI scope and the whole body, which the guard has read. Gives: `OneMessage`, ASGI middleware in front of the
 SDK. Each request is independent, so there is no stream to open with GET and no session to end with DELETE.
@@ -25,7 +25,7 @@ PATH = "/mcp"
 
 
 class OneMessage:
-    """Refuses methods and bodies that the transport does not have, as errors of JSON-RPC in words of the package."""
+    """Refuses unsupported methods and bodies with JSON-RPC errors in the package's form."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -46,7 +46,7 @@ class OneMessage:
 
 
 def _wrong(body: bytes) -> tuple[int, str] | None:
-    """Code and message where the body is not one message."""
+    """Code and message if the body is not a single message."""
     try:
         value: Any = strict_json(body.decode("utf-8"))
     except ValueError:

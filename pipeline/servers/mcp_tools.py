@@ -1,9 +1,9 @@
-"""The MCP tools: what each takes, what it returns, and the call of the retriever pool that answers it.
+"""The MCP tools: the arguments and result of each, and the call of the retriever pool that answers it.
 
 Gives: `TOOLS` by name, and `arguments_of`, which checks arguments against a tool and the scope of the server.
 
-Scope and principal are the server's: an argument may repeat them and never change them. An argument that is not what was
-expected is an error of the tool that lists the valid options, so that a model can correct itself.
+Scope and principal are the server's: an argument may repeat them but never change them. An invalid argument is a tool
+error that lists the valid options, so that a model can correct itself.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["APP_META", "SCOPE", "TOOLS", "XRAY_APP", "Given", "Tool", "arguments
 
 XRAY_APP = "ui://scoped-retrieval/xray.html"
 APP_META: dict[str, Any] = {"ui": {"csp": {"connectDomains": [], "resourceDomains": []}, "prefersBorder": True}}
-"""What the page may reach: nothing."""
+"""The network access of the page: none."""
 
 
 @cache
 def xray_page() -> str:
-    """The page; it is given the answer of the tool by the client, and shows text with the escapes of every other view."""
+    """The page; the client passes it the answer of the tool, and it escapes text like every other view."""
     folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("apps")
     escaped = "".join(one if one.isascii() else f"\\u{{{ord(one):x}}}" for one in ESCAPED)
     return folder.joinpath("xray.html").read_text(encoding="utf-8").replace("ESCAPED", escaped)
@@ -48,7 +48,7 @@ FIELDS = (
     "error_text", "stack_trace", "current_files", "anchor_symbols", "allowed_sources", "denied_sources", "allowed_paths",
     "denied_paths", "max_tokens", "max_chars", "max_items", "context_summary", "model_request_id", "trace_id",
 )  # fmt: skip
-"""Request fields that a model may set; the rest is the preset's and the policies'."""
+"""Request fields that a model may set; the others come from the preset and the policies."""
 XRAY_FORMATS = ("json", "text", "markdown")
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -61,7 +61,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class Given:
-    """What a tool answers: values, their text, and the snapshot that they are of."""
+    """The answer of a tool: values, their text, and their snapshot."""
 
     value: dict[str, Any]
     text: str
@@ -70,7 +70,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. `properties` are JSON schemas; everything in `required` must be there."""
+    """One tool. `properties` are JSON schemas; everything in `required` must be present."""
 
     title: str
     doc: str
@@ -79,9 +79,9 @@ class Tool:
     gives: type[BaseModel]
     call: Callable[[PrincipalSession, Mapping[str, Any]], Given]
     adds: bool = False
-    """It adds evidence: it is there only where a grant lets the principal append."""
+    """Whether it adds evidence; then it is available only if a grant lets the principal append."""
     app: str | None = None
-    """The page that a client which can show one may show its answer in."""
+    """A page in which clients can show its answer."""
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Tool:
 
     @cached_property
     def output_schema(self) -> dict[str, Any]:
-        """Made once: for all tools it takes longer than everything else that a list of them needs."""
+        """Cached: for all tools, this takes longer than the rest of listing them."""
         return self.gives.model_json_schema(mode="serialization")
 
 
@@ -102,7 +102,7 @@ def arguments_of(tool: Tool, given: Mapping[str, Any] | None, scope: Mapping[str
     """The arguments of a call, without those that repeat the scope.
 
     Raises:
-        InputError: one is unknown, missing or of another kind, or names another scope than the server's.
+        InputError: one is unknown, missing or of another kind, or names a scope other than the server's.
     """
     found = {name: value for name, value in (given or {}).items() if value is not None}
     for name, value in found.items():
@@ -127,7 +127,7 @@ def _expect(schema: Schema, value: Any, name: str) -> None:
         return
     kind = str(schema["type"])
     if kind == "array" and schema.get("items") == ROW_SCHEMA:
-        return  # rows are looked at where they are added, by their places
+        return  # rows are checked when they are added, by their places
     if not isinstance(value, _KINDS[kind]) or (kind != "boolean" and isinstance(value, bool)):
         article = "an" if kind[0] in "aeiou" else "a"
         raise InputError.of_kind(f"{article} {kind}", value, name)
@@ -150,7 +150,7 @@ def _retrieve(principal_session: PrincipalSession, given: Mapping[str, Any]) -> 
 
 
 def _block_text(found: Mapping[str, Any]) -> str:
-    """The block, or why there is none."""
+    """The block, or the reason why there is none."""
     said = [f"{one['action']}: {one['condition']}: {one['message']}" for one in found["conditions"]]
     return found["block"] or visible("\n".join([f"status: {found['status']}", *said]))
 
@@ -269,4 +269,4 @@ TOOLS: Mapping[str, Tool] = {
         adds=True,
     ),
 }
-"""Every tool by its name; the x-ray has the two names of document 002 as well."""
+"""Every tool by its name; the x-ray also has the two names of document 002."""

@@ -1,4 +1,6 @@
-"""What the server counts, for Prometheus: requests and seconds by route and status, snapshots written, requests in work."""
+"""The counters of the server, for Prometheus: requests and seconds by route and status, snapshots written, requests in
+progress.
+"""
 
 from __future__ import annotations
 
@@ -28,5 +30,5 @@ class Metrics:
         )
 
     def text(self) -> bytes:
-        """In the text format 0.0.4."""
+        """The counters in the text format 0.0.4."""
         return generate_latest(self._registry)

@@ -33,7 +33,7 @@ _WORDS: dict[str, v.Vocabulary] = {
     "merge_policy": v.MERGE_POLICIES,
     "output_shape": v.OUTPUT_SHAPES,
 }
-"""Closed lists of request fields; a schema names them; requests may use their aliases as well."""
+"""Closed lists of request fields; a schema lists their values, and requests may also use their aliases."""
 
 
 def _python_type(type_: pa.DataType) -> Any:
@@ -55,7 +55,7 @@ def _field(column: Column, *, required: bool) -> tuple[Any, Any]:
 
 
 def row_type(table: Table, *, without: tuple[str, ...] = ("request_id",), base: type[BaseModel] | None = None) -> Any:
-    """A row of a declared table: columns for callers are there, those for auditors may be."""
+    """The type of a row of a declared table: columns for callers are required, those for auditors optional."""
     fields: dict[str, Any] = {
         name: _field(column, required=column.audience == "caller")
         for name, column in table.columns.items()

@@ -1,8 +1,8 @@
-"""Errors in the one shape that every interface answers with: `error`, `code`, `message`, beside them a hint and a trace id.
+"""Errors in the common form of all interfaces: `error`, `code`, `message`, and optionally a hint and a trace id.
 
 Gives: `problem_of` an exception, with the status of HTTP that goes with it.
 
-Note: what an unforeseen error says may quote evidence; it is not shown and not logged, only where it happened.
+Note: the message of an unexpected error may quote evidence; it is neither shown nor logged, only its location.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["RefusedError", "body_of", "last_frame", "problem_of"]
 
 
 class RefusedError(Exception):
-    """The server itself does not take a request: its credential, rate, size, time or method."""
+    """The server itself refuses a request: its credential, rate, size, time or method."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ _KINDS: tuple[tuple[type[ScopedRetrievalError], int, str, str], ...] = (
     (EngineError, 503, "engine unavailable", "engine_unavailable"),
     (VerificationError, 500, "verification failed", "verification_failed"),
 )
-"""The first that fits. What is absent and what is another's is not found alike."""
+"""The first match applies. Absent objects and those of others are both "not found"."""
 
 
 def problem_of(error: BaseException, trace_id: str | None = None) -> tuple[int, Problem]:
@@ -74,12 +74,12 @@ def problem_of(error: BaseException, trace_id: str | None = None) -> tuple[int, 
 
 
 def body_of(problem: Problem) -> bytes:
-    """A problem as the body of an answer: it may name what was sent, so it is sanitized as every other answer is."""
+    """A problem as the body of an answer: it may quote input, so it is sanitized like every other answer."""
     return json_document(problem.model_dump(exclude_none=True)).encode()
 
 
 def last_frame(error: BaseException) -> str:
-    """Module and line where an error came from."""
+    """Module and line of the origin of an error."""
     frame = error.__traceback__
     while frame and frame.tb_next:
         frame = frame.tb_next

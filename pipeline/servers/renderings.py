@@ -37,7 +37,10 @@ FORMATS = Vocabulary(
     ("json", "text", "markdown", "audit", "full", "tables", "html", "bundle", "replay", "block", *BLOCK_FORMS.values),
     {"md": "markdown", **BLOCK_FORMS.aliases},
 )
-"""json, text, markdown: the x-ray of document 002; audit: the RetrievalAuditSnapshot of document 000; full: text with what was not shown; tables: rows by table; replay: what `replay --json` says; block: what the model read, and its forms."""
+"""json, text, markdown: the x-ray of document 002; audit: the RetrievalAuditSnapshot of document 000; full: text
+including items that were not shown; tables: rows by table; replay: the output of `replay --json`; block: the text for
+the model, and its forms.
+"""
 MEDIA_TYPES: Mapping[str, str] = {
     **dict.fromkeys(("json", "audit", "tables", "bundle", "replay", *JSON_FORMS), "application/json"),
     **dict.fromkeys(("text", "full", "block", "block-text"), "text/plain; charset=utf-8"),
@@ -48,13 +51,13 @@ MEDIA_TYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Rendering:
-    """A snapshot in one format: plain values where it is JSON, the file of it as text in any case."""
+    """A snapshot in one format: plain values if it is JSON, and always the file content as text."""
 
     snapshot_id: str
     format: str
     value: Any
     text: str
-    """Sanitized: what every interface gives, and what a file of it holds."""
+    """The sanitized text for every interface and for files."""
 
     @property
     def media_type(self) -> str:
@@ -62,13 +65,13 @@ class Rendering:
 
 
 def rendered(settings: Settings, name: str, format_: str, at: str = "format") -> Rendering:
-    """A snapshot, by its id or by the reference that its block prints, as far as the principal may see it.
+    """A snapshot, by its id or by the reference in its block, as far as the principal may see it.
 
     Raises:
-        AccessError: it is another's, or there is none.
-        InputError: the format is none of `FORMATS`; the message lists them.
+        AccessError: it does not exist or belongs to another principal.
+        InputError: the format is not one of `FORMATS`; the message lists them.
         StoreError: its run is damaged.
-        VerificationError: what is stored does not match its hashes.
+        VerificationError: stored data does not match its hashes.
     """
     format_ = FORMATS.canonical(format_, at)
     snapshot_id = snapshot_named(settings, name)
@@ -84,10 +87,10 @@ def rendered(settings: Settings, name: str, format_: str, at: str = "format") ->
 def explained(settings: Settings, session: str | None, format_: str) -> Rendering:
     """The last recall that the principal may see, of a session or of all, in a format (`/recall/explain`, S2.38 and S2.39).
 
-    Nothing is asked again. Where the session has none, JSON says `{"snapshotFound": false}`, and text says so.
+    Nothing is retrieved again. If there is none, JSON is `{"snapshotFound": false}`, and text states it.
 
     Raises:
-        InputError: the format is none of `FORMATS`.
+        InputError: the format is not one of `FORMATS`.
     """
     format_ = FORMATS.canonical(format_, "format")
     if (snapshot_id := last_of_session(settings, session)) is not None:
@@ -104,7 +107,7 @@ def xray_of(settings: Settings, snapshot_id: str) -> dict[str, Any]:
 
 
 def answer_values(found: Retrieval) -> dict[str, Any]:
-    """One retrieval as plain values: what a caller may see."""
+    """The caller's part of one retrieval as plain values."""
     return {
         "snapshot_id": found.snapshot_id,
         "block_ref": found.block_ref,
@@ -179,4 +182,4 @@ _MAKERS: Mapping[str, Callable[[Settings, str], tuple[Any, str]]] = {
     "block": lambda settings, name: (None, replayed(settings, name).block or ""),
     **{name: _form(name) for name in BLOCK_FORMS.values},
 }
-"""The value or the text of each format."""
+"""Functions that return the value or the text of each format."""

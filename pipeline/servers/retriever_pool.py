@@ -1,10 +1,10 @@
-"""The retriever pool: what the interfaces may ask, for each principal with a retriever of their own that threads share.
+"""The retriever pool: the operations of the interfaces, with one retriever per principal that threads share.
 
-Reads: settings. Gives: `RetrieverPool`, and its `PrincipalSession` for one principal. An interface turns what came in into one call here, and
-what comes back into its own form; nothing is decided in an interface.
+Reads: settings. Gives: `RetrieverPool`, and its `PrincipalSession` for one principal. An interface translates its input
+into one call here, and the result into its own form; no decision is made in an interface.
 
-Note: a retriever stays at one generation. When the head of the corpus moves on, or
-evidence was erased, the pool opens new ones; those that still answer are closed once they are done.
+Note: a retriever stays at one generation. When the head of the corpus changes, or evidence was erased, the pool opens
+new ones; retrievers in use are closed afterwards.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 __all__ = ["MOST_LISTED", "PrincipalSession", "RetrieverPool", "expect_healthy"]
 
 MOST_LISTED = 1_000
-"""Snapshots that one list may have."""
+"""The most snapshots in one list."""
 
 
 @dataclass(eq=False)
 class _Open:
-    """An open retriever, and how many calls use it; closed by the last one after it was retired."""
+    """An open retriever, and the number of calls that use it; once retired, the last call closes it."""
 
     retriever: Retriever
     opened: AbstractContextManager[Retriever]
@@ -54,7 +54,7 @@ class _Open:
 
 
 class RetrieverPool:
-    """Retrievers by principal. Threads share it; `close` does not wait, so stop asking first."""
+    """Retrievers by principal. Threads share it; `close` does not wait, so stop all calls first."""
 
     def __init__(self, settings: Settings, *, preset: Path | None = None) -> None:
         self.settings = settings
@@ -65,15 +65,15 @@ class RetrieverPool:
         self._head = b""
 
     def session_of(self, principal: str) -> PrincipalSession:
-        """Where one principal asks."""
+        """The session of one principal."""
         values = {**self.settings.values, "principal": SettingValue(principal, "credential")}
         return PrincipalSession(replace(self.settings, values=values), self._using, self._encoder)
 
     def ready(self) -> None:
-        """Open the corpus and load its models, so that the first question need not wait; make the folder of runs.
+        """Open the corpus, load its models in advance, and create the folder of runs.
 
         Raises:
-            StoreError: there is no corpus, or the folder cannot be made.
+            StoreError: there is no corpus, or the folder cannot be created.
             ModelError: a model does not load.
         """
         runs_of(self.settings, create=True)
@@ -81,18 +81,18 @@ class RetrieverPool:
             self._current()
 
     def _encoder(self) -> AnyEncoder | None:
-        """The encoder of the corpus, which rows that are added are embedded with; None where it has none."""
+        """The encoder of the corpus, with which added rows are embedded; None if it has none."""
         with self._lock:
             return self._current().encoder
 
     def close(self) -> None:
-        """Close every retriever. Their snapshots are stored already."""
+        """Close every retriever. Their snapshots are already stored."""
         with self._lock:
             self._retire()
 
     @contextmanager
     def _using(self, settings: Settings) -> Iterator[Retriever]:
-        """The retriever of a principal, open as long as it is used."""
+        """The retriever of a principal, kept open while it is used."""
         with self._lock:
             models = self._current()
             found = self._open.get(settings.principal)
@@ -118,7 +118,7 @@ class RetrieverPool:
         try:
             head = read_whole(head_file(self.settings))
         except FileNotFoundError:
-            head = b""  # opening says what is missing
+            head = b""  # opening reports what is missing
         if self._models is None or head != self._head:
             self._retire()
             self._head = head
@@ -136,17 +136,17 @@ class RetrieverPool:
 
 @dataclass(frozen=True)
 class PrincipalSession:
-    """What one principal may ask, and gets."""
+    """The operations of one principal."""
 
     settings: Settings
     using: Callable[[Settings], AbstractContextManager[Retriever]]
     encoder: Callable[[], AnyEncoder | None]
 
     def retrieve(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """One answer as `models.Answer`; the project and purpose of the settings are asked in where none is named.
+        """One answer as `models.Answer`; project and purpose default to those of the settings.
 
         Raises:
-            InputError: the request is not what was expected.
+            InputError: the request is invalid.
             StoreError: the corpus cannot be read.
         """
         return answer_values(self._retrieved(request))
@@ -154,10 +154,10 @@ class PrincipalSession:
     def recall_xray(
         self, question: str, session: str | None = None, namespace: str | None = None, budget: int | None = None
     ) -> tuple[dict[str, Any], str | None]:
-        """The envelope of document 002 for a question that is asked now, and the id of its snapshot.
+        """Ask a question; returns the envelope of document 002 and the id of the snapshot.
 
         Raises:
-            InputError: there is no question, or a parameter is not what was expected.
+            InputError: there is no question, or a parameter is invalid.
             StoreError: the corpus cannot be read.
         """
         if not question.strip():
@@ -169,10 +169,10 @@ class PrincipalSession:
         return envelope(xray_of(self.settings, found.snapshot_id)), found.snapshot_id
 
     def expanded(self, snapshot: str, label: str, max_tokens: int | None = None) -> dict[str, Any]:
-        """`models.Expanded`: more of what a citation of a snapshot names, as a snapshot of its own; see `expanding`.
+        """`models.Expanded`: more of a cited document, as a new snapshot; see `expanding`.
 
         Raises:
-            AccessError: the snapshot is another's, or there is none.
+            AccessError: the snapshot does not exist or belongs to another principal.
             InputError: it has no such citation.
         """
         from .expanding import expansion_of
@@ -186,11 +186,11 @@ class PrincipalSession:
         return explained(self.settings, session, format_)
 
     def append(self, rows: Sequence[Mapping[str, Any]], project: str | None = None) -> dict[str, Any]:
-        """`models.Appended`: rows of the principal's own, where a grant lets them append; see `appending`.
+        """`models.Appended`: adds rows of the principal's own, if a grant lets them append; see `appending`.
 
         Raises:
-            AccessError: no grant lets them.
-            InputError: a row is not what was expected; nothing was added.
+            AccessError: no grant permits it.
+            InputError: a row is invalid; nothing was added.
         """
         from .appending import appended
 
@@ -201,10 +201,10 @@ class PrincipalSession:
         return rendered(self.settings, name, format_)
 
     def snapshots(self, run: str | None = None, status: str | None = None, last: int = 100) -> dict[str, Any]:
-        """`models.Snapshots`: the last ones that the principal may read, oldest first, of one run or of all.
+        """`models.Snapshots`: the latest that the principal may read, oldest first, of one run or of all.
 
         Raises:
-            AccessError: there is no such run for them.
+            AccessError: there is no such run that they may read.
             InputError: no such status.
         """
         from ...nodes.vocabulary import STATUSES
@@ -224,7 +224,7 @@ class PrincipalSession:
         for one in runs_of(self.settings).newest():
             if wanted <= 0:
                 break
-            # One run at a time: nothing older than what is wanted is read.
+            # One run at a time: no older run than necessary is read.
             rows, damaged = read_each(self.settings, [one], read)
             left_out += len(damaged)
             for _, of_run in rows:
@@ -233,7 +233,7 @@ class PrincipalSession:
         return {"snapshots": [row for of_run in found for row in of_run], "left_out": left_out}
 
     def why(self, snapshot: str, evidence: str) -> dict[str, Any]:
-        """`models.Why`: where the rows that `evidence` names were lost.
+        """`models.Why`: where the rows matching `evidence` were lost.
 
         Raises:
             AccessError: there is no row that the principal may ask about.
@@ -244,7 +244,7 @@ class PrincipalSession:
         return {"rows": why_not(self.settings, snapshot_named(self.settings, snapshot), evidence)}
 
     def verified(self, run: str | None = None) -> dict[str, Any]:
-        """`models.Verified`: what `verify` finds in a run, or in every one that the principal may know of."""
+        """`models.Verified`: the result of `verify` for a run, or for all that the principal may know of."""
         from ..reading.verification import verified
 
         return verified(self.settings, run)
@@ -262,7 +262,7 @@ class PrincipalSession:
         try:
             with self.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
-        except ErasedError:  # of the generation that was open: the next one has what is left
+        except ErasedError:  # in the open generation: the next one has the remaining rows
             with self.using(self.settings) as retriever:
                 return retriever.retrieve(asked)
 
@@ -277,10 +277,10 @@ class PrincipalSession:
 
 
 def expect_healthy(settings: Settings) -> None:
-    """The corpus and the folder of runs can be opened.
+    """Check that the corpus and the folder of runs can be opened.
 
     Raises:
-        StoreError: they cannot.
+        StoreError: they cannot be opened.
     """
     try:
         read_whole(head_file(settings))

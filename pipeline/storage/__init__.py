@@ -1,5 +1,5 @@
-"""Storage: folders and object stores, durable writes, and locks.
+"""Storage: folders and object stores, durable writes and locks.
 
-- `places`: a path or URL; `durable`: writes that are whole or absent; `locks`: files and leases
-- `file_access`: who may read what is written, and folders that are no sources
+- `places`: a path or URL; `durable`: atomic, durable writes; `locks`: file locks and leases
+- `file_access`: permissions of written files, and folders that are not sources
 """

@@ -1,14 +1,13 @@
-"""Files and folders that a loss of power leaves whole or absent: written aside, synced, renamed, the folder synced.
+"""Atomic, durable files and folders: written to a temporary name, synced, renamed, and the folder synced.
 
-Everything that must not be half there goes through here: packs and manifests of a corpus, parts and receipts of runs,
-grants, captures. Temporary names start with `TEMPORARY`; what a crash left under one is never read.
+Everything that must not be written partially goes through here: packs and manifests of a corpus, parts and receipts of
+runs, grants, captures. Temporary names start with `TEMPORARY`; leftovers under such names are never read.
 
-Note: a rename is not on disk before the folder that holds the name is synced, and that
-folder's own name lies in the one above. Whatever names a thing is written after the whole chain of folders was synced.
-And a read that fails says nothing of what is there: who removes or replaces something for what it reads takes
-`read_whole`, `read_table`, `entries` and `stands`, which tell what is absent or damaged from what cannot be read now.
-On an object store a put is all of that: there, what is staged is staged on this machine, and there is nothing to sync.
-Who may read what is written: see `file_access`.
+Note: a rename is not durable before the containing folder is synced, whose own name is in its parent. Anything that
+refers to a file is written after the whole chain of folders was synced. A failed read does not prove absence: code that
+removes or replaces something because of a read uses `read_whole`, `read_table`, `entries` and `stands`, which
+distinguish absent or damaged files from those that are temporarily unreadable. On an object store, a single put is
+atomic and durable: files are staged locally, and there is nothing to sync. For permissions, see `file_access`.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from .places import ObjectPlace, Place
 
 TEMPORARY = ".tmp-"
 TICK_NS = 2_000_000_000
-"""The coarsest clock of a file system in use: FAT writes even seconds. A file that is younger may change and keep its times."""
+"""The coarsest file system clock in use, that of FAT. A younger file may change while its times stay the same."""
 
 
 def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, private: bool = False) -> None:
-    """Replace a file; a reader sees the old bytes or the new ones.
+    """Replace a file atomically; a reader sees either the old or the new bytes.
 
     Args:
-        sync: bytes and name are on disk when this returns; else `sync_all` brings them there later.
-        private: only the owner may read a new file, whatever its folder's access; an existing file keeps its mode. On
-            an object store, it is readable for all users who may read the prefix.
+        sync: bytes and name are on disk when this returns; else call `sync_all` later.
+        private: only the owner may read a new file, regardless of its folder's access; an existing file keeps its mode.
+            On an object store, all users who may read the prefix can read it.
     """
     if isinstance(path, ObjectPlace):
         path.write_bytes(data)
@@ -67,10 +66,10 @@ def write_atomic(path: Place, data: bytes | memoryview, *, sync: bool = True, pr
 def write_table(
     path: Path, table: pa.Table, *, sync: bool = True, observed: Callable[[memoryview], None] | None = None
 ) -> dict[str, Any]:
-    """Write a new Arrow IPC file of one record batch and sync it, or leave that to `sync_all`; the caller publishes its folder.
+    """Write a new Arrow IPC file of one record batch, synced now or by `sync_all`; the caller publishes its folder.
 
-    Gives the file's `bytes` and `sha256`, counted on the way: what lies on the disk later is compared with them.
-    `observed` gets every piece that is written, in order.
+    Returns the file's `bytes` and `sha256`, computed while writing, for later verification.
+    `observed` receives every written chunk, in order.
     """
     with open_new(path) as file:
         hashed = _Hashed(file, observed)
@@ -84,7 +83,7 @@ def write_table(
 
 
 class _Hashed:
-    """A file that is written from front to back, and the digest of what went into it."""
+    """A sequentially written file, and the digest of its content."""
 
     closed = False
 
@@ -107,11 +106,11 @@ class _Hashed:
         self._file.flush()
 
     def close(self) -> None:
-        """The file's owner closes it."""
+        """Does nothing: the file's owner closes it."""
 
 
 def store_table(path: Place, table: pa.Table) -> None:
-    """Write a new Arrow IPC file, whole or not at all, durably."""
+    """Write a new Arrow IPC file atomically and durably."""
     if isinstance(path, ObjectPlace):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema) as writer:
@@ -128,19 +127,20 @@ def read_whole(path: Place) -> bytes:
     """The bytes of a stored file.
 
     Raises:
-        FileNotFoundError: there is none.
-        StoreError: it cannot be read now.
+        FileNotFoundError: it does not exist.
+        StoreError: it cannot be read at present.
     """
     with _read(path):
         return path.read_bytes()
 
 
 def read_table(path: Place, sha256: str | None = None, hint: str = "") -> pa.Table:
-    """A stored Arrow IPC file, mapped where it can be; with `sha256`, one that has it, or `hint` says what to do.
+    """A stored Arrow IPC file, memory-mapped if possible; with `sha256`, its digest is verified, and `hint` is for a
+    mismatch.
 
     Raises:
-        FileNotFoundError: there is none.
-        StoreError: it is damaged, or cannot be read now; the message says which.
+        FileNotFoundError: it does not exist.
+        StoreError: it is damaged, or cannot be read at present, as the message states.
     """
     with _read(path):
         try:
@@ -151,15 +151,15 @@ def read_table(path: Place, sha256: str | None = None, hint: str = "") -> pa.Tab
             return pa.ipc.open_file(data).read_all()
         except (pa.ArrowInvalid, OSError) as error:
             if isinstance(error, StoreError) or (isinstance(error, OSError) and error.errno is not None):
-                raise  # of the store or the system; those of Arrow, about what it read, have no number
+                raise  # from the store or the system; Arrow's errors about content have no number
             raise StoreError(f"Expected an Arrow file, got a damaged one - at {path}") from error
 
 
 def entries(folder: Place) -> list[Place]:
-    """What lies in a folder, sorted; nothing where there is none. A glob takes a folder that it cannot list for an empty one.
+    """The entries of a folder, sorted; empty if it does not exist. A glob would treat an unlistable folder as empty.
 
     Raises:
-        StoreError: it cannot be listed now.
+        StoreError: it cannot be listed at present.
     """
     try:
         with _read(folder):
@@ -169,10 +169,10 @@ def entries(folder: Place) -> list[Place]:
 
 
 def names_in(folder: Place) -> list[str]:
-    """The names of what lies in a folder, in no order; nothing where there is none.
+    """The names of the entries of a folder, unordered; empty if it does not exist.
 
     Raises:
-        StoreError: it cannot be listed now.
+        StoreError: it cannot be listed at present.
     """
     if isinstance(folder, ObjectPlace):
         return [entry.name for entry in entries(folder)]
@@ -184,10 +184,10 @@ def names_in(folder: Place) -> list[str]:
 
 
 def stands(path: Place) -> bool:
-    """Whether something is there. From Python 3.14 on, `exists` denies what it cannot look at.
+    """Whether a path exists. From Python 3.14 on, `exists` returns False for paths that it cannot access.
 
     Raises:
-        StoreError: it cannot be determined now.
+        StoreError: it cannot be determined at present.
     """
     if isinstance(path, ObjectPlace):
         return path.exists()
@@ -201,12 +201,12 @@ def stands(path: Place) -> bool:
 
 @contextmanager
 def _read(path: Place) -> Iterator[None]:
-    """What the system says against a read, as an error that names it; `FileNotFoundError` alone says that nothing is there."""
+    """Turns system errors of a read into `StoreError`; only `FileNotFoundError` means that the path does not exist."""
     try:
         yield
     except (ScopedRetrievalError, FileNotFoundError):
         raise
-    except NotADirectoryError as error:  # what should hold it is a file
+    except NotADirectoryError as error:  # its parent is a file
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from error
     except OSError as error:
         got = os.strerror(error.errno) if error.errno is not None else type(error).__name__
@@ -215,7 +215,7 @@ def _read(path: Place) -> Iterator[None]:
 
 
 def arrow_source(path: Place) -> Any:
-    """A stored file for Arrow to read: mapped, or read whole where it cannot be."""
+    """A stored file for Arrow to read: memory-mapped, or read into memory if that is impossible."""
     return pa.BufferReader(path.read_bytes()) if isinstance(path, ObjectPlace) else pa.memory_map(str(path))
 
 
@@ -230,7 +230,7 @@ def file_sha256(path: Place) -> str | None:
 
 @contextmanager
 def staging_folder(parent: Place, prefix: str = TEMPORARY) -> Iterator[Path]:
-    """A temporary folder beside its future name; it is gone afterwards unless `publish_folder` renamed it."""
+    """A temporary folder next to its future name; it is removed afterwards unless `publish_folder` renamed it."""
     if isinstance(parent, ObjectPlace):
         with tempfile.TemporaryDirectory(prefix=prefix) as temporary:
             yield Path(temporary)
@@ -244,10 +244,10 @@ def staging_folder(parent: Place, prefix: str = TEMPORARY) -> Iterator[Path]:
 
 
 def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
-    """Give a finished folder its final name, durably; its files are synced already, see `sync_all`.
+    """Rename a finished folder to its final name, durably; its files must be synced already, see `sync_all`.
 
-    A folder that is under that name stays: names say the content, or are given once. On an object store, its files
-    are put one by one, `last` after all others: by it others know that the folder is whole.
+    An existing folder of that name stays: names are content-derived or used once. On an object store, its files are put
+    one by one, `last` after all others: it marks the folder as complete.
     """
     if isinstance(path, ObjectPlace):
         names = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
@@ -263,10 +263,10 @@ def publish_folder(folder: Path, path: Place, *, last: str = "") -> None:
 
 
 def make_folders(path: Place, root: Place | None = None, *, private: bool = False) -> None:
-    """Make a folder and those above it that are missing, their names on disk, `root` and what it lists included.
+    """Make a folder and its missing parents, with their names synced to disk up to and including `root`.
 
-    Without `root`, up to the first folder that was there, and `path` is a new root: it and the new ones above it are
-    their owner's alone, and so is one that was made for it and is empty. With `private`, all new ones are.
+    Without `root`, syncs up to the first existing folder, and `path` is a new root: it and its new parents are
+    accessible to their owner only, as is `path` if it exists and is empty. With `private`, all new ones are.
     """
     if isinstance(path, ObjectPlace) or isinstance(root, ObjectPlace):
         return
@@ -277,7 +277,7 @@ def make_folders(path: Place, root: Place | None = None, *, private: bool = Fals
         else:
             make_folder(folder)
     if root is None and not missing and not any(path.iterdir()):
-        with suppress(PermissionError):  # another's folder: theirs to decide
+        with suppress(PermissionError):  # another user's folder: its mode is theirs to decide
             path.chmod(0o700)
     if root is not None:
         sync_up(path.parent, root)
@@ -286,7 +286,7 @@ def make_folders(path: Place, root: Place | None = None, *, private: bool = Fals
 
 
 def sync_all(paths: Iterable[Place], root: Place) -> None:
-    """Bring files to disk, and every folder from theirs up to `root`. Threads let the file system commit many at once."""
+    """Sync files, and every folder from theirs up to `root`. Threads let the file system commit many at once."""
     if isinstance(root, ObjectPlace):
         return
     files = [path for path in paths if isinstance(path, Path)]
@@ -296,13 +296,13 @@ def sync_all(paths: Iterable[Place], root: Place) -> None:
 
 
 def sync_up(folder: Path, root: Path) -> None:
-    """Bring the names in a folder and in those above it to disk, `root` the last."""
+    """Sync the names in a folder and its parents up to `root`."""
     for each in _up(folder, root):
         sync_path(each)
 
 
 def sync_path(path: Place) -> None:
-    """Bring a file, or the names in a folder, to disk, where the system can."""
+    """Sync a file, or the names in a folder, if the system supports it."""
     if isinstance(path, ObjectPlace):
         return
     if os.name == "nt" and path.is_dir():
@@ -315,7 +315,7 @@ def sync_path(path: Place) -> None:
 
 
 def remove_tree(path: Place) -> None:
-    """Remove a folder and all that lies in it."""
+    """Remove a folder and everything in it."""
     if isinstance(path, ObjectPlace):
         path.remove_below()
     else:
@@ -323,7 +323,7 @@ def remove_tree(path: Place) -> None:
 
 
 def remove_published(folder: Place) -> None:
-    """Remove a folder that `publish_folder` made: a crash leaves none of its name, which would pass for a whole one."""
+    """Remove a published folder: a crash never leaves a partial folder under its name, which would look complete."""
     if isinstance(folder, ObjectPlace) or folder.name.startswith(TEMPORARY):
         remove_tree(folder)
         return
@@ -334,7 +334,7 @@ def remove_published(folder: Place) -> None:
 
 
 def copy_tree(path: Place, folder: Path) -> None:
-    """Copy a folder, or what lies below a prefix, to a new folder of this machine."""
+    """Copy a folder, or everything below a prefix, to a new local folder."""
     if not isinstance(path, ObjectPlace):
         shutil.copytree(path, folder)
         return
@@ -344,7 +344,7 @@ def copy_tree(path: Place, folder: Path) -> None:
 
 
 def remove_leftovers(parent: Place) -> None:
-    """Remove what crashed writers left under temporary names; the caller holds the lock. A put leaves nothing."""
+    """Remove temporary files of crashed writers; the caller holds the lock. A put leaves nothing behind."""
     if isinstance(parent, ObjectPlace):
         return
     for path in parent.glob(f"{TEMPORARY}*"):
@@ -355,6 +355,6 @@ def remove_leftovers(parent: Place) -> None:
 
 
 def _up(folder: Path, root: Path) -> list[Path]:
-    """The folder and those above it, `root` the last; the folder alone if it does not lie below."""
+    """The folder and its parents up to `root`; only the folder if it is not below `root`."""
     above = [folder, *folder.parents]
     return above[: above.index(root) + 1] if root in above else [folder]

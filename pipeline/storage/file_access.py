@@ -1,7 +1,7 @@
-"""Who may read what is written: its owner alone, unless the folder it lies in is open to others.
+"""Permissions of written files: only the owner may read them, unless their folder is open to others.
 
-A corpus and a folder of runs are made with mode 0700, whatever the umask says. Every file and folder below takes the
-access of the folder it lies in, so that `chmod g+rx` on a corpus opens what is written there from then on.
+A corpus and a folder of runs are created with mode 0700, regardless of the umask. Every file and folder below inherits
+the access of its folder, so `chmod g+rx` on a corpus opens everything written there from then on.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ __all__ = ["file_mode_in", "keep_out", "make_folder", "open_new", "opened_below"
 
 
 def file_mode_in(folder: Path) -> int:
-    """The mode of a new file in a folder: 0600, and what the folder opens to its group and to others."""
+    """The mode of a new file in a folder: 0600, plus the access that the folder gives to its group and others."""
     return stat.S_IMODE(folder.stat().st_mode) & 0o066 | 0o600
 
 
 def open_new(path: Path, *, private: bool = False, append: bool = False) -> BinaryIO:
-    """Open a file to write, or to append to; a new one has the access of its folder, or with `private` its owner's alone."""
+    """Open a file to write or append; a new one inherits the access of its folder, or with `private` is for its owner
+    only.
+    """
     new = not path.exists()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else os.O_TRUNC), 0o600)
     if new and not private and (mode := file_mode_in(path.parent)) != 0o600:
@@ -31,7 +33,7 @@ def open_new(path: Path, *, private: bool = False, append: bool = False) -> Bina
 
 
 def make_folder(path: Place) -> None:
-    """Make a folder, and those above it that are missing, with the access of the folder that each lies in."""
+    """Make a folder and its missing parents, each with the access of its own parent."""
     if isinstance(path, ObjectPlace) or path.is_dir():
         return
     make_folder(path.parent)
@@ -43,7 +45,7 @@ def make_folder(path: Place) -> None:
 def opened_below(folder: Path) -> tuple[list[str], list[str]]:
     """The files below a folder that its group or others can read, and those that they can write.
 
-    A file counts only where every folder that leads to it from `folder` on lets them through.
+    A file counts only if every folder from `folder` down to it is accessible to them.
     """
     readable, writable = list[str](), list[str]()
     for at, folders, files in os.walk(folder):
@@ -61,7 +63,7 @@ def opened_below(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def others_may_write(file: Path) -> str:
-    """What lets the group or others replace a file: the file or its folder; empty where nothing does."""
+    """The path by which the group or others could replace a file: the file or its folder; empty if there is none."""
     for path in (file, file.parent):
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o022 and not path.stat().st_mode & stat.S_ISVTX:
             return str(path)

@@ -1,15 +1,15 @@
 """One writer at a time: a file lock in a folder, a lease on an object store.
 
-Gives: `held`, the context of a lock at a place; `confirm`, which says before a decisive write that it is held still;
-`hold`, a lock of a folder that lasts until it is given up, or as long as its process.
+Gives: `held`, the context of a lock at a place; `confirm`, which checks before a decisive write that it is still held;
+`hold`, a lock of a folder that lasts until it is released or its process ends.
 
-A lease is a numbered object beside the place, `<place>.lease/000001`: who creates the next number holds the lock, and a store
-creates an object once. It names its owner and the time at which it expires, and is renewed while it is held; the number of
-one that was given up stays, so that no number comes twice.
+A lease is a numbered object next to the place, `<place>.lease/000001`: the creator of the next number holds the lock,
+and a store creates an object only once. It names its owner and expiry time, and is renewed while it is held; the number
+of a released lease stays, so that no number is reused.
 
-Note: the holder of a lease may be stopped for longer than the lease lasts, and continue when
-another process holds it. So every publication calls `confirm` right before. The clocks of machines that write must agree to
-within `TTL - RENEWED`, and a store that overwrites an existing object on `create` is refused.
+Note: the holder of a lease may be suspended for longer than the lease lasts, and resume when another process holds it.
+So every publication calls `confirm` immediately before. The clocks of all writing machines must agree to within `TTL -
+RENEWED`, and a store that overwrites an existing object on `create` is refused.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from .places import ObjectPlace, Place
 __all__ = ["Hold", "Lease", "confirm", "expect_create", "held", "hold"]
 
 TTL = 60.0
-"""Seconds that a lease lasts unless it is renewed: so long a writer that died keeps others out."""
+"""Seconds that a lease lasts unless renewed: a writer that died blocks others that long."""
 RENEWED = 15.0
 """Seconds between renewals."""
 _MAY_BE_DEAD = f"its writer may have died: then its lease ends within {TTL:.0f} seconds; ask again then"
 """The hint about a lease that another process holds."""
 _ASKED_AGAIN = 0.2
-"""Seconds between two looks at a lease that another process holds."""
+"""Seconds between polls of a lease that another process holds."""
 
 Clock = Callable[[], float]
 
 
 @contextmanager
 def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[None]:
-    """Hold the lock at a place; wait at most `timeout` seconds for it, without end if it is negative.
+    """Hold the lock at a place; wait at most `timeout` seconds for it, indefinitely if negative.
 
     Raises:
-        BusyError: another process holds it for longer; `busy` and `hint` say so.
+        BusyError: another process holds it for longer; `busy` and `hint` are its message.
         StoreError: the store does not support leases.
     """
     if not isinstance(place, ObjectPlace):
@@ -76,7 +76,7 @@ def held(place: Place, timeout: float, busy: str, hint: str = "") -> Iterator[No
             yield
     finally:
         _held.set(before)
-        with suppress(OSError):  # it expires
+        with suppress(OSError):  # it will expire
             lease.release()
 
 
@@ -87,7 +87,7 @@ class Hold(FileLock):
 def hold(place: Place) -> Hold | None:
     """Hold the lock at a place until `release`, or for as long as this process lives.
 
-    None if another process holds it, and on an object store, whose leases would have to be renewed all the time.
+    None if another process holds it, and on an object store, whose leases would need constant renewal.
     """
     if isinstance(place, ObjectPlace):
         return None
@@ -100,11 +100,11 @@ def hold(place: Place) -> Hold | None:
 
 
 def confirm(place: Place) -> None:
-    """Say that the lock at a place is held here still; a file lock is for as long as its process lives.
+    """Check that the lock at a place is still held; a file lock is held as long as its process lives.
 
     Raises:
-        BusyError: the lease expired, and another thread or process may be writing by now; or
-            this thread took none. Nothing more must be published.
+        BusyError: the lease expired, and another thread or process may be writing by now; or this thread acquired none.
+            Nothing more may be published.
     """
     if not isinstance(place, ObjectPlace):
         return
@@ -115,7 +115,7 @@ def confirm(place: Place) -> None:
 
 
 _held: ContextVar[Mapping[str, Lease]] = ContextVar("_held", default=MappingProxyType({}))
-"""The leases by place that this thread took: another one of the process may take a lease that expired."""
+"""The leases of this thread by place: another thread of the process may acquire an expired one."""
 
 
 @dataclass
@@ -130,7 +130,7 @@ class Lease:
     expires: float = 0.0
 
     def acquire(self, timeout: float = 0.0) -> bool:
-        """Take the lock; False if another process holds it for longer than `timeout` seconds."""
+        """Acquire the lock; False if another process holds it for longer than `timeout` seconds."""
         expect_create(self.place)
         deadline = time.monotonic() + timeout
         while True:
@@ -147,7 +147,7 @@ class Lease:
             except FileExistsError:
                 if self._read(self.number).get("owner") != self.owner:
                     continue
-            # A process that listed before older numbers were removed may have created one of those again.
+            # A process that listed numbers before older ones were removed may have created one of those again.
             if self._newest() == self.number:
                 break
             self._object(self.number).unlink(missing_ok=True)
@@ -157,9 +157,9 @@ class Lease:
         return True
 
     def renew(self) -> None:
-        """Move the end of the lease on; one that has expired already is left alone.
+        """Extend the lease; an expired one is left alone.
 
-        It counts when the store has taken it: by what is there others know when they may write.
+        It takes effect once stored: other processes decide by the stored expiry when they may write.
         """
         if self.confirmed():
             expires = self.clock() + self.ttl
@@ -171,7 +171,7 @@ class Lease:
         return self.clock() < self.expires and self._newest() == self.number
 
     def release(self) -> None:
-        """Release the lock; does nothing if another process took it in the meantime."""
+        """Release the lock; does nothing if another process acquired it in the meantime."""
         if self._newest() == self.number:
             self.expires = 0.0
             self._object(self.number).write_bytes(self._lease_bytes(self.expires))
@@ -196,18 +196,18 @@ class Lease:
             return {}
 
     def _live(self, number: int) -> bool:
-        """Whether a lease is held: it has not expired and was not given up."""
+        """Whether a lease is held: it has neither expired nor been released."""
         return float(self._read(number).get("expires", 0)) > self.clock()
 
 
 @contextmanager
 def _renewed(lease: Lease) -> Iterator[None]:
-    """Renew a lease in a thread for as long as the context is open."""
+    """Renew a lease in a thread while the context is open."""
     done = threading.Event()
 
     def renew() -> None:
         while not done.wait(RENEWED):
-            with suppress(OSError):  # the next one may succeed; `confirm` tells
+            with suppress(OSError):  # the next one may succeed; `confirm` checks
                 lease.renew()
 
     thread = threading.Thread(target=renew, name="lease", daemon=True)
@@ -220,10 +220,10 @@ def _renewed(lease: Lease) -> Iterator[None]:
 
 
 def expect_create(place: ObjectPlace) -> None:
-    """Refuse a store that creates an object twice: it cannot hold a lock.
+    """Refuse a store that creates an object twice: it cannot support locks.
 
     Raises:
-        StoreError: it does, or says nothing about it.
+        StoreError: it does.
     """
     if place.fs in _sound:
         return
@@ -243,4 +243,4 @@ def expect_create(place: ObjectPlace) -> None:
 
 
 _sound: list[Any] = []
-"""Stores of this process that create an object once."""
+"""Stores that this process has found to create an object only once."""

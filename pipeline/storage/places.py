@@ -1,12 +1,11 @@
-"""Where corpora and runs lie: a folder of this machine, or a prefix of an object store that fsspec reaches by URL.
+"""Where corpora and runs are stored: a local folder, or a prefix of an object store that fsspec reaches by URL.
 
-Gives: `place_of`, which makes a `Place` of a path or URL. A folder is a `pathlib.Path`; `s3://bucket/corpus` is an
-`ObjectPlace`, which has the few methods of a path that corpora and runs use. Credentials and endpoints are fsspec's own
-business: the environment, or its configuration files.
+Gives: `place_of`, which turns a path or URL into a `Place`. A folder is a `pathlib.Path`; `s3://bucket/corpus` is an
+`ObjectPlace`, which has the few methods of a path that corpora and runs use. fsspec manages credentials and endpoints:
+by the environment or its configuration files.
 
-Note: an object store has no rename, no append and no folders. A put is whole or absent, and
-durable when it returns; an object that names others is put after them; an object with a single writer is made by `create`,
-which fails if it exists.
+Note: an object store has no rename, no append and no folders. A put is atomic, and durable when it returns; an object
+that refers to others is put after them; an object with a single writer is made with `create`, which fails if it exists.
 """
 
 from __future__ import annotations
@@ -23,23 +22,22 @@ __all__ = ["ObjectPlace", "Place", "at_home", "fixed_place", "is_url", "place_of
 
 _LOCAL = ("file", "local")
 _EXTRAS = {"s3": "remote", "s3a": "remote"}
-"""Protocols whose package an extra of this one brings."""
+"""Protocols whose package an extra of this package installs."""
 _PUT = ("LastModified", "last_modified", "mtime")
-"""What stores call the time at which an object was put; the first that one knows is meant."""
+"""Names that stores use for the time of a put; the first one present is used."""
 _PATTERN = frozenset("*?[")
 _T = TypeVar("_T")
 
 
 class Stat(NamedTuple):
-    """What is known of an object without reading it: its size in bytes, and when it was put, 0 where its store does not
-    say."""
+    """The metadata of an object: its size in bytes, and when it was put, 0 if its store does not report it."""
 
     st_size: int
     st_mtime_ns: int = 0
 
 
 class ObjectPlace:
-    """An object, or a prefix that represents a folder. Methods are those of `pathlib.Path`, and mean the same."""
+    """An object, or a prefix that represents a folder. Methods are those of `pathlib.Path`, with the same meaning."""
 
     __slots__ = ("_info", "_key", "fs", "protocol")
 
@@ -91,7 +89,7 @@ class ObjectPlace:
         return self
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Nothing to do: a prefix is there when something lies below it."""
+        """Does nothing: a prefix exists if an object is below it."""
 
     def exists(self) -> bool:
         return self.is_file() or self.is_dir()
@@ -114,7 +112,7 @@ class ObjectPlace:
         return self.read_bytes().decode(encoding)
 
     def open(self, mode: str = "rb") -> io.BytesIO:
-        """The object, read whole."""
+        """The content of the object."""
         assert mode == "rb", mode
         return io.BytesIO(self.read_bytes())
 
@@ -130,8 +128,8 @@ class ObjectPlace:
         """Put the object, unless one exists.
 
         Raises:
-            FileExistsError: there is one. A put that the store took and whose answer was lost may raise it, too: read the
-                object to find out.
+            FileExistsError: it exists. A successful put whose response was lost may raise it, too: read the object to
+                find out.
         """
         self._translated(lambda: self.fs.pipe_file(self._key, data, mode="create"))
 
@@ -151,7 +149,7 @@ class ObjectPlace:
             self._translated(lambda key=key: self.fs.rm_file(key))
 
     def iterdir(self) -> Iterator[ObjectPlace]:
-        """Objects and prefixes right below; none where there is nothing."""
+        """Objects and prefixes directly below; empty if there are none."""
         try:
             listed = self._translated(lambda: self.fs.ls(self._key, detail=True, refresh=True))
         except (FileNotFoundError, NotADirectoryError):
@@ -178,12 +176,12 @@ class ObjectPlace:
         yield from (self._below(n) for n in self.files() if n.count("/") == depth and PurePosixPath(n).match(pattern))
 
     def write_all(self, data: Mapping[str, bytes | memoryview]) -> None:
-        """Put many objects below, together."""
+        """Put many objects below in one call."""
         if data:
             self._translated(lambda: self.fs.pipe({self._below(name)._key: bytes(each) for name, each in data.items()}))
 
     def read_all(self, names: list[str]) -> list[bytes]:
-        """Many objects below, read together."""
+        """Read many objects below in one call."""
         keys = [self._below(name)._key for name in names]
         exact = [key for key in keys if not _expanded(key)]
         found = self._translated(lambda: self.fs.cat(exact)) if exact else {}
@@ -201,7 +199,7 @@ class ObjectPlace:
             return None
 
     def _translated(self, call: Callable[[], _T]) -> _T:
-        """What a call gives; what the store says against it as an error that says what to do."""
+        """The result of a call; an error of the store becomes one with a hint."""
         try:
             return call()
         except (ScopedRetrievalError, FileExistsError, NotADirectoryError, IsADirectoryError):
@@ -212,12 +210,12 @@ class ObjectPlace:
                 hint = "make the bucket first; this tool makes none."
                 raise StoreError(f"Expected a bucket, got none - at {self.protocol}://{bucket}", hint=hint) from error
             raise FileNotFoundError(2, "no such object", str(self)) from error
-        except Exception as error:  # every store of fsspec raises errors of its own
+        except Exception as error:  # every fsspec store raises its own errors
             raise _refused(error, str(self)) from error
 
 
 Place: TypeAlias = Path | ObjectPlace
-"""Where something lies."""
+"""A location: a local path or an object."""
 
 
 def is_url(text: object) -> bool:
@@ -226,12 +224,12 @@ def is_url(text: object) -> bool:
 
 
 def place_of(given: str | Place, at: str = "place") -> Place:
-    """The place that a path or URL names; `file:///folder` is a folder of this machine. `at` says where it was given.
+    """The place for a path or URL; `file:///folder` is a local folder. `at` is where the value was given.
 
     Raises:
-        InputError: there is no such protocol, or its package is not installed; the hint says which. Or the URL has one
-            of `*?[`, which fsspec takes for a pattern of many names.
-        StoreError: its credentials or options are not what the store takes.
+        InputError: there is no such protocol, or its package is not installed; the hint names it. Or the URL contains
+            one of `*?[`, which fsspec treats as a wildcard.
+        StoreError: its credentials or options are not accepted by the store.
     """
     if isinstance(given, ObjectPlace):
         return given
@@ -259,19 +257,19 @@ def place_of(given: str | Place, at: str = "place") -> Place:
         raise InputError(f"Expected a package for {protocol}, got none - at {given}", hint=hint) from error
     except ValueError as error:
         raise InputError(f"Expected a protocol that fsspec knows, got {protocol} - at {given}", hint=hint) from error
-    except Exception as error:  # every store of fsspec raises errors of its own
+    except Exception as error:  # every fsspec store raises its own errors
         raise _refused(error, str(given)) from error
     return ObjectPlace(fs, protocol, key)
 
 
 def fixed_place(given: str | Place) -> Place:
-    """The place that a path or URL names now, wherever this process goes: a relative path is another one in another folder."""
+    """The place for a path or URL, with a relative path made absolute, so a change of folder does not affect it."""
     place = place_of(given)
     return place.absolute() if isinstance(place, Path) else place
 
 
 def at_home(path: Path, at: str) -> Path:
-    """A path that may begin with `~`; `at` says where it was given.
+    """Expand a path that may begin with `~`; `at` is where it was given.
 
     Raises:
         InputError: the home folder is unknown.
@@ -283,12 +281,12 @@ def at_home(path: Path, at: str) -> Path:
 
 
 def _expanded(key: str) -> bool:
-    """Whether fsspec takes a key for a pattern, where it is given several at once."""
+    """Whether fsspec treats a key as a pattern if given several at once."""
     return not _PATTERN.isdisjoint(key)
 
 
 def _refused(error: Exception, at: str) -> StoreError:
-    """An error of a store as one of this package."""
+    """An error of a store as an error of this package."""
     kinds = {kind.__name__ for each in _chain(error) for kind in type(each).__mro__}
     codes = _codes(error)
     if kinds & {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError"}:
@@ -317,7 +315,7 @@ def _why(codes: set[str]) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what caused it, each once: an error that is raised again may be in its own chain."""
+    """The error and its causes, each once: a re-raised error may be in its own chain."""
     each: BaseException | None = error
     seen: set[int] = set()
     while each is not None and id(each) not in seen:
@@ -327,6 +325,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _codes(error: BaseException) -> set[str]:
-    """What the store's answers say: `NoSuchBucket`, `AccessDenied`."""
+    """The error codes in the store's answers: `NoSuchBucket`, `AccessDenied`."""
     answers = (getattr(each, "response", None) for each in _chain(error))
     return {str(a["Error"].get("Code")) for a in answers if isinstance(a, dict) and isinstance(a.get("Error"), dict)}
