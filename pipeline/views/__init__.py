@@ -1,8 +1,8 @@
-"""Views: what was written, in the forms that people and other programs read. Each reads tables and decides nothing.
+"""Views: stored results in the forms that people and other programs read. Each reads tables and makes no decisions.
 
 - of one snapshot: `xray`, `recall_xray` (document 002; types in `recall_models`, text and Markdown in `recall_text`), `audit_snapshot` (document 000), `bundle` (types in `bundle_models`), `harness_forms`, `block_forms`, `refusal`; `masked_places` of rejected rows
 - of a folder of runs: `context_actions`
 - of the line: `lineage`, its `steps`, an `overview` of them, `drawing` in every format, pages too, `openlineage`: a run as an event
-- for people: `demonstration`, `text_table`; `printed`: JSON and text as every interface gives them
-- HTML: `report` of a snapshot, `run_report` of a run; `notebook`: what a run, an answer and a retriever look like there
+- for people: `demonstration`, `text_table`; `printed`: JSON and text for every interface
+- HTML: `report` of a snapshot, `run_report` of a run; `notebook`: a run, an answer or a retriever in a notebook
 """

@@ -2,8 +2,8 @@
 
 Reads: the rows of one snapshot by table name. Gives: `audit_snapshot`, plain JSON values checked by `RetrievalAuditSnapshot`.
 
-Note: rejected items have an id, a stage and a reason, and never a text. A caller gets the same shape without counts of other rows,
-without rejected items and without the sub-queries.
+Note: rejected items have an id, a stage and a reason, but never a text. A caller gets the same shape without counts of
+other rows, without rejected items and without the sub-queries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
 __all__ = ["RetrievalAuditSnapshot", "audit_snapshot"]
 
 _LEVELS = ("low", "medium", "high", "high")
-"""What document 000 calls an authority of 0 to 3."""
+"""The names of authorities 0 to 3 in document 000."""
 
 
 class _Part(BaseModel):
@@ -28,7 +28,7 @@ class _Part(BaseModel):
 
 
 class PermissionContext(_Part):
-    """Whose rights applied, and whether anything could be asked."""
+    """The principal whose rights applied, and whether the request was denied."""
 
     principal: str | None = None
     askedBy: str | None = None
@@ -38,7 +38,7 @@ class PermissionContext(_Part):
 
 
 class TimeBoundary(_Part):
-    """The instant at which facts are judged, and the window."""
+    """The instant at which facts are judged, and the time window."""
 
     asOf: str | None = None
     includeAfter: str | None = None
@@ -47,7 +47,7 @@ class TimeBoundary(_Part):
 
 
 class EvidencePolicy(_Part):
-    """What evidence has to be."""
+    """Conditions on evidence."""
 
     requireCitation: bool = False
     requireSnapshot: bool = False
@@ -64,7 +64,7 @@ class RetrievalBudget(_Part):
 
 
 class RetrievalScope(_Part):
-    """The resolved contract; `allowedSources` null means all that was granted."""
+    """The resolved contract; `allowedSources` null means all granted sources."""
 
     sessionId: str | None = None
     userId: str | None = None
@@ -104,7 +104,7 @@ class RetrievalPlan(_Part):
 
 
 class CandidateStats(_Part):
-    """Counts; `filtered` are hidden and rejected rows. A caller knows what was selected alone."""
+    """Counts; `filtered` are hidden and rejected rows. A caller sees only the number of selected rows."""
 
     recalled: int | None = Field(default=None, ge=0)
     filtered: int | None = Field(default=None, ge=0)
@@ -113,7 +113,7 @@ class CandidateStats(_Part):
 
 
 class SnapshotItem(_Part):
-    """One item as it was shown; `visibleText` null means that it was erased."""
+    """One item as shown; `visibleText` null means that it was erased."""
 
     candidateId: str
     sourceRef: str
@@ -127,7 +127,7 @@ class SnapshotItem(_Part):
 
 
 class RejectedSnapshotItem(_Part):
-    """One candidate that was not shown: its id, where it was lost and why, and no text."""
+    """One candidate that was not shown: its id, stage and reason, without text."""
 
     candidateId: str
     outcome: str
@@ -136,7 +136,7 @@ class RejectedSnapshotItem(_Part):
 
 
 class SnapshotBudget(_Part):
-    """Tokens that the block may have, and has."""
+    """Token limit and tokens of the block."""
 
     maxTokens: int = Field(ge=0)
     estimatedTokens: int = Field(ge=0)
@@ -144,7 +144,7 @@ class SnapshotBudget(_Part):
 
 
 class ContextProjection(_Part):
-    """The block that the model was given, by reference and hash, and where its labels lead."""
+    """The block for the model, by reference and hash, and the targets of its labels."""
 
     messageBlockRef: str | None = None
     visibleTextHash: str | None = None
@@ -173,7 +173,7 @@ def audit_snapshot(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
 
     Args:
         rows: rows of one request by table name, those of an x-ray; a missing table reads as empty.
-        audit: False leaves out whatever speaks of rows that the caller may not know of.
+        audit: False leaves out everything about rows that the caller may not know of.
     """
     reasons = {row["evidence_id"]: row.get("selected_reason") for row in rows.get("ranked", ())}
     rows = rows if audit else caller_rows(rows)
@@ -290,7 +290,7 @@ def _selected(rows: Rows, reasons: Row) -> list[SnapshotItem]:
 
 
 def _age(oldest: datetime | None, as_of: datetime | None) -> str | None:
-    """How old a row may be at `as_of`, in days."""
+    """Maximum age of a row at `as_of`, in days."""
     if oldest is None or as_of is None:
         return None
     return f"{(as_of - oldest).total_seconds() / 86_400:g}d"

@@ -1,9 +1,9 @@
-"""A block in the forms that models and people take: search results, messages, Markdown, plain text.
+"""A block in the forms for models and people: search results, messages, Markdown, plain text.
 
-Reads: the block, its citations and its items. Gives: `block_form`. Each form holds the items that the block shows, in its order,
-under the same labels; a block that is empty has no items.
+Reads: the block, its citations and its items. Gives: `block_form`. Each form contains the items of the block, in its
+order, under the same labels; an empty block has no items.
 
-Note: the budget is that of the block. The other forms hold the same texts, with frames of other lengths.
+Note: the budget applies to the block. The other forms have the same texts, with frames of different lengths.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Row = Mapping[str, Any]
 
 
 def block_form(name: str, block: str | None, citations: Sequence[Row], context_block: Row) -> tuple[Any, str]:
-    """The values of a form that is JSON, or None, and the text of one that is not."""
+    """The values of a JSON form, else None, and the text of any other form."""
     items = list(_items(citations, context_block)) if block else []
     if name == "search-result":
         return [_search_result(cited, item) for cited, item in items], ""
@@ -44,7 +44,7 @@ def block_form(name: str, block: str | None, citations: Sequence[Row], context_b
 
 
 def _items(citations: Sequence[Row], context_block: Row) -> Sequence[tuple[Row, Row]]:
-    """Each citation with its item; of a text that was erased there is none."""
+    """Each citation with its item, except those with an erased text."""
     shown = {item["citationId"]: item for item in context_block["items"]}
     return [
         (cited, shown[cited["label"]])
@@ -65,7 +65,7 @@ def _search_result(cited: Row, item: Row) -> dict[str, Any]:
 
 
 def _markdown(cited: Row, item: Row) -> str:
-    """A heading and a fence that is longer than any in the text."""
+    """A heading and the text in a fence that is longer than any in it."""
     fence = "`" * max(3, 1 + max(map(len, _TICKS.findall(item["text"])), default=0))
     place = _line(cited["locator"] or cited["source_id"]).replace("`", "'")
     heading = f"### [{cited['label']}] `{place}`\n\n{item['authority']} authority, {item['trust']}"
@@ -73,12 +73,12 @@ def _markdown(cited: Row, item: Row) -> str:
 
 
 def _plain(cited: Row, item: Row) -> str:
-    """A line that says what follows, then the text, indented, so that it cannot pass for such a line."""
+    """A head line, then the text, indented so that it cannot be mistaken for a head line."""
     place = _line(cited["locator"] or cited["source_id"])
     head = f"[{cited['label']}] {place} ({item['authority']} authority, {item['trust']})"
     return "\n".join([head, *(f"    {line}" for line in item["text"].splitlines())])
 
 
 def _line(text: str) -> str:
-    """One line, whatever a name holds."""
+    """The text on one line."""
     return " ".join(str(text).split())

@@ -1,11 +1,11 @@
-"""The `RetrievalBundle` 1.0 of document 004, read off the tables of one snapshot.
+"""The `RetrievalBundle` 1.0 of document 004, built from the tables of one snapshot.
 
-Reads: rows of one request by table name. Gives: `bundle`, plain values in the document's snake_case, and what the
-document derives from one: `packet_knowledge`, `evidence_provenance`, `fallback_decisions`.
+Reads: rows of one request by table name. Gives: `bundle`, plain values in the document's snake_case, and the document's
+derived values: `packet_knowledge`, `evidence_provenance`, `fallback_decisions`.
 
-Note: a caller's bundle speaks of admissible rows alone. What a gate withheld, forbidden
-sources included, is neither listed nor counted there; an auditor's bundle has it. What the contract masks is masked in a
-caller's bundle, in the places of rejected rows, too.
+Note: a caller's bundle covers only admissible rows. Rows that a gate withheld, including forbidden sources, are neither
+listed nor counted there; an auditor's bundle has them. A caller's bundle is masked as the contract requires, including
+the places of rejected rows.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TABLES_READ = ("requests", "failures", "contracts", "snapshots", "sub_queries", 
 VERSION = "1.0"
 RERANK_STRATEGY = "weighted-classes/1 with greedy diversity"
 NO_ROLE = "shared"
-"""The role id of a bundle that was asked for without a role."""
+"""The role id of a bundle without a role."""
 
 LANES_OUT = ("lane_failed", "lane_off")
-"""Conditions that say that a lane gave nothing."""
+"""Conditions under which a lane returned nothing."""
 STATES = ("healthy", "no_overlay", "no_strong_match", "stale_dominant", "forbidden_hit", "conflicting")
 """The six states of S4.9; each is a condition of the same name."""
 
@@ -50,8 +50,9 @@ REASONS = {
     "before_window": "stale",
     "stale": "stale",
 }
-"""Reason codes in the document's words; every other one is `low_score`. Stale is what is out of date: older than the role or
-the window takes, no longer valid, or replaced. Unverified, revoked and deleted rows are not stale."""
+"""Reason codes in the document's words; every other one is `low_score`. Stale rows are older than the role or the
+window allows, no longer valid, or replaced. Unverified, revoked and deleted rows are not stale.
+"""
 WARNINGS = {
     "no_overlay": "ONLY_SHARED_CORPUS",
     "no_strong_match": "NO_HIGH_TRUST_MATCH",
@@ -60,9 +61,9 @@ WARNINGS = {
     "low_diversity": "LOW_DIVERSITY",
     "conflicting": "CONFLICTING_EVIDENCE",
 }
-"""The warning that each condition is."""
+"""The warning for each condition."""
 UNAVAILABLE = "SEMANTIC_UNAVAILABLE"
-"""The one warning beside those of the document: the semantic lane was asked for, and failed or was off."""
+"""The one warning not in the document: the semantic lane was requested, and failed or was off."""
 _STATES = {code: state for state, code in WARNINGS.items() if state in STATES}
 _HEALTHY = {"state": "healthy", "action": "continue", "message": "nothing to remark"}
 _ACTIONS = {"no_overlay": "continue", "forbidden_hit": "continue"}
@@ -79,11 +80,11 @@ _HIGH_TRUST = ("authoritative", "preferred")
 
 @runtime_checkable
 class HasConditions(Protocol):
-    """What `Retriever.retrieve` gives, as far as states are read from it."""
+    """The part of a `Retrieval` from which states are read."""
 
     @property
     def conditions(self) -> Sequence[Row]:
-        """What the caller should know."""
+        """Conditions for the caller."""
         ...
 
 
@@ -99,10 +100,10 @@ def bundle(
 
     Args:
         rows: rows of one request by table name, those of `TABLES_READ`; a missing table reads as empty.
-        audit: tell also of rows that a gate withheld.
-        latency_ms: how long the retrieval took, where that is known.
-        max_age_days: the role's greatest age, where it has one.
-        chunk_ids: names of chunks by evidence id, in place of the ids themselves.
+        audit: include rows that a gate withheld.
+        latency_ms: the duration of the retrieval, if known.
+        max_age_days: the role's maximum age, if it has one.
+        chunk_ids: names of chunks by evidence id, which replace the ids.
     """
     names = chunk_ids or {}
     ranked = {row["evidence_id"]: row for row in rows.get("ranked", ())}
@@ -151,9 +152,9 @@ def bundle(
 
 
 def fallback_decisions(answer: dict[str, Any] | HasConditions | Iterable[Row]) -> list[dict[str, Any]]:
-    """The states of an answer as a set, worst action first (S4.9): a state never hides another.
+    """The states of an answer as a set, worst action first (S4.9); no state hides another.
 
-    `answer` is a bundle, an answer of `Retriever.retrieve`, or its conditions; those say more of each state.
+    `answer` is a bundle, a `Retrieval`, or its conditions, which have the most detail per state.
     """
     if isinstance(answer, dict):
         made: Any = answer
@@ -173,12 +174,12 @@ def fallback_decisions(answer: dict[str, Any] | HasConditions | Iterable[Row]) -
 
 
 def packet_knowledge(made: Mapping[str, Any]) -> dict[str, Any]:
-    """The bundle with one word for what it is worth (S4.18)."""
+    """The bundle with one word for its quality (S4.18)."""
     return {"retrieval_bundle": dict(made), "status": _status(made)}
 
 
 def evidence_provenance(made: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Where each item of a bundle came from (S4.18)."""
+    """The origin of each item of a bundle (S4.18)."""
     return [
         {
             **{name: chunk[name] for name in ("source_id", "document_id", "chunk_id")},
@@ -191,7 +192,7 @@ def evidence_provenance(made: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _status(made: Mapping[str, Any]) -> KnowledgeStatus:
-    """The first that holds: nothing, conflicted, stale, weak, strong."""
+    """The first that applies: none, conflicted, stale, weak, strong."""
     codes = {warning["code"] for warning in made["warnings"]}
     if not made["selected"]:
         return "none"
@@ -256,7 +257,7 @@ def _scores(score: Row) -> dict[str, Any]:
 
 
 def _overlay_hits(score: Row, term: Row) -> list[str]:
-    """The parts of the overlay that speak for a chunk."""
+    """The parts of the overlay that favor a chunk."""
     hits = [name for name in ("vocabulary", "metadata") if score[name] > 0]
     return [*hits, *([f"preferred_source: {term['role_signal']}"] if term.get("role_signal") else [])]
 
@@ -264,7 +265,7 @@ def _overlay_hits(score: Row, term: Row) -> list[str]:
 def _rejected(decision: Row, stale: set[str], names: Mapping[str, str]) -> dict[str, Any]:
     reason = REASONS.get(decision["reason_code"], "low_score")
     if reason == "low_score" and decision["evidence_id"] in stale:
-        reason = "stale"  # its age put it that low
+        reason = "stale"  # its score is low because of its age
     return {
         "chunk_id": names.get(decision["evidence_id"], decision["evidence_id"]),
         "document_id": decision["path"] or decision["source_id"],
@@ -280,7 +281,7 @@ def _in_rank(decisions: Iterable[Row]) -> list[Row]:
 
 
 def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
-    """How the query came about (S4.10), from `requests`, `contracts` and `sub_queries`."""
+    """The derivation of the query (S4.10), from `requests`, `contracts` and `sub_queries`."""
     queries, contract = rows.get("sub_queries", ()), _one(rows, "contracts")
     lexical = [
         " ".join(filter(None, (query["query_text"], query["expansion"])))
@@ -310,7 +311,7 @@ def query_trace(rows: Rows, generated_at: datetime) -> dict[str, Any]:
 
 
 def _filters(contract: Row) -> list[dict[str, Any]]:
-    """What every row had to be, in the document's seven operators."""
+    """The conditions on every row, in the document's seven operators."""
     given = [
         ("owner_project", "eq", contract["project"]),
         ("namespace", "eq", contract["namespace"]),
@@ -357,7 +358,7 @@ def _freshness_posture(stale: int, total: int) -> str:
 
 
 def _stated(instant: datetime | None) -> str | None:
-    """An instant in ISO 8601 and UTC, as JSON has none of its own."""
+    """An instant in ISO 8601 and UTC, as JSON has no type for it."""
     return None if instant is None else instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

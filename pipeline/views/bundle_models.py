@@ -40,7 +40,7 @@ class _Part(BaseModel):
 
 
 class AppliedFilter(_Part):
-    """One thing that every row had to be."""
+    """One condition on every row."""
 
     field: str
     op: FilterOp
@@ -48,7 +48,7 @@ class AppliedFilter(_Part):
 
 
 class QueryTrace(_Part):
-    """How the query came about (S4.10)."""
+    """The derivation of the query (S4.10)."""
 
     task_text: str
     packet_context_summary: str | None = None
@@ -82,7 +82,7 @@ class Scores(_Part):
 
 
 class ChunkFreshness(_Part):
-    """How old a chunk is, and from which age it would be stale."""
+    """The age of a chunk, and the age from which it is stale."""
 
     status: Freshness
     updated_at: AwareDatetime | None = None
@@ -90,7 +90,7 @@ class ChunkFreshness(_Part):
 
 
 class ChunkMetadata(_Part):
-    """What is known of a chunk."""
+    """Metadata of a chunk."""
 
     trust_tier: TrustTier
     freshness: ChunkFreshness
@@ -103,7 +103,7 @@ class ChunkMetadata(_Part):
 
 
 class Citation(_Part):
-    """The label in the block, and where it leads."""
+    """The label in the block, and its target."""
 
     reference: str
     locator: str | None = None
@@ -139,7 +139,7 @@ class RejectedCandidate(_Part):
 
 
 class ProvenanceSummary(_Part):
-    """How far the whole may be relied on."""
+    """The reliability of the whole."""
 
     trust_posture: TrustPosture
     freshness_posture: FreshnessPosture
@@ -154,7 +154,7 @@ class RetrievalWarning(_Part):
 
 
 class RetrievalDiagnostics(_Part):
-    """Sizes, and how long it took; a snapshot that is read again took no time (null)."""
+    """Sizes and duration; the duration is null if a snapshot is read again."""
 
     latency_ms: float | None = Field(ge=0)
     candidate_pool_size: int = Field(ge=0)
@@ -179,14 +179,14 @@ class RetrievalBundle(_Part):
 
 
 class PacketKnowledge(_Part):
-    """A bundle with one word for what it is worth (S4.18)."""
+    """A bundle with one word for its quality (S4.18)."""
 
     retrieval_bundle: RetrievalBundle
     status: KnowledgeStatus
 
 
 class EvidenceProvenance(_Part):
-    """Where one item came from (S4.18)."""
+    """The origin of one item (S4.18)."""
 
     source_id: str
     document_id: str
@@ -197,7 +197,7 @@ class EvidenceProvenance(_Part):
 
 
 class FallbackDecision(_Part):
-    """A state of the answer, and what to do about it (S4.9, S4.18)."""
+    """A state of the answer, and its action (S4.9, S4.18)."""
 
     state: State
     action: FallbackAction
@@ -205,6 +205,6 @@ class FallbackDecision(_Part):
 
 
 def validate_bundle(value: Any, file: str = "bundle") -> dict[str, Any]:
-    """`{valid, errors}` (S4.5): every error names file, key, what was expected and what came; no text is quoted."""
+    """`{valid, errors}` (S4.5): every error names file, key, expected and actual value; no text is quoted."""
     _, errors = checked(RetrievalBundle, value, file)
     return {"valid": not errors, "errors": errors}

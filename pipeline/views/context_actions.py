@@ -1,7 +1,7 @@
 """`context_actions.csv` (S1.33): every retrieval as one line, with its mode, scope, counts and citations.
 
 Reads the tables of runs. Gives `actions_of` and `as_csv`. The file is a view: the snapshots are the record, and `index
---logs context_actions.csv` makes it evidence for review, each line its principal's own.
+--logs context_actions.csv` imports it as evidence for review, each line owned by its principal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]], principal: str)
     Args:
         run: the run.
         snapshots: rows of its snapshots that may be read, with question, project and purpose.
-        principal: whose lines.
+        principal: the owner of the lines.
     """
     asked = {row["request_id"]: row for row in run.stored("requests").select(["request_id", "principal"]).to_pylist()}
     columns = ["request_id", "mode", "search_paths", "lane_k", "max_items"]
@@ -60,5 +60,5 @@ def actions_of(run: Any, snapshots: Iterable[Mapping[str, Any]], principal: str)
 
 
 def as_csv(actions: Iterable[Mapping[str, Any]]) -> str:
-    """The lines as CSV with a header; no cell begins a formula."""
+    """The lines as CSV with a header; no cell begins like a formula."""
     return csv_table(COLUMNS, ([action[name] for name in COLUMNS] for action in actions))

@@ -1,4 +1,4 @@
-"""What `demo` shows at the end, as text and as plain values."""
+"""The summary that `demo` shows at the end, as text and as plain values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Demonstration"]
 
 @dataclass(frozen=True)
 class Demonstration:
-    """The run of the demo, with one snapshot opened up. `rows` holds the tables of every snapshot by request."""
+    """The run of the demo, with one snapshot in detail. `rows` has the tables of every snapshot by request."""
 
     folder: Path
     run_id: str
@@ -97,7 +97,7 @@ class Demonstration:
         )
 
     def text(self) -> str:
-        """Everything, in the order in which one reads it."""
+        """Everything, in reading order."""
         return "\n".join(
             (
                 *self._tables(),
@@ -110,7 +110,7 @@ class Demonstration:
         )
 
     def _tables(self) -> list[str]:
-        """What was asked and what came of it, as two tables that a narrow terminal holds."""
+        """The requests and their outcomes, as two tables that fit a narrow terminal."""
         rows = self.results()
         wanted = {
             "Requests": _COLUMNS[:5],
@@ -173,9 +173,9 @@ _COLUMNS = (
     "tokens",
     "first item",
 )
-"""An item of the block may hold several rows: neighbours of one file are merged."""
+"""An item of the block may contain several rows: neighbors within a file are merged."""
 TERMINAL = 80
-"""Columns of the narrowest terminal that the tables are made for."""
+"""Width of the narrowest terminal that the tables fit."""
 
 
 def _result(request_id: str, rows: Rows) -> tuple[Any, ...]:

@@ -1,9 +1,9 @@
-"""The lineage in the formats in which it can be had: all of it, its steps, or one step.
+"""The lineage in all of its formats: all of it, its steps, or one step.
 
-Reads: a lineage, rows by table and seconds by node where they are known. Gives: `drawn`, the bytes of a file.
+Reads: a lineage, rows by table and seconds by node if known. Gives: `drawn`, the bytes of a file.
 
-`lineage_page` is an HTML page: the steps as a picture first, each opening into its nodes, tables and columns; pictures of single
-steps need the extra `viz`, and without it their tables say the same.
+`lineage_page` is an HTML page: the steps as a picture first, each opening into its nodes, tables and columns; pictures
+of single steps need the extra `viz`; without it, their tables have the same content.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def drawn(
     Args:
         format_: one of `FORMATS`; JSON and HTML have every step and node.
         of: `steps`, the overview; `all`, every node in one picture; or the name of a step. DOT has all by default.
-            JSON and HTML are of everything whatever it names.
+            Ignored for JSON and HTML.
 
     Raises:
         InputError: there is no such step, or the extra `viz` that the picture needs is not installed.

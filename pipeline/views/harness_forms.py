@@ -1,7 +1,7 @@
-"""What document 000 hands to a harness: the event, the observation, the citation map and the context block.
+"""The values that document 000 passes to a harness: the event, the observation, the citation map and the context block.
 
-Every function reads the tables of one snapshot, so that a replay gives what the retrieval gave. Names are the document's
-own, camel case and all; inside the project they are snake case.
+Every function reads the tables of one snapshot, so a replay returns the same as the retrieval. Names are the document's
+own, in camel case; inside the project they are snake case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRUST = {
     "hint": "evidence",
     "untrusted": "untrusted-observation",
 }
-"""What a standing is called in document 000."""
+"""The names of standings in document 000."""
 
 Row = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ def event(snapshot: Row, items: int, intent_id: str | None) -> dict[str, Any]:
 
 
 def observation(snapshot: Row, block: str | None, citations: Sequence[Row]) -> dict[str, Any]:
-    """S0.84, for the harness to hand on."""
+    """S0.84, for the harness to pass on."""
     return {
         "type": "retrieval.observation",
         "snapshotId": snapshot["snapshot_id"],

@@ -1,7 +1,7 @@
-"""The lineage of the line: every node, the table it gives and what it is made of.
+"""The lineage of the line: every node, the table it returns and its inputs.
 
-Reads: a Hamilton driver, once built. Gives: plain JSON in sorted order, DOT text, and SVG or PNG where the `viz` extra
-is installed. All four are the same bytes on every run; the picture is drawn from the DOT text alone.
+Reads: a Hamilton driver, once built. Gives: plain JSON in sorted order, DOT text, and SVG or PNG if the `viz` extra is
+installed. All four are byte-identical on every run; the picture is drawn from the DOT text alone.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def current_lineage() -> dict[str, Any]:
 def to_dot(lineage: Mapping[str, Any]) -> str:
     """The graph as DOT: a box per node, grouped by step, with the inputs of the line that it reads named inside.
 
-    An arrow is an edge that no longer path implies; the JSON form has every edge.
+    An arrow is an edge that is not implied by a longer path; the JSON form has every edge.
     """
     inputs = {n["name"] for n in lineage["nodes"] if n["kind"] == "input"}
     reads: dict[str, list[str]] = {n["name"]: [] for n in lineage["nodes"]}
@@ -90,7 +90,7 @@ def to_dot(lineage: Mapping[str, Any]) -> str:
 
 
 def _unimplied(made_of: Mapping[str, set[str]]) -> list[tuple[str, str]]:
-    """The edges of the transitive reduction, sorted: those that no longer path implies."""
+    """The edges of the transitive reduction, sorted: those not implied by a longer path."""
     above: dict[str, set[str]] = {}
 
     def ancestors(name: str) -> set[str]:
@@ -121,15 +121,15 @@ def picture(dot: str, format_: str = "svg") -> bytes:
         ) from error
     with _without_font_warnings():
         drawn = pygraphviz.AGraph(string=dot).draw(format=format_, prog="dot")
-    assert drawn is not None  # without a path, the picture comes back
+    assert drawn is not None  # without a path, the picture is returned
     return drawn
 
 
 @contextmanager
 def _without_font_warnings() -> Iterator[None]:
-    """Nothing on standard error in the meantime: fontconfig writes there what it thinks of the system's font settings.
+    """Suppress standard error within the block: fontconfig writes warnings about the system's font settings there.
 
-    Graphviz runs in this process, so only the file descriptor itself can be turned away. Its errors are exceptions.
+    Graphviz runs in this process, so the file descriptor itself must be redirected. Its errors are exceptions.
     """
     sys.stderr.flush()
     try:
@@ -155,7 +155,7 @@ def write_picture(lineage: Mapping[str, Any], path: Path) -> Path:
 
 
 def _table(type_: Any) -> Table | None:
-    """The declared table in an annotation, `Optional[...]` included."""
+    """The declared table in an annotation, including `Optional[...]`."""
     for part in get_args(type_):
         if isinstance(part, Table):
             return part
@@ -168,7 +168,7 @@ def _table(type_: Any) -> Table | None:
 def _version(function: Callable[..., Any]) -> str:
     """Hamilton's version of a node: the digest of its source without docstring and comments.
 
-    The lines of the source come from the compiled function; Hamilton finds them with the tokenizer, which takes ten times as long.
+    Source lines come from the compiled function; Hamilton finds them with the tokenizer, which is ten times slower.
     """
     from hamilton.graph_types import hash_source_code
 

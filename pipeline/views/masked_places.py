@@ -1,7 +1,6 @@
-"""Places of rejected rows, as their caller may read them: masked as the citations of the same contract are.
+"""Places of rejected rows as their caller may read them: masked like the citations of the same contract.
 
-DECISIONS is for auditors and has source and path as they are stored. Gives: `masked_places`, for what shows a caller
-anything of it.
+DECISIONS is for auditors and has source and path as stored. Gives: `masked_places`, for all output to callers.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _PLACES = ("source_id", "path")
 
 
 def masked_places(decisions: Sequence[Row], contracts: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows of DECISIONS of one request with `source_id` and `path` masked as its contract says."""
+    """Rows of DECISIONS of one request with `source_id` and `path` masked as its contract requires."""
     mask = next((contract["mask"] for contract in contracts), None)
     classes = class_lists(pa.array([mask] * len(decisions), pa.list_(pa.string())))
     places = {

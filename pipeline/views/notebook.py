@@ -1,4 +1,4 @@
-"""What runs, answers and retrievers look like in a notebook: small HTML, everything escaped, no script, no request.
+"""Runs, answers and retrievers in a notebook: small HTML, everything escaped, no script, no network access.
 
 Reads: plain values, rows of a snapshot, a lineage. Gives: `run_html`, `answer_html`, `retriever_html`.
 """
@@ -25,7 +25,7 @@ def run_html(
     rows: Mapping[str, int],
     seconds: Mapping[str, float],
 ) -> str:
-    """A run: what it is, its slowest nodes, and its steps with rows and time."""
+    """A run: its facts, its slowest nodes, and its steps with rows and time."""
     from .drawing import lineage_fragment
 
     parts = [f"<p><strong>Run {text(run_id)}</strong></p>", _facts(facts)]
@@ -57,7 +57,7 @@ def answer_html(
 
 
 def retriever_html(facts: Iterable[tuple[str, Any]], lineage: Mapping[str, Any]) -> str:
-    """A retriever: who asks, of what, and the steps of its line."""
+    """A retriever: its principal, its corpus, and the steps of its line."""
     from .drawing import lineage_fragment
 
     return f"<p><strong>Retriever</strong></p>{_facts(facts)}{_opened('Steps', lineage_fragment(lineage))}"

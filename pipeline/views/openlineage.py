@@ -1,6 +1,6 @@
-"""A run as OpenLineage events (spec 2-0-2): what it read, what it wrote, the schema of every table, and how it ended.
+"""A run as OpenLineage events (spec 2-0-2): its inputs, its outputs, the schema of every table, and its outcome.
 
-Reads: a lineage, rows by table, what a manifest says. Gives: `start_event`, `complete_event` and `fail_event`, plain values that
+Reads: a lineage, rows by table, a manifest. Gives: `start_event`, `complete_event` and `fail_event`, plain values that
 share the id of their run; nothing is sent.
 
 Note: no content leaves: names, types, counts, digests and times, no question, no evidence, no path.
@@ -26,8 +26,8 @@ def start_event(run_id: str, settings: Mapping[str, Any], at: str) -> dict[str, 
     """The START event of a run.
 
     Args:
-        settings: those that the run was begun with; its `generation` is read.
-        at: when it was begun or resumed, ISO 8601 with an offset.
+        settings: those of the run; `generation` is read.
+        at: when it began or was resumed, ISO 8601 with an offset.
     """
     return _event("START", run_id, settings, at)
 
@@ -45,7 +45,7 @@ def complete_event(
     Args:
         manifest: its `created_at` and `settings` are read.
         rows: rows by name of table, for auditors of the whole run.
-        at: when it ended; by default its `created_at`, so that the event of a stored run is always the same.
+        at: when it ended; by default its `created_at`, so the event of a stored run is always the same.
     """
     tables = {n["table"]: n for n in lineage["nodes"] if n["kind"] == "node" and n["table"] and n["table"] == n["name"]}
     outputs = []
@@ -66,10 +66,10 @@ def complete_event(
 
 
 def fail_event(run_id: str, settings: Mapping[str, Any], message: str, at: str) -> dict[str, Any]:
-    """The FAIL event of a run that was interrupted or could not go on; it may be resumed, which starts it again.
+    """The FAIL event of a run that was interrupted or failed; resuming it starts it again.
 
     Args:
-        message: what may be disclosed of the error: ids, names, types and counts.
+        message: the public part of the error: ids, names, types and counts.
     """
     event = _event("FAIL", run_id, settings, at)
     event["run"]["facets"]["errorMessage"] = _facet(

@@ -1,7 +1,7 @@
 """The overview of the steps as a picture that wraps to a page, and one picture per step.
 
-Reads: `Step`s and what passes between them. Gives: `overview_svg`, drawn here, `overview_dot` for other formats and
-`step_dot`, which Graphviz draws (`lineage.picture`). The same bytes for the same steps.
+Reads: `Step`s and the tables passed between them. Gives: `overview_svg`, drawn here, `overview_dot` for other formats
+and `step_dot`, which Graphviz draws (`lineage.picture`). Equal steps give equal bytes.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _LABELS = 3
 _SHOWN_COLUMNS = 4
 _LINE = 12
 _NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
-"""Of a file; an element of an HTML page has it anyway."""
+"""The namespace of a file; an element of an HTML page has it implicitly."""
 _INK = "#010203"
 """Placeholder for the color of the text around a picture, see `inline_svg`."""
 
 
 def overview_svg(steps: Sequence[Step], *, links: bool = False) -> str:
-    """The steps in their order, row by row in turns of direction, with the tables that pass along each arrow.
+    """The steps in order, in rows of alternating direction, with the tables passed along each arrow.
 
     Args:
-        links: each step leads to `#step-NAME` on the page around, and text has the color of the page.
+        links: each step links to `#step-NAME` on the surrounding page, and text has the color of the page.
     """
     between = passed(list(steps))
     place = {step.name: number for number, step in enumerate(steps)}
@@ -83,11 +83,11 @@ def overview_dot(steps: Sequence[Step]) -> str:
 
 
 def step_dot(step: Step, nodes: Mapping[str, Node], homes: Mapping[str, str], ink: str = _INK) -> str:
-    """One step: its nodes with rows and time, what they take from other steps and inputs, columns on the first edge of each.
+    """One step: its nodes with rows and time, their inputs from other steps, and columns on the first edge of each.
 
     Args:
         nodes: every node of the line by name.
-        homes: the step of each node; what has none is an input.
+        homes: the step of each node; a node without one is an input.
     """
     lines = [
         f'digraph "{step.name}" {{',
@@ -116,14 +116,14 @@ def step_dot(step: Step, nodes: Mapping[str, Node], homes: Mapping[str, str], in
 
 
 def inline_svg(picture: bytes) -> str:
-    """A picture of Graphviz as an element of a page: no prologue, its text in the color of the page."""
+    """A Graphviz picture as an element of a page: without prologue, its text in the color of the page."""
     text = picture.decode("utf-8")
     element = text[text.index("<svg") :].strip().replace(_INK, "currentColor")
     return re.sub(r' xmlns(:xlink)?="[^"]*"', "", element, count=2)
 
 
 def summary_of(step: Step) -> str:
-    """What came of a step, in a line."""
+    """The counts of a step, in one line."""
     return ", ".join([counted(len(step.nodes), "node"), *_counts(step.rows, step.seconds)])
 
 
@@ -137,7 +137,7 @@ def _counts(rows: int | None, seconds: float | None) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people read them."""
+    """A duration for people."""
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1_000 * seconds:.3g} ms"
 
 
@@ -152,7 +152,7 @@ def _spot(number: int) -> tuple[int, int]:
 
 
 def _arrow(start: tuple[int, int], end: tuple[int, int], one: Passed, ink: str) -> str:
-    """A line from box to box with what passes along it: sideways, down to the next row, or bent if there are others between."""
+    """A line between boxes, labeled with the tables passed: sideways, down to the next row, or bent around others."""
     (x1, y1), (x2, y2), names = start, end, _few(one.nodes)
     lines = len(names) - 1
     if y1 == y2 and abs(x1 - x2) == _BOX + _GAP:

@@ -1,12 +1,13 @@
-"""What every interface gives: JSON in one form, and one sanitizer, so that text of evidence and requests cannot act on a terminal.
+"""The output of every interface: JSON in one form, and one sanitizer, so that text of evidence and requests cannot
+control a terminal.
 
-Gives `to_json` and `json_document` for values, `printed` for text and pages, `html_text` for a piece of a page, `visible`
-and `visible_json`, which sanitize. A control character, a bidirectional control or another character that hides or reorders
-what is beside it is given as its escape. Line ends and tabs stay.
+Gives `to_json` and `json_document` for values, `printed` for text and pages, `html_text` for a piece of a page,
+`visible` and `visible_json`, which sanitize. A control character, a bidirectional control or another character that
+hides or reorders adjacent text is replaced by its escape. Line ends and tabs stay.
 
-Note: files, pages and output to a pipe are sanitized, too, because they may be shown later. Programs
-use `--json`, where the escapes are those of JSON and nothing is lost. A block alone stays as the
-model read it, byte for byte: its text was sanitized when it was rendered.
+Note: files, pages and output to a pipe are sanitized, too, because they may be shown later. Programs use `--json`,
+where the escapes are those of JSON and nothing is lost. Only a block stays byte-identical to the model's input: its
+text was sanitized when it was rendered.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from ..storage.places import ObjectPlace
 __all__ = ["html_text", "in_utc", "json_document", "printed", "to_json", "visible", "visible_json"]
 
 _ACTS_IN_JSON = re.compile(f"[\x7f-\x9f{HIDDEN}{JOINERS}{SELECTORS}]")
-"""JSON escapes the rest itself, and its own line ends are layout."""
+"""JSON itself escapes the others, and its own line ends are layout."""
 
 
 def visible(text: str) -> str:
-    r"""The text with escapes such as `\x1b` and `\u202e` in the place of characters that act on a terminal."""
+    r"""The text with escapes such as `\x1b` and `\u202e` in place of characters that act on a terminal."""
     return escape(text).replace("\r\n", "\n").replace("\r", r"\r")
 
 
@@ -40,23 +41,24 @@ def visible_json(document: str) -> str:
 
 
 def printed(text: str) -> str:
-    """Text as every interface gives it: sanitized, and ended by a line feed."""
+    """Text for any interface: sanitized, and ended by a line feed."""
     shown = visible(text)
     return shown if not shown or shown.endswith("\n") else shown + "\n"
 
 
 def html_text(value: Any) -> str:
-    """A value as text of a page: sanitized, and escaped for HTML."""
+    """A value as text of a page: sanitized and escaped for HTML."""
     return html.escape(visible(str(value)))
 
 
 def json_document(value: Any) -> str:
-    """A value as every interface gives it: JSON, sanitized, ended by a line feed."""
+    """A value for any interface: JSON, sanitized, ended by a line feed."""
     return visible_json(to_json(value)) + "\n"
 
 
 def to_json(value: Any, *, sort_keys: bool = False) -> str:
-    """JSON, two spaces, keys in the order given unless sorted; times as ISO 8601 in UTC, decimals as numbers, paths as text, bytes as hex.
+    """JSON with indent 2 and keys in order unless sorted; times as ISO 8601 in UTC, decimals as numbers, paths as text,
+    bytes as hex.
 
     NaN and infinite numbers, for which JSON has no form, are null.
     """
@@ -65,11 +67,11 @@ def to_json(value: Any, *, sort_keys: bool = False) -> str:
     except ValueError:
         finite = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
         text = json.dumps(finite, indent=2, ensure_ascii=False, sort_keys=sort_keys)
-    return text.encode("utf-8", "backslashreplace").decode()  # half a character, as in a file's name, stays an escape
+    return text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate, as in a file name, stays an escape
 
 
 def in_utc(value: datetime) -> datetime:
-    """A time in UTC; one without a zone is in UTC already, wherever this machine is."""
+    """A time in UTC; one without a zone is taken as UTC, whatever the local time zone."""
     return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
 
 
@@ -78,7 +80,7 @@ def _plain(value: Any) -> Any:
         return in_utc(value).isoformat().replace("+00:00", "Z")
     if isinstance(value, (date, time)):
         return value.isoformat()
-    if isinstance(value, Decimal):  # what SQL gives for a sum of whole numbers
+    if isinstance(value, Decimal):  # the SQL type of a sum of whole numbers
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, (Path, ObjectPlace, timedelta)):
         return str(value)

@@ -19,7 +19,7 @@ TERMS = {
     "vector": "vector", "bm25": "bm25", "importance": "importance", "mmrPenalty": "mmr_penalty", "tierPrior": "tier_prior",
     "reinforcementBoost": "reinforcement_boost",
 }  # fmt: skip
-"""Terms of the score in the order of the line, after `final`: the name in JSON, and in text."""
+"""Score terms in their order after `final`: the name in JSON and in text."""
 
 
 def render_recall(snapshot: Mapping[str, Any]) -> str:
@@ -58,7 +58,7 @@ def render_recall(snapshot: Mapping[str, Any]) -> str:
 
 
 def score_line(score: Mapping[str, float]) -> str:
-    """`final=` first, then the terms that are there, four decimals each."""
+    """`final=` first, then the present terms, four decimals each."""
     named = {"final": score["final"], **{text: score[name] for name, text in TERMS.items() if name in score}}
     return " ".join(f"{name}={value:.4f}" for name, value in named.items())
 
@@ -146,8 +146,8 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value in a cell: evidence opens no column, link, image, mention or HTML."""
+    """A value in a cell, escaped so that evidence cannot create a column, link, image, mention or HTML."""
     text = line_of(value)
     for sign in ("\\", "|", "`", "*", "_", "[", "]", "<", ">", "#", "@"):
         text = text.replace(sign, f"\\{sign}")
-    return text.replace("://", ":\\//").replace("www.", "www\\.")  # which GitHub makes links of
+    return text.replace("://", ":\\//").replace("www.", "www\\.")  # which GitHub turns into links

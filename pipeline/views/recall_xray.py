@@ -4,8 +4,8 @@ Reads: the rows of one snapshot by table name. Gives: `recall_xray`, the snapsho
 names, and `envelope`. Its types are in `recall_models`, its text and Markdown in `recall_text`.
 
 Note: the tiers of the document are lanes here. An item that several lanes found is served by the first of: exact
-look-ups (direct-answer), any lane but the following (hybrid), links (graph), the newest rows (recent-scan). Project rules
-are procedural whichever lane found them, and what a review mode chained is review-context.
+look-ups (direct-answer), any lane but the following (hybrid), links (graph), the newest rows (recent-scan). Project
+rules are procedural regardless of lane, and rows chained by a review mode are review-context.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from .xray import Row, Rows, caller_rows, line_of, one_of, text_of
 __all__ = ["TABLES_READ", "envelope", "recall_xray"]
 
 TABLES_READ = ("hits", "item_details", "rerank_weights", "score_terms")
-"""What is read beside the tables of an x-ray."""
+"""Tables that are read in addition to those of an x-ray."""
 
 USER_SCOPES = ("work", "repo", "private", "do-not-use-outside-this-context")
 """Tags of a row that name where it may be used (S2.24)."""
 _FILTERS = {"namespace": "namespace-scope", "lifecycle": "status-active", "zone": "trust-zone", "pack": "mmr-diversify",
             "trim": "budget-fit"}  # fmt: skip
-"""Gates and stages that the document has a name for (S2.12); packing is where variety and near-duplicates are decided."""
+"""Gates and stages with a name in the document (S2.12); packing decides on variety and near-duplicates."""
 
 
 def envelope(snapshot: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What every surface answers with."""
+    """The envelope of an answer."""
     return {"snapshotFound": False} if snapshot is None else {"snapshotFound": True, "snapshot": dict(snapshot)}
 
 
@@ -55,7 +55,7 @@ def recall_xray(rows: Rows, *, audit: bool = True) -> dict[str, Any]:
     scores = {row["evidence_id"]: row for row in rows.get("ranked", ())}
     terms = {row["evidence_id"]: row for row in rows.get("score_terms", ())}
     weights = one_of(rows, "rerank_weights")
-    if all(hit["lane"] != "semantic" for hit in rows.get("hits", ())):  # off or failed: no term, not one of 0
+    if all(hit["lane"] != "semantic" for hit in rows.get("hits", ())):  # off or failed: no term rather than 0
         terms = {name: {**row, "semantic": None} for name, row in terms.items()}
     found = {row["evidence_id"]: row for row in rows.get("candidates", ())}
     decisions = {row["evidence_id"]: row for row in rows.get("decisions", ())}
@@ -111,7 +111,7 @@ def _edges_walked(hits: Sequence[Row]) -> dict[str, tuple[str, float, str]]:
 
 
 def _graph_path(id_: str, walked: Mapping[str, tuple[str, float, str]]) -> tuple[list[str], list[float]]:
-    """The rows from the hit where the walk began to this one, and the confidence of each edge between them."""
+    """The rows from the start of the walk to this one, and the confidence of each edge between them."""
     path, confidences = [id_], []
     while path[0] in walked and len(path) <= len(walked):
         _, confidence, start = walked[path[0]]
@@ -150,9 +150,9 @@ def _served_by(candidate: Row, citation: Row, contract: Row) -> ServedBy:
 
 
 def _decomposed(served: ServedBy, ranked: Row, terms: Row, weights: Row) -> ScoreDecomposition:
-    """The terms that a tier reports (S2.28), and the final score, which holds for every tier."""
+    """The terms that a tier reports (S2.28), and the final score, which every tier has."""
     final = ranked.get("final", 0.0)
-    boost = ranked.get("reinforcement.boost") or None  # what it adds to the score
+    boost = ranked.get("reinforcement.boost") or None  # its contribution to the score
     if served == "direct-answer":
         importance, prior = terms.get("actionability"), terms.get("authority")
         return ScoreDecomposition(importance=importance, tierPrior=prior, reinforcementBoost=boost, final=final)
@@ -189,7 +189,7 @@ def _provenance(citation: Row, item: Row, detail: Row, contract: Row, ranked: Ro
 
 
 def _correction(item: Row, detail: Row, candidate: Row) -> CorrectionState:
-    """What became of a claim: `correction` is one that replaced another; `forgotten` never leaves, unless a record is old."""
+    """The state of a claim: `correction` replaced another; `forgotten` is never shown, unless a record is old."""
     if detail.get("lifecycle") == "revoked":
         return "forgotten"
     if item.get("history"):

@@ -1,7 +1,7 @@
 """Why a contract refuses rows that it cannot reach: the second wall's verdict on named rows, for auditors.
 
-Reads: the contract of a snapshot, stored rows. Gives: one verdict per row. Nothing of it enters a block or a snapshot;
-the caller of this view has to hold a grant with `audit`.
+Reads: the contract of a snapshot, stored rows. Gives: one verdict per row. It never enters a block or a snapshot; the
+caller of this view must have a grant with `audit`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def refusals(
         bounds: its rows of CONTRACT_BOUNDS.
         frame: a `CorpusFrame`, of any projects.
         rows: frame rows, ascending.
-        plugins: those of the run, whose gates judge as well.
+        plugins: those of the run, whose gates also judge.
 
     Returns:
         Per row: evidence_id, source_id, path, admitted, decided_by, reason_code.
@@ -54,7 +54,7 @@ def refused_pairs(
     rows: NDArray[np.int64],
     plugins: Plugins = NO_PLUGINS,
 ) -> pa.Table:
-    """The verdict of the contract of each request on the row beside it, in their order.
+    """The verdict of the contract of each request on the corresponding row, in order.
 
     Args:
         contracts: CONTRACTS.
@@ -62,7 +62,7 @@ def refused_pairs(
         frame: a `CorpusFrame`; its projects may be any.
         requests: the request of each pair; no pair occurs twice.
         rows: the frame row of each pair.
-        plugins: those of the run, whose gates judge as well.
+        plugins: those of the run, whose gates also judge.
 
     Returns:
         Per pair: evidence_id, admitted, decided_by, reason_code.

@@ -1,10 +1,10 @@
 """HTML reports: one snapshot, or a whole run, as a single self-contained file.
 
 Reads: the rows of a snapshot by table name, or summary rows of a run. Gives: `snapshot_page` and `run_page`, HTML as
-text, the same bytes for the same rows.
+text, byte-identical for the same rows.
 
-Note: evidence may hold anything. Everything is escaped by the template engine, the page has no script, and its content
-policy allows its own style sheet and nothing else: no request leaves the browser that opens it.
+Note: evidence may contain anything. Everything is escaped by the template engine, the page has no script, and its
+content policy allows only its own style sheet: the browser makes no requests.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .xray import Row, Rows, caller_rows, line_of, one_of, ranges_of, text_of
 __all__ = ["TABLES_READ", "Timings", "rendered", "run_page", "snapshot_page"]
 
 TABLES_READ = ("item_details",)
-"""What a report reads beside the tables of an x-ray."""
+"""Tables that a report reads in addition to those of an x-ray."""
 
 _TONES = {"ok": "ok", "empty": "warn", "partial": "warn", "denied": "bad", "failed": "bad", "erased": "warn"}
 _STAGES = (("gate", "let through both walls"), ("merge", "merged"), ("rank", "ranked"), ("select", "selected"),
            ("pack", "packed"), ("trim", "inside the budget"), ("cite", "cited"), ("project", "visible"))  # fmt: skip
-"""The stages that lose candidates, in order, and what the rows left after each are."""
+"""The stages that drop candidates, in order, and the name of the rows that remain after each."""
 _SCALE = 1.0
 Timings = tuple[float, int, Mapping[str, float]]
 """Seconds of a pass, how many requests it answered together, and the seconds of each node."""
@@ -53,11 +53,11 @@ def snapshot_page(
 
     Args:
         rows: rows of one request by table name, those of an x-ray and of `TABLES_READ`; a missing table reads as empty.
-        audit: False leaves out whatever speaks of rows that the caller may not know of.
-        lineage: the graph that made the run, for auditors.
-        took: for auditors, the seconds of the line and of its nodes, and how many requests it answered together, where that was
-            measured: a caller's page is the same whatever else the corpus holds.
-        seconds: of a batch, how long each node took for all requests of the run.
+        audit: False leaves out everything about rows that the caller may not know of.
+        lineage: the graph of the run, for auditors.
+        took: for auditors, the seconds of the line and of its nodes, and how many requests it answered together, if
+            measured: a caller's page does not depend on the rest of the corpus.
+        seconds: for a batch, the seconds of each node for all requests of the run.
     """
     timed = "Times are those of all requests of the run together." if seconds else ""
     if took is not None and took[2]:
@@ -136,7 +136,7 @@ def _budget(block: Row, contract: Row) -> dict[str, Any]:
 
 
 def _linked(block: str | None, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The block in pieces: a label that opens a line leads to its item."""
+    """The block in pieces: a label at the start of a line links to its item."""
     if not block:
         return []
     places = {f"[{item['label']}] ": item["position"] for item in items}
@@ -206,7 +206,7 @@ def _named(condition: Row) -> str:
 
 
 def _funnel(rows: Rows) -> list[dict[str, Any]]:
-    """The rows left after each stage that lost some, from recalled to visible."""
+    """The rows that remain after each stage that dropped some, from recalled to visible."""
     decisions = rows.get("decisions", ())
     total = left = len(decisions)
     if not total:
@@ -254,7 +254,7 @@ def _plan(rows: Rows) -> list[list[str]]:
 def _steps(
     lineage: Mapping[str, Any], rows_of: Mapping[str, int], seconds: Mapping[str, float] | None
 ) -> list[dict[str, Any]]:
-    """The steps of the graph in the order of the line, each with its nodes, their rows, times and what they are made of."""
+    """The steps of the graph in the order of the line, each with its nodes, their rows, times and inputs."""
     return [
         {
             "id": step.name, "name": step.title,
@@ -320,7 +320,7 @@ def _drawn(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A template of `data/templates` as a page; everything that is no `Markup` is escaped, and all of it sanitized."""
+    """A template of `data/templates` as a page; everything but `Markup` is escaped, and all of it sanitized."""
     environment, css = _environment()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     from markupsafe import Markup
@@ -330,7 +330,7 @@ def rendered(template: str, **values: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> tuple[Any, str]:
-    """The templates, escaping everything, and the style sheet."""
+    """The templates, which escape everything, and the style sheet."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     folder = resources.files(f"{__name__.rpartition('.pipeline')[0]}.data").joinpath("templates")

@@ -19,9 +19,9 @@ __all__ = ["LISTED", "TABLES_READ", "run_report"]
 TABLES_READ = ("blocks", "contracts", "conditions", "decisions")
 """The tables of the run that are counted."""
 LISTED = 500
-"""Requests in the table, those that need a look first."""
+"""The most requests in the table; those that need attention come first."""
 AUDITORS_GET = "Quality, time, slowest requests and losses are shown to auditors only."
-"""What a caller reads at the top in place of those sections."""
+"""The note for callers at the top, instead of those sections."""
 _SLOWEST = 12
 _FIFTHS = ("up to a fifth", "up to two fifths", "up to three fifths", "up to four fifths", "up to the whole")
 _TIME = {"name": "ms", "number": True}
@@ -48,12 +48,12 @@ def run_report(  # noqa: PLR0913 - options by keyword
     Args:
         snapshots: rows of the snapshots that the reader may see, with question, project and purpose.
         tables: those of `TABLES_READ`, restricted to these snapshots.
-        audit: whether the reader audits all of them; else rows that were not shown are left out.
-        settings: what the manifest says of the settings.
-        seconds: how long each node took, where that was measured.
-        took: for auditors, by snapshot the seconds of its line and how many requests shared them, where each was measured.
-        shards: of a batch, the name of each shard, its requests and its seconds: its requests run together, so none has a
-            time of its own.
+        audit: whether the reader audits all of them; otherwise rows that were not shown are omitted.
+        settings: the settings in the manifest.
+        seconds: the seconds of each node, if measured.
+        took: for auditors, by snapshot the seconds of its line and how many requests shared them, if measured.
+        shards: for a batch, the name of each shard, its requests and its seconds: its requests run together, so none
+            has a time of its own.
         quality: figures of judged requests (`evaluation.run_quality`), which then come first in the table.
     """
     statuses = _counted([row["status"] for row in snapshots])
@@ -128,7 +128,7 @@ def _slowest(
     took: Mapping[str, Timings],
     shards: Sequence[tuple[str, int, float]],
 ) -> list[dict[str, Any]]:
-    """The requests that took longest where each was measured, else the shards whose requests did."""
+    """The slowest requests if each was measured, else the slowest shards."""
     if took:
         asked = {row["snapshot_id"]: row for row in snapshots if row["snapshot_id"] in took}
         slowest = sorted(asked, key=lambda name: (-took[name][0], name))[:_SLOWEST]
@@ -167,7 +167,7 @@ def _counted(values: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _shares(blocks: pa.Table, contracts: pa.Table) -> list[tuple[str, int]]:
-    """How many blocks use how much of their tokens, in fifths; a block without a contract has no share."""
+    """The number of blocks by the share of their tokens in use, in fifths, without blocks that have no contract."""
     at = pc.index_in(blocks["request_id"], contracts["request_id"].combine_chunks())
     most = contracts["max_tokens"].combine_chunks().take(at.combine_chunks() if isinstance(at, pa.ChunkedArray) else at)
     used = blocks["tokens"].combine_chunks().filter(most.is_valid())

@@ -1,9 +1,9 @@
-"""The lineage by steps: which nodes a step has, what passes between steps, in the order in which they run.
+"""The lineage by steps: the nodes of each step and the tables passed between steps, in execution order.
 
-Reads: a lineage (`lineage.lineage_of`), rows by table and seconds by node where they are known. Gives: `steps_of`, `Step`s
+Reads: a lineage (`lineage.lineage_of`), rows by table and seconds by node if known. Gives: `steps_of`, `Step`s
 in order, and `passed`, the tables between them.
 
-Note: two steps may feed each other, as ranking and feedback do: what goes back to an earlier step is marked.
+Note: two steps may feed each other, as ranking and feedback do: edges back to an earlier step are marked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Node", "Passed", "Step", "passed", "steps_of"]
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the line, what it is made of, and what came of it."""
+    """A node of the line, its inputs, and its rows and time."""
 
     name: str
     doc: str
@@ -42,32 +42,32 @@ class Step:
 
     @property
     def rows(self) -> int | None:
-        """The rows of all its tables, where one is known."""
+        """The rows of all its tables, if any is known."""
         known = [node.rows for node in self.nodes if node.rows is not None]
         return sum(known) if known else None
 
     @property
     def seconds(self) -> float | None:
-        """The time of all its nodes, where one is known."""
+        """The time of all its nodes, if any is known."""
         known = [node.seconds for node in self.nodes if node.seconds is not None]
         return sum(known) if known else None
 
 
 @dataclass(frozen=True)
 class Passed:
-    """What one step takes from another."""
+    """The nodes that one step passes to another."""
 
     source: str
     target: str
     nodes: tuple[str, ...]
     back: bool
-    """Whether the target is before the source."""
+    """Whether the target comes before the source."""
 
 
 def steps_of(
     lineage: Mapping[str, Any], rows: Mapping[str, int] | None = None, seconds: Mapping[str, float] | None = None
 ) -> list[Step]:
-    """The steps in the order of the line, their nodes in the order in which they run.
+    """The steps in the order of the line, their nodes in execution order.
 
     Args:
         lineage: `{"nodes": [...], "edges": [...]}`.
@@ -98,7 +98,7 @@ def steps_of(
 
 
 def passed(steps: list[Step]) -> list[Passed]:
-    """What passes between steps, without what a chain of steps passes on anyway."""
+    """The edges between steps, without those implied by a chain of steps."""
     home = {node.name: step.name for step in steps for node in step.nodes}
     place = {step.name: number for number, step in enumerate(steps)}
     found: dict[tuple[str, str], set[str]] = {}
@@ -123,7 +123,7 @@ def passed(steps: list[Step]) -> list[Passed]:
 
 
 def _made_of(lineage: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The nodes and inputs that each node reads; a name that nothing feeds is left out."""
+    """The nodes and inputs that each node reads; a name without inputs is omitted."""
     made_of: dict[str, list[str]] = {}
     for source, target in lineage["edges"]:
         made_of.setdefault(target, []).append(source)
@@ -131,7 +131,7 @@ def _made_of(lineage: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _depths(lineage: Mapping[str, Any], made_of: Mapping[str, list[str]]) -> dict[str, int]:
-    """The longest way to each node from an input."""
+    """The longest path from an input to each node."""
     depth: dict[str, int] = {}
 
     def of(name: str) -> int:

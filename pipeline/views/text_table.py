@@ -1,4 +1,4 @@
-"""Plain tables: for people, columns aligned, long cells folded, no escape codes unless asked for; for programs, CSV."""
+"""Plain tables: for people, columns aligned, long cells folded, no escape codes unless requested; for programs, CSV."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["UNFOLDED", "csv_table", "text_table"]
 
 UNFOLDED = 1_000_000
 WHOLE = 40
-"""Characters of the longest id that is never folded."""
+"""Length of the longest id that is never folded."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that a spreadsheet takes for a formula."""
+"""First characters that a spreadsheet interprets as a formula."""
 
 
 def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = 120) -> str:
     """The rows as text, newline at the end; absent values print as `-`, times in UTC to the second.
 
-    `width` is in characters, None = the terminal's, `UNFOLDED` = what the cells need, each row one line.
+    `width` is in characters, None = the terminal's, `UNFOLDED` = that of the cells, with each row on one line.
     """
     body = [[_cell(value) for value in row] for row in rows]
     if width == UNFOLDED:
@@ -45,7 +45,7 @@ def text_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
 
 
 def _unfolded(title: str, columns: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """What rich would print without a limit, in a hundredth of the time: of many rows, its layout takes minutes."""
+    """The same output as rich without a limit, in a hundredth of the time: its layout takes minutes for many rows."""
     widths = [max(map(cell_len, cells)) for cells in zip(columns, *body, strict=True)]
     rule = "\u2500" * (sum(widths) + 2 * max(len(widths) - 1, 0))
     lines = [title] if title else []
@@ -58,7 +58,9 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _is_whole(cells: Sequence[str]) -> bool:
-    """Whether a column holds ids alone, which could not be copied if they were folded. The first of a table stays whole."""
+    """Whether a column has only ids, which could not be copied if folded. The first such column of a table is not
+    folded.
+    """
     return all(len(cell) <= WHOLE and not any(map(str.isspace, cell)) for cell in cells)
 
 
@@ -71,7 +73,9 @@ def _cell(value: Any) -> str:
 
 
 def csv_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """The rows as CSV with a header: absent values are empty, lists and objects JSON, and no text begins a formula."""
+    """The rows as CSV with a header: absent values are empty, lists and objects JSON, and no text begins like a
+    formula.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(_csv_cell, columns))

@@ -1,11 +1,10 @@
-"""The x-ray of one snapshot as text: what was asked, what each gate let through, why each item was shown or not.
+"""The x-ray of one snapshot as text: the request, what each gate admitted, and why each item was shown or not.
 
-Reads: the rows of one request in a run's tables. Gives: text, the same bytes for the same rows. It reads a snapshot and
+Reads: the rows of one request in a run's tables. Gives: text, byte-identical for the same rows. It reads a snapshot and
 never retrieves. Field order follows the recall x-ray of document 002; every absent value prints as `-`.
 
-Note: the view is for auditors unless `audit=False`. A caller's view has no counts, starts
-its ladder after the access gates and lists only what was shown, because counts and withheld ids speak of rows that the
-caller may not know of.
+Note: the view is for auditors unless `audit=False`. A caller's view has no counts, starts its ladder after the access
+gates and lists only shown items, because counts and withheld ids disclose rows that the caller may not know of.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ __all__ = [
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Sequence[Row]]
-"""Rows of one request by table name; `requests`, `contracts`, `snapshots` have one row each, a failed one `failures`."""
+"""Rows of one request by table name; `requests`, `contracts`, `snapshots` have one row each, a failed request has
+`failures`.
+"""
 
 TABLES_READ = (
     "requests",
@@ -52,7 +53,7 @@ TABLES_READ = (
     "decisions",
     "conditions",
 )
-"""The tables an x-ray is made of."""
+"""The tables of an x-ray."""
 
 _AFTER_GATES = ("merge", "rank", "select", "pack", "trim", "cite", "project")
 _WITHHELD_SHOWN = 20
@@ -190,7 +191,7 @@ def _score(ranked: Row | None) -> list[str]:
 
 
 def _withheld(rows: Rows) -> list[str]:
-    """Candidates that were not shown: hidden ones first, then by rank; no text of theirs."""
+    """Candidates that were not shown: hidden ones first, then by rank; without their text."""
     lost = [d for d in rows.get("decisions", ()) if d["outcome"] != "selected"]
     if not lost:
         return []
@@ -226,13 +227,13 @@ def _plan(rows: Rows, audit: bool) -> list[str]:
 
 
 def one_of(rows: Rows, name: str) -> Row:
-    """The only row of a table; an empty one where there is none."""
+    """The only row of a table; an empty one if there is none."""
     found = rows.get(name, ())
     return found[0] if found else {}
 
 
 def text_of(value: Any) -> str:
-    """A value in words: `-` for an absent one, times as ISO 8601 in UTC."""
+    """A value as text: `-` for an absent one, times as ISO 8601 in UTC."""
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
@@ -243,10 +244,10 @@ def text_of(value: Any) -> str:
 
 
 def line_of(value: Any) -> str:
-    """Free text on one line: a label or a question never opens a line of its own."""
+    """Free text on one line, so that a label or a question cannot start a line of its own."""
     return text_of(" ".join(str(value).split()) if value is not None else None)
 
 
 def ranges_of(spans: Sequence[Mapping[str, int]]) -> str:
-    """Byte ranges in words."""
+    """Byte ranges as text."""
     return ", ".join(f"{s['start']}-{s['end']}" for s in spans) or "none"
