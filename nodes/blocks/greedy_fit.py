@@ -4,10 +4,10 @@ Reads items with their texts, pieces and limits. Gives `Fit`: per item the slice
 chosen and the limit that bound.
 
 Policy `line-end/2`: best item first, each up to its cap (see `detail_caps`). An item that does not fit is cut at a line
-end, if at least a quarter of what the item may show remains or nothing was chosen before; else it is dropped, and the
-next, possibly smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short or
-miss a log's first error line: then it starts there (in a log two lines above). A cap keeps the passage that covers most
-of the query (see `passages`); an outline of code begins at the signature around it (see `signatures`).
+end, if at least a quarter of the text that it may show remains or nothing was chosen before; else it is dropped, and
+the next, possibly smaller, item is tried. A cut keeps the start of an item, unless that would cut its leading row short
+or miss a log's first error line: then it starts there (in a log two lines above). A cap keeps the passage that covers
+most of the query (see `passages`); an outline of code begins at the signature around it (see `signatures`).
 
 A conflict set is shown whole or not at all (S0.111): where a member has no room, the request is filled again without the set.
 

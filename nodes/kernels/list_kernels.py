@@ -1,4 +1,4 @@
-"""Compiled loops over whole posting lists: the grades of postings, and how much a list can add to a score where.
+"""Compiled loops over whole posting lists: the grades of postings, and bounds of what a list can add to scores.
 
 Fills the arrays that `score_bounds` prepares. Needs numba; see `compiled.kernels`.
 """

@@ -10,14 +10,14 @@ import numpy as np
 from numba import njit, types  # pyright: ignore[reportMissingImports]
 
 BINS = 512
-"""Of a histogram of scores."""
+"""The number of bins of a histogram of scores."""
 FEW_CELLS = 512
 """The number of cells up to which insertion sort is used."""
 _I8 = types.int64
 
 
 def given(kind: types.Type, dimensions: int = 1) -> types.Array:
-    """A read-only array: mapped files are, and arrays of other kinds pass as one."""
+    """The type of a read-only array, such as a mapped file; it also accepts writable arrays."""
     return types.Array(kind, dimensions, "C", readonly=True)
 
 
@@ -42,7 +42,7 @@ def before(score, rank, other, than) -> bool:
 
 @njit(inline="always")
 def first_from(values, wanted, low, high):
-    """The first position from `low` to `high` of ascending values with a value of at least `wanted`; `high` if none."""
+    """The first position from `low` to `high` in ascending values whose value is at least `wanted`; `high` if none."""
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:

@@ -121,7 +121,7 @@ def best_of_few(
 
     A key is a score followed, in `bits` bits, by the distance of the place of the row's id from the last one. Where
     both do not fit, `bits` is 0: then the `k` best are written in order, scores as keys, and `places`. `gate` is the
-    line of `gates` with the rows that may return, -1 where all may.
+    line of `gates` with the rows that may be returned, -1 where all may.
 
     The lists with the greatest parts come first (MaxScore, Turtle & Flood 1995). As soon as the remaining lists could
     not lift a new row to a score that `k` rows have already, they are only looked up for rows that can still be among

@@ -65,7 +65,7 @@ class _Part(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """Values that are computed once for the sub-queries of a part: weights, factors, and which rows may return."""
+    """Values that are computed once for the sub-queries of a part: weights, factors, and the rows to return."""
 
     part: _Part
     lists: KeyPostings
@@ -96,7 +96,7 @@ class Prepared(NamedTuple):
 def recall_compiled(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25
 ) -> Weighed | None:
-    """The best rows per sub-query under BM25 (lucene), the best withheld ones per request, and what each key weighs.
+    """The best rows per sub-query under BM25 (lucene), the best withheld ones per request, and the weight of each key.
 
     None if a part of a score is less than the resolution or a sum could exceed the exact range.
     """
@@ -149,7 +149,7 @@ def _weights(scope: ScopeGroup, entries: Entries, prepared: Prepared) -> TermWei
 def prepare(
     kernels: ModuleType, scope: ScopeGroup, postings: PostingIndex, entries: Entries, bm25: Bm25, *, gated: bool = True
 ) -> Iterator[Prepared | None]:
-    """The inputs of `score`, per part of the scope's sub-queries; without the rows that may return unless `gated`."""
+    """The inputs of `score`, per part of the scope's sub-queries; without the sets of rows to return unless `gated`."""
     lists, place = lists_of(kernels, scope, postings, entries.keys, len(entries.sub))
     if len(lists.row):
         of_list = np.zeros(len(lists.starts) - 1, dtype=np.int64)
@@ -297,7 +297,7 @@ def _shown(kernels: ModuleType, scope: ScopeGroup, prepared: Prepared) -> Found:
 
 
 def _gates(prepared: Prepared) -> tuple[Bool, Int]:
-    """The distinct sets of rows that may return, bool[sets, rows], and the set of each sub-query, -1 where all rows may."""
+    """The distinct sets of rows to return, bool[sets, rows], and the set of each sub-query, -1 for all rows."""
     part, allowed, filter_ = prepared.part, prepared.allowed, prepared.filter_
     line = np.full(len(part.starts) - 1, -1, dtype=np.int64)
     asked = np.flatnonzero(np.diff(part.starts))

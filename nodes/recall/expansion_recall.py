@@ -1,6 +1,6 @@
 """The expansion lane: rows related to the best hits, found through the rows' own links.
 
-Reads the visible hits of the other lanes. Gives neighbours in the same document or conversation, parents and children,
+Reads the visible hits of the other lanes. Gives neighbors in the same document or conversation, parents and children,
 partners in a conflict set, superseding records, and, if the contract allows, cited documents and named structured
 records; each is judged by the same gates as any other row before it becomes a hit.
 

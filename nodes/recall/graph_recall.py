@@ -319,4 +319,4 @@ def _changed_together(scope: ScopeGroup, request: Int, local: Int, commits: _Com
 
 
 _MOST_CHANGED = int(CONFIDENCE["cochange"] / FLOOR) + 1
-"""The number of rows of a commit from which on their edges are below the floor."""
+"""The number of rows of a commit beyond which their edges are below the floor."""

@@ -66,7 +66,7 @@ class WantedRows(NamedTuple):
 
 
 class EntryScores(NamedTuple):
-    """The scores of the rows to be scored for the keys of sub-queries, and the maximum possible."""
+    """The scores of `WantedRows` for the keys of sub-queries, and the maximum possible."""
 
     score: Float
     reach: Float

@@ -1,4 +1,4 @@
-"""Posting lists with bounds of their scores: the grade of each posting, and how much a list can add where.
+"""Posting lists with bounds of their scores: the grade of each posting, and how much a list can add to a row.
 
 Reads posting lists and the lengths of their rows. Gives `KeyPostings`.
 

@@ -2,7 +2,7 @@
 
 Reads pairs of request and turn, the adjacent turns, the term weights computed by recall, and the posting index.
 
-Note: every neighbour is a row of A(r), found under the request's own clock (`turns`). The weights contain the document
+Note: every neighbor is a row of A(r), found under the request's own clock (`turns`). The weights contain the document
 frequencies of A(r); a turn and its neighbors are scored as one row in which a neighbor's terms count by `NEAR`, so that
 a turn without such terms can match as an answer to the turn before it.
 """

@@ -24,7 +24,7 @@ from .group_scores import Groups
 from .recall_scope import PAIRS, Bool, Int, RecallTables, ScopeGroup
 
 KINDS = ("memory", "session-event")
-"""Kinds of evidence whose rows are turns where they have a session."""
+"""Kinds of evidence whose rows are turns if they have a session."""
 GAP = 2 * 3_600 * 1_000_000
 """Microseconds of silence after which a session counts as another conversation."""
 _OF = ("owner_project", "owner_user", "session_id")

@@ -5,8 +5,8 @@ Reads candidates, their lexical and semantic terms, and the best files of each r
 Note: every row of a file has the same terms, so they order files, and the lexical term decides which row of a file
 leads. A long file with a few matches everywhere has a good whole and poor passages; one long definition has the
 reverse. Vectors of code are those of outlines (of one row each, see the corpus), so definitions are near the question;
-only candidates of a file count, which the request may see. Rows without a vector do not affect how near a file is, so a
-file of one outline is as near as that outline.
+only candidates of a file count, so only rows that the request may see. Rows without a vector do not affect how near a
+file is, so a file of one outline is as near as that outline.
 """
 
 from __future__ import annotations

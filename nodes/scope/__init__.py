@@ -1,4 +1,4 @@
-"""What a request may reach: the parts of `scope_resolution` and `mode_presets`.
+"""The reach of a request: the parts of `scope_resolution` and `mode_presets`.
 
 - `active_grants`: the access that grants give
 - `selectors`: which sources and paths a list of patterns picks, and which pick no source

@@ -175,8 +175,7 @@ def bounds_of(requests: pa.Table, reach: ActiveGrants, denied: NDArray[np.bool_]
 
 
 def _denied_paths(request: NDArray[np.int64], held: pa.Table) -> pa.Array:
-    """The paths denied by any of the grants through which a request reaches a project: a denial applies to all of them.
-    """
+    """The paths denied by any grant through which a request reaches a project: a denial applies to all of them."""
     project = flat(held["project"]).dictionary_encode().indices.to_numpy()
     _, place = np.unique(np.stack([request, project]), axis=1, return_inverse=True)
     pair, globs = flattened(held["denied_paths"])

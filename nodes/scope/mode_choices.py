@@ -5,8 +5,8 @@ Reads a row of MODE_POLICIES and the variables of a request. Gives the columns o
 A path of a mode begins at the root of the portfolio (S1.2): `/decisions/` is the folder `decisions` of the indexed
 tree, so the filled path loses the leading slash, which stored paths do not have. `{current_venture}` and `{venture}`
 name the same variable. A value is literal text of one segment: a `*` in it matches a star, and one with a `/` is
-refused, because it would move the path to another level. So is one with a line end or another character that does not
-print, because these separate lists of globs.
+refused, because it would move the path to another level. So is one with a line break or another non-printable
+character, because these separate lists of globs.
 """
 
 from __future__ import annotations

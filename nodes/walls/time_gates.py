@@ -130,7 +130,7 @@ def open_grid(
 ) -> Flags:
     """Which of some rows pass every time gate under each of `c` instants, bool[c, rows]: where `time_grid` is 0.
 
-    Tests all placements at once whether any passes: the result does not depend on which one does.
+    All placements are tested at once: the result does not depend on which one passes.
     """
     if row_index.single and not history.any():
         return time_grid(row_index, rows, as_of, window_start, window_end) == 0

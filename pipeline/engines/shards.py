@@ -166,7 +166,7 @@ def with_counters(line: Line, requests: pa.Table) -> Line:
 
 
 def with_progress(done: Iterable[int], total: int, shown: bool, say: Say) -> Iterator[int]:
-    """The shards as they are done, with a bar on standard error where one is shown, and a line at each tenth."""
+    """The shards as they complete, with a progress bar on standard error if `shown`, and a line at each tenth."""
     if shown:
         from tqdm.auto import tqdm
 

@@ -1,7 +1,7 @@
 """Evaluation: how well the line finds documents judged relevant, next to baselines.
 
-- `collections`: judged queries, in the `layouts` of folders; `evaluate`: runs every judged query in one run; `roles`:
-  role overlays on their golden sets
+- `collections`: judged queries, in the `layouts` of folders; `evaluate`: all judged queries in one run; `roles`: role
+  overlays on their golden sets
 - `measuring`: the tables of a run as `rankings` of each lane, their fusion, the line, also without a score term, and
   its block, and the documents found per lane; `baselines`: rankings of other systems, and their chunks filled to a
   budget

@@ -1,4 +1,4 @@
-"""`eval`: index labeled collections, run every judged query in one run, and report metrics per system.
+"""`eval`: index labeled collections, answer every judged query in one run, and report metrics per system.
 
 Systems: every single lane, their reciprocal rank fusion, the full line and the line without a score term, the block
 that a model receives, and for code the file-level BM25 baselines. All rankings are read from the run's own tables, so
@@ -149,7 +149,7 @@ class Asking:
 
 
 def ask(collections: Sequence[Collection], how: Asking, blocks: Sequence[int] | None = ()) -> JudgedRun:
-    """Index collections and run their queries in one run, deep enough for rankings and once per budget of blocks.
+    """Index collections and answer their queries in one run, deep enough for rankings and once per budget of blocks.
 
     Args:
         blocks: budgets in tokens for which the block is measured, besides that of the purpose; None = no blocks.

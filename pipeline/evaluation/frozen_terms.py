@@ -230,7 +230,7 @@ def parsed(measure: str) -> tuple[str, int]:
     """The name and depth of a measure that weights can be fitted to.
 
     Raises:
-        InputError: it is another.
+        InputError: the measure is not supported.
     """
     if not (match := _MEASURE.fullmatch(measure)):
         raise InputError.expected("nDCG@k or R@k", measure, "--metric")

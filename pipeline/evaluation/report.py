@@ -115,7 +115,7 @@ class Evaluation:
         return _together(self.scores, [one.gold for one in self.scores])
 
     def write(self, folder: Path, *, csv: bool) -> list[Path]:
-        """`per-query` and `gold` as Parquet, or as CSV; the files written."""
+        """Writes `per-query` and `gold` as Parquet or CSV, and returns the files."""
         written = []
         for name, frame in (("per-query", self.per_query()), ("gold", self.gold())):
             path = folder / f"{name}.{'csv' if csv else 'parquet'}"

@@ -119,7 +119,7 @@ class PlannedDriver(hamilton_driver.Driver):
 
     @lru_cache(maxsize=64)  # noqa: B019 - one driver lives as long as its process
     def plan(self, wanted: tuple[str, ...], known: frozenset[str]) -> tuple[Call, ...]:
-        """The calls that give `wanted` where `known` is given, each after those whose tables it needs."""
+        """The calls that compute `wanted` from `known`, each after those whose tables it needs."""
         nodes = list(self._ordered(wanted, known))
         needed_later = set(wanted) | known
         calls: list[Call] = []

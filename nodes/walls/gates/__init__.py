@@ -3,7 +3,7 @@
 Both walls, the ladder, `contract explain`, `why` and the leak test read `GATES`. To add a gate, write its object in a
 file here and add it to the list; `second_wall` judges it again, by hand.
 
-- `gate`: what a gate is
+- `gate`: the definition of a gate
 - `ownership`, `zones`, `sources`, `paths` (with `allowances`), `names`: access gates, which leave no trace but a count for auditors
 - `trust`: visibility gates, and `times`: time gates, which record what they withhold
 

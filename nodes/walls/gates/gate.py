@@ -1,10 +1,10 @@
 """Definition of a gate: one rule of the boundary, with everything that belongs to it.
 
-Gives: `Gate`, and the arguments and results of its functions. A gate of the package is an object in a file beside this
-one and a line in `GATES`; a gate of a plugin is the same object, see `docs/how-to/extend.md`.
+Gives: `Gate`, and the arguments and results of its functions. A gate of the package is an object in a file of this
+folder and a line in `GATES`; a gate of a plugin is the same object, see `docs/how-to/extend.md`.
 
-Note: the second wall is not here. `second_wall` judges the gates of the package again, from code written apart on purpose.
-A gate of a plugin brings its own second judgment, `removes`.
+Note: the second wall is not here. `second_wall` judges the gates of the package again, with deliberately independent
+code. A gate of a plugin brings its own second judgment, `removes`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def _at(says: str) -> Callable[[Contract, Bounds], Rule]:
 
 
 def _standing(says: str) -> Callable[[Contract, Bounds], Rule]:
-    """Text that is still current, unless the mode shows history."""
+    """Explains a gate for text that has ended, which passes only if the mode shows history."""
 
     def rule(contract: Contract, bounds: Bounds) -> Rule:
         if contract["include_deleted"]:

@@ -50,7 +50,7 @@ only while it is verified."""
 
 
 def _declared(column: str, wanted: str) -> Callable[[Case], Opening]:
-    """No contract opens these: the rows were declared so."""
+    """A gate that no contract can open, since the row was declared so."""
     return lambda case: Opening("the row", f"a row that is declared {wanted}, not {case.row[column]}", False)
 
 

@@ -1,4 +1,4 @@
-"""Encoders: models that read texts, into vectors or, with a question, into a score; from local files or a server.
+"""Encoders: models that turn texts into vectors or, with a question, into a score; from local files or a server.
 
 - `choice`: the selected encoder, and how it is reached; `unit_vectors`: the interface of every encoder
 - `encoder`: the embedded model, and every kind by name; `minilm`: its arithmetic on a CPU, with `minilm_kernels`, and

@@ -48,7 +48,7 @@ WEIGHTS = "model.safetensors"
 BUCKETS = (64, 128, 256, 512)
 """Lengths in tokens that pairs are padded to, up to the limit of the model; in a longer pair the longer text is cut."""
 PAIRS_KEPT = 1 << 13
-"""Scores cached by a retriever, each with its two texts: a shard that is halved around a request scores none twice."""
+"""Scores cached by a retriever, each with its two texts: halving a shard around a request scores no pair twice."""
 _STEPS = 2.0**10
 _HINT = (
     "a folder in the layout of sentence-transformers' CrossEncoder, with one label and its weights in model.safetensors"

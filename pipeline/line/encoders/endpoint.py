@@ -4,7 +4,7 @@ Gives: `Endpoint`. Answers have a deadline and a maximum size, retries are limit
 error says what was expected, what came and where: never a text that was sent, the body of an answer, or a key.
 
 Note: urllib sends the headers of a request, including the key, wherever a redirect points; and its timeout applies to
-each read, so a server that sends a byte now and then could stall it forever.
+each read, so a server that sends a byte now and then could stall the client forever.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Endpoint:
 
     @cached_property
     def _open(self) -> Callable[..., Any]:
-        """Opens requests. A proxy must not see those to this machine."""
+        """Opens requests; those to this machine bypass any proxy."""
         from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
         class Stay(HTTPRedirectHandler):
