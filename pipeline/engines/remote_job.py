@@ -36,7 +36,7 @@ _HERE = "run it in this process"
 
 @dataclass(frozen=True)
 class RemoteJob:
-    """A job without objects that a process opens for itself: corpus and runs by path, counters by the requests' names."""
+    """A job without objects that a process opens for itself: corpus and runs by path, counters by names in requests."""
 
     token: str
     """Identifies the call of the engine: a worker with the job of another call opens this one."""
