@@ -73,7 +73,7 @@ def run_demo(
 
     Args:
         folder: where the demo writes; an earlier demo in it is replaced.
-        repository: a folder inside a Git checkout to index as well; anything else is left out.
+        repository: a folder inside a Git checkout to index as well; any other folder is ignored.
         semantic: compute embeddings if the extra `semantic` is installed.
         history: also read the history of the repository if it is short.
         say: called with each progress line.

@@ -1,7 +1,7 @@
 """Opens a retriever under the settings, with shared models and the engine of its runs.
 
-Reads: settings. Gives: `open_retriever`, `load_models`, `engine_of`. Every interface opens its retrievers here, so that the
-same request gives the same bytes everywhere.
+Reads: settings. Gives: `open_retriever`, `load_models`, `engine_of`. Every interface opens its retrievers here, so
+equal requests get byte-identical answers everywhere.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@
 Reads the clock once per pass (`asked_at`) and no other external state after that. A durable snapshot is written
 before a block leaves; if a request requires one and it could not be written, no block leaves.
 
-Note: a retriever stays at the generation that the corpus had when it was opened, even if the same
-process writes to the corpus. To see later writes, open another retriever. After an erasure it refuses all requests, as its
-tables may hold erased evidence.
+Note: a retriever stays at the generation that the corpus had when it was opened, even if the same process writes to the
+corpus. To see later writes, open another retriever. After an erasure it refuses all requests, as its tables may contain
+erased evidence.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class Retriever(Questions):
         a retriever to itself.
 
         Raises:
-            InputError: the request is not what was expected.
+            InputError: the request is invalid.
             StoreError: the corpus cannot be read, or evidence was erased from it since it was opened (ErasedError);
                 no snapshot is written.
         """

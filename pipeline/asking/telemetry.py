@@ -51,7 +51,7 @@ class Telemetry:
     def of(cls, provider: Any = None, *, content: bool = False, audit: bool = False) -> Telemetry:
         """Spans by the tracers of a provider, by default the one set in this process.
 
-        `content` adds questions and texts; `audit` adds counts of rows that were not shown to any caller.
+        `content` adds questions and texts; `audit` adds counts of rows not shown, even if the caller may not see them.
 
         Raises:
             ModelError: the extra `otel` is not installed.

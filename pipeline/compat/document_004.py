@@ -149,12 +149,12 @@ def retrieve(
 
     Args:
         overlay: the role's overlay; with None, only the shared corpus is searched, and the bundle reports it.
-        lexical_only: leave the vectors out.
+        lexical_only: ignore vectors.
         embedding_model: the model whose vectors are compared.
         ollama_url: the server that encodes the task.
 
     Raises:
-        InputError: a value is not what was expected, or the overlay belongs to another role.
+        InputError: a value is invalid, or the overlay belongs to another role.
     """
     policies = policies_of(overlay)
     if policies.roles.names not in ([], [role_id]):

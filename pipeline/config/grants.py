@@ -5,9 +5,9 @@
         projects: [shop, {project: pay, zones: private, expires: 2026-12-31T00:00:00Z}]
         groups: [dev]
         zones: internal          # the highest zone; internal by default
-        users: [bob]             # whose own rows ana may read beside hers
+        users: [bob]             # whose own rows ana may also read
         states: [verified]       # lifecycles ana may be shown; all of the purpose's by default
-        paths: [src/, docs/]     # globs on the path, the only ones that ana may read; every path by default
+        paths: [src/, docs/]     # globs: the only paths that ana may read; all by default
         denied_paths: [src/keys/]
         act_as: [bob, {principal: cyd, project: shop, expires: 2026-12-31T00:00:00Z}]
         append: [shop, {project: pay, expires: 2026-12-31T00:00:00Z}]  # where ana may add rows of her own over HTTP and MCP
@@ -120,7 +120,7 @@ def load_grants(path: str | Place) -> GrantsFile:
     """The grants of a file.
 
     Raises:
-        PolicyError: the file is missing or not what was expected.
+        PolicyError: the file is missing or invalid.
     """
     path = place_of(path)
     try:
@@ -141,7 +141,7 @@ class WatchedGrants:
     object store, on each call. A `GrantsFile` passed in never changes.
 
     Raises:
-        PolicyError: the file is missing or not what was expected.
+        PolicyError: the file is missing or invalid.
     """
 
     def __init__(self, grants: GrantsFile | str | Place) -> None:
@@ -158,7 +158,7 @@ class WatchedGrants:
         """The current grants.
 
         Raises:
-            PolicyError: the file is missing or not what was expected.
+            PolicyError: the file is missing or invalid.
         """
         status = self._look()  # before reading: a change in between causes another read
         if self._path is not None and (status is None or status != self._status):
@@ -200,7 +200,7 @@ def write_starter_grants(
     each other.
 
     Raises:
-        PolicyError: the existing file is not what was expected; it is left alone.
+        PolicyError: the existing file is invalid; it is left unchanged.
         StoreError: it cannot be determined whether a file exists, or it cannot be read.
     """
     path = place_of(path).resolve()

@@ -1,8 +1,8 @@
 """Why: where an expected row was lost, which rule decided, and what would admit it.
 
-Reads: a snapshot and, for anything not in its tables, the generation it was made from. Gives: one answer per row that
-the name means. An auditor may ask about any row of a project that they audit. Any other caller learns the decisions of
-their own snapshot about rows that passed every gate; for all other rows, including absent ones, the answer is the same.
+Reads: a snapshot and, for anything not in its tables, the generation it was made from. Gives: one answer per matching
+row. An auditor may ask about any row of a project that they audit. Any other caller learns the decisions of their own
+snapshot about rows that passed every gate; for all other rows, including absent ones, the answer is the same.
 
 To find what would admit a row, the gates that stop it are opened one by one, each step judged again by the second wall,
 until the row passes or only the row itself could change. For a row that passes every gate, the reason follows from the

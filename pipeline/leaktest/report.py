@@ -37,7 +37,7 @@ class LeakReport:
     batches: int = 0
     """Runs of all probes from one angle, over tenants that do not reach each other's projects; four states each."""
     own: int = 0
-    """Checks of secrets, control characters and heads, by what was planted in rows of the first tenant."""
+    """Checks of secrets, control characters and heads, with planted rows of the first tenant."""
     roles: dict[str, int] = field(default_factory=dict)
     """Canaries by role."""
     gates: dict[str, int] = field(default_factory=dict)

@@ -187,7 +187,7 @@ def overlay_of(value: Mapping[str, Any] | RoleOverlay, file: str = "overlay") ->
     """An overlay from plain values.
 
     Raises:
-        PolicyError: it is not what was expected; nothing of it is applied.
+        PolicyError: it is invalid; nothing of it is applied.
     """
     if isinstance(value, RoleOverlay):
         value = value.model_dump(mode="json")
@@ -202,7 +202,7 @@ def read_overlay(path: Path | Any, file: str | None = None) -> OverlayFile:
     """An overlay from a file; its digest is that of the bytes.
 
     Raises:
-        PolicyError: the file is no overlay.
+        PolicyError: the file is not an overlay.
     """
     data, file = path.read_bytes(), file or str(path)
     try:

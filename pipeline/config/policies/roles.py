@@ -46,7 +46,7 @@ def load_roles(folder: Path | None = None) -> Roles:
     """The bundled overlays, replaced or extended by those of `folder/roles/*.json`.
 
     Raises:
-        PolicyError: a file is no overlay, or its name is not its role id.
+        PolicyError: a file is not an overlay, or its name is not its role id.
     """
     package = f"{__name__.rpartition('.pipeline')[0]}.data"
     bundled = resources.files(package).joinpath("policies", "roles")

@@ -91,7 +91,7 @@ def reranked(settings: Settings, name: str, changes: Mapping[str, Any], top: int
     Raises:
         AccessError: the principal does not audit all of it.
         ErasedError: texts of the requests were erased.
-        InputError: a change is no weight.
+        InputError: a change is not a weight.
         StoreError: the generation that the run pinned is gone.
     """
     said, changes = changes, changed_columns(changes, "changes")
