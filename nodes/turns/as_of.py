@@ -3,8 +3,8 @@
 Gives: `Sessions` (the place of a turn among the events of its session), `holding` (which facts hold at which turns) and
 `before` (the last events before each turn).
 
-Note: the work follows what holds at a turn and what lies in its window, never the length of the log.
-A fact names the range of turns that it holds at, and is spread over these alone.
+Note: the cost depends on the facts that hold at a turn and the events in its window, never on the length of the log. A
+fact has the range of turns at which it holds, and is expanded over these alone.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..columns.ragged import spread
 Int = NDArray[np.int64]
 FOREVER = np.iinfo(np.int64).max
 HORIZON = 48
-"""Events that a turn looks at one by one."""
+"""Number of events that a turn considers one by one."""
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """The sessions of some turns by name, and the turns sorted by session and event."""
+    """The session names of some turns, and the turns sorted by session and event."""
 
     names: pa.Array
     turn_session: Int
@@ -40,7 +40,7 @@ class Sessions:
 
     @classmethod
     def of(cls, turns: pa.Table) -> Sessions:
-        """From CONTEXT_TURNS."""
+        """Builds it from CONTEXT_TURNS."""
         names = pc.unique(flat(turns["session_id"]))
         session = positions(turns["session_id"], names)
         seq = integers(turns["as_of_seq"])
@@ -50,17 +50,17 @@ class Sessions:
         return cls(names, session, seq, order, keys[order], width)
 
     def codes(self, column: Column) -> Int:
-        """The session of each row, -1 for one that no turn is of."""
+        """The session of each row, -1 for one without turns."""
         return positions(column, self.names)
 
     def behind(self, session: Int, seq: Int) -> Int:
-        """Where in the sorted turns those begin that have seen this event of this session."""
+        """Position in the sorted turns of the first turn of this session that has seen this event."""
         return self.keys.searchsorted(session * self.width + np.minimum(seq, self.width - 2) + 1, side="left")
 
 
 def holding(sessions: Sessions, session: Int, start: Int, until: Int) -> tuple[Int, Int]:
-    """(fact, turn) pairs: each fact at each turn at which it holds, by fact: from the turns that have seen the event that
-    set it to the last one that has not seen the event that ended it.
+    """(fact, turn) pairs, by fact: each fact with each turn at which it holds, from the first turn that has seen the
+    event that set it to the last one that has not seen the event that ended it.
     """
     known = session >= 0
     low, high = sessions.behind(session, start), sessions.behind(session, until)
@@ -82,15 +82,15 @@ def before(sessions: Sessions, session: Int, seq: Int, most: int) -> tuple[Int, 
 
 
 def first_seen(turn: Int, seq: Int, turns: int) -> Int:
-    """The first of the events that each turn looks at, FOREVER for a turn that looks at none; `turn` and `seq` are of the events."""
+    """The first event that each turn considers, FOREVER for a turn without any; `turn` and `seq` are of the events."""
     first = np.full(turns, FOREVER, dtype=np.int64)
     np.minimum.at(first, turn, seq)
     return first
 
 
 def last_by(asked: tuple[Int, Int], turn: Int, seq: Int, created: Int) -> Int:
-    """For each (turn, instant) pair the last event of the turn that was recorded at or before it, -1 for none. `turn`, `seq` and
-    `created` are of the events that the turns look at.
+    """For each (turn, instant) pair the last event of the turn that was recorded at or before it, -1 for none. `turn`,
+    `seq` and `created` describe the events that the turns consider.
     """
     instants = np.unique(np.concatenate([created, asked[1]]))
     width = len(instants) + 1

@@ -1,11 +1,11 @@
 """Duties in rules and in the words of the user: prohibitions, approvals and checks, which no compaction may lose (S3.30).
 
-Gives: `is_duty` and `binds` (whether a rule text, or what a user says, forbids, asks for an approval or asks for a check),
-`binding` (the sections of a message that do), `apart` (what of a message is pasted), `sections` and `sentences` of a text, and `lost` (how many sentences of an
-original its shown form lacks).
+Gives: `is_duty` and `binds` (whether a rule text, or a user's words, forbid, require an approval or require a check),
+`binding` (the sections of a message that do), `apart` (the pasted parts of a message), `sections` and `sentences` of a
+text, and `lost` (how many sentences of an original its shown form lacks).
 
-Note: no pattern knows every prohibition, so none decides about sentences. Whole sections are kept
-or left to a reference, and `lost` compares what is shown with the original, word for word, whatever a pattern says of it.
+Note: no pattern matches every prohibition, so none decides about single sentences. Sections are kept whole or replaced
+by a reference, and `lost` compares the shown text with the original, word for word, independent of the patterns.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ from .tagged import INLINE, foreign_blocks
 __all__ = ["TOPIC_WORDS", "apart", "binding", "binds", "is_duty", "is_pasted", "lost", "sections", "sentences"]
 
 LONG_MESSAGE = 1_200
-"""Longest message whose own words bind as a whole; of a longer one its sections that bind."""
+"""Longest message that binds as a whole; of a longer one only the binding sections are kept."""
 LONG_SECTION = 600
-"""Longest section or sentence of a long message that binds; of a longer section its sentences do."""
+"""Longest section or sentence of a long message that is kept whole; a longer section is split into sentences."""
 BOUND = 4_800
-"""Characters of a message that bind at most: its first passages, and a quarter of them its last; the input says how many are left out between."""
+"""Most characters of a message that are kept as binding: three quarters for its first passages, a quarter for its last;
+the input states how many are left out between.
+"""
 _REPORTS = re.compile(
     r"(?i)\bhere\b|\b(?:sa(?:ys|id)|prints?|printed|shows?|showed|got|gave|(?:output|log|error|result|trace|message)s?(?: is| was| are| were)?)\W*$"
 )
 """Words that announce a report."""
 PASTED_LINES = 60
-"""Lines, list items apart, beyond which a section of a long message counts as pasted."""
+"""Number of lines, not counting list items, beyond which a section of a long message counts as pasted."""
 _LOGGED = re.compile(
     r"(?i)\s*(?:[-\[(]?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\[?(?:trace|debug|info|notice|warn(?:ing)?|error|fatal|critical)\b\s*[\]:|(]|at\s+\S+\s*\(|"
     r"file\s+\"[^\"]+\",\s+line|traceback\b|(?:npm|pnpm|yarn)\s+(?:err|warn)|caused\s+by:|[\w./\\-]+\.\w{1,5}(?::\d+(?::\d+(?::|\s-\s|\s*$|\s+(?:error|warning)\b)|:(?:[^\s\d]|\s\s)|:?\s*$|:?\s(?:-\s)?(?:fatal\s)?(?:error|warning|note|info)(?:\s+\w+)?:|"
@@ -43,20 +45,20 @@ _LOGGED = re.compile(
     r"[A-Za-z_.]*(?:Error|Exception|Warning):|"
     r"@@\s|diff\s--git|\+\+\+\s|---\s\S|>>>\s|\$\s|E\s{3})"
 )
-"""How lines of logs, traces and diffs begin."""
+"""Beginnings of lines of logs, traces and diffs."""
 _SPELLED = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'", "`": "", "\u00a0": " ", "\u202f": " ", "\u200b": None, "\u00ad": None, "\u2060": None, "\ufeff": None, "\u2011": "-"})  # fmt: skip
 _EMPHASIS = re.compile(r"(?<![\w*])[*_]{1,3}(?=\w)|(?<=\w)[*_]{1,3}(?![\w*])")
 _MARKS = re.compile(r"([!-/:-@\[-`{-~]{3})[!-/:-@\[-`{-~]{2,}([!-/:-@\[-`{-~]{3})")
-"""Long runs of marks: rules, frames of tables, what is emphasised too much."""
+"""Long runs of marks: rules, table frames, excessive emphasis."""
 _BREAK = re.compile(
     r"(?<=[.!?\u3002\uff01\uff1f])[\"')\]]*\s+(?=[\"'(\[`*_]*[^\W\d_]|[\"'(\[`*_]*\d)|(?<=[\u3002\uff01\uff1f])(?=[^\s\u3002\uff01\uff1f\u201d\u2019\u300d\u300f\uff09)\]\"'])"
 )
 _FENCES = ("```", "~~~")
 _ITEM = re.compile(r"\s*(?:[-*+\u2022]\s|\d{1,3}[.)]\s|#{1,6}\s|\||>)")
-"""Lines that begin something of their own: list items, headings, rows of tables, quotations."""
+"""Lines that begin a block: list items, headings, table rows, quotations."""
 _ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|v)\.)$", re.IGNORECASE)
 _NUMBER = re.compile(r"\W*\d{1,3}[.)]")
-"""A list mark alone: what follows is its item."""
+"""A list mark alone: the next part is its item."""
 TOPIC_WORDS = {
     "which tests to run": re.compile(r"(?i)\b(?:run|execute)\b.*\b(?:tests?|suite|pytest|jest|vitest|tox)\b|\btests?\b.*\b(?:full|all|only|package)\b"),
     "how far to change": re.compile(r"(?i)\b(?:only|minimal|small(?:est)?|broad|refactor\w*|rewrite|unrelated|scope)\b.*\b(?:fix|chang\w+|edit|modif\w+|failure|diff)\b|\b(?:chang\w+|fix|modif\w+)\b.*\bonly\b"),
@@ -65,11 +67,11 @@ TOPIC_WORDS = {
     "package manager": re.compile(r"(?i)\b(?:npm|pnpm|yarn|pip|uv|poetry)\b.*\b(?:install|add|use|uses)\b|\buses?\b.*\b(?:npm|pnpm|yarn|pip|uv|poetry)\b"),
     "commits": re.compile(r"(?i)\b(?:commit|push|merge|rebase|branch(?:es)?)\b"),
 }  # fmt: skip
-"""What two rules may disagree about."""
+"""Topics on which two rules may disagree."""
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences, list items and code blocks of a text, in order, trimmed; lines that a paragraph was broken into are joined."""
+    """The sentences, list items and code blocks of a text, in order, trimmed; the lines of a paragraph are joined."""
     found: list[str] = []
     for block in _blocks(text):
         if block.startswith(_FENCES):
@@ -111,7 +113,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def sections(text: str) -> list[str]:
-    """The sections of a text: paragraphs, lists and code blocks, with the line in front that announces them; none is divided."""
+    """The sections of a text: whole paragraphs, lists and code blocks, each with the line that announces it."""
     found: list[list[str]] = []
     fence, apart = "", True
     for line in text.splitlines():
@@ -140,7 +142,7 @@ def binds(said: str) -> bool:
 
 
 def is_duty(text: str) -> bool:
-    """Whether a text of rules prohibits, asks for an approval or a check: as `binds`, and by softer words as well."""
+    """Whether a rule text forbids something or requires an approval or a check: as `binds`, and by softer words."""
     plain = _plain(text)
     return bool(BINDS.search(plain) or _asks(plain) or DUTY.search(plain))
 
@@ -150,8 +152,8 @@ def _asks(plain: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The lines of a text that say something, without the marks of emphasis in front of and behind their words, with single spaces, runs of a
-    few marks and one spelling of apostrophes. So no pattern passes a long run of blanks or marks again from each of them.
+    """The nonblank lines of a text, without emphasis marks around words, with single spaces, shortened runs of marks
+    and one spelling of apostrophes. So no pattern rescans a long run of blanks or marks from each of its characters.
     """
     plain = _MARKS.sub(r"\1\2", _EMPHASIS.sub("", text.translate(_SPELLED)))
     lines = (" ".join(line.split()) for line in plain.splitlines())
@@ -159,8 +161,9 @@ def _plain(text: str) -> str:
 
 
 def binding(said: str) -> str | None:
-    """The part of a message that binds beyond its round: all that the user says in it, of a long one the sections that bind, of long
-    sections their sentences; None if nothing does. Pasted text binds nothing; repeated text is kept once.
+    """The part of a message that binds beyond its round: all of the user's own words; of a long message the binding
+    sections, of long sections the binding sentences; None if nothing binds. Pasted text does not bind; repeated text is
+    kept once.
     """
     said = apart(said)[0]
     if len(said) <= LONG_MESSAGE:
@@ -181,8 +184,9 @@ def binding(said: str) -> str | None:
 
 
 def apart(said: str) -> tuple[str, str | None]:
-    """What a user says, with a mark in place of each pasted part, and these parts: blocks of code or in tags, quotations, several lines of a
-    log or a trace. A short part stays where a line that binds announces it (`Never run:`), because it says what the line is about.
+    """The user's own words with a mark in place of each pasted part, and these parts: code blocks, tagged blocks,
+    quotations, several lines of a log or a trace. A short part stays in place if a binding line announces it (`Never
+    run:`), because that line is about it.
     """
     own, pasted = list[str](), list[str]()
     for lines, foreign in _runs(said.splitlines()):
@@ -196,7 +200,9 @@ def apart(said: str) -> tuple[str, str | None]:
 
 
 def _names_what_follows(line: str) -> bool:
-    """Whether a line ends in words that bind and announce what they bind (`Never run:`), not in others that announce a report."""
+    """Whether a line ends in binding words that announce their object (`Never run:`), not ones that announce a
+    report.
+    """
     if not line.rstrip(" *_").endswith(":"):
         return False
     last = sentences(line)[-1]
@@ -205,7 +211,9 @@ def _names_what_follows(line: str) -> bool:
 
 
 def _runs(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
-    """Lines in runs, and whether each run is pasted: a fenced block, one in tags, lines of a quotation, several lines of a log, other lines."""
+    """Runs of lines, and whether each is pasted: fenced or tagged blocks, quotations, several log lines; other
+    lines.
+    """
     at, tagged = 0, _tagged(lines)
     while at < len(lines):
         kind, end = _kind(lines[at]), at + 1
@@ -213,7 +221,7 @@ def _runs(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
             kind, end = "tags", tagged[at]
         elif kind == "fence":
             end = _fence_end(lines, at)
-        else:  # below a line of a log, what is indented belongs to it
+        else:  # indented lines below a log line belong to it
             while end < len(lines) and end not in tagged and _goes_on(kind, lines[end]):
                 end += 1
         yield lines[at:end], kind in ("fence", "tags", "quotation") or (kind == "log" and end - at > 1)
@@ -221,8 +229,8 @@ def _runs(lines: list[str]) -> Iterator[tuple[list[str], bool]]:
 
 
 def _fence_end(lines: list[str], at: int) -> int:
-    """The line behind a fenced block. A fence is closed by one as long as it, without words; one with a word (```` ```bash ````) opens a block
-    inside it. Where these do not pair, the first that could close it does.
+    """The line after a fenced block. A fence is closed by one of at least its length without words; one with a word
+    (```` ```bash ````) opens a nested block. Where they do not pair, the first fence that could close the block does.
     """
     mark = lines[at].lstrip()
     if mark[:3] in mark[3:].lstrip(mark[0]):
@@ -246,7 +254,7 @@ def _goes_on(kind: str, line: str) -> bool:
 
 
 def _tagged(lines: list[str]) -> dict[int, int]:
-    """The lines that blocks in tags begin at, with the lines behind them; only blocks of whole lines."""
+    """The first line of each tagged block, with the line after the block; only blocks of whole lines."""
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found = {}
     for block in foreign_blocks("\n".join(lines)):
@@ -258,7 +266,7 @@ def _tagged(lines: list[str]) -> dict[int, int]:
 
 
 def _kind(line: str) -> str:
-    """How a line begins: as a fence, a quotation, a line of a log, or anything else."""
+    """The kind of a line by its beginning: a fence, a quotation, a log line, or anything else."""
     mark = line.lstrip()
     if mark.startswith(_FENCES):
         return "fence"
@@ -266,7 +274,7 @@ def _kind(line: str) -> str:
 
 
 def _logged(lines: list[str]) -> int:
-    """How many lines begin as those of logs do."""
+    """The number of lines that begin like log lines."""
     return sum(bool(_LOGGED.match(line)) for line in lines)
 
 
@@ -280,7 +288,9 @@ def is_pasted(section: str) -> bool:
 
 
 def _pieces(part: str) -> Iterator[str]:
-    """A sentence that binds; of one that is too long the passages that do. They overlap, so that what binds is whole in one."""
+    """A binding sentence; of one that is too long the binding passages, which overlap so that one has the duty
+    whole.
+    """
     if len(part) <= LONG_SECTION:
         yield part
         return
@@ -294,7 +304,7 @@ def _pieces(part: str) -> Iterator[str]:
 
 
 def lost(original: pa.Array, shown: pa.Array) -> NDArray[np.int32]:
-    """How many sentences of each original its shown form lacks; each distinct pair is looked at once."""
+    """How many sentences of each original its shown form lacks; each distinct pair is compared once."""
     pairs = list(zip(original.to_pylist(), shown.to_pylist(), strict=True))
     known = {pair: _lost(*pair) for pair in dict.fromkeys(pairs)}
     return np.array([known[pair] for pair in pairs], dtype=np.int32)

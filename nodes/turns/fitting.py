@@ -1,10 +1,11 @@
-"""What fits into an input: many turns at once, one source of each at a time.
+"""Fits sources into inputs: many turns at once, one source of each at a time.
 
-Gives: `input_limits`, `part_limits`, `required`, `tokens_of`, and `fill`, which takes whole bodies in the order of keeping, first within the
-shares of the parts, then with what is left, and last the references of what had no room.
+Gives: `input_limits`, `part_limits`, `required`, `tokens_of`, and `fill`, which takes whole bodies in the order of
+keeping, first within the shares of the parts, then from the remaining tokens, and last references to the sources that
+had no room.
 
-Note: a heading and a fence cost tokens too, and only the first source under them pays. A share is
-no block: what one part leaves, the parts that are cut last may take.
+Note: a heading and a fence cost tokens too, charged to the first source under them. A share is not a reservation:
+tokens that one part leaves go to the parts that are cut last.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ Bool = NDArray[np.bool_]
 UNLIMITED = np.iinfo(np.int64).max // 4
 NOTHING, BODY, FALLBACK, QUOTED = 0, 1, 2, 3
 FORMS_SHOWN = ("none", "body", "fallback", "quoted")
-"""Their words: no line, its own, a reference in its place, or no line because another source has it."""
+"""Their names: no line, its own body, a reference in its place, or no line because another source quotes it."""
 _FENCE_OF = np.array([FENCES.index(g.fence) if g.fence else -1 for g in GROUPS])
 
 
 def input_limits(turns: pa.Table) -> Int:
-    """Tokens that the input of each turn may have."""
+    """Most tokens that the input of each turn may have."""
     return np.maximum(integers(turns["max_tokens"]) - integers(turns["reserved_output_tokens"]), 0)
 
 
@@ -82,7 +83,7 @@ class Candidates:
     body: Int
     """Tokens of the body."""
     fallback: Int
-    """Tokens of the reference in its place; -1 where there is none."""
+    """Tokens of the reference that may replace it; -1 where there is none."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Frames:
 
 @dataclass
 class Filled:
-    """What is shown of each candidate, and the tokens used by each turn; `failed` turns have no room for what is required."""
+    """The shown form of each candidate, and the tokens used by each turn; `failed`: the required sources do not fit."""
 
     shown: Int
     used: Int
@@ -121,7 +122,7 @@ class Filled:
 
 
 def fill(some: Candidates, frames: Frames, limit: Int, hard: Int, shares: NDArray[np.float64]) -> Filled:
-    """Fill every turn up to its limit. `hard` [turns, parts] are limits of single parts, `shares` [turns, parts] those of phases."""
+    """Fill every turn up to its limit. `hard` and `shares` [turns, parts]: limits of parts, shares by phase."""
     turns = len(limit)
     state = _State(some, frames, turns)
     for index in state.columns(some.required):
@@ -143,7 +144,7 @@ def fill(some: Candidates, frames: Frames, limit: Int, hard: Int, shares: NDArra
 
 
 def _all_fit(state: _State, some: Candidates, elastic: Bool, limit: Int, share: Int) -> bool:
-    """Whether everything fits whatever the shares are: then the second pass takes it all."""
+    """Whether everything fits regardless of the shares: then the second pass takes all of it."""
     cost = np.bincount(some.turn[elastic], weights=some.body[elastic], minlength=len(limit))
     frame = state.frames.heading.sum(axis=1) + state.frames.fence.sum(axis=1)
     return bool((state.used + cost + frame <= limit).all())
@@ -159,27 +160,27 @@ class _State:
         self.parts = np.zeros((turns, int(some.part.max(initial=0)) + 1), dtype=np.int64)
         self.groups = np.zeros((turns, len(GROUPS)), dtype=bool)
         self.fences = np.zeros((turns, len(FENCES) + 1), dtype=bool)
-        self.fences[:, -1] = True  # groups without a fence have an open one
+        self.fences[:, -1] = True  # groups without a fence count as having an open one
 
     def columns(self, mask: Bool) -> list[Int]:
-        """The candidates under a mask: the first of every turn, then the second of every turn, and so on."""
+        """The candidates selected by a mask: the first of every turn, then the second of every turn, and so on."""
         index = np.flatnonzero(mask)
         rank = rank_within(self.some.turn[index])
         order = np.argsort(rank, kind="stable")
         return np.split(index[order], np.cumsum(np.bincount(rank))[:-1]) if len(index) else []
 
     def cost(self, index: Int, group: Int, body: Int) -> Int:
-        """Tokens of bodies with the heading and the fence that they open."""
+        """Tokens of bodies, including the heading and the fence that they open."""
         turn, fence = self.some.turn[index], _FENCE_OF[group]
         heading = np.where(self.groups[turn, group], 0, self.frames.heading[turn, group])
         return body + heading + np.where(self.fences[turn, fence], 0, self.frames.fence[turn, fence])
 
     def group(self, index: Int, how: int) -> Int:
-        """Their groups: all references are in one."""
+        """The groups of candidates; all references share one."""
         return self.some.group[index] if how == BODY else np.full(len(index), PLACE["references"])
 
     def take(self, index: Int, body: Int, how: int) -> None:
-        """Show candidates of different turns."""
+        """Show these candidates, at most one per turn."""
         turn, group = self.some.turn[index], self.group(index, how)
         self.used[turn] += self.cost(index, group, body)
         self.parts[turn, self.some.part[index]] += body
@@ -188,7 +189,7 @@ class _State:
         self.shown[index] = how
 
     def take_if_room(self, index: Int, body: Int, how: int, limit: Int, parts: Int) -> None:
-        """Show the items that fit into what is left of the turn and of their part."""
+        """Show the candidates that fit into the remaining tokens of their turn and part."""
         turn, part = self.some.turn[index], self.some.part[index]
         fits = self.used[turn] + self.cost(index, self.group(index, how), body) <= limit[turn]
         fits &= self.parts[turn, part] + body <= parts[turn, part]

@@ -1,11 +1,12 @@
-"""Lines of searches that an input quotes already: of each match, the event of its turn whose shown text has the line of the match.
+"""Lines of searches that an input already quotes: for each match, the event of its turn whose shown text contains its
+line.
 
-Gives `quoting_events`, `RESULT_CHARACTERS`, `FILE_SHARE` and `SHOWN_LINES`, the forms that quote lines.
+Gives `quoting_events`, `RESULT_CHARACTERS`, `FILE_SHARE` and `SHOWN_LINES`, the forms that quote lines of a text.
 
-Note: a match has a row of its own, and so does the event that found it. Where the event is shown with that line, the match says
-nothing more: it takes no place and no line. A line counts if the whole of it is quoted, with its path; the content of a file that is
-shown in full has all its lines, and a whole file the match that names the file alone. Of several events that quote a
-line the last one counts: where the budget drops it, the match has a line of its own, even if an earlier event shows it.
+Note: a match has a row of its own, and so does the event that found it. Where the event is shown with that line, the
+match adds nothing: it takes no place and no line. A line counts if it is quoted whole, with its path; a file shown in
+full has all its lines, and a whole file also covers a match that names only the file. If several events quote a line,
+the last one counts: if the budget drops it, the match gets a line of its own, even if an earlier event shows it.
 """
 
 from __future__ import annotations
@@ -24,20 +25,19 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 RESULT_CHARACTERS = 240
-"""Longest text of a tool or of the model that the tail shows in full, on one line."""
+"""Longest text of a tool or the model that the tail shows in full, if it is one line."""
 FILE_SHARE = 4
-"""A file may have so many times the characters of an observation."""
+"""The limit of a file is this many times that of an observation."""
 SHOWN_LINES = ("full", "excerpt")
 """Forms that quote lines of a text."""
 _TEXT = pa.large_string()
 _FOLDERS = 24
-"""Most folders above the working directory that the paths of a tool may name."""
+"""Most folders above the working directory in the paths of a tool."""
 
 
 def quoting_events(sources: pa.Table, turn: Int, passed: Bool, most: Int, matches: pa.Table) -> Int:
-    """For every source the row of the event whose shown text has its line, -1 where there is none, as for all that are no matches.
-
-    `most` are the characters up to which the phase of each source shows a result in full.
+    """For every source the row of the event whose shown text has its line; -1 where there is none, and for all sources
+    that are not matches.
     """
     found = np.full(sources.num_rows, -1, dtype=np.int64)
     match = np.flatnonzero(among(sources["source_kind"], ("search_match",)) & passed)
@@ -75,7 +75,7 @@ def quoting_events(sources: pa.Table, turn: Int, passed: Bool, most: Int, matche
 
 
 def _quoted(events: pa.Table, most: Int) -> pa.Array:
-    """What an input quotes of results of tools, as `context_compression` decides; null where it shows a summary."""
+    """The text that an input quotes of tool results, as in `context_compression`; null where it shows a summary."""
     text, excerpt = flat(events["text"]).cast(_TEXT), flat(events["excerpt"]).cast(_TEXT)
     size = integers(pc.fill_null(pc.utf8_length(text), 0))
     latest = among(events["source_kind"], ("latest_observation",))
@@ -85,8 +85,8 @@ def _quoted(events: pa.Table, most: Int) -> pa.Array:
 
 
 def _numbered(files: pa.Table, most: Int) -> pa.Array:
-    """The lines of the files that an input shows in full, as searches print them, in front of them the path of a whole file; null for
-    other files. Each event is looked at once.
+    """The lines of the files that an input shows in full, as searches print them, preceded by the path if the file is
+    whole; null for other files. Each event is processed once.
     """
     size = integers(pc.fill_null(pc.utf8_length(files["text"]), 0))
     shown = np.flatnonzero((size > 0) & (size <= most * FILE_SHARE) & ~truth(files["cut"]))
@@ -108,7 +108,7 @@ def _numbered(files: pa.Table, most: Int) -> pa.Array:
 
 
 def _lines_of(matches: pa.Table) -> pa.Array:
-    """The line of each match as searches print it: `path:line:text`, or what it has of these."""
+    """The line of each match as searches print it: `path:line:text`, or those of the three that it has."""
     line, text = pc.cast(flat(matches["line"]), pa.string()).cast(_TEXT), flat(matches["text"]).cast(_TEXT)
     text = pc.if_else(line.is_valid(), pc.fill_null(text, ""), text)
     parts = joined(flat(matches["path"]).cast(_TEXT), line, pc.utf8_trim_whitespace(text), between=":", skip_nulls=True)
@@ -116,8 +116,8 @@ def _lines_of(matches: pa.Table) -> pa.Array:
 
 
 def _lines_in(texts: pa.Array, wanted: pa.Array) -> tuple[Int, Int]:
-    """The pairs (text, wanted line) such that the text has that line, sorted. A path from the root of the machine counts as the longest
-    wanted one that ends it.
+    """The (text, wanted line) pairs where the text contains the line, sorted. An absolute path counts as the longest
+    wanted path that it ends with.
     """
     lists = pc.split_pattern(texts, "\n")
     owner = integers(pc.list_parent_indices(lists))

@@ -1,4 +1,4 @@
-"""The pure renderer of a model input: headings, fences, margins, and how they are put together.
+"""Pure renderer of a model input: headings, fences and margins, and how they are assembled.
 
     <trusted_instructions kqzvtma>
     Trusted rules:
@@ -7,12 +7,12 @@
     - Fix the project test failure and verify it.
     </trusted_instructions kqzvtma>
 
-Gives: `GROUPS` (the groups of sources with their places and headings), `bullets`, `bullet`, `quote`, `one_line`, `assemble`, `sealed`,
-`neutral`. `context_budget` counts with the same lines, so nothing is rendered that was not counted.
+Gives: `GROUPS` (the groups of sources with their places and headings), `bullets`, `bullet`, `quote`, `one_line`,
+`assemble`, `sealed`, `neutral`. `context_budget` counts the same lines, so nothing is rendered that was not counted.
 
-Note: every line of a source follows a margin (`- `, two spaces or `| `), and every line of
-the frame begins at the margin's left. So no text begins a line of the frame, whatever it says; the nonce, which occurs
-nowhere else in the input, is a second lock. Until an input is assembled, the nonce is a NUL: texts have none.
+Note: every line of a source follows a margin (`- `, two spaces or `| `), and every line of the frame begins at the
+margin's left. So no text can begin a line of the frame; the nonce, which occurs nowhere else in the input, is a second
+safeguard. Until an input is assembled, the nonce is a NUL, which no text contains.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Int = NDArray[np.int64]
 NONCE = "\0"
 """Placeholder of the nonce."""
 COUNTED_NONCE = "aaaaaaa"
-"""What the nonce is counted as: it is seven small letters, and so is this."""
+"""Counted in place of the nonce: both are seven lower-case letters."""
 _TEXT = pa.large_string()
 
 
@@ -75,7 +75,7 @@ GROUPS = (
 PLACE = {group.name: place for place, group in enumerate(GROUPS)}
 FENCES = tuple(dict.fromkeys(group.fence for group in GROUPS if group.fence))
 INSTRUCTING = sum(group.fence == "trusted_instructions" for group in GROUPS)
-"""Groups of the first message: what may instruct, and nothing else."""
+"""Number of groups in the first message: those that may instruct, and no others."""
 STYLES = ("tags", "lines")
 
 
@@ -85,7 +85,7 @@ def opening(fence: str, style: str) -> str:
 
 
 def opening_of_source(fence: str, style: str) -> tuple[str, str]:
-    """The line that opens the fence of one source, in front of and behind the name of its class."""
+    """The line that opens the fence of one source: the parts before and after the name of its class."""
     before = opening(fence, style).removesuffix(">\n").removesuffix(" ====\n")
     return f'{before} source="', '">\n' if style == "tags" else '" ====\n'
 
@@ -97,7 +97,7 @@ def closing(fence: str, style: str) -> str:
 
 @lru_cache(maxsize=len(STYLES))
 def leads(style: str) -> tuple[tuple[str, ...], ...]:
-    """The lines before a group's first line, by the group before it (the last: none) and its own."""
+    """The lines before a group's first line, by the previous group (last row: none) and the group itself."""
     table = []
     for before in (*GROUPS, None):
         row = []
@@ -113,7 +113,7 @@ def leads(style: str) -> tuple[tuple[str, ...], ...]:
 
 
 def one_line(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Paths, commands and labels on one line, with nothing that reads as a line of the frame."""
+    """Paths, commands and labels on one line, with nothing that could pass for a line of the frame."""
     return clean(flat(values))
 
 
@@ -123,7 +123,7 @@ def bullet(texts: pa.Array) -> pa.Array:
 
 
 def bullets(texts: pa.Array) -> pa.Array:
-    """Each line of each text as an item of its own, without the list marks that it has."""
+    """Each line of each text as an item of its own, without its list marks."""
     bare = pc.replace_substring_regex(
         _trimmed(texts), pattern=r"(?m)^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+", replacement=""
     )
@@ -132,7 +132,7 @@ def bullets(texts: pa.Array) -> pa.Array:
 
 
 def quote(texts: pa.Array) -> pa.Array:
-    """Each text behind `| `, line by line; nothing for an empty text."""
+    """Each text with `| ` in front of every line; nothing for an empty text."""
     trimmed = _trimmed(texts)
     shown = joined(quoted(trimmed), "\n")
     return pc.if_else(pc.equal(pc.binary_length(trimmed), 0), literal(""), shown)
@@ -148,7 +148,7 @@ def _indented(texts: pa.Array, between: str) -> pa.Array:
 
 
 def assemble(owner: Int, group: Int, bodies: pa.Array, style: pa.Array, count: int) -> pa.Array:
-    """`count` texts from bodies that are sorted by owner and place; each ends with a line end, or is empty."""
+    """`count` texts from bodies sorted by owner and place; each ends with a newline, or is empty."""
     if not len(owner):
         return pa.repeat(literal(""), count)
     first = np.zeros(len(owner), dtype=bool)
@@ -169,7 +169,7 @@ def assemble(owner: Int, group: Int, bodies: pa.Array, style: pa.Array, count: i
 
 
 def frame_costs(style: str) -> tuple[list[str], list[str]]:
-    """The lines that the first member of each group and of each fence brings: headings by group, fences by `FENCES`."""
+    """The lines added by the first member of each group and of each fence: headings by group, fences by `FENCES`."""
     return (
         [f"{group.heading}\n" if group.heading else "" for group in GROUPS],
         [opening(fence, style) + closing(fence, style) for fence in FENCES],
@@ -177,13 +177,13 @@ def frame_costs(style: str) -> tuple[list[str], list[str]]:
 
 
 def counted(texts: pa.Array) -> pa.Array:
-    """Texts as they are counted: with letters for the nonce."""
+    """Texts as they are counted: with letters in place of the nonce."""
     return pc.replace_substring(texts, pattern=NONCE, replacement=COUNTED_NONCE)
 
 
 def sealed(system: pa.Array, user: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Both messages of each input with their nonces. That of the first follows from the first alone, so that its bytes stay as
-    long as it says the same; it moves on only where the other message says it.
+    """Both messages of each input with their nonces. The nonce of the first derives from the first alone, so its bytes
+    stay the same as long as its content does; another one is tried only where the other message contains it.
     """
     first, second = [], []
     for head, rest in zip(system.to_pylist(), user.to_pylist(), strict=True):
@@ -207,14 +207,14 @@ def _nonce(source: str, said: str) -> str:
 
 
 def neutral(system: pa.Array, user: pa.Array, tools: pa.Array) -> pa.Array:
-    """Each input as JSON that no provider owns: messages and tools, keys in this order, no spaces. `tools` are joined objects."""
+    """Each input as provider-neutral JSON: messages and `tools` (joined objects), keys in this order, no spaces."""
     parts = ('{"messages":[{"role":"system","content":"', _json(system), '"},{"role":"user","content":"', _json(user),
              '"}],"tools":[', tools, "]}")  # fmt: skip
     return joined(*(literal(p) if isinstance(p, str) else p.cast(_TEXT) for p in parts))
 
 
 def _json(texts: pa.Array) -> pa.Array:
-    """Texts inside the quotes of JSON. Controls but these three were escaped before."""
+    """Texts escaped for JSON strings. Control characters other than these three were escaped before."""
     for plain, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r")):
         texts = pc.replace_substring(texts, pattern=plain, replacement=written)
     return texts

@@ -1,6 +1,7 @@
-"""Sources under judgment: what every gate of `context_selection` does the same way.
+"""Sources under judgment: the operations that all gates of `context_selection` share.
 
-Gives `Judgment`: which gate refused each source and why, what holds in the state of its turn, which paths its task touches.
+Gives `Judgment`: which gate refused each source and why, the facts that hold in its turn, the paths that its task
+touches.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ SHOWN_FOR = {
     "retrieval_result": "snapshot_item", "memory_candidate": "verified_memory", "history_summary": "history_kept",
     "older_history": "older_events", "tool_schema": "phase_tool",
 }  # fmt: skip
-"""What each kind of source is shown for, unless a gate says more."""
+"""The reason for showing each kind of source, unless a gate sets a more specific one."""
 
 
 class Judgment:
-    """The sources under judgment. `gate` is the place of the gate that refused, `len(GATES)` where none did."""
+    """The sources under judgment. `gate` is the index of the gate that refused, `len(GATES)` where none did."""
 
     def __init__(self, sources: pa.Table, turns: pa.Table, states: pa.Table, facts: pa.Table, phases: pa.Table) -> None:
         self.sources, self.turns, self.states, self.facts = sources, turns, states, facts
@@ -47,22 +48,24 @@ class Judgment:
         )
         self.referenced = self.of("older_history")
         self.hidden = np.zeros(rows, dtype=bool)
-        """What the permission gate refuses, whichever gate refused it first: not even its name may be disclosed."""
+        """Sources that the permission gate refuses, even if another gate refused them first: not even their names may
+        be disclosed.
+        """
         self.tier = np.zeros(rows, dtype=np.int64)
         self.rank = np.zeros(rows, dtype=np.int64)
         self.carrier = pa.nulls(rows, pa.string())
         self.sessions = Sessions.of(turns)
 
     def of(self, *kinds: str) -> Bool:
-        """Which sources are of these kinds."""
+        """Whether each source is of one of these kinds."""
         return among(self.kind, kinds)
 
     def allowed(self, name: str) -> Int:
-        """A number of each source's phase."""
+        """The value of a numeric column in the phase of each source."""
         return self.phases[name].to_numpy()[self.policy[self.turn]]
 
     def refuse(self, gate: str, mask: Bool, reason: str) -> None:
-        """Refuse what no earlier gate refused, nor an earlier rule of this one."""
+        """Refuse sources that neither an earlier gate nor an earlier rule of this one refused."""
         place = GATES.values.index(gate)
         if gate == "permission":
             self.hidden |= mask
@@ -71,7 +74,7 @@ class Judgment:
         self.reason[mine] = reason
 
     def held(self, slot: str) -> tuple[Int, pa.Array, Int]:
-        """(turn, fact, event) of what holds in a slot of the state."""
+        """(turn, fact, event) of the facts that hold in a slot of the state."""
         some = self.facts.filter(pc.equal(self.facts["slot"], slot))
         until = integers(pc.fill_null(some["until_seq"], FOREVER))
         start = integers(some["from_seq"])
@@ -84,7 +87,7 @@ class Judgment:
         self.refuse(gate, whole, reason)
 
     def task_paths(self) -> Paths:
-        """The paths of each task by the working directory, the user and the agent's edits; what a tool printed names none."""
+        """The paths of each task: from the working directory, the user and the agent's edits, not from tool output."""
         working = joined(flat(self.turns["working_directory"]), ".", between="/")
         there = np.asarray(working.is_valid()).astype(bool)
         of_task = Paths.of(self.turns["task_paths"], self.states["modified_files"])
@@ -96,13 +99,13 @@ class Judgment:
         return permitted(self.turn[index], flat(table["zone"]).take(pa.array(self.row[index])), self.turns["zones"])
 
     def judge_sight(self, index: Int, turn_sees: Bool, visibility: pa.Array) -> None:
-        """Refuse what its zone or its visibility keeps from the model; a null visibility keeps nothing."""
+        """Refuse sources that their zone or visibility withholds from the model; a null visibility does not."""
         self.refuse_some("permission", index, among(visibility, ("user-only",)), "ui_only")
         self.refuse_some("permission", index, among(visibility, ("runtime-only", "denied")), "audit_only")
         self.refuse_some("permission", index, ~turn_sees, "zone_denied")
 
     def judge_given(self, index: Int, table: pa.Table) -> None:
-        """Refuse what a caller gave with a zone or a visibility that keeps it from the turn."""
+        """Refuse sources that a caller supplied with a zone or a visibility that withholds them from the turn."""
         at = pa.array(self.row[index])
         sees = self.zone(index, table) | ~known(flat(table["zone"]).take(at))
         self.judge_sight(index, sees, flat(table["visibility"]).take(at))
@@ -111,7 +114,7 @@ class Judgment:
         return self.gate == len(GATES.values)
 
     def ranked(self, ordered: Int) -> None:
-        """Ranks within each turn, of those that no gate refused first; `ordered` is sorted by turn and merit."""
+        """Set the ranks within each turn, sources that no gate refused first; `ordered` is sorted by turn and merit."""
         passed = self.passed()[ordered]
         order = np.lexsort((np.arange(len(ordered)), ~passed, self.turn[ordered]))
         self.rank[ordered[order]] = rank_within(self.turn[ordered[order]])

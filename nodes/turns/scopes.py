@@ -1,4 +1,4 @@
-"""Which rules, files and matches a task touches: folders, topics, and how near a file is to the failure.
+"""Which rules, files and matches a task touches: folders, topics, and the distance of a file from the failure.
 
 Gives: `paths_named` (files in texts), `Pairs` (which turn has which path), `folders_above`, `topics_in`, `tiers`.
 
@@ -24,7 +24,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 _FILE = r"((?:[\w@+~.-]+/)*[\w@+~-][\w.@+~-]*\.(?:[A-Za-z][A-Za-z0-9]{0,4}))(?:[:#(]|\s|$|[,;'\")\]])"
-"""A path or a name with an ending, as stacks and summaries write it."""
+"""A path or a file name with a suffix, as stack traces and summaries write it."""
 
 TOPICS: Mapping[str, str] = {
     "tests": r"(?i)\b(tests?|testing|pytest|jest|vitest|coverage)\b|\.(test|spec)\.|\btest_",
@@ -40,16 +40,16 @@ TOPICS: Mapping[str, str] = {
     "java": r"(?i)\b(java|gradle|maven)\b|\.java\b",
     "documentation": r"(?i)\b(docs|documentation|changelog|readme)\b|\.(md|rst)\b",
 }
-"""Topics of rule files and sections, with the words that a task touches them by."""
+"""Topics of rule files and sections, with the words by which a task touches them."""
 ALWAYS = ("security",)
-"""Topics that every task touches: guidelines that hold whatever is edited."""
+"""Topics that every task touches: guidelines that apply to any edit."""
 TESTING_PHASES = ("diagnosing", "verifying", "editing")
-"""Phases in which rules about tests apply, whatever the goal says."""
+"""Phases in which rules about tests apply, regardless of the goal."""
 TIERS = 5
 
 
 def topics_in(texts: pa.Array) -> NDArray[np.bool_]:
-    """Which topics each text speaks of: bool[texts, topics]."""
+    """Which topics each text mentions: bool[texts, topics]."""
     filled = pc.fill_null(texts.cast(pa.large_string()), "")
     return np.stack(
         [np.asarray(pc.match_substring_regex(filled, pattern=p)).astype(bool) for p in TOPICS.values()], axis=1
@@ -69,7 +69,7 @@ def topic_matrix(lists: pa.Array) -> NDArray[np.bool_]:
 
 
 def paths_named(texts: pa.Array) -> pa.ListArray:
-    """The files that each text names, in the order in which it names them, each once."""
+    """The files that each text names, each once, in the order of their first mention."""
     filled = pc.fill_null(texts.cast(pa.large_string()), "")
     row, found = find_all(filled, _FILE)
     path = pc.replace_substring_regex(found.cast(pa.string()), pattern=r"[:#(\s,;'\")\]]+$", replacement="")
@@ -99,20 +99,20 @@ def _folders(path: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Paths:
-    """Which turn has which paths, compared as stacks and files write them."""
+    """The paths of each turn, compared by their last segments."""
 
     owner: Int
     path: pa.Array
 
     @classmethod
     def of(cls, *lists: pa.Array) -> Paths:
-        """From lists of paths, one list per turn."""
+        """Builds it from lists of paths, one list per turn."""
         held = [Ragged.of(flat(each)) for each in lists]
         taken = [each.vocabulary.take(pa.array(each.codes)).cast(pa.string()) for each in held]
         return cls(np.concatenate([each.rows for each in held]), pa.concat_arrays(taken))
 
     def have(self, owner: Int, path: pa.Array) -> Bool:
-        """Whether the turn of each row has its path."""
+        """Whether the turn of each row has the path of the row."""
         found = np.zeros(len(owner), dtype=bool)
         if not len(owner) or not len(self.owner):
             return found
@@ -125,7 +125,7 @@ class Paths:
 
 
 def in_pairs(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array]) -> Bool:
-    """Which (turn, text) pairs occur among others; a null text occurs nowhere."""
+    """Which (turn, text) pairs occur among others; a null text never does."""
     if not len(asked[0]) or not len(among[0]):
         return np.zeros(len(asked[0]), dtype=bool)
     both = pa.chunked_array([asked[1].cast(pa.string()), among[1].cast(pa.string())]).combine_chunks()
@@ -135,13 +135,15 @@ def in_pairs(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array]) -> Bool:
 
 
 def permitted(turn: Int, zone: pa.Array, zones: pa.ChunkedArray) -> Bool:
-    """Whether the turn of each row may see its zone; `zones` are those of every turn."""
+    """Whether the turn of each row may see its zone; `zones` lists the zones of every turn."""
     held = Ragged.of(flat(zones))
     return in_pairs((turn, zone), (held.rows, held.vocabulary.take(pa.array(held.codes))))
 
 
 def tiers(owner: Int, path: pa.Array, public: Bool, failing: Paths, modified: Paths, cases: Paths) -> Int:
-    """How near each file is to the failure of its turn (S3.22), 1 to 5; `cases` are files whose folders the failing case lies in."""
+    """Distance of each file from the failure of its turn (S3.22), 1 to 5; `cases` are files in the folder of the
+    failing case.
+    """
     tier = np.full(len(owner), TIERS, dtype=np.int64)
     tier[public] = 4
     folder = pc.replace_substring_regex(path.cast(pa.string()), pattern=r"/?[^/]*$", replacement="")
@@ -154,7 +156,7 @@ def tiers(owner: Int, path: pa.Array, public: Bool, failing: Paths, modified: Pa
 
 
 def value_at(asked: tuple[Int, pa.Array], among: tuple[Int, pa.Array], values: Int, default: int = -1) -> Int:
-    """The greatest value of each (turn, text) pair among others, else the default."""
+    """The greatest value that `among` has for each (turn, text) pair, else the default."""
     both = pa.chunked_array([asked[1].cast(pa.string()), among[1].cast(pa.string())]).combine_chunks()
     code = codes_of([both, pa.array(np.concatenate([asked[0], among[0]]))])
     split = len(asked[0])

@@ -1,10 +1,10 @@
-"""Blocks in tags, `<name …> … </name>`: what programs put into a message beside the words of its speaker.
+"""Blocks in tags, `<name …> … </name>`: text that programs add to a message besides the words of its speaker.
 
-Gives `blocks_of`, the blocks of a text that lie in no other block, `foreign_blocks`, those that are not the speaker's own words,
-and `INLINE`, the tags that set words and hold no block.
+Gives `blocks_of`, the outermost blocks of a text, `foreign_blocks`, those that are not the speaker's own words, and
+`INLINE`, the tags that format words and do not enclose a block.
 
-Note: people write prompts in tags as well. A few plain tags that name what is asked (`<rules>`, `<instructions>`) hold the speaker's own
-words; any other tag, and one with attributes, holds another author's.
+Note: people write prompts in tags as well. A few plain tags that name a part of a prompt (`<rules>`, `<instructions>`)
+enclose the speaker's own words; any other tag, and one with attributes, encloses those of another author.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ INLINE = frozenset((
     "a", "abbr", "b", "big", "br", "cite", "code", "del", "em", "font", "hr", "i", "img", "ins", "kbd", "mark", "q", "s", "samp", "small", "span",
     "strong", "sub", "sup", "tt", "u", "var", "wbr",
 ))  # fmt: skip
-"""Tags that set words in bold, as code and so on: their content is the writer's own words."""
+"""Tags that format words as bold, code and so on: their content is the writer's own words."""
 _ASKING = frozenset((
     "constraints", "critical", "goal", "guidelines", "important", "instructions", "requirements", "restrictions", "rules", "task",
 ))  # fmt: skip
-"""Tags that name what is asked, as people write them; programs write such names with capitals or attributes."""
+"""Tags that name a part of a prompt, as people write them; programs write such names with capitals or attributes."""
 _DEPTH = 4
-"""Tags of people that lie in each other."""
+"""Tags of people that may be nested."""
 _TAG = re.compile(r"<(?P<ends>/?)(?P<name>[A-Za-z][\w.:-]*)(?P<more>(?:[\s/][^<>]*)?)>")
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block from the `<` of its first tag to behind the `>` of its last one."""
+    """A block from the `<` of its opening tag to the end of its closing tag."""
 
     name: str
     start: int
@@ -38,8 +38,8 @@ class Block:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """The blocks of a text that lie in no other block, in their order. A tag that is not closed begins none; one that is closed twice
-    ends with the second closing tag: the content of a block does not end it.
+    """The outermost blocks of a text, in order. A tag that is not closed begins none; a block with two closing tags
+    ends with the second one, so that its content cannot end it.
     """
     open_: dict[str, list[int]] = {}
     last: dict[str, int] = {}
@@ -65,7 +65,9 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def foreign_blocks(text: str) -> list[Block]:
-    """The blocks that are not the speaker's own words, in their order: not those that name what is asked, but others inside them."""
+    """The blocks that are not the speaker's own words, in order, also those inside blocks that name a part of a
+    prompt.
+    """
     found, parts = list[Block](), [(text, 0, 0)]
     while parts:
         part, offset, depth = parts.pop()

@@ -1,4 +1,6 @@
-"""Both messages of many turns from what is shown of each source; `context_budget` counts them, `context_messages` keeps them."""
+"""Both messages of many turns from the shown text of each source; `context_budget` counts them, `context_messages`
+keeps them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ Int = NDArray[np.int64]
 def texts_of(
     shown: Int, turn: Int, group: Int, isolated: pa.Table, ordering: pa.Table, turns: pa.Table
 ) -> tuple[pa.Array, pa.Array]:
-    """Both messages of every turn, a NUL for the nonce."""
+    """Both messages of every turn, with a NUL in place of the nonce."""
     group = np.where(shown == FALLBACK, PLACE["references"], group)
     body = pc.if_else(pa.array(shown == FALLBACK), flat(isolated["fallback"]), flat(isolated["body"]))
     place = integers(ordering["place"])

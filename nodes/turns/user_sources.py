@@ -1,8 +1,8 @@
-"""Sources of what the user says: the goal, the last messages before the horizon, and what is pasted into either.
+"""Sources of the user's messages: the goal, the last messages before the horizon, and the text pasted into either.
 
 Gives `goals`, `pasted_texts` and `last_messages`, as `session_sources.rows`, and `own_and_pasted` of a goal.
 
-Note: only the user's own words instruct. What is pasted (code, quotations, logs) is a source of its own, of untrusted text.
+Note: only the user's own words instruct. Pasted text (code, quotations, logs) is a source of its own, and untrusted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _OWN = re.compile(r"(?m)^(?!\[pasted, \d+ lines?\]$).*\w")
 
 
 def goals(states: pa.Table) -> list[pa.Table]:
-    """The goal in the user's own words, and what is pasted into it: that is untrusted text. A goal without own words is its text."""
+    """The goal in the user's own words, and the text pasted into it, which is untrusted; a goal that is all pasted
+    stays whole.
+    """
     turn = np.flatnonzero(np.asarray(flat(states["user_goal"]).is_valid()))
     at = pa.array(turn)
     told = flat(states["user_goal"]).take(at).dictionary_encode()
@@ -54,13 +56,13 @@ def goals(states: pa.Table) -> list[pa.Table]:
 
 
 def own_and_pasted(goal: str) -> tuple[str, str | None]:
-    """A goal in the user's own words, and what is pasted into it; one without own words is its text."""
+    """A goal in the user's own words, and the text pasted into it; a goal that is all pasted stays whole."""
     own, pasted = apart(goal)
     return (own, pasted) if _OWN.search(own) else (goal, None)
 
 
 def pasted_texts(turn: Int, event: Int, events: pa.Table, states: pa.Table) -> pa.Table:
-    """What is pasted into the messages of the horizon, the goal apart."""
+    """The text pasted into the messages of the horizon, except the goal."""
     goal = pc.equal(flat(events["event_id"]).take(pa.array(event)), flat(states["goal_event"]).take(pa.array(turn)))
     there = pc.and_(flat(events["pasted"]).take(pa.array(event)).is_valid(), pc.invert(pc.fill_null(goal, False)))
     some = np.flatnonzero(np.asarray(there))
@@ -86,7 +88,7 @@ def _of_pasted(turn: Int, event: pa.Array, text: pa.Array, heading: str, row: In
 
 
 def _beginning(text: pa.Array, reference: pa.Array, longer_than: int = BOUND) -> pa.Array:
-    """The beginning of a long text with where all of it is; null for a short one."""
+    """The beginning of a long text with a reference to the whole; null for a short one."""
     more = pc.subtract(pc.utf8_length(text), LONG_MESSAGE)
     told = joined(" [", pc.cast(more, pa.string()), " more characters: open ", reference, "]")
     return pc.if_else(
@@ -97,7 +99,7 @@ def _beginning(text: pa.Array, reference: pa.Array, longer_than: int = BOUND) ->
 
 
 def last_messages(sessions: Sessions, facts: pa.Table, first: Int) -> pa.Table:
-    """The last messages of the user that lie before `first`, the first event that each turn looks at; later ones are events."""
+    """The last messages of the user before `first`, the first event that each turn considers; later ones are events."""
     wanted = np.flatnonzero(among(facts["slot"], ("said",)))
     some = facts.take(pa.array(wanted))
     seq = integers(some["from_seq"])

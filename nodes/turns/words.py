@@ -1,7 +1,7 @@
 """The closed lists of the context policy: kinds of events and sources, parts of a budget, phases, actions, reasons.
 
-Every parser of such a value goes through `Vocabulary.canonical`. Reasons carry their sentence, so that a ledger row has
-both a code and words, and no row can lack one.
+Every parser of such a value goes through `Vocabulary.canonical`. Each reason has its sentence, so every ledger row has
+both a code and words.
 
 Note: document 003 has two lists of trust levels. Both are readings of `standing`: see
 `DECISION_TRUST` and `LEDGER_TRUST`.
@@ -65,7 +65,7 @@ EVENT_ACTORS: Mapping[str, str] = {
     "verification.finished": "tool",
     "constraint.ended": "user",
 }
-"""Kinds of events, with who speaks in each. The first fourteen kinds of information are those of S3.3."""
+"""Kinds of events, with the speaker of each. The first fourteen kinds of information are those of S3.3."""
 
 EVENT_KINDS = Vocabulary(
     "event_kind",
@@ -108,18 +108,18 @@ EVENT_KINDS = Vocabulary(
 )
 OBSERVATIONS = ("file.read", "file.modified", "search.result", "command.finished", "tool.error", "permission.denied",
                 "external.result", "verification.finished")  # fmt: skip
-"""Kinds of events that a tool call ends in."""
+"""Kinds of events in which a tool call ends."""
 ACTORS = Vocabulary("actor", ("user", "model", "tool", "system", "memory"))
 OBSERVATION_CLASSES = Vocabulary(
     "observation_class",
     ("stdout", "stderr", "file_diff", "search_result", "permission_denied", "timeout", "file_content", "web_content"),
     {"test-log": "stdout", "diff": "file_diff"},
 )
-"""The six classes of S3.49, and text of files and of the web, which are isolated as well (S3.32)."""
+"""The six classes of S3.49, and text of files and of the web, which is isolated as well (S3.32)."""
 CONTENT_CLASSES = Vocabulary(
     "content_class", ("fact", "guess", "stale", "ui_only", "audit_only", "rule", "untrusted_text")
 )
-"""The five classes of S3.4, and its two further kinds of text."""
+"""The five classes of S3.4, and its two other kinds of text."""
 SOURCE_KINDS = Vocabulary(
     "source_kind",
     (
@@ -150,9 +150,9 @@ PARTS = Vocabulary(
 )
 """The eight parts of a budget (S3.34)."""
 REQUIRED_PARTS = ("rules", "user_goal", "state")
-"""Parts that are always there, or the turn fails with `over_budget`."""
+"""Parts that every input has, or the turn fails with `over_budget`."""
 DERIVED = "derived"
-"""Origin of a phase that an importer derived from what was done, which no one stated."""
+"""Origin of a phase that was not stated, but derived by an importer from what the session did."""
 RUNNING = "running"
 """Subject of an event about a command that has not ended."""
 PHASES = Vocabulary("phase", ("diagnosing", "planning", "editing", "verifying", "summarizing", "blocked"))
@@ -160,13 +160,13 @@ TRIM_ORDERS: Mapping[str, tuple[str, ...]] = {
     "default": ("references", "memory", "retrieval", "recent_tail", "latest_observation", "tools"),
     "s003": ("recent_tail", "retrieval", "memory", "references", "latest_observation", "tools"),
 }
-"""What goes first when a budget binds: by lowest priority (C13), and the order of S3.37."""
+"""The order in which parts are cut when a budget binds: lowest priority first (C13), and the order of S3.37."""
 CAPABILITIES = Vocabulary(
     "capability", ("read", "search", "run_read_only", "run", "write", "external", "external_read", "ask_user", "other")
 )
-"""What a tool can do; phases show tools by it (S3.57). `external` is what acts beyond the work tree, `other` what nothing is known of."""
+"""What a tool can do; phases show tools by it (S3.57). `external` acts beyond the work tree, `other` is unknown."""
 GATES = Vocabulary("gate", ("relevance", "currency", "trust", "permission", "worth"))
-"""The five gates in the order in which they are asked (S3.20)."""
+"""The five gates in the order in which they decide (S3.20)."""
 ACTIONS = Vocabulary("action", ("include", "summarize", "reference", "exclude"))
 FORMS = Vocabulary("mode", ("full", "excerpt", "summary", "reference", "none"))
 LEVELS: Mapping[str, int] = {
@@ -174,7 +174,9 @@ LEVELS: Mapping[str, int] = {
     "latest_observation": 5, "recent_tail": 6, "user_message": 6, "pasted_text": 7, "file_content": 7, "search_match": 7, "retrieval_result": 7,
     "memory_candidate": 8, "history_summary": 9, "older_history": 9, "tool_schema": 9,
 }  # fmt: skip
-"""The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas are beside the messages."""
+"""The nine levels of S3.23 by kind of source; a reference to anything has level 9. Tool schemas are not part of the
+messages.
+"""
 DECISION_TRUST: Mapping[str, str] = {
     "instruction": "instruction", "evidence": "fact", "history": "fact", "hint": "untrusted_text",
     "untrusted": "untrusted_text",
@@ -282,4 +284,4 @@ FAILURE_LAYERS = Vocabulary(
     ("retrieval_not_recalled", "ordering_not_ranked", "budget_cut", "summary_lost_constraint", "trust_isolation_missing",
      "model_did_not_use", "tool_execution_wrong", "verification_missing"),
 )  # fmt: skip
-"""The eight layers of S3.43, in the order in which they are looked for."""
+"""The eight layers of S3.43, in the order in which they are checked."""

@@ -1,7 +1,4 @@
-"""The fifth gate: of what is relevant, current, trusted and permitted, as much as the phase and the turn take.
-
-Gives `Worth`: the tail, evidence, memories and disclosure, each by its rank within its part.
-"""
+"""The fifth gate: limits the relevant, current, trusted and permitted sources to what the phase and the turn allow."""
 
 from __future__ import annotations
 
@@ -22,23 +19,23 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 REFERENCES = 12
-"""Most references on demand in one input."""
+"""Most on-demand references in one input."""
 NOTICED = ("generated_file", "outside_package", "stale_version")
-"""Reasons for which a file is left out that the input names (S3.55)."""
+"""Reasons for leaving out a file that the input states (S3.55)."""
 NOTICES = 6
-"""Most files that an input names as left out."""
+"""Most left-out files that an input names."""
 REASONING = 2
-"""Most events of the model's own words in the tail, and most intents of calls."""
+"""Most events with the model's own words in the tail, and most intents of calls."""
 OTHERS = 3
-"""Places of the tail that messages of the user and decisions about permissions leave to other events, where it has six or more."""
+"""Places in a tail of six or more that messages of the user and decisions about permissions leave to other events."""
 MESSAGES = ("user.message", "user.goal", "user.constraint", "user.confirmation")
 
 
 class Worth(Judgment):
-    """Sources of which some are worth their tokens."""
+    """The fifth gate over the sources under judgment."""
 
     def judge_worth(self, events: pa.Table, matches: pa.Table, items: pa.Table) -> None:
-        """What is left, by its rank within its part: as much as the phase takes."""
+        """Refuse what exceeds the limits of the phase and the turn, by rank within each part."""
         self._tail(events)
         self._evidence(events, matches)
         memory = np.flatnonzero(self.of("memory_candidate") & self.passed())
@@ -46,7 +43,7 @@ class Worth(Judgment):
         self._disclosure(items)
 
     def _tail(self, events: pa.Table) -> None:
-        """The newest messages of the user and decisions about permissions, the newest other events beside them, up to the limit.
+        """Keep the newest messages of the user, decisions about permissions and newest other events, up to the limit.
         The last message is in the tail even if it is a constraint as well.
         """
         tail = np.flatnonzero(self.of("recent_tail", "user_message"))
@@ -65,7 +62,7 @@ class Worth(Judgment):
         for standing, reason in (("instruction", "stands_above"), ("hint", "proposed_apart")):
             self.refuse_some("worth", tail, self._stands_above(tail, standing) & ~last, reason)
         model = among(actor, ("model",)) & ~among(kind, ("tool.intent",))
-        for words in (model, among(kind, ("tool.intent",))):  # what a call came to says more than that it was meant
+        for words in (model, among(kind, ("tool.intent",))):  # the result of a call says more than its intent
             spoken = tail[words & self.passed()[tail]]
             newest = spoken[np.lexsort((-self.seq[spoken], self.turn[spoken]))]
             self.refuse_some("worth", newest, rank_within(self.turn[newest]) >= REASONING, "reasoning_cap")
@@ -77,7 +74,7 @@ class Worth(Judgment):
         self.ranked(latest[np.lexsort((-self.seq[latest], self.turn[latest]))])
 
     def _has_row(self, tail: Int, kind: str) -> Bool:
-        """Whether a source of some kind is made of each event, in its turn."""
+        """Whether each event also has a source of this kind in its turn."""
         other = np.flatnonzero(self.of(kind))
         mine, own = (
             pc.replace_substring_regex(flat(self.sources["source_id"]).take(pa.array(each)), r"^[^:]*:", "")
@@ -86,11 +83,11 @@ class Worth(Judgment):
         return in_pairs((self.turn[tail], mine), (self.turn[other], own))
 
     def _stands_above(self, tail: Int, standing: str) -> Bool:
-        """Events whose whole text is the goal or a constraint of some standing."""
+        """Events whose whole text is the goal or a constraint of this standing."""
         rule = np.flatnonzero(self.of("user_goal", "active_constraint") & among(self.sources["standing"], (standing,)))
         event = pc.replace_substring_regex(flat(self.sources["reference"]).take(pa.array(rule)), r"^event:", "")
         said = flat(self.sources["text"]).take(pa.array(rule))
-        # The whole goal: text that is pasted into it is in the input as well.
+        # The whole goal: text pasted into it is in the input as well.
         goal = flat(self.states["user_goal"]).take(pa.array(self.turn[rule]))
         said = pc.if_else(pa.array(self.of("user_goal")[rule]), goal, said)
         whole = joined(event, said, between="\n")
@@ -103,7 +100,7 @@ class Worth(Judgment):
         return in_pairs((self.turn[tail], mine), (self.turn[rule], whole))
 
     def _ranked_tail(self, tail: Int, first: Bool) -> None:
-        """Messages and decisions first, and yet the newest `OTHERS` of the other events before the oldest of those."""
+        """Rank messages and decisions first, but the newest `OTHERS` of the other events before the oldest of them."""
         passed = self.passed()[tail]
         limit = integers(self.turns["tail_limit"])[self.turn[tail]]
         order = np.lexsort((-self.seq[tail], ~first, ~passed, self.turn[tail]))
@@ -119,7 +116,7 @@ class Worth(Judgment):
         self.carrier = take_or(self.sources["source_id"], quoting)
         mine = np.flatnonzero(self.of("file_content", "search_match", "retrieval_result"))
         far = self.of("search_match")[mine] & (self.tier[mine] == TIERS)
-        quoted = quoting[mine] >= 0  # what an event of the input shows is behind all that nothing does
+        quoted = quoting[mine] >= 0  # lines that an event of the input shows rank behind all others
         kind = np.where(self.of("file_content")[mine], 0, np.where(self.of("retrieval_result")[mine], 1, 2))
         merit = (np.arange(len(mine)), np.where(kind == 0, -self.seq[mine], 0))
         own = np.lexsort((*merit, kind, self.tier[mine], far, quoted, ~self.passed()[mine], self.turn[mine]))
@@ -128,7 +125,7 @@ class Worth(Judgment):
             [pa.array(each[own]) for each in (self.turn[mine], self.passed()[mine], quoted, far, self.tier[mine], kind)]
         )
         place[own] = rank_within(group)
-        # Files that were read, items of snapshots and matches take turns: no kind takes all places.
+        # Files that were read, items of snapshots and matches alternate, so no kind takes all places.
         order = np.lexsort((*merit, kind, place, self.tier[mine], far, quoted, self.turn[mine]))
         ordered, far = mine[order], far[order]
         twice = self.passed()[ordered] & np.asarray(
@@ -145,7 +142,7 @@ class Worth(Judgment):
         passed = self.passed()[ordered]
         beyond = passed & ~far & (self.rank[ordered] >= self.allowed("retrieval_items")[ordered])
         self.reason[ordered[beyond]] = "retrieval_cap"
-        self.reason[ordered[passed & far]] = "on_demand"  # whatever may have changed, its text is not shown
+        self.reason[ordered[passed & far]] = "on_demand"  # replaces a reason about changes: its text is not shown
         self.referenced[ordered[passed & (beyond | far)]] = True
         wanted = ordered[passed & (beyond | far)]
         late = wanted[rank_within(self.turn[wanted]) >= REFERENCES]
@@ -155,8 +152,8 @@ class Worth(Judgment):
         self._noticed()
 
     def _found_again(self, ordered: Int, far: Bool, quoted: Bool) -> None:
-        """Matches of a place that an earlier one in this order names as well; if their lines are shown, in the same words. What an event
-        quotes has no line.
+        """Refuse matches of a place that an earlier match in this order has too (with the same text, if lines are
+        shown). A match that an event quotes has no line.
         """
         mine = np.flatnonzero(self.of("search_match")[ordered] & self.passed()[ordered] & ~quoted)
         at = pa.array(ordered[mine])
@@ -169,7 +166,7 @@ class Worth(Judgment):
         self.refuse_some("worth", ordered[mine], again, "duplicate")
 
     def _noticed(self) -> None:
-        """Files that are left out and that the model should know of: it learns why, and none of their text."""
+        """Mark left-out files that the model should know about: it sees the reason, and none of their text."""
         told = np.isin(self.reason.astype(str), NOTICED) & ~self.passed() & ~self.hidden & known(self.path)
         told &= self.of("file_content", "search_match", "retrieval_result")
         mine = np.flatnonzero(told)
@@ -178,7 +175,7 @@ class Worth(Judgment):
         self.referenced[mine[rank_within(self.turn[mine]) < NOTICES]] = True
 
     def _carried(self, events: pa.Table) -> None:
-        """Evidence that an event of this input carries already."""
+        """Evidence that an event of this input already carries."""
         event = np.flatnonzero(self.of("recent_tail", "latest_observation") & self.passed())
         held = Ragged.of(flat(events["evidence_ids"]))
         which, place = spread(held.starts[self.row[event]], np.diff(held.starts)[self.row[event]])
@@ -193,8 +190,9 @@ class Worth(Judgment):
         self.carrier = pc.coalesce(self.carrier, take_or(self.sources["source_id"], whole))
 
     def _disclosure(self, items: pa.Table) -> None:
-        """What the session may still disclose of a part, beyond what it did; the same evidence again is no new disclosure. A request that
-        names snapshots alone may have shown all their items: they count, and are shown again only while all of them are within the cap.
+        """Limit what the session may still disclose of a part; evidence that was disclosed before is not a new
+        disclosure. A request that names only snapshots may have shown all their items: they count, and are shown again
+        only while all of them are within the cap.
         """
         caps = Ragged.of(self.turns["disclosure"])
         for part, kind, column in (
@@ -225,8 +223,8 @@ class Worth(Judgment):
             )
 
     def _listed(self, items: pa.Table) -> tuple[Int, pa.Array]:
-        """(turn, evidence) of all items of the snapshots that requests name without saying what of them they showed, each once; of a
-        snapshot that is not there, its name: it counts as one.
+        """(turn, evidence) of all items of the snapshots that requests name without listing the items shown, each once;
+        a missing snapshot counts as one item, under its name.
         """
         owner, name, _ = self.held("listed")
         names = pc.unique(flat(items["snapshot_id"]))
@@ -246,7 +244,7 @@ class Worth(Judgment):
 
 
 def _limit(caps: Ragged, prefix: str, turns: int) -> Int:
-    """The number behind a prefix in lists of `part=number`; no limit where there is none."""
+    """The number after a prefix in lists of `part=number`; no limit where there is none."""
     number = [
         int(text.removeprefix(prefix)) if text.startswith(prefix) else FOREVER for text in caps.vocabulary.to_pylist()
     ]
