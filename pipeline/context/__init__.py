@@ -1,17 +1,27 @@
-"""The context policy: what the model sees this round, with a ledger for every decision.
+"""The context policy: selects the model input of each round and records every decision in a ledger.
 
-- `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: what comes back
+- `policy`: `ContextPolicy.project`, over the `line` (the second Hamilton graph); `projection`: its result
 - `inputs`, `rules`, `phases`: rules, memories, tools, snapshots, budgets and phases, read strictly
-- `events`: session events as tables, over `event_rows` (one event as rows); `masking`: masks and spellings of what comes in; `artifacts`: long texts by reference; `flags`: whether a file is made by a tool, or an interface; `tool_names`: what a tool does, by its name; `observations`: outputs
-  of tools, normalized and summarized; `diffs`: changed lines in short
-- `checks` and `outcomes`: which commands check, over `check_lines`, `check_programs` and `runners`, and how that came out, over `summaries`, `outcome_fields` (what fields say) and `verified_parts` (what part a verification speaks of); `changes`: files that a command may change; `work_places`: on which code a check ran, over `git_lines` (what Git was to do, and did); `shell`: command lines as words
-- `permissions`: what a denial or a grant is about, and whether an event says yes
-- `before_horizon`: rows of the ledger for what a turn does not look at
+- `events`: session events as tables, over `event_rows` (one event as rows); `masking`: masked secrets and normalized
+  paths of all input; `artifacts`: long texts by reference; `flags`: generated files and public interfaces;
+  `tool_names`: the capability of a tool by its name; `observations`: outputs of tools, normalized and summarized;
+  `diffs`: summaries of diffs
+- `checks` and `outcomes`: which commands are checks, over `check_lines`, `check_programs` and `runners`, and their
+  outcomes, over `summaries`, `outcome_fields` (outcomes in fields) and `verified_parts` (the scope of a verification);
+  `changes`: files that a command may change; `work_places`: the code on which a check ran, over `git_lines` (Git
+  commands and their effect); `shell`: command lines as words
+- `permissions`: the subject of a denial or a grant, and whether an event gives permission
+- `before_horizon`: ledger rows of sources that a turn does not consider
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003
-- `sessions`: a recorded session, from a log or a file; `log`: session logs on disk, over their `log_lines`, `log_parts` and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why, over `row_lookup` (the rows that a name means), `layers` (what their reasons say), `sent_input` (what was sent) and `later_use` (what the model did with them); `input_diff`: what differs between two inputs; `projections`: what commands ask
-- `transcripts`: sessions of Claude Code and Codex CLI as session logs; `transcript_kinds`: whose transcript a file is
+- `sessions`: a recorded session, from a log or a file; `log`: session logs on disk, over their `log_lines`, `log_parts`
+  and `checkpoints`; `log_files`: events as lines; `store`: recorded projections; `reasons`: why a source was lost, over
+  `row_lookup` (the rows that a name matches), `layers` (layers of reasons), `sent_input` (the input as sent) and
+  `later_use` (how the model used them); `input_diff`: the difference of two inputs; `projections`: projections for the
+  command line
+- `transcripts`: sessions of Claude Code and Codex CLI as session logs; `transcript_kinds`: the agent that wrote a
+  transcript
 
-`ContextPolicy` is imported from here; it is loaded when it is first used.
+`ContextPolicy` is imported from here and loaded on first use.
 """
 
 from __future__ import annotations

@@ -14,33 +14,33 @@ from .masking import masked_reference
 __all__ = ["IDS", "REFERENCES", "Artifacts", "artifact"]
 
 IDS = ("id", "eventId", "event_id")
-"""The names of the id of an event."""
+"""Field names for the id of an event."""
 REFERENCES = "a reference of these events: artifact:ID, event:ID or log:FIRST-LAST"
 
 
 def artifact(text: str) -> str:
-    """The reference of a text: it follows from the text alone."""
+    """The reference of a text, derived from the text alone."""
     return f"artifact:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 class Artifacts:
-    """Opens references of the loaded events: `artifact:ID` the long texts, `event:ID` and `log:FIRST-LAST` the events themselves.
-    Secrets are masked when a text is opened.
+    """Opens references of the loaded events: `artifact:ID` for long texts, `event:ID` and `log:FIRST-LAST` for the
+    events themselves. Secrets are masked when a text is opened.
     """
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         self.events: Sequence[Mapping[str, Any]] = ()
-        """The loaded events in their order, as they came."""
+        """The loaded events in order, unmodified."""
 
     def keep(self, text: str) -> str:
-        """Hold a text; returns its reference."""
+        """Store a text; returns its reference."""
         reference = artifact(text)
         self._texts[reference] = text
         return reference
 
     def says(self, reference: str | None, words: Callable[[str], object]) -> bool | None:
-        """Whether a long text has some words, its secrets masked; None where the text is not held."""
+        """Whether a long text contains these words, also with its secrets masked; None if the text is not stored."""
         text = self._texts.get(reference or "")
         return None if text is None else bool(words(text) and words(redact_text(text)))
 
@@ -50,7 +50,7 @@ class Artifacts:
         return list(self._texts)
 
     def open(self, reference: str, at: str = "reference") -> str:
-        """The text behind a reference; `at` says whose it is, for messages.
+        """The text of a reference; `at` names its owner in messages.
 
         Raises:
             InputError: no loaded event has it.
@@ -81,5 +81,5 @@ class Artifacts:
 
 
 def _plain(value: Any) -> Any:
-    """Of values that JSON lacks the text: instants, and what else a caller put into an event."""
+    """Text of values that JSON lacks: instants, and anything else a caller put into an event."""
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,12 +1,12 @@
-"""Rows of the ledger for what a turn does not look at one by one: events before its horizon, what they found and recalled, and
-snapshots that were retrieved for other turns.
+"""Ledger rows for sources that a turn does not consider one by one: events before its horizon, their matches and
+memories, and snapshots that were retrieved for other turns.
 
-Gives `BeforeHorizon`, which has the tables that a projection was made from, `Decisions`, the rows of a turn followed by those of older
-events, and `texts_of_log`.
+Gives `BeforeHorizon`, the tables from which a projection was made, `Decisions`, the rows of a turn followed by those of
+older events, and `texts_of_log`.
 
-Note: the line makes no row per turn and old event, so that its cost does not grow with the session.
-The rows are made here, when a reader gets that far; of a log folder, the lines before its checkpoint are read only then. A recorded
-ledger has one row, `older`, for all of those events.
+Note: the line makes no row per turn and old event, so its cost does not grow with the session. The rows are made here,
+on demand; only then are the lines before the checkpoint of a log folder read. A recorded ledger has one row, `older`,
+for all of these events.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OF_EVENTS = (
 
 
 class Decisions(Sequence[Row]):
-    """The rows of a turn's ledger: those that were made with its input, then those that `far` makes when they are asked for."""
+    """The rows of a turn's ledger: those made with its input, then those of `far`, made on demand."""
 
     def __init__(self, near: Sequence[Row], far: Callable[[Sequence[Row]], list[Row]]) -> None:
         self.near, self._make = near, far
@@ -72,7 +72,7 @@ class Decisions(Sequence[Row]):
 
 @dataclass
 class BeforeHorizon:
-    """The log and the items of snapshots that a projection was made from; of a record, the log that is available later."""
+    """The log and the snapshot items of a projection; of a recorded one, the log that is available later."""
 
     log: LogTables
     items: pa.Table = field(default_factory=RETRIEVED_ITEMS.empty)
@@ -83,7 +83,7 @@ class BeforeHorizon:
         return self.log if self.log.before is None else self.log.before().then(self.log)
 
     def rows(self, turn: Row, near: Sequence[Row]) -> list[Row]:
-        """The rows that the input of a turn has none for: of events, of what they brought, of snapshots."""
+        """The rows that were not made with the input of a turn: of events and their contents, and of snapshots."""
         session, end, root = turn["session_id"], turn["as_of_seq"], turn["working_directory"]
         events = _before(self.whole.events, "seq", session, end, _OF_EVENTS)
         early = {event["seq"]: event for event in events if event["seq"] < end - HORIZON}
@@ -98,7 +98,7 @@ class BeforeHorizon:
         ]
 
     def _of_snapshots(self, events: Sequence[Row], near: Sequence[Row]) -> list[dict[str, Any]]:
-        """Rows of the snapshots that were given, or that events created, and that the turn has no item of."""
+        """Rows of the snapshots, supplied or created by events, of which the turn has no item."""
         shown = {unquote(row["source_id"].split(":")[1]) for row in near if row["source_id"].startswith("item:")}
         created = (event["snapshot_ids"] or () for event in events if event["kind"] == "retrieval.snapshot.created")
         names = dict.fromkeys([*self.items["snapshot_id"].to_pylist(), *chain.from_iterable(created)])
@@ -111,7 +111,7 @@ class BeforeHorizon:
 
 
 def texts_of_log(events: pa.Table, matches: pa.Table, memories: pa.Table) -> dict[str, str]:
-    """What memories, matches and texts that were pasted say, by source."""
+    """Texts of memories, matches and pasted parts, by source."""
     names = dict(zip(events["seq"].to_pylist(), events["event_id"].to_pylist(), strict=True))
     found = {f"pasted:{id_}": text for id_, text in zip(names.values(), events["pasted"].to_pylist(), strict=True)}
     found |= {f"memory:{row['memory_id']}": row["text"] for row in memories.select(["memory_id", "text"]).to_pylist()}
@@ -121,13 +121,13 @@ def texts_of_log(events: pa.Table, matches: pa.Table, memories: pa.Table) -> dic
 
 
 def _before(table: pa.Table, place: str, session: str, end: int, columns: Sequence[str]) -> list[Row]:
-    """The rows of a log that are of a session and before an event."""
+    """The rows of a session before an event."""
     mine = pc.and_(pc.equal(table["session_id"], session), pc.less(table[place], end))
     return table.filter(pc.fill_null(mine, False)).select(list(columns)).to_pylist()
 
 
 def _of_event(event: Row) -> dict[str, Any]:
-    """What the ledger says of an event before the horizon."""
+    """The ledger row of an event before the horizon."""
     standing = {"user": "history", "system": "history", "model": "hint"}.get(event["actor"], "untrusted")
     content = {"user-only": "ui_only", "model-visible": "fact"}.get(event["visibility"], "audit_only")
     return _early(event, f"event:{event['event_id']}", "recent_tail", "recent_tail", standing, content) | {
@@ -136,7 +136,7 @@ def _of_event(event: Row) -> dict[str, Any]:
 
 
 def _brought(events: Mapping[int, Row], matches: Sequence[Row], memories: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """What it says of texts that were pasted into these events, of what they found, and of what they recalled."""
+    """The ledger rows of texts pasted into these events, of their matches, and of the memories they recalled."""
     for event in events.values():
         if text := event["pasted"]:
             id_ = f"pasted:{event['event_id']}"
@@ -153,7 +153,7 @@ def _brought(events: Mapping[int, Row], matches: Sequence[Row], memories: Sequen
 def _early(
     event: Row, id_: str, kind: str, part: str, standing: str, content: str, text: str | None = None
 ) -> dict[str, Any]:
-    """A row of what lies before the horizon; its reference opens the event."""
+    """A row of a source before the horizon; its reference opens the event."""
     return {
         "source_id": id_, "source_kind": kind, "part": part, "standing": standing, "reference": f"event:{event['event_id']}", "content_class": content,
         "reason_code": "before_horizon", "decided_by": "worth", "characters": len(text or ""),

@@ -1,9 +1,9 @@
-"""Checks and their names: what a check is, which passes end its failure, and which failures its pass ends.
+"""Checks and their names: which passes end the failure of a check, and which failures its pass ends.
 
 Gives: `Check`, `EVERYTHING`, and `place_of` and `path_from`, which name folders and files.
 
-Note: a name has the program, the place where it runs, and what it is narrowed to: `pytest in web:tests/a.py`. A failure ends where a
-check of its own name passes, or one that is known to take it in: the file of a test, a folder of the file, all that there is.
+Note: a name consists of the program, the folder where it runs, and its selection: `pytest in web:tests/a.py`. A failure
+ends when a check of the same name passes, or one known to include it: of its file, of a folder, of everything.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from dataclasses import dataclass
 __all__ = ["EVERYTHING", "IN_HOME", "Check", "is_absolute", "of_drive", "path_from", "place_of"]
 
 EVERYTHING = "*"
-"""The name of a check of all that there is."""
+"""Names a check of everything, or its selection."""
 IN_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?P<path>/[^$`*?\[]*)?")
-"""A folder or a file of the user's home."""
+"""A folder or a file in the user's home directory."""
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root(?=/|\Z)")
-"""Where the home of a user is."""
+"""Home directories."""
 _DRIVE = re.compile(r"[A-Za-z]:(?=[/\\]|\Z)")
 _GIT_BASH = re.compile(r"/(?P<drive>[A-Za-z])(?=/|\Z)")
-"""A drive of Windows, as its programs and as Git Bash name it."""
+"""A Windows drive, as Git Bash spells it."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A program of a command line that checks."""
+    """A check: a program of a command line."""
 
     family: str
     """test, lint, types, build, or all"""
     program: str
     place: str = ""
-    """The folder in which it runs; `` = where the session works."""
+    """The folder in which it runs; `` = the working directory of the session."""
     selection: tuple[str, ...] = ()
-    """Files, names and packages that it is narrowed to, in the order of words; none = all that there is."""
+    """Files, names and packages to which it is narrowed, in the order of the words; none = everything."""
     other: tuple[str, ...] = ()
-    """Words that make another check of it: of another environment, of a wider set, or words that are not understood."""
+    """Words that make it a different check: another environment, a wider set, or words that are not understood."""
     understood: bool = True
-    """Every word of it is."""
+    """Whether every word of it is understood."""
     wide: bool = False
-    """It takes in what the program does without `other`."""
+    """Whether it includes what the program does without `other`."""
     usual: bool = False
-    """Its selection is by convention all that there is."""
+    """Whether its selection is by convention everything."""
     takes_in: tuple[str, ...] = ()
-    """Other programs all of whose work it does."""
+    """Other programs whose work it includes."""
 
     @property
     def name(self) -> str:
@@ -54,7 +54,7 @@ class Check:
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """The names of the checks that have passed where it passes, its own first."""
+        """The names of the checks that have passed if it passes, its own first."""
         found = [self.name]
         paths = [part for part in self.selection if not part.startswith("-")]
         if not self.understood:
@@ -72,7 +72,7 @@ class Check:
 
     @property
     def within(self) -> tuple[str, ...]:
-        """The names of the checks that end its failure where they pass, its own first."""
+        """The names of the checks whose pass ends its failure, its own first."""
         found = [self.name]
         paths = [part for part in self.selection if not part.startswith("-")]
         if self.understood and self.selection:
@@ -88,7 +88,7 @@ class Check:
 
 
 def _wider(path: str) -> list[str]:
-    """A test, and the groups of tests, files and folders that hold it."""
+    """A test, and the test groups, files and folders that contain it."""
     parts = path.split("::")
     found = ["::".join(parts[:count]) for count in range(len(parts), 0, -1)]
     folder = posixpath.dirname(parts[0])
@@ -99,8 +99,8 @@ def _wider(path: str) -> list[str]:
 
 
 def place_of(folder: str, root: str, word: str = "") -> str:
-    """A folder or a file as its place is named: below the root of the session from there, `` for the root itself. The user's home is known
-    where the root lies in it.
+    """The canonical name of a folder or a file: relative to the root of the session if below it, `` for the root
+    itself. The user's home directory is recognized if the root lies in it.
     """
     if (of_home := IN_HOME.fullmatch(word)) is not None:
         home = _HOME.match(root)
@@ -109,7 +109,7 @@ def place_of(folder: str, root: str, word: str = "") -> str:
     path, above = posixpath.normpath(word if is_absolute(word) else posixpath.join(folder, word)), root.rstrip("/")
     if _DRIVE.match(above) and (by_bash := _GIT_BASH.match(path)) is not None:
         path = f"{by_bash['drive'].upper()}:{path[by_bash.end() :] or '/'}"
-    if above and path.startswith(".."):  # one folder has one name, however a line names it
+    if above and path.startswith(".."):  # one folder has one name, regardless of its spelling
         path = posixpath.normpath(posixpath.join(above, path))
     if above and (path == above or path.startswith(f"{above}/")):
         path = path[len(above) :].lstrip("/")
@@ -117,17 +117,17 @@ def place_of(folder: str, root: str, word: str = "") -> str:
 
 
 def of_drive(path: str) -> str:
-    """A path as it is; one of a drive of Windows in one spelling."""
+    """A path with Windows drives in one spelling; other paths unchanged."""
     return path[0].upper() + path[1:].replace("\\", "/") if _DRIVE.match(path) else path
 
 
 def is_absolute(path: str) -> bool:
-    """Whether a path is named from the root of a file system or of a drive."""
+    """Whether a path begins at the root of a file system or of a drive."""
     return path.startswith("/") or _DRIVE.match(path) is not None
 
 
 def path_from(place: str, root: str, word: str) -> str:
-    """An argument as it is named from the place where a check runs; options stay as they are."""
+    """An argument relative to the folder in which a check runs; options stay unchanged."""
     if word.startswith("-"):
         return word
     path, sign, test = word.partition("::")

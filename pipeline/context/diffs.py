@@ -1,9 +1,9 @@
-"""Diffs in short: how many lines were added and removed, and which, without the lines around them.
+"""Summaries of diffs: how many lines were added and removed, and which, without context lines.
 
-Reads unified diffs, the patches of Codex CLI, and lines that begin with `+` and `-` alone. Gives `in_short`: a summary of one line and,
-of a long diff, an excerpt. Each says how many of the changed lines it leaves out.
+Reads unified diffs, the patches of Codex CLI, and bare lines that begin with `+` and `-`. Gives `in_short`: a one-line
+summary and, of a long diff, an excerpt. Each states how many of the changed lines it leaves out.
 
-Note: the first lines of a diff name files and places, and say nothing of the change.
+Note: the first lines of a diff name files and places, and do not describe the change.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _MARK = re.compile(
 """Lines of a diff that name files and places."""
 _HEADER = re.compile(r"--- \S.*\n\+\+\+ \S.*\n@@.*")
 LINE_CHARACTERS = 100
-"""Of a changed line, the characters that a summary shows."""
+"""Most characters of a changed line in a summary."""
 
 
 def in_short(text: str, *, summary: int, excerpt: int, marked: bool = True) -> tuple[str, str | None] | None:
-    """A summary of at most `summary` characters, and of a diff of more than `excerpt` characters an excerpt; None for what is no
-    diff. With `marked`, a diff has lines that name a file or a place.
+    """A summary of at most `summary` characters, and an excerpt of a diff of more than `excerpt` characters; None if
+    the text is not a diff. With `marked`, a diff must have lines that name a file or a place.
     """
     lines = text.splitlines()
     if not any(line.startswith(("+", "-")) for line in lines):
@@ -45,14 +45,14 @@ def in_short(text: str, *, summary: int, excerpt: int, marked: bool = True) -> t
 
 
 def _excerpt(lines: list[str], kept: list[int], changed: set[int], most: int) -> str:
-    """Changed lines with those that name files and places, the first ones."""
+    """The first changed lines, with the lines that name files and places."""
     shown = _fitting([f"{lines[number]}\n" for number in kept], most)
     left = sum(number in changed for number in kept[shown:])
     return "\n".join(lines[number] for number in kept[:shown]) + (f"\n[{_count(left)} more changed]" if left else "")
 
 
 def _fitting(texts: list[str], most: int) -> int:
-    """How many of the first texts have so many characters together."""
+    """How many of the first texts fit into this many characters together."""
     used = 0
     for number, text in enumerate(texts):
         used += len(text)

@@ -3,9 +3,8 @@
 Gives: `LogReader`, which turns events into LOG_EVENTS, LOG_MATCHES and MEMORY_RECORDS one by one, and `read_events` for
 a list of them. Field names of document 003 and snake_case are both read; an unknown kind is an error that lists the kinds.
 
-Note: the order of the log is the order of events, whatever their clocks say. An event that comes
-twice, with the same id and the same words, is one event; with other words it is an error. Secrets are masked before anything
-else reads a text.
+Note: the order of the log is the order of events, regardless of their clocks. Two events with the same id and the same
+content are one event; with different content they are an error. Secrets are masked before anything else reads a text.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from .work_places import WorkPlace
 __all__ = ["LogReader", "LogTables", "identity_of", "read_events"]
 
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
-"""What a number says earlier is no time of an event: it counts seconds, or something else."""
+"""A number for an earlier instant is not the time of an event: it counts seconds, or something else."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,12 @@ class LogTables:
     artifacts: Artifacts = field(default_factory=Artifacts)
     """The targets of references to these events, if the events themselves are loaded."""
     before: Callable[[], LogTables] | None = None
-    """Reads the rows of the events before these, where these are the end of a log; the ledger has rows for them as well."""
+    """Reads the rows of earlier events, if these are the end of a log; the ledger has rows for them as well."""
     later: Callable[[Collection[str]], set[str]] | None = None
-    """Reads which of some snapshots the events behind these name, where the log goes on."""
+    """Returns which of the given snapshots later events name, if the log has later events."""
 
     def snapshots(self, given: Collection[str]) -> set[str]:
-        """The snapshots that these events name, and which of the given ones those behind them do."""
+        """The snapshots that these events name, and the given ones that later events name."""
         own = {name for names in self.events["snapshot_ids"].to_pylist() for name in names or ()}
         return own if self.later is None else own | self.later(given)
 
@@ -62,7 +61,7 @@ class LogTables:
         return cls(LOG_EVENTS.empty(), LOG_MATCHES.empty(), MEMORY_RECORDS.empty())
 
     def then(self, other: LogTables) -> LogTables:
-        """These and the rows of later events."""
+        """These rows followed by those of later events."""
         pairs = ((self.events, other.events), (self.matches, other.matches), (self.memories, other.memories))
         events, matches, memories = (pa.concat_tables(pair).combine_chunks() for pair in pairs)
         return LogTables(events, matches, memories, self.artifacts)
@@ -70,7 +69,7 @@ class LogTables:
 
 @dataclass
 class LogReader:
-    """Reads the events of one session in their order. `keep` stores a text as an artifact and gives its reference."""
+    """Reads the events of one session in their order. `keep` stores a text as an artifact and returns its reference."""
 
     session_id: str
     seq: int = 0
@@ -80,22 +79,22 @@ class LogReader:
     seen: MutableMapping[str, str] = field(default_factory=dict)
     """Digests of the loaded events, by id."""
     taken: list[int] = field(default_factory=list)
-    """Which of the values that were read last became rows; the others came again."""
+    """Which of the values read last became rows; the others were repeated."""
     last: datetime | None = None
     place: WorkPlace = field(default_factory=WorkPlace)
-    """Where the session is: a pass on other code than that of its work ends no failure of the work."""
+    """Where the session is: a pass on code other than that of its work does not end a failure of the work."""
     places: dict[int, WorkPlace] = field(default_factory=dict)
-    """Where it was before each event at which a checkpoint is due."""
+    """The work place before each event at which a checkpoint is due."""
     repeated: int = 0
-    """Events that came again, and were left out."""
+    """Number of repeated events, which were left out."""
     backwards: int = 0
-    """Events whose clock is behind that of the one before."""
+    """Number of events whose clock is behind that of the previous one."""
 
     def read(self, values: Iterable[Any], at: Callable[[int], str] = lambda n: f"events[{n}]") -> LogTables:
         """The rows of the next events.
 
         Raises:
-            InputError: an event is not what was expected, or its id came before with other words.
+            InputError: an event is malformed, or its id was used before with different content.
         """
         events: list[dict[str, Any]] = []
         matches: list[dict[str, Any]] = []
@@ -169,7 +168,9 @@ class LogReader:
 
 
 def _placed(row: Mapping[str, Any], places: Sequence[WorkPlace]) -> dict[str, Any]:
-    """The names of checks that ran in some places: of several no one knows which one passed, and each may have failed."""
+    """The names of checks by the places where they ran: of several, it is unknown which passed, and any may have
+    failed.
+    """
     clears, fails = row["check_clears"], row["check_fails"]
     return {
         "check_clears": places[0].passed(clears) if clears and len(places) == 1 else None,
@@ -178,7 +179,7 @@ def _placed(row: Mapping[str, Any], places: Sequence[WorkPlace]) -> dict[str, An
 
 
 def identity_of(fields: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The id of an event, and a digest of its words: two events of one id and digest are one."""
+    """The id of an event, and a digest of its content: two events with equal id and digest are one."""
     id_ = next((fields[name] for name in IDS if fields.get(name) is not None), None)
     words = json.dumps(fields, sort_keys=True, default=str).encode()
     return None if id_ is None else str(id_), hashlib.sha256(words).hexdigest()

@@ -1,4 +1,4 @@
-"""Flags: whether a file is made by a tool and whether it exports an interface, as a record says, else by its path.
+"""Flags: whether a file is generated and whether it is a public interface, from the record, else from its path.
 
 Gives `flags_of`, for matches of searches and items of snapshots alike.
 """

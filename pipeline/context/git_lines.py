@@ -1,10 +1,10 @@
-"""Git in command lines: what each program of a line is to do, and whether it did it.
+"""Git in command lines: what each program of a line does, and whether it succeeded.
 
 Gives: `steps_of` a line, with its output and exit code, and `sets_aside`.
 
-Note: what Git prints comes first, whatever the exit code, which may be that of another program. Where it prints nothing, a program of a
-line that ended with 0 did it. Of a line that failed, only the programs that its end does not speak of did so; one that is
-alone did not, and of the others no one knows.
+Note: Git's own output decides before the exit code, which may be that of another program. Without output, a program
+succeeded if the line exited with 0. In a line that failed, programs before the last `;` succeeded, one that is alone
+failed, and the others are unknown.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .summaries import summary_of
 __all__ = ["BACK", "BRINGS", "MOVES", "Step", "sets_aside", "steps_of"]
 
 BACK = ("-", "@{-1}")
-"""Names of the branch before."""
+"""Names of the previous branch."""
 BRINGS = ("merge", "rebase", "cherry-pick")
-"""Verbs that bring the work of another branch."""
+"""Verbs that bring in the work of another branch."""
 MOVES = ("cd", "pushd", "popd")
 _OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
 _BEGINS = frozenset(("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan"))
-"""Options of `checkout` and `switch` that make a branch."""
+"""Options of `checkout` and `switch` that create a branch."""
 _MAY_CONFLICT = frozenset((*BRINGS, "stash pop", "stash apply", "pull", "revert"))
 _ENDS_LIST = frozenset((";", "\n", "&"))
 _BRANCHES = ("begun", "on", "already")
@@ -39,13 +39,13 @@ _MESSAGES = {
     "none": "No stash entries found", "merged": "Fast-forward$|Merge made by |Already up to date|Successfully rebased ",
     "refused": r"fatal: |Aborting$|error: (?:Your local changes|The following untracked|pathspec '|could not restore|Entry '|you need to resolve|[Cc]annot |[Tt]he branch '|branch ')",
 }  # fmt: skip
-"""What Git says of what it did."""
+"""Messages in which Git reports what it did."""
 _MESSAGE = re.compile(f"^(?:{'|'.join(f'(?P<{kind}>{said})' for kind, said in _MESSAGES.items())})", re.MULTILINE)
 _SAYS = {
     "switch": (*_BRANCHES, "detached"), "checkout": (*_BRANCHES, "detached", "files"), "pr checkout": _BRANCHES, "stash push": ("saved", "nothing"),
     "stash pop": ("dropped", "kept", "none"), "stash apply": ("none",), "stash drop": ("dropped", "none"), **dict.fromkeys(("merge", "rebase", "pull"), ("merged",)),
 }  # fmt: skip
-"""Which messages are those of a verb."""
+"""The messages of each verb."""
 _DONE = frozenset((*_BRANCHES, "detached", "saved", "dropped", "merged"))
 
 
@@ -57,30 +57,30 @@ class _Message:
 
 @dataclass(frozen=True)
 class Step:
-    """A program of a command line; `verb` is `` where it is none of Git."""
+    """A program of a command line; `verb` is `` if it is not Git."""
 
     simple: SimpleCommand
     verb: str = ""
-    """The verb of Git, that of `git stash` with it: `stash pop`."""
+    """The verb of Git, with the subcommand of `git stash`: `stash pop`."""
     rest: tuple[str, ...] = ()
-    """The words behind the verb."""
+    """The words after the verb."""
     done: bool | None = None
-    """Whether it did what it was to do; None = not known."""
+    """Whether it succeeded; None = unknown."""
     said: str = ""
-    """The kind of the message by which Git says so."""
+    """The kind of message in which Git reports it."""
     on: str = ""
     """The branch that Git names."""
     conflict: bool = False
-    """It did so, and left conflicts."""
+    """Whether it succeeded and left conflicts."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words behind the verb that are no options."""
+        """The words after the verb that are not options."""
         return tuple(word for word in self.rest if word == "-" or not word.startswith("-"))
 
     @property
     def begins(self) -> bool:
-        """Whether `checkout` or `switch` makes a branch."""
+        """Whether `checkout` or `switch` creates a branch."""
         return self.verb in ("switch", "checkout") and bool(_BEGINS & {*self.rest})
 
     @property
@@ -89,7 +89,7 @@ class Step:
 
     @property
     def branch(self) -> str:
-        """The branch or revision that `switch` or `checkout` is to move to, `` where it is files or nothing."""
+        """The branch or revision to which `switch` or `checkout` moves, `` for files or nothing."""
         if self.verb not in ("switch", "checkout", "pr checkout") or {"-p", "--patch"} & {*self.rest}:
             return ""
         several = len(self.words) > 1 or ("--" in self.rest and self.rest[-1] != "--")
@@ -98,7 +98,7 @@ class Step:
 
     @property
     def folders(self) -> list[str]:
-        """The folders that it names for where it runs, from where the shell is; that one itself where it names none."""
+        """The folders in which it is to run by its options, relative to that of the shell; `` if it names none."""
         words = list(started(self.simple.words))[1:]
         options = words[: len(words) - len(behind_options(words, _OPTIONS))]
         named = [after for word, after in pairwise(options) if word in ("-C", "--git-dir", "--work-tree")]
@@ -106,7 +106,7 @@ class Step:
         return named or [""]
 
     def may_say(self, message: _Message) -> bool:
-        """Whether a message can be its own: it is of the verb, and of the branch."""
+        """Whether a message can be from this program: it matches the verb and the branch."""
         if message.kind not in _SAYS.get(self.verb, ()):
             return False
         named = self.branch
@@ -118,13 +118,13 @@ class Step:
 
     @property
     def silent(self) -> bool:
-        """Whether what it did is not said in the output."""
+        """Whether the output does not report what it did."""
         aside = any(sign in (">", ">>", "&>") for sign, _ in self.simple.redirects)
         return aside or bool({"-q", "--quiet"} & {*self.rest}) or self.verb not in _SAYS
 
 
 def steps_of(command: str, said: str, code: int | None) -> list[Step]:
-    """The programs of a command line in their order, with what is known of each by the output and the exit code of the line."""
+    """The programs of a command line in order, with their results as far as output and exit code show them."""
     steps = [Step(simple, *_git_call(simple)) for simple in simple_commands(command)]
     messages, found = _messages(said), list[Step]()
     alone = sum(bool(step.verb) for step in steps) == 1
@@ -153,7 +153,9 @@ def steps_of(command: str, said: str, code: int | None) -> list[Step]:
 
 
 def _messages(said: str) -> list[_Message]:
-    """What Git says, in the order of lines; the lines of one refusal are one. A branch that tracks another one begins where that is."""
+    """Git's messages in the order of lines; the lines of one refusal are one message. A new branch that tracks another
+    one begins at that one.
+    """
     found: list[_Message] = []
     for each in _MESSAGE.finditer(said):
         kind = next(kind for kind in _MESSAGES if each[kind] is not None)
@@ -164,7 +166,7 @@ def _messages(said: str) -> list[_Message]:
 
 
 def _taken(step: Step, messages: list[_Message], later: Sequence[Step], *, alone: bool) -> _Message | None:
-    """The message of a program, which is taken out of those of the line. What a silent program is refused is another's where there are others."""
+    """The message of a program, removed from those of the line. A silent program gets a refusal only if it is alone."""
     own = [] if step.silent else [each for each in messages if step.may_say(each)]
     said = next((each for each in own if each.kind != "detached"), None) or next(iter(own), None)
     refused = next((each for each in messages if each.kind == "refused"), None) if alone or not step.silent else None
@@ -180,7 +182,7 @@ def _taken(step: Step, messages: list[_Message], later: Sequence[Step], *, alone
 
 
 def _by_code(steps: Sequence[Step], number: int, said: str, code: int | None) -> bool | None:
-    """Whether a program did what it was to do, as far as the exit code tells."""
+    """Whether a program succeeded, as far as the exit code shows."""
     if not code:
         return True
     start = max((n for n, step in enumerate(steps) if step.simple.behind in _ENDS_LIST), default=0)
@@ -202,7 +204,7 @@ def sets_aside(simple: SimpleCommand) -> bool:
 
 
 def _git_call(simple: SimpleCommand) -> tuple[str, tuple[str, ...]]:
-    """The verb of a Git command, and what is behind it."""
+    """The verb of a Git command, and the words after it."""
     words = list(started(simple.words))
     program = PurePosixPath(words[0]).name if words else ""
     if program == "gh" and (words[1:3] == ["pr", "checkout"] or words[1:2] == ["co"]):

@@ -1,4 +1,4 @@
-"""Input diff: what differs between two model inputs: sources, tokens, lines. Gives `difference`."""
+"""Input diff: the difference between two model inputs in sources, tokens and lines. Gives `difference`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["difference"]
 
 
 def difference(first: Projection, second: Projection) -> dict[str, Any]:
-    """What differs between two inputs: sources, tokens, and lines."""
+    """The difference between two inputs: sources, tokens, and lines."""
     rows = [{row["source_id"]: row for row in each.decisions} for each in (first, second)]
     shown = [{id_: row for id_, row in each.items() if row["mode"] != "none"} for each in rows]
     changed = [
@@ -41,7 +41,7 @@ def difference(first: Projection, second: Projection) -> dict[str, Any]:
 
 
 def _lines(seen: Projection) -> list[str]:
-    """The lines of an input, without its nonces, which differ wherever anything does."""
+    """The lines of an input without its nonces, which differ whenever anything does."""
     return re.sub(
         r"(?m)^(</?[a-z_]+|==== (?:begin|end) [a-z ]+?) [a-z]{7}(?= source=|>| ====)", r"\1", seen.text()
     ).splitlines()

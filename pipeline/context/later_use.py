@@ -1,13 +1,13 @@
-"""Later use: what the model did with a source that its input had, as far as the log says.
+"""Later use: what the model did with a source of its input, as far as the log shows.
 
-Gives `later_use`, the last three layers of S3.43, `Traces`, by what an act is known to use a source, and the names by which the
-model may name one: `names_of` a row of the ledger and `names_of_file`.
+Gives `later_use`, the last three layers of S3.43, `Traces`, which recognizes the use of a source in an act, and the
+names by which the model may refer to one: `names_of` a row of the ledger and `names_of_file`.
 
-Note: a verdict needs proof. A model did not use a source where the source has a name, the model acted, the whole text
-of what it did is there, and nothing of it names the source, quotes it or may have read or touched it unnamed, also later in the task; who
-answers a question in words that name no file may have read any. A rule is followed and seldom named. A tool failed at a source where the call
-or its error names it, and no later act on it came off. No check ran where the model changed files that are no documents, no user forbade or
-refused one, and every later command and call is known to be none.
+Note: a verdict needs proof. A model did not use a source if the source has a name, the model acted, the full text of
+its acts is available, and none of them names the source, quotes it or may have read or changed it unnamed, also later
+in the task; an answer in words that name no file may be based on any. Rules are followed but seldom named. A tool
+failed on a source if the call or its error names it, and no later act on it succeeded. A check is missing if the model
+changed files other than documents, no user forbade or refused a check, and no later command or call may have been one.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ SAYS = {
     "verification_missing": "the model used it and changed files, and no check ran after that",
 }
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
-"""A part of a name: `AuthService`, `auth_service` and `auth-service` have the same ones, `code#1` has those of `code 1`."""
+"""A part of a name: `AuthService`, `auth_service` and `auth-service` have the same ones, so do `code#1` and `code
+1`.
+"""
 _PATTERN = re.compile(r"[^\s\"'`;|&()<>=,:*?\[{]*[*?\[{][^\s\"'`;|&()<>]*")
-"""A pattern of files, as a shell or a tool takes it."""
+"""A file pattern, as a shell or a tool accepts it."""
 QUOTED = 12
-"""Characters from which on a line of a source is a quotation where the model writes it."""
+"""Fewest characters of a line of a source that count as a quotation in the model's text."""
 _LABEL = re.compile(r"\w#\d")
 _DOCUMENTS = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc")
 _CHECKS = r"(?:tests?|testing|checks?|lint\w*|builds?|suites?|pytest|vitest|jest|mypy|tsc|ruff|eslint)"
@@ -54,22 +56,22 @@ _FORBIDS_CHECKS = re.compile(
     rf"\bi(?:['\u2019]ll|\s+will)\s+(?:run|do|start|test|verify|check)\b|\bleave\s+(?:the\s+)?{_CHECKS}\s+to\s+me\b)|"
     "[\u4e0d\u522b\u52ff\u65e0][\u8981\u7528\u9700]{0,2}(?:\u518d)?(?:\u8dd1|\u8fd0\u884c|\u6267\u884c|\u505a)?(?:\u5355\u5143|\u4efb\u4f55)?(?:\u6d4b\u8bd5|\u68c0\u67e5)"
 )
-"""Words by which a user forbids checks, or may do so."""
+"""Words by which a user forbids checks, or may be doing so."""
 _CHECKING = re.compile(rf"(?i)(?<![a-z]){_CHECKS}(?![a-z])")
 _ASKS_FOR_CHECKS = re.compile(
     r"(?i)(?:\b(?:not|never)|n['\u2019]?t)\s+(?:(?:commit|push|merge|finish|stop|end|release|deploy|submit|close|report)\b[^,.!?\n]{0,40}?\bwithout|skip)\b|"
     r"(?:^|[.!?\n]\s*)(?:why|how|when|does|did|do\s+(?:we|you|i|they)|is|are|was|should)\b[^.!?\n]*\?"
 )
-"""What asks for a check (`do not commit without running the tests`), or whether one runs."""
+"""Words that ask for a check (`do not commit without running the tests`), or whether one runs."""
 _GOING_ON = ("file.modified", "tool.intent", "model.request")
-"""Kinds of events with which a log does not end: it was taken while the model worked."""
+"""Kinds of events that end the log only if it was captured while the model was working."""
 _ENDS_OF_COMMANDS = ("command.finished", "tool.error", "permission.denied")
 _OF_FOLDER = ("index", "__init__", "mod")
-"""Files that are known by the names of their folders."""
+"""Files that are referred to by the names of their folders."""
 
 
 def names_of(row: Row) -> set[str]:
-    """By what the model may name a source of a ledger: its file, its evidence, or its label."""
+    """The names by which the model may refer to a source of a ledger: of its file, its evidence, or its label."""
     if row["standing"] == "instruction":
         return set()
     labels = row["source_id"].split(":", 2)[2:] if row["source_kind"] == "retrieval_result" else ()
@@ -77,7 +79,7 @@ def names_of(row: Row) -> set[str]:
 
 
 def names_of_file(path: str) -> set[str]:
-    """By what the model may name a file, its folders and its ending left out."""
+    """The names by which the model may refer to a file, without folders and suffix."""
     file = PurePosixPath(path)
     short = {file.stem if len(file.stem) > 3 else file.name}
     return {name for name in (short | {file.parent.name} if file.stem in _OF_FOLDER else short) if name}
@@ -85,7 +87,7 @@ def names_of_file(path: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Traces:
-    """By what an act is known to use a source."""
+    """The traces by which an act is recognized as a use of a source."""
 
     names: Collection[str]
     path: str | None = None
@@ -94,7 +96,7 @@ class Traces:
 
     @cached_property
     def lines(self) -> set[str]:
-        """Those that no one writes by accident."""
+        """The lines that are too long to be written by accident."""
         return {line for each in self.told if len(line := each.strip()) >= QUOTED}
 
     def named_in(self, said: str) -> bool:
@@ -106,21 +108,21 @@ class Traces:
         return self.named_in(_said(event)) or any(line in text for line in self.lines)
 
     def may_be_used_by(self, event: Row) -> bool:
-        """Whether an act may have used its file without a name: by a pattern, or as one of all files."""
+        """Whether an act may have used its file without naming it: by a pattern, or as one of all files."""
         if not self.path or event["kind"] not in ("command.finished", "tool.intent"):
             return False
         return ANY_FILE in (event["may_change"] or ()) or _is_matched(PurePosixPath(self.path).name, _said(event))
 
     @cached_property
     def _naming(self) -> Any:
-        """Finds any of its names in a text, however their parts are joined and in any case."""
+        """Finds any of its names in a text, regardless of case and of how the parts are joined."""
         parts = (r"[\W_]*".join(map(re.escape, _PART.findall(name))) or re.escape(name) for name in self.names)
         return re.compile(rf"(?i)(?<![a-z0-9])(?:{'|'.join(parts)})(?![a-z0-9])").search
 
 
 def later_use(as_of: int, events: Sequence[Row], traces: Traces) -> tuple[str, str] | None:
-    """The layer at which a source was lost behind the input before event `as_of`, and what happened there; None where nothing went
-    wrong, or that cannot be known.
+    """The layer at which a source was lost after the input before event `as_of`, and what happened there; None if
+    nothing went wrong, or it cannot be determined.
     """
     behind = [event for event in events if event["seq"] >= as_of]
     if behind and behind[0]["kind"] == "model.request":
@@ -160,12 +162,12 @@ def _failed(event: Row) -> bool:
 
 
 def _came_off(event: Row, behind: int) -> bool:
-    """Whether an event behind another one is of a tool that did what it was to do."""
+    """Whether an event after another one is a success of a tool."""
     return event["seq"] > behind and event["actor"] == "tool" and not event["failed"] and not _failed(event)
 
 
 def _in_own_words(acts: Sequence[Row]) -> bool:
-    """Whether an answer is in words alone that name no file and no label."""
+    """Whether an answer consists only of words that name no file and no label."""
     words = (word.strip(".,:;()[]`\"'") for event in acts for word in (event["text"] or "").split())
     return all(event["kind"] == "model.message" for event in acts) and not any(
         _LABEL.search(word) or is_file_name(word.split(":")[0]) for word in words
@@ -173,21 +175,21 @@ def _in_own_words(acts: Sequence[Row]) -> bool:
 
 
 def _is_document(event: Row) -> bool:
-    """Whether a file has text that no check reads."""
+    """Whether a file is a document, which no check reads."""
     return PurePosixPath(event["path"] or "").suffix.lower() in _DOCUMENTS
 
 
 def _no_check_wanted(events: Sequence[Row]) -> bool:
-    """Whether someone who may has said that no check is to run, or refused one."""
+    """Whether the user said that no check is to run, or one was denied."""
     said = (each["text"] or "" for each in events if each["actor"] == "user")
     refused = [each["command"] or "" for each in events if each["kind"] == "permission.denied"]
     said = (_ASKS_FOR_CHECKS.sub(" ", each) for each in said)
-    calls = [each.partition(" ")[2] or each for each in refused]  # behind the name of a tool
+    calls = [each.partition(" ")[2] or each for each in refused]  # without the name of a tool
     return any(map(_FORBIDS_CHECKS.search, said)) or any(map(_CHECKING.search, refused)) or any(map(may_check, calls))
 
 
 def _is_about(failed: Row, before: Sequence[Row], traces: Traces) -> bool:
-    """Whether what a tool failed at is a source: its event names it, or all calls do that may be its own."""
+    """Whether a tool failed on a source: its event names the source, or every call that may be its own does."""
     if traces.named_in("\n".join((_said(failed), failed["text"] or ""))):
         return True
     last = next((place for place in reversed(range(len(before))) if before[place]["kind"] == "tool.intent"), -1)
@@ -202,8 +204,8 @@ def _tool(event: Row) -> str:
 
 
 def _unknown_calls(events: Sequence[Row]) -> Iterator[Row]:
-    """Calls of which the log does not say what they did: of a tool whose name does not say it (one of MCP, another agent), and of one that runs
-    commands where it has fewer results than calls.
+    """Calls whose effect the log does not show: of a tool whose name does not tell it (MCP, another agent), and of
+    tools that run commands if there are fewer results than calls.
     """
     calls = [event for event in events if event["kind"] == "tool.intent"]
     running = [call for call in calls if capability_of(_tool(call)) == "run"]
@@ -213,7 +215,7 @@ def _unknown_calls(events: Sequence[Row]) -> Iterator[Row]:
 
 
 def _may_have_read(acts: Sequence[Row]) -> bool:
-    """Whether an act may have shown the model a source that it does not name."""
+    """Whether an act may have shown the model a source without naming it."""
     searched = any(event["kind"] == "search.result" for event in acts)
     commands = (event["kind"] == "command.finished" and may_read(event["command"]) for event in acts)
     calls = (event["kind"] == "tool.intent" and _names_nothing(event, searched=searched) for event in acts)
@@ -221,32 +223,32 @@ def _may_have_read(acts: Sequence[Row]) -> bool:
 
 
 def _names_nothing(call: Row, *, searched: bool) -> bool:
-    """Whether a call reads without a file that it names, or searches without a result that the log has."""
+    """Whether a call reads without naming a file, or searches without a result in the log."""
     does = capability_of(_tool(call))
     return (does == "search" and not searched) or (does == "read" and not any(map(is_file_name, _said(call).split())))
 
 
 def _is_text_of_model(event: Row) -> bool:
-    """Whether the text of an event is what the model wrote, and not what a tool printed."""
+    """Whether the text of an event was written by the model, not printed by a tool."""
     return event["actor"] == "model" or event["kind"] == "file.modified"
 
 
 def _said(event: Row) -> str:
-    """What an act of the model says of its sources: a call may be known by its result alone, a search by what it found."""
+    """The texts of an act that may name its sources: a call may appear only in its result, a search in its matches."""
     text = event["text"] if _is_text_of_model(event) else None
     said = (text, event["command"], event["path"], *event["found"], *(event["evidence_ids"] or ()))
     return "\n".join(filter(None, said))
 
 
 def _is_matched(file: str, said: str) -> bool:
-    """Whether a pattern in the words of an act may mean a file of this name, in whichever folder."""
+    """Whether a pattern in the words of an act may match a file of this name in any folder."""
     last = (re.sub(r"\{[^{}]*\}", "*", each[0]).rsplit("/", 1)[-1] for each in _PATTERN.finditer(said))
     return any(fnmatchcase(file, each) for each in last)
 
 
 def _may_have_checked(events: Sequence[Row]) -> bool:
-    """Whether a check may have run: one, however it came out, a command or a call that may be one, or an output that sums one up, as hooks of
-    Git print it; not what was merely reported.
+    """Whether a check may have run: a check of any outcome, a command or a call that may be one, or output with the
+    summary of one, as Git hooks print it; not one that was merely reported.
     """
     return any(_unknown_calls(events)) or any(map(_may_be_check, events))
 

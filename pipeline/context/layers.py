@@ -1,9 +1,9 @@
-"""Layers: what each reason of a ledger says about the layer at which a source was lost (S3.43), and for what it was left out.
+"""Layers: the layer at which a source was lost (S3.43) and the cause of its omission, by the reason in the ledger.
 
 Gives `LAYER_OF`, `OMITTED_FOR`, `SAID_BY` and `SAYS`.
 
-Note: eight layers are not all reasons. What a gate refuses was recalled, and neither its rank nor the budget decided: no layer has it,
-and its reason says why. A source whose text another row shows was not lost: that row says what became of it.
+Note: the eight layers do not cover all reasons. A source that a gate refuses was recalled, and neither its rank nor the
+budget decided: it has no layer, and its reason explains it. A source whose text another row shows was not lost.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _OMITTED = {
     "doubtful source": ("pasted_text", "ungoverned_memory", "model_guess", "low_confidence"),
 }  # fmt: skip
 LAYER_OF: Mapping[str, str] = {reason: layer for layer, reasons in _LAYERS.items() for reason in reasons}
-"""The layer of a reason. Those that have none show a source, or are of a gate."""
+"""The layer of a reason. Reasons without one show a source, or belong to a gate."""
 OMITTED_FOR: Mapping[str, str] = {reason: word for word, reasons in _OMITTED.items() for reason in reasons}
-"""For what a reason omits a source."""
+"""The cause of an omission by its reason."""
 SAID_BY: Mapping[str, tuple[str, ...]] = {
     "duplicate": (),
     "stands_above": ("goal", "constraint"),
@@ -47,6 +47,6 @@ SAID_BY: Mapping[str, tuple[str, ...]] = {
     "history_apart": ("history",),
     "pasted_text": ("event",),
 }
-"""Reasons of sources of which another row says what became of their texts: of the same evidence, of the same words, or of one of these
+"""Reasons of sources whose texts another row covers: one of the same evidence, of the same words, or of one of these
 kinds and the same event.
 """

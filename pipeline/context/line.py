@@ -1,9 +1,9 @@
 """The second line: the context steps as one Hamilton graph, built once, and `run_context`, the only way to run it.
 
-Reads the tables of a projection. Gives the tables of the line: the ledger, the model inputs, and what led to them.
+Reads the tables of a projection. Gives the tables of the line: the ledger, the model inputs and intermediate tables.
 
-Note: many turns are one table. They run in shards, so that what is gathered for them stays in
-memory; the state of the sessions is folded once, before the shards.
+Note: many turns are one table. They run in shards, so that the gathered sources fit in memory; the state of the
+sessions is folded once, before the shards.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ OUTPUTS = (
 )
 """The nodes whose tables a projection records."""
 SHARD = 512
-"""Turns that run together. No result depends on it."""
+"""Number of turns per shard. No result depends on it."""
 
 
 @dataclass(frozen=True)
 class ContextInputs:
-    """Everything that a projection is made of."""
+    """The inputs of a projection."""
 
     turns: pa.Table
     events: pa.Table
@@ -82,7 +82,7 @@ class ContextInputs:
     counters: Counters
 
     def checked(self) -> dict[str, Any]:
-        """The inputs of the nodes by name, each the declared table."""
+        """The inputs of the nodes by name, each checked against its declared table."""
         given = {
             "context_turns": (CONTEXT_TURNS, self.turns),
             "log_events": (LOG_EVENTS, self.events),
@@ -101,7 +101,7 @@ class ContextInputs:
 
 @lru_cache(maxsize=1)
 def build_context_driver() -> PlannedDriver:
-    """The driver of the line. One is enough: it may run in several threads."""
+    """The driver of the line. One is enough: it is thread-safe."""
     return driver_of(CONTEXT_STEPS)
 
 
@@ -120,7 +120,7 @@ def run_context(inputs: ContextInputs) -> dict[str, pa.Table]:
 def _near(
     turns: pa.Table, given: Mapping[str, Any], facts: pa.Table
 ) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """The rows of the log, and the facts, that these turns can see: their cost does not follow the length of the log."""
+    """The log rows and facts that these turns can see, so that their cost does not depend on the length of the log."""
     places = turns.group_by("session_id", use_threads=False).aggregate([("as_of_seq", "min"), ("as_of_seq", "max")])
 
     def bounds(table: pa.Table) -> tuple[pa.Array, pa.Array]:

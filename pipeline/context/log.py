@@ -2,14 +2,13 @@
 
     log = SessionLog.open("sessions/s-1", session_id="s-1")
     log.append([{"id": "e1", "kind": "user.goal", ...}])
-    view = log.view()                    # the rows and facts that a projection at the end of the log needs
+    view = log.view()                    # the rows and facts for a projection at the end of the log
 
-A log is a folder: the lines (`log_lines`); `artifacts/`, the texts that were too long for an event; `checkpoints/`, the state at
-every 64th event. Several objects and processes may append to one folder.
+A log is a folder: the lines (`log_lines`); `artifacts/`, texts that are too long for an event; `checkpoints/`, the
+state at every 64th event. Several objects and processes may append to one folder.
 
-Note: checkpoints and parts are copies. The lines say what happened: folding them all gives the same
-state as a checkpoint and the lines behind it, and checkpoints and `head.json` may be removed. `notes` has what was found amiss and
-mended: an append that a crash interrupted, a damaged checkpoint.
+Note: the lines are authoritative. Folding all of them gives the same state as a checkpoint and the lines after it, so
+checkpoints and `head.json` may be removed. `notes` lists repaired damage: an interrupted append, a damaged checkpoint.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ __all__ = ["SessionLog"]
 
 FORMAT = 2
 CHUNK = 4096
-"""Lines that are folded at a time."""
+"""Number of lines folded at a time."""
 _PLAIN_ID = re.compile(r"[A-Za-z0-9._:/-]+")
-"""Ids that a stored line holds as they are; others may be escaped there, or masked here."""
+"""Ids that a stored line has verbatim; others may be escaped there, or masked here."""
 NAMING = b"napshot"
-"""Part of every field of a line that names a snapshot."""
+"""Part of the name of every field that names a snapshot."""
 _BUSY = "Expected a session log without another writer, got one that is being written"
 _LATER = "try again when the other writer is done"
 
 
 @dataclass(frozen=True)
 class _End:
-    """What an append needs to know of the events before it."""
+    """The state that an append needs of the events before it."""
 
     checked: Checked
     stats: Mapping[str, list[int]]
@@ -62,26 +61,26 @@ class _End:
     reader: LogReader
     stack: tuple[Checkpoint, ...]
     events: pa.Table
-    """The rows behind the last checkpoint."""
+    """The rows after the last checkpoint."""
     lines: list[bytes]
     """Their lines."""
     starts: list[int]
-    """Where each begins in the file; -1 in a part."""
+    """The offset of each in the file; -1 in a part."""
 
 
 class SessionLog:
-    """One session."""
+    """The log of one session."""
 
     def __init__(self, path: Path, session_id: str) -> None:
         self.path, self.session_id = path, session_id
         self.notes: list[str] = []
-        """What was found amiss and mended, in sentences."""
+        """Repaired damage, in sentences."""
         self._lines, self._checkpoints = LogLines(path), Checkpoints(path / "checkpoints", session_id)
         self._end: _End | None = None
 
     @classmethod
     def open(cls, path: str | Path, *, session_id: str | None = None) -> SessionLog:
-        """The log in a folder; with `session_id` a new one where there is none.
+        """Opens the log in a folder; with `session_id`, creates it if there is none.
 
         Raises:
             StoreError: there is no log, or it is of another session or version.
@@ -114,7 +113,7 @@ class SessionLog:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def read(self, keep: Callable[[str], str] = artifact) -> LogView:
-        """Every event. `keep` takes up a long text and gives its reference.
+        """Every event. `keep` stores a long text and returns its reference.
 
         Raises:
             StoreError: the log is damaged; the message names the file and the line.
@@ -124,7 +123,7 @@ class SessionLog:
             return self._view(lines, checked, (BEGINNING,), checked.events, keep=keep)
 
     def view(self, as_of_seq: int | None = None) -> LogView:
-        """What a turn at this place of the log needs (default: its end): about a hundred events, however long the log is.
+        """The rows and facts for a turn at this place of the log (default: its end), always about a hundred events.
 
         Raises:
             InputError: the log has no such place.
@@ -142,20 +141,20 @@ class SessionLog:
         return view
 
     def count(self) -> int:
-        """How many events there are; what is amiss at the end is in `notes`."""
+        """The number of events; an unfinished append at the end is reported in `notes`."""
         with self._lines.opened() as lines:
             checked = self._lines.checked(lines, known=self._checkpoints.chains)
             self.notes += unfinished(lines)
             return checked.events
 
     def ids(self) -> dict[str, str]:
-        """Of every event its id, with a digest of its words."""
+        """The id of every event, with a digest of its content."""
         with self._lines.opened() as lines:
             return ids_of(lines.read())
 
     def open_ref(self, reference: str) -> str:
-        """The text that a reference in a model input leads to, `artifact:…`, `event:…`, `log:0-41`: its secrets are masked, as a
-        tool may show it to a model. The folder has it as it came.
+        """The text of a reference in a model input (`artifact:…`, `event:…`, `log:0-41`), with its secrets masked,
+        since a tool may show it to a model. The folder has the original.
 
         Raises:
             InputError: the log has nothing under that name.
@@ -204,7 +203,7 @@ class SessionLog:
             return self._rows(self._reader(BEGINNING), lines.read(0, seq))
 
     def _later(self, seq: int, end: int, given: Collection[str]) -> set[str]:
-        """Which of some snapshots the events from one up to another name; lines that hold no such id are not parsed."""
+        """Which of the given snapshots a range of events names; lines without such an id are not parsed."""
         either = b"|".join(re.escape(name.encode()) for name in given)
         plain = all(map(_PLAIN_ID.fullmatch, given))
         named = re.compile(rb"(?<![\w.:/-])(?:%b)(?![\w.:/-])" % either if plain else NAMING).search
@@ -221,7 +220,7 @@ class SessionLog:
         """The rows of stored lines.
 
         Raises:
-            StoreError: a line is no event.
+            StoreError: a line is not an event.
         """
         places = list[str]()
         try:
@@ -238,9 +237,10 @@ class SessionLog:
     def append(
         self, events: Iterable[Mapping[str, Any]], at: Callable[[int], str] = lambda number: f"events[{number}]"
     ) -> int:
-        """Append events, durably; returns how many were new. An event that is in the log already, with the same content, is left out.
+        """Append events durably; returns how many were new. Events already in the log with the same content are
+        skipped.
 
-        `at` gives the place of an event, for messages.
+        `at` returns the place of an event for messages.
 
         Raises:
             InputError: an event is malformed, or another event has its id; then nothing is appended.
@@ -274,7 +274,7 @@ class SessionLog:
         return reference
 
     def compact(self) -> int:
-        """Turn the lines of the file into Parquet; returns how many. Every line stays what it was, byte for byte.
+        """Convert the lines of the file to Parquet; returns how many. Every line is preserved byte for byte.
 
         Raises:
             BusyError: another process is writing.
@@ -286,14 +286,14 @@ class SessionLog:
             self._end = None
             for folder in (self.path, self.path / "artifacts", self.path / "checkpoints", self.path / "parts"):
                 remove_leftovers(folder)
-            with suppress(OSError):  # without it every line is read once more
+            with suppress(OSError):  # without it every line is read again
                 self._lines.record(end.checked)
         return count
 
     def _at_end(self) -> _End:
-        """What the next append needs, from memory if no other process has written since; the caller holds the lock."""
+        """The state for the next append, cached unless another process has written since; the caller holds the lock."""
         with self._lines.opened() as lines:
-            if lines.torn:  # the whole lines are read before the torn one is removed
+            if lines.torn:  # the complete lines are read before the torn one is removed
                 with suppress(OSError):
                     self._lines.record(self._lines.checked(lines, known=self._checkpoints.chains))
         if torn := self._lines.heal():
@@ -307,7 +307,7 @@ class SessionLog:
             return self._folded(lines, checked, self._ids(lines, checked))
 
     def _ids(self, lines: Lines, checked: Checked) -> dict[str, str]:
-        """Ids and digests of all events; those that another one appended are read behind those that are known."""
+        """Ids and digests of all events; only events that another writer appended are read if the others are cached."""
         known = self._end
         if known is not None and known.checked.events <= checked.events and known.checked.base == lines.base:
             chain, found = known.checked.chain, dict(known.ids)
@@ -319,7 +319,7 @@ class SessionLog:
         return ids_of(lines.read())
 
     def _folded(self, lines: Lines, checked: Checked, ids: dict[str, str]) -> _End:
-        """The end of the log; the checkpoints that are missing on the way are written."""
+        """The end of the log; writes missing checkpoints on the way."""
         stated = set(self._checkpoints.marks())
         last = checked.events // EVERY * EVERY
         missing = next((mark for mark in range(EVERY, last + 1, EVERY) if mark not in stated), last + EVERY)
@@ -339,7 +339,7 @@ class SessionLog:
         return replace(end, reader=replace(reader, seen=ids), stats=lines.stats())
 
     def _fold(self, end: _End, events: pa.Table, lines: list[bytes], starts: list[int]) -> _End:
-        """The end of a log after some more events; a checkpoint is written for every block of them."""
+        """The end of a log after more events; writes a checkpoint for every block of them."""
         events = pa.concat_tables([end.events, events]).combine_chunks()
         lines, starts, stack, done = [*end.lines, *lines], [*end.starts, *starts], end.stack, 0
         while len(lines) - done >= EVERY:
@@ -356,7 +356,7 @@ class SessionLog:
         return replace(end, stack=stack, events=events.slice(done), lines=lines[done:], starts=starts[done:])
 
     def _publish(self, end: _End, reader: LogReader, events: pa.Table, lines: list[bytes]) -> None:
-        """Write the checkpoints that new events passed, and the head of the log. The events are durable already."""
+        """Write the checkpoints for new events, and the head of the log. The events are already durable."""
         before, chain, size, starts = end.checked.before, end.checked.chain, end.checked.size, list[int]()
         for line in lines:
             starts.append(size)

@@ -1,10 +1,11 @@
-"""Events as lines of JSON: those of a file that is only read, those appended to a log, and the targets of references.
+"""Events as lines of JSON: those of a read-only file, those appended to a log, and the targets of references.
 
-Gives `file_lines`, the lines of a file with their places, `event_line`, an event as the line that a log stores, `values_of`,
-lines as objects, `text_behind`, the target of a reference, and `of_other_file`, the error of a file that is a transcript, or JSON of another kind.
+Gives `file_lines`, the lines of a file with their places, `event_line`, an event as the line that a log stores,
+`values_of`, lines as objects, `text_behind`, the target of a reference, and `of_other_file`, the error for a file that
+is a transcript, or JSON of another kind.
 
-Note: a file of lines may be growing. Of a last line without a newline that begins an object and is no JSON, all that
-is known is that it is unfinished: it is left out and told. Any other such line is an error.
+Note: a file of lines may be growing. A last line without a newline that begins an object but is not valid JSON is
+unfinished: it is left out and reported. Any other invalid line is an error.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ __all__ = [
 ]
 
 DAMAGED = "restore the file from a backup, or remove what begins with this line"
-"""What to do about a stored line that is no event."""
+"""Hint for a stored line that is not an event."""
 
 
 @dataclass(frozen=True)
 class LogView:
-    """Rows of a log from some event on, the facts that held there, and what to tell about the log."""
+    """Rows of a log from some event on, the facts that held there, and notes about the log."""
 
     tables: LogTables
     facts: pa.Table
@@ -70,7 +71,7 @@ class LogView:
 
 
 def file_lines(path: Path, notes: list[str]) -> Iterator[tuple[str, bytes]]:
-    """The lines of a file that are not blank, each with its place; `notes` gets a sentence about an unfinished one.
+    """The nonblank lines of a file, each with its place; an unfinished one is reported in `notes`.
 
     Raises:
         InputError: the file cannot be read.
@@ -91,7 +92,7 @@ def file_lines(path: Path, notes: list[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def of_other_file(error: InputError, file: Path) -> InputError:
-    """The error of a file that is no log, with what to do where it is the transcript of an agent, or one JSON value over many lines."""
+    """The error for a file that is not a log, with a hint if it is a transcript, or one JSON value over many lines."""
     head = [line for line, _ in zip(file_lines(file, []), range(50), strict=False)]
     found = kind_of([value for _, line in head if is_json(line) and isinstance(value := json.loads(line), dict)])
     hint = f"this is a transcript of {found}: `context import {file.name} --out LOG` makes a log of it"
@@ -105,10 +106,10 @@ def of_other_file(error: InputError, file: Path) -> InputError:
 
 
 def event_line(event: Any, at: str) -> tuple[bytes, dict[str, Any]]:
-    """An event as the line that a log stores, and as it will be read again.
+    """An event as the line that a log stores, and as it is read back.
 
     Raises:
-        InputError: it is no object, or holds what JSON has not.
+        InputError: it is not an object, or contains values that JSON lacks.
     """
     if not isinstance(event, Mapping):
         raise InputError.of_kind("a JSON object", event, at)
@@ -135,10 +136,10 @@ def values_of(lines: Iterable[tuple[str, bytes]], places: list[str]) -> Iterator
 
 
 def take_up(found: dict[str, str], where: str, line: bytes) -> None:
-    """Take up the id and digest of a stored event.
+    """Add the id and digest of a stored event to `found`.
 
     Raises:
-        StoreError: it is no event, or its id is known.
+        StoreError: it is not an event, or its id is a duplicate.
     """
     try:
         id_, digest = identity_of(parse_json(line, where))
@@ -152,7 +153,7 @@ def take_up(found: dict[str, str], where: str, line: bytes) -> None:
 
 
 def ids_of(lines: Iterable[tuple[str, bytes]]) -> dict[str, str]:
-    """The ids and digests of stored events; raises as `take_up`."""
+    """The ids and digests of stored events; raises like `take_up`."""
     found = dict[str, str]()
     for where, line in lines:
         take_up(found, where, line)
@@ -160,13 +161,13 @@ def ids_of(lines: Iterable[tuple[str, bytes]]) -> dict[str, str]:
 
 
 def once_more(where: str) -> StoreError:
-    """An event that is in a log twice: no append writes it."""
+    """The error for an event that is in a log twice, which no append writes."""
     hint = "remove the line and head.json to continue without it"
     return StoreError(f"Expected every event once, got one again - at {where}", hint=hint)
 
 
 def text_behind(reference: str, lines: Callable[[int, int | None], Iterable[tuple[str, bytes]]], at: str) -> str:
-    """The text behind `event:…`, `log:…` or `artifact:…`; `lines` gives the lines from an event up to another one.
+    """The text of `event:…`, `log:…` or `artifact:…`; `lines` returns the lines of a range of events.
 
     Raises:
         InputError: there is no such event or text.
@@ -200,7 +201,7 @@ def _plain(value: Any) -> Any:
 
 
 def is_json(line: bytes) -> bool:
-    """Whether a line is JSON of any kind that can be read."""
+    """Whether a line is valid JSON of any kind."""
     try:
         json.loads(line)
     except (ValueError, RecursionError):

@@ -1,15 +1,16 @@
-"""The lines of a session log on disk, byte for byte: read, checked against a chain of digests, appended, compacted.
+"""The lines of a session log on disk: read, verified against a chain of digests, appended, compacted.
 
-A log folder holds `events.jsonl`, one JSON object per line. Compaction moves the lines into `parts/FIRST-END.parquet`; the lines
-behind event N are then in `events-N.jsonl`. `head.json` records how many events were written and the digest of their chain.
+A log folder has `events.jsonl`, one JSON object per line. Compaction moves the lines into `parts/FIRST-END.parquet`;
+the lines from event N on are then in `events-N.jsonl`. `head.json` records the number of events written and the digest
+of their chain.
 
-- `LogLines.opened` gives the lines as they are, `LogLines.checked` their number and chain.
+- `LogLines.opened` returns the lines unverified, `LogLines.checked` their number and chain.
 - `append`, `heal` and `compact` write; the caller holds the lock of the log.
-- `log_parts` has the lines themselves, at one moment.
+- `log_parts` reads the lines of one state of the log.
 
-Note: the name of the file says which event it begins with. A compaction that is killed at any step
-leaves a published part and a file that no longer counts, never the same lines twice. Bytes behind the last newline are an append
-that is under way or was interrupted: readers leave them out, and the next append removes them.
+Note: the file name contains the number of the first event. A compaction that is killed at any step leaves a published
+part and an obsolete file, never the same lines twice. Bytes after the last newline are an append that is in progress or
+was interrupted: readers skip them, and the next append removes them.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .log_parts import RESTORE, ROWS, Lines, LogPart, damaged, misplaced
 __all__ = ["EVERY", "START", "Checked", "Lines", "LogLines", "chained", "unfinished"]
 
 EVERY = 64
-"""Events between two checkpoints; the chain of digests is known at each."""
+"""Number of events between two checkpoints; each stores the chain of digests."""
 START = hashlib.sha256(b"").digest()
 """The chain of a log without events."""
 WINDOW = 1 << 16
@@ -42,15 +43,15 @@ _ACCEPT = "or remove head.json to take the log as it now is: checkpoints are mad
 
 
 def chained(before: bytes, line: bytes) -> bytes:
-    """The digest of a chain with one more line."""
+    """The digest of a chain extended by one line."""
     return hashlib.sha256(before + line).digest()
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A log whose bytes are those that were written: its number of events, their chain, and the bytes of the file that grows.
+    """A verified log: its number of events, their chain, and the bytes of the growing file.
 
-    `marks` are the digests at every `EVERY`th event, where all lines were read; `trusted` says that none had to be.
+    `marks` are the digests at every `EVERY`th event if all lines were read; `trusted` if none had to be.
     """
 
     events: int
@@ -62,11 +63,11 @@ class Checked:
     before: bytes = START
     """The chain without the last event."""
     ends: Mapping[int, bytes] = field(default_factory=dict)
-    """The digests at the ends of parts, as far as they are known: they tell which file has a changed line."""
+    """The digests at the ends of parts, as far as known: they locate the file with a changed line."""
 
 
 class LogLines:
-    """The files of one log that hold its lines."""
+    """The files that store the lines of a log."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -76,7 +77,7 @@ class LogLines:
 
     @contextmanager
     def opened(self) -> Iterator[Lines]:
-        """The lines as they are now, isolated from concurrent appends and compaction.
+        """The current lines, isolated from concurrent appends and compaction.
 
         Raises:
             StoreError: the parts do not continue each other, or a file cannot be read.
@@ -89,7 +90,7 @@ class LogLines:
                 file = path.open("rb")
             except FileNotFoundError:
                 if self._parts() != parts:
-                    continue  # compacted between the two looks
+                    continue  # compacted between the two reads
                 yield Lines(parts, base, path, None, 0, 0)
                 return
             except OSError as error:
@@ -100,7 +101,7 @@ class LogLines:
             return
 
     def live(self, base: int) -> Path:
-        """The file of the lines behind the first `base` events."""
+        """The file of the lines after the first `base` events."""
         return self.folder / ("events.jsonl" if base == 0 else f"events-{base}.jsonl")
 
     def _parts(self) -> list[LogPart]:
@@ -117,16 +118,16 @@ class LogLines:
     def checked(
         self, lines: Lines, *, whole: bool = False, known: Callable[[], Mapping[int, bytes]] = dict[int, bytes]
     ) -> Checked:
-        """How many events there are and the chain of their lines.
+        """The number of events and the chain of their lines.
 
-        Where no file has changed since `head.json` was written, its word is taken; else, and with `whole`, every line is read.
-        `known` gives digests at some events, which narrow down where lines have changed.
+        If no file has changed since `head.json` was written, its values are used; otherwise, and with `whole`, every
+        line is read. `known` returns digests at some events, which help locate changed lines.
 
-        Where of the last line that was written the beginning is left, without its newline, the lines before it are the log. A line
-        that is gone as a whole was not torn by a crash: `head.json` is written behind the lines that it names.
+        If only the beginning of the last line remains, without its newline, the lines before it are the log. A crash
+        does not remove a whole line: `head.json` is written after the lines that it counts.
 
         Raises:
-            StoreError: lines that were written are gone or changed; the message names the file and where.
+            StoreError: lines are missing or changed; the message names the file and the place.
         """
         head = self._head()
         if head is not None and not whole and not lines.torn and head["files"] == lines.stats() and self._later(lines):
@@ -144,7 +145,7 @@ class LogLines:
             if count == wanted:
                 at_head = chain
         cut = head is not None and count == wanted - 1 and chain.hex() == head["before"] and bool(lines.torn)
-        if cut:  # of the last event a part is left: it is as an append that was interrupted
+        if cut:  # a part of the last event remains: like an interrupted append
             if error := damaged(lines):
                 raise error
         elif head is not None and (at_head is None or at_head.hex() != head["chain"]):
@@ -153,7 +154,7 @@ class LogLines:
         return Checked(count, chain, lines.base, lines.size, marks, before=before, ends=ends)
 
     def _head(self) -> dict[str, Any] | None:
-        """What `head.json` says; None where there is none, or one that is damaged: it is a copy."""
+        """The values of `head.json`; None if it is missing or damaged: they can be computed again."""
         try:
             found = json.loads(read_whole(self.head))
             bytes.fromhex(found["chain"]), bytes.fromhex(found["before"])
@@ -162,7 +163,7 @@ class LogLines:
             return None
 
     def _later(self, lines: Lines) -> bool:
-        """Whether `head.json` is younger than every file: one that changed in the same tick of the clock may keep its times."""
+        """Whether `head.json` is newer than every file: a change within one clock tick may not show in the times."""
         try:
             written = self.head.stat().st_ctime_ns
         except OSError:
@@ -172,10 +173,10 @@ class LogLines:
     # --- writing, under the lock ------------------------------------------------------------------------------------
 
     def heal(self) -> int:
-        """Remove an unfinished append and what compactions left; returns the bytes of the append.
+        """Remove an unfinished append and leftovers of compactions; returns the bytes of the append.
 
         Raises:
-            StoreError: the disk does not let it be removed.
+            StoreError: it cannot be removed.
         """
         with self.opened() as lines:
             torn, size, path, base = lines.torn, lines.size, lines.path, lines.base
@@ -192,10 +193,10 @@ class LogLines:
         return torn
 
     def append(self, data: bytes, at: Checked) -> None:
-        """Add whole lines, durably. Where this raises, the file is as it was.
+        """Append whole lines durably. If this raises, the file is unchanged.
 
         Raises:
-            StoreError: the disk does not take them.
+            StoreError: the lines cannot be written.
         """
         path = self.live(at.base)
         new = not path.exists()
@@ -206,10 +207,8 @@ class LogLines:
                 os.fsync(file.fileno())
             if new:
                 sync_path(path.parent)
-        except BaseException as error:  # whatever stops it, an interrupt too, leaves the file as it was
-            with suppress(
-                OSError
-            ):  # what cannot be cut has no newline, or is what the caller wanted: it is read as such
+        except BaseException as error:  # any failure, also an interrupt, leaves the file unchanged
+            with suppress(OSError):  # if it cannot be truncated, the rest has no newline, or is complete and valid
                 if new:
                     path.unlink(missing_ok=True)
                 else:
@@ -220,10 +219,10 @@ class LogLines:
             raise
 
     def record(self, checked: Checked) -> None:
-        """Write `head.json`: number and chain of the lines.
+        """Write `head.json`: the number and chain of the lines.
 
         Raises:
-            OSError: the disk does not take it; the log is sound without it.
+            OSError: it cannot be written; the log is valid without it.
         """
         with self.opened() as lines:
             known = {**checked.ends, checked.events: checked.chain}
@@ -234,10 +233,10 @@ class LogLines:
         write_atomic(self.head, json.dumps(head).encode(), sync=False)
 
     def compact(self, known: Callable[[], Mapping[int, bytes]] = dict[int, bytes]) -> int:
-        """Turn the lines of the file into a part, byte for byte; returns how many. `known` as in `checked`.
+        """Convert the lines of the file to a part, byte for byte; returns how many. `known` as in `checked`.
 
         Raises:
-            StoreError: lines are not those that were written, or the disk does not take the part; the log is as it was.
+            StoreError: lines were changed, or the part cannot be written; the log is unchanged.
         """
         import pyarrow.parquet as pq
 
@@ -259,7 +258,7 @@ class LogLines:
 
 
 def unfinished(lines: Lines) -> list[str]:
-    """What to tell about the end of a log."""
+    """A note about an unfinished append at the end of a log."""
     if not lines.torn:
         return []
     end = f"{lines.path.name} ends with {lines.torn} bytes of an append that is under way or was interrupted"
@@ -267,7 +266,7 @@ def unfinished(lines: Lines) -> list[str]:
 
 
 def _whole(file: BinaryIO) -> tuple[int, int]:
-    """Bytes up to the last newline, and those behind it."""
+    """The number of bytes up to the last newline, and after it."""
     size = end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - WINDOW)
@@ -280,13 +279,13 @@ def _whole(file: BinaryIO) -> tuple[int, int]:
 
 
 def _begins(name: str) -> int | None:
-    """The event that a file of lines begins with, by its name."""
+    """The first event of a file of lines, from its name."""
     number = name.removeprefix("events-").removesuffix(".jsonl")
     return int(number) if name == f"events-{number}.jsonl" and number.isdigit() else None
 
 
 def _ends(head: Mapping[str, Any]) -> dict[int, bytes]:
-    """The digests at the ends of parts that `head.json` names; it is a copy, and earlier versions named none."""
+    """The digests at the ends of parts in `head.json`; none if invalid or written by an earlier version."""
     try:
         return {int(end): bytes.fromhex(chain) for end, chain in head.get("ends", {}).items()}
     except (ValueError, TypeError, AttributeError):
@@ -296,7 +295,7 @@ def _ends(head: Mapping[str, Any]) -> dict[int, bytes]:
 def _changed(
     lines: Lines, wanted: int, count: int, marks: Mapping[int, bytes], known: Mapping[int, bytes]
 ) -> StoreError:
-    """The error of lines that are not those that were written: a damaged line, missing lines, or the place of replaced ones."""
+    """The error for lines that differ from those written: a damaged line, missing lines, or replaced ones."""
     if error := damaged(lines):
         return error
     if count < wanted:

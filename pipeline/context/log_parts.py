@@ -1,4 +1,4 @@
-"""The lines of a session log at one moment: parts that were compacted, and the file that grows.
+"""A fixed view of the lines of a session log: the compacted parts, and the growing file.
 
 Gives `LogPart` and `Lines`, which reads lines from any event on, each with its place, and the errors of damaged lines (`damaged`)
 and of parts that do not follow each other (`misplaced`).
@@ -20,13 +20,13 @@ from ..sources.jsonl import parse_json
 __all__ = ["RESTORE", "ROWS", "Lines", "LogPart", "damaged", "misplaced"]
 
 ROWS = 1024
-"""Lines of a part that are read together."""
+"""Number of lines of a part read together."""
 RESTORE = "restore the file from a backup"
 
 
 @dataclass(frozen=True)
 class LogPart:
-    """Lines that were compacted: events `first` to `end - 1`."""
+    """Compacted lines: events `first` to `end - 1`."""
 
     first: int
     end: int
@@ -35,7 +35,7 @@ class LogPart:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a log at one moment: parts, and `size` bytes of the file at `path`; `torn` bytes behind them are unfinished."""
+    """A fixed view of a log: its parts, and `size` bytes of the file at `path`; then `torn` unfinished bytes."""
 
     parts: Sequence[LogPart]
     base: int
@@ -45,7 +45,7 @@ class Lines:
     torn: int
 
     def stats(self) -> dict[str, list[int]]:
-        """What tells that a file has changed: size, inode and times, by name."""
+        """Size, inode and times of each file by name, to detect changes."""
         found = {part.path.name: part.path.stat() for part in self.parts}
         if self.file is not None:
             found[self.path.name] = os.fstat(self.file.fileno())
@@ -71,7 +71,7 @@ class Lines:
     def read(
         self, first: int = 0, until: int | None = None, *, offset: int | None = None
     ) -> Iterator[tuple[str, bytes]]:
-        """Lines from event `first` on, each with its place. `offset` is where its line begins in the file, if that is known.
+        """Lines from event `first` on, each with its place. `offset` is the offset of its line in the file, if known.
 
         Raises:
             StoreError: a line is blank, or a part is damaged.
@@ -106,7 +106,7 @@ class Lines:
 
 
 def _rows(part: LogPart, first: int) -> Iterator[bytes]:
-    """The lines of a part from a row on, some at a time."""
+    """The lines of a part from a row on, read in groups."""
     import pyarrow.parquet as pq
 
     try:
@@ -125,7 +125,7 @@ def _rows(part: LogPart, first: int) -> Iterator[bytes]:
 
 
 def misplaced(part: LogPart, start: int) -> StoreError:
-    """What is wrong with a part that does not continue the one before it."""
+    """The error for a part that does not continue the previous one."""
     missing = (
         "a part before it is missing"
         if part.first > start
@@ -139,7 +139,7 @@ def misplaced(part: LogPart, start: int) -> StoreError:
 
 
 def damaged(lines: Lines) -> StoreError | None:
-    """The first line that is no JSON object, as an error."""
+    """The error for the first line that is not a JSON object."""
     for where, line in lines.read():
         try:
             parse_json(line, where)
