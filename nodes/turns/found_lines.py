@@ -1,5 +1,4 @@
-"""Lines of searches that an input already quotes: for each match, the event of its turn whose shown text contains its
-line.
+"""Lines of searches that an input already quotes: for each match, the event of its turn that shows its line.
 
 Gives `quoting_events`, `RESULT_CHARACTERS`, `FILE_SHARE` and `SHOWN_LINES`, the forms that quote lines of a text.
 
@@ -38,6 +37,8 @@ _FOLDERS = 24
 def quoting_events(sources: pa.Table, turn: Int, passed: Bool, most: Int, matches: pa.Table) -> Int:
     """For every source the row of the event whose shown text has its line; -1 where there is none, and for all sources
     that are not matches.
+
+    `most` is the character limit up to which the phase of each source shows a result in full.
     """
     found = np.full(sources.num_rows, -1, dtype=np.int64)
     match = np.flatnonzero(among(sources["source_kind"], ("search_match",)) & passed)

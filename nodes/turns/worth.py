@@ -1,4 +1,7 @@
-"""The fifth gate: limits the relevant, current, trusted and permitted sources to what the phase and the turn allow."""
+"""The fifth gate: limits the relevant, current, trusted and permitted sources to what the phase and the turn allow.
+
+Gives `Worth`: limits of the tail, evidence, memories and disclosure, by rank within each part.
+"""
 
 from __future__ import annotations
 

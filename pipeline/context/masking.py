@@ -1,10 +1,10 @@
-"""What every text passes on its way into a projection: secrets are masked, paths get one spelling.
+"""Normalization of all text on its way into a projection: masks secrets and gives paths one spelling.
 
-Gives: `masked_values` (events with the secrets of their free texts masked, all events at once),
-`masked_reference` (a text that a tool opens), `one_path`, and `from_folder`, which names a path from the working directory.
+Gives: `masked_values` (events with the secrets of their free texts masked, all events at once), `masked_reference` (a
+text that a tool opens), `one_path`, and `from_folder`, which makes a path relative to the working directory.
 
-Note: a text is looked through as a whole, before anything is cut from it, so that no cut hides half
-a secret. Masks are alike and ids are compared: an id that holds a secret keeps a digest behind its mask.
+Note: a text is scanned whole, before anything is cut from it, so that no cut hides half a secret. All masks are equal
+but ids are compared, so an id that contains a secret keeps a digest after its mask.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ _IDS = frozenset((
     "source_refs", "evidence", "lastVerifiedAt", "last_verified_at", "expiresAt", "expires_at", "contextHash",
     "modelInputRef", "visibleToolSet", "evidence_id", "evidenceId", "label", "block_ref", "blockRef",
 ))  # fmt: skip
-"""Fields that hold ids, words of closed lists and references: they are compared, so two of them must not become one."""
+"""Fields with ids, words of closed lists and references: they are compared, so two of them must not become equal."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:/")
 _TELLING = re.compile(r"(?i)pass|secret|token|key|credential|auth")
-"""Names of fields whose value may be a secret because of the name."""
+"""Names of fields whose values may be secrets."""
 _SHORTEST = 12
 _DEEPEST = 64
 
 
 def listed(values: Any, what: str, at: str) -> list[Any]:
-    """Values that a caller gives as a list. A text is none, though its letters could be read one by one.
+    """Values that a caller passes as a list. A text is not a list, although it is iterable.
 
     Raises:
-        InputError: they are something else.
+        InputError: they are not a list.
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise InputError.of_kind(f"a list of {what}", values, at)
@@ -65,7 +65,7 @@ def listed(values: Any, what: str, at: str) -> list[Any]:
 
 
 def expect_unicode(value: Any, at: str) -> None:
-    """Stop at half of a character: no file and no table takes it.
+    """Reject a lone surrogate, which no file and no table can store.
 
     Raises:
         InputError: a text in a value has a lone surrogate.
@@ -75,13 +75,13 @@ def expect_unicode(value: Any, at: str) -> None:
 
 
 def masked_values(values: Sequence[Any], at: Callable[[int], str]) -> list[Any]:
-    """The values with their secrets masked, names of fields included; `at` gives the place of each.
+    """The values with their secrets masked, also in field names; `at` returns the place of each.
 
-    What a name says is a secret (`"password": …`) is looked at together with its name, as it is shown. An id that holds a secret
-    keeps a digest behind the mask, so that two of them stay two.
+    A value whose name suggests a secret (`"password": …`) is scanned together with the name, as it is shown. An id that
+    contains a secret keeps a digest after the mask, so that different ids stay different.
 
     Raises:
-        InputError: a text has half of a character, or a value is nested too deeply.
+        InputError: a text has a lone surrogate, or a value is nested too deeply.
     """
     texts: dict[str, None] = {}
     for number, value in enumerate(values):
@@ -132,12 +132,12 @@ def _field(name: Any, value: Any, masks: Mapping[str, str]) -> Any:
 
 
 def _stated(name: Any, value: str) -> str:
-    """A field as a text that a detector of assigned secrets reads."""
+    """A field as text for the detector of assigned secrets."""
     return f'{name}: "{value}"'
 
 
 def masked_reference(reference: str, text: str) -> str:
-    """The text behind a reference with its secrets masked; of events, which are JSON, the texts in them."""
+    """The text of a reference with its secrets masked; in events, which are JSON, every text is masked on its own."""
     if reference.startswith("event:"):
         return json.dumps(masked_values([json.loads(text)], lambda _: reference)[0], ensure_ascii=False, indent=1)
     if reference.startswith("log:"):
@@ -152,8 +152,8 @@ def masked_reference(reference: str, text: str) -> str:
 
 
 def one_path(path: str | None) -> str | None:
-    """A path as stored paths are spelled: NFC, `/`, no `.` and no empty part; one that leaves its root keeps its `..`, one that
-    begins at the root of the machine its `/`.
+    """A path in the spelling of stored paths: NFC, `/`, no `.` and no empty part; a path that leaves its root keeps its
+    `..`, an absolute one its `/`.
     """
     if not path:
         return path
@@ -165,18 +165,18 @@ def one_path(path: str | None) -> str | None:
 
 
 def is_absolute(path: str | None) -> bool:
-    """Whether a path begins at the root of a machine: `/repo`, `C:/repo`."""
+    """Whether a path is absolute: `/repo`, `C:/repo`."""
     return bool(path and _ABSOLUTE.match(path))
 
 
 def from_folder(path: str | None, root: str | None) -> str | None:
-    """A path below an absolute folder as it is named from there; others as they are."""
+    """A path relative to an absolute folder if it is below it; others unchanged."""
     if path and root and is_absolute(root):
         return path.removeprefix(f"{root.rstrip('/')}/")
     return path
 
 
 def column_from_folder(paths: pa.Array, root: str) -> pa.Array:
-    """`from_folder` of a column."""
+    """`from_folder` for a column."""
     pattern = f"^{re.escape(root.rstrip('/'))}/"
     return pc.replace_substring_regex(paths, pattern=pattern, replacement="")

@@ -1,4 +1,4 @@
-"""The phases of a task as a table: `data/context/phases.yaml`, or a file of the user's."""
+"""The phases of a task as a table, from `data/context/phases.yaml` or a file of the user."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load_phases(file: str | Path | None = None) -> tuple[pa.Table, str]:
     """PHASE_POLICIES and the SHA-256 of the file.
 
     Raises:
-        PolicyError: the file is not what was expected; it names all six phases.
+        PolicyError: the file is malformed or does not define all six phases.
         InputError: it cannot be read.
     """
     if file is None:

@@ -1,11 +1,11 @@
-"""`ContextPolicy`: from a session log and what governs it to model inputs.
+"""`ContextPolicy`: projects model inputs from a session log, rules, memories and budgets.
 
     policy = ContextPolicy(rules=["Only modify the current workspace."], tools=[...])
     seen = policy.project(events=events, budget={"maxTokens": 8000})
     seen.messages, seen.tool_schemas, seen.ledger()
 
-Note: a policy keeps nothing between calls and reads no clock. An input is a function of its
-arguments: the log up to an event, rules, memories, snapshots, tools, budget. `as_of` is by default the time of the last event.
+Note: a policy is stateless between calls and reads no clock. An input is a function of its arguments: the log up to an
+event, rules, memories, snapshots, tools, budget. `as_of` defaults to the time of the last event.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ TURN_FIELDS = (
     "instructionSources", "retrievalSnapshotIds", "snapshotIds", "input_id", "turn_id", "as_of_seq", "as_of", "working_directory",
     "task_paths", "package_root", "instruction_sources", "snapshot_ids",
 )  # fmt: skip
-"""What a turn may say; budgets have fields of their own."""
+"""Fields of a turn; budgets have fields of their own."""
 
 
 class ContextPolicy:
-    """What governs the inputs of a harness: rules, tools, phases, instruction sources, and defaults for its turns.
+    """The configuration of a harness: rules, tools, phases, instruction sources, and defaults for its turns.
 
     Args:
         rules: rules of the system (texts) and of repositories (objects with `path` and `text`), see `inputs.read_rules`.
         tools: tool schemas, neutral or in a provider's shape.
-        phases: a YAML file of phases in the place of the bundled one.
+        phases: a YAML file of phases that replaces the bundled one.
         defaults: fields of every turn: project, working_directory, task_paths, package_root, zones, instruction_sources, run_id.
 
     Raises:
-        InputError, PolicyError: one of them is not what was expected.
+        InputError, PolicyError: an argument is invalid.
     """
 
     def __init__(
@@ -97,16 +97,16 @@ class ContextPolicy:
 
         Args:
             events: session events in their order (S3.58), or the view of a session log.
-            state: an AgentState of the harness's own; what events say comes on top.
+            state: an AgentState of the harness's own; events add to it.
             budget: `maxTokens`, `reserved` by part, `reservedOutputTokens`, `tokenizer`, `trimOrder`, `tailLimit`, `disclosure`, `fences`.
-            visible_tools: the tools of this turn in the place of the policy's.
+            visible_tools: the tools of this turn, replacing those of the policy.
             memories: governed memory records.
             snapshots: retrieval snapshots: JSON objects, or replays of this project's own. Those that neither an event nor `snapshotIds` names belong to this turn.
-            turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn. Without `inputId`, the name of the input is
-                made of its session and `turnId`, or else of its place in the log.
+            turn: `turnId`, `asOfSeq`, `phase`, `snapshotIds` and other fields of the turn. Without `inputId`, the input
+                is named after its session and `turnId`, or else its place in the log.
 
         Raises:
-            InputError: something is not what was expected.
+            InputError: an argument is invalid.
         """
         return self.project_turns(
             turns=[{} if turn is None else turn], events=events, state=state, budget=budget, visible_tools=visible_tools, memories=memories, snapshots=snapshots,
@@ -126,7 +126,7 @@ class ContextPolicy:
         session_id: str = "session",
         facts: pa.Table | None = None,
     ) -> Projections:
-        """The inputs of many turns of a session, one row each. `facts` are those of a checkpoint, where the events begin behind one."""
+        """The inputs of many turns of a session, one row each. `facts`: of a checkpoint before the events."""
         if not isinstance(session_id, str):
             raise InputError.of_kind("text", session_id, "session_id")
         if isinstance(events, LogView):
@@ -167,10 +167,10 @@ class ContextPolicy:
         session_id: str,
         budget: Mapping[str, Any] | None = None,
     ) -> pa.Table:
-        """CONTEXT_TURNS from what a caller says of each turn.
+        """CONTEXT_TURNS from the fields that a caller passes for each turn.
 
         Raises:
-            InputError: a field is not what was expected, or two turns have one id.
+            InputError: a field is invalid, or two turns have the same id.
         """
         seqs = events["seq"].to_pylist()
         first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
@@ -214,7 +214,7 @@ def _is_replay(snapshot: Any) -> bool:
 
 
 def _root(turns: pa.Table) -> str | None:
-    """The absolute folder that paths of these turns are named from, where they have one.
+    """The absolute folder to which paths of these turns are relative, if they have one.
 
     Raises:
         InputError: they have several.
@@ -227,7 +227,7 @@ def _root(turns: pa.Table) -> str | None:
 
 
 def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.Table:
-    """A table whose paths below an absolute working directory are named from there, where it says so of items as well."""
+    """A table whose paths (and locators) below an absolute working directory are relative to it."""
     if root is None:
         return table
     for name in {column, "locator"} & set(table.column_names):
@@ -242,7 +242,7 @@ def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.
 
 
 def _offsets(lists: pa.Array) -> pa.Array:
-    """Where each list begins among the entries of all of them."""
+    """The offset of each list in the flattened entries."""
     sizes = pc.fill_null(pc.list_value_length(lists), 0)
     return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(sizes).cast(pa.int32())])
 
@@ -250,7 +250,7 @@ def _offsets(lists: pa.Array) -> pa.Array:
 def _then(
     before: Callable[[], LogTables] | None, named: Callable[[pa.Table], pa.Table]
 ) -> Callable[[], LogTables] | None:
-    """Earlier events of a log, with their paths in the form of the loaded ones."""
+    """Reads the earlier events of a log, with their paths in the form of the loaded ones."""
     if before is None:
         return None
 
@@ -262,7 +262,7 @@ def _then(
 
 
 def _texts(inputs: ContextInputs) -> dict[str, str]:
-    """What rules, constraints, memories, items and matches say, by source."""
+    """Texts of rules, constraints, memories, items and matches, by source."""
     found = texts_of_log(inputs.events, inputs.matches, inputs.memories)
     found |= {f"rule:{row['rule_id']}": row["text"] for row in inputs.rules.select(["rule_id", "text"]).to_pylist()}
     found |= zip(item_ids(inputs.items).to_pylist(), inputs.items["text"].to_pylist(), strict=True)

@@ -1,4 +1,4 @@
-"""What a projection gives: model inputs with their ledgers, one or many."""
+"""Results of a projection: model inputs with their ledgers, one or many."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Projection:
     """The targets of references to the loaded events."""
     said: Callable[[], Mapping[str, str]] = field(default=dict, compare=False)
     isolated: Callable[[], pa.Table | None] = field(default=lambda: None, compare=False)
-    """The lines of its sources, of the table `isolated`."""
+    """The lines of its sources, from the table `isolated`."""
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """The texts of loaded rules, constraints, memories, matches and items, by source; a record has those of its input alone."""
+        """Texts of loaded rules, constraints, memories, matches and items, by source; a record has only its input's."""
         return self.said()
 
     @cached_property
     def lines(self) -> Mapping[str, str]:
-        """The lines of each source behind their margins, by source; a record has those of its input alone."""
+        """The rendered lines of each source, with margins; a record has only those of its input."""
         table = self.isolated()
         rows = [] if table is None else table.select(["source_id", "body"]).to_pylist()
         return {row["source_id"]: row["body"] for row in rows if row["body"]}
@@ -68,14 +68,14 @@ class Projection:
 
     @property
     def estimated_tokens(self) -> int:
-        """Tokens of messages and schemas under the named counter; where `status` is `over_budget`, those of the required parts, which are
-        more than the limit.
+        """Tokens of messages and schemas under the named counter; if `status` is `over_budget`, those of the required
+        parts, which exceed the limit.
         """
         return self.model_input["tokens"]
 
     @property
     def part_tokens(self) -> dict[str, int]:
-        """`estimated_tokens` by part: the eight parts, fences and headings as `frame`."""
+        """`estimated_tokens` by part: the eight parts, and `frame` for fences and headings."""
         return {
             name: int(count) for name, _, count in (each.partition("=") for each in self.model_input["part_tokens"])
         }
@@ -93,8 +93,8 @@ class Projection:
         return self.model_input["system_text"] + self.model_input["user_text"]
 
     def open(self, reference: str) -> str:
-        """The whole text behind a reference of this input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked, where the events
-        were given as a list. Those of a log folder open by `SessionLog.open_ref`.
+        """The whole text of a reference in this input (`artifact:…`, `event:…`, `log:0-41`), its secrets masked, if the
+        events were passed as a list. References into a log folder are opened by `SessionLog.open_ref`.
 
         Raises:
             InputError: no loaded event has it.
@@ -179,9 +179,9 @@ class Projections:
     tables: Mapping[str, pa.Table]
     artifacts: Artifacts = field(default_factory=Artifacts)
     before_horizon: BeforeHorizon | None = None
-    """What the turns were made from: the ledger has a row for all of it."""
+    """The sources of the turns: the ledger has a row for each."""
     said: Callable[[], Mapping[str, str]] = dict
-    """What was given says, by source."""
+    """Texts of the inputs, by source."""
 
     def __len__(self) -> int:
         return self.turns.num_rows
@@ -191,7 +191,7 @@ class Projections:
 
     @cached_property
     def _bounds(self) -> dict[str, dict[str, tuple[int, int]]]:
-        """Where the rows of each turn lie in each table that has several."""
+        """The range of rows of each turn in each table with several per turn."""
         found: dict[str, dict[str, tuple[int, int]]] = {}
         for name in ("context_decisions", "turn_warnings"):
             bounds: dict[str, tuple[int, int]] = {}
@@ -221,7 +221,7 @@ class Projections:
         )
 
     def under(self, condition: str, message: str) -> Projections:
-        """These inputs, each under one more condition."""
+        """These inputs, each with one more condition."""
         inputs, told = self.turns["input_id"], self.tables["turn_warnings"]
         more = {
             "input_id": inputs,
@@ -237,6 +237,6 @@ class Projections:
         """The projection of a model input.
 
         Raises:
-            KeyError: there is none of that id.
+            KeyError: there is none with that id.
         """
         return self[self.turns["input_id"].to_pylist().index(input_id)]

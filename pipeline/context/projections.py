@@ -1,4 +1,4 @@
-"""What the command line asks of the context policy: logs, input files and snapshots brought together.
+"""Projections for the command line: combines logs, input files and snapshots.
 
 Gives: `project_log`, `snapshots_of`, `decisions_of_snapshots`, `events_of`, `demonstration`.
 """
@@ -50,10 +50,10 @@ def project_log(
     phase: str | None = None,
     notes: list[str] | None = None,
 ) -> Projections:
-    """Projections of a session log under an input file. `notes` gets what should be known of the log, in sentences.
+    """Projections of a session log under an input file. `notes` receives remarks about the log, in sentences.
 
     Raises:
-        InputError: a file, field or flag is not what was expected.
+        InputError: a file, field or flag is invalid.
     """
     given = _read(inputs)
     turn = _object(given, "turn") | ({"asOfSeq": at} if at is not None else {})
@@ -71,7 +71,7 @@ def project_log(
     turns = [turn]
     if every:
         asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
-        if type(place) is int:  # what stands before a request of this number is before it too
+        if type(place) is int:  # the input of the request with this number has only the events before it
             asked = asked.filter(pc.less_equal(asked["seq"], place))
         if asked.num_rows == 0:
             raise InputError.described("a `model.request` event for every input", "none", f"--all of {log}",
@@ -92,19 +92,19 @@ def project_log(
     )  # fmt: skip
     if rules and (missing := about_rules(rules, files, left_out)):
         found = found.under(*missing)
-    # The rows of all older events, for every turn of a log, would be as many as its events squared: `older` replaces them.
+    # Rows of all older events for every turn would grow with the square of the log: `older` replaces them.
     return replace(found, before_horizon=None) if every else found
 
 
 def policy_of(given: Mapping[str, Any], files: Sequence[Any] = ()) -> ContextPolicy:
-    """The policy that an input file describes; rule files of a work tree come on top."""
+    """The policy that an input file describes, plus the rule files of a work tree."""
     defaults = {name: given[name] for name in _DEFAULTS if name in given}
     found = [*_given(given, "rules"), *files]
     return ContextPolicy(rules=found, tools=_given(given, "tools"), phases=given.get("phases"), defaults=defaults)
 
 
 def _expect_place(tables: LogTables, at: int) -> None:
-    """Stop at a flag that names no place of a log."""
+    """Reject a flag that names no place in the log."""
     seqs = tables.events["seq"].to_pylist()
     first, end = (seqs[0], seqs[-1] + 1) if seqs else (0, 0)
     if not first <= at <= end:
@@ -112,7 +112,7 @@ def _expect_place(tables: LogTables, at: int) -> None:
 
 
 def _object(given: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object of an input file; a name with nothing behind it is an empty one."""
+    """An object of an input file; a name without a value is an empty one."""
     value = given.get(name)
     if value is not None and not isinstance(value, Mapping):
         raise InputError.of_kind("an object", value, name)
@@ -120,7 +120,7 @@ def _object(given: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _given(given: Mapping[str, Any], name: str) -> list[Any]:
-    """A list of an input file; a name with nothing behind it is an empty one."""
+    """A list of an input file; a name without a value is an empty one."""
     return [] if given.get(name) is None else listed(given[name], name, name)
 
 
@@ -137,7 +137,7 @@ def _read(inputs: Path | None) -> dict[str, Any]:
 
 
 def _session(log: Path, at: int | None, every: bool) -> tuple[str, LogView]:
-    """The session of a log; of a folder only what the turn needs."""
+    """The session of a log; of a folder only the events that the turn needs."""
     if log.is_dir() and not every:
         opened = SessionLog.open(log)
         return opened.session_id, opened.view(at)
@@ -145,7 +145,7 @@ def _session(log: Path, at: int | None, every: bool) -> tuple[str, LogView]:
 
 
 def _disclosed(view: LogView) -> set[str]:
-    """The snapshots that requests of the session name, in the log or before it, without saying which of their items they showed."""
+    """The snapshots that requests of the session, in the log or before it, name without listing the items shown."""
     asked = view.tables.events.filter(pc.equal(view.tables.events["kind"], "model.request"))
     lists = asked.filter(pc.is_null(asked["evidence_ids"]))["snapshot_ids"].to_pylist()
     facts = [] if view.facts is None else view.facts.filter(pc.equal(view.facts["slot"], "listed"))["fact"].to_pylist()
@@ -155,8 +155,8 @@ def _disclosed(view: LogView) -> set[str]:
 def _own_snapshots(
     settings: Settings, tables: LogTables, turns: list[dict[str, Any]], disclosed: Iterable[str] = ()
 ) -> list[Any]:
-    """The snapshots of this project's runs that turns or events of their horizons name, or that count as disclosed, as far as the principal
-    may read them.
+    """The snapshots of this project's runs that the principal may read and that turns or events of their horizons name,
+    or that count as disclosed.
     """
     from ..reading.replaying import replayed
 
@@ -178,7 +178,7 @@ def _own_snapshots(
         try:
             found.append(replayed(settings, name))
         except (AccessError, StoreError, InputError):
-            continue  # the ledger says that it is missing
+            continue  # the ledger reports it as missing
     return found
 
 
@@ -204,7 +204,7 @@ def snapshots_of(settings: Settings, seen: Projection) -> list[dict[str, Any]]:
 
 
 def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, list[dict[str, Any]]]:
-    """What the retrieval snapshots of an input decided, as far as the principal may read it."""
+    """The decisions of the retrieval snapshots of an input that the principal may read."""
     from ..reading.replaying import replayed
 
     found = {}
@@ -217,13 +217,13 @@ def decisions_of_snapshots(settings: Settings, seen: Projection) -> dict[str, li
 
 
 def events_of(log: Path) -> LogTables:
-    """Every event of a log, with the long texts."""
+    """Every event of a log, with its long texts."""
     held = Artifacts()
     return replace(read_session(log, keep=held.keep)[1].tables, artifacts=held)
 
 
 def read_input(file: Path) -> str:
-    """A model input as another program sent it."""
+    """Reads a model input as another program sent it."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,10 +1,10 @@
-"""Rules as they come: texts of the system, and rule files of repositories, whose sections become rules of their own.
+"""Rules from system texts and from rule files of repositories, whose sections become rules of their own.
 
-Gives: `read_rules`, `rule_files`, `not_given` (of those that were left out), `unread_files`, the same as values for `read_rules`,
-`about_rules`, what to tell of them, `INSTRUCTION_FILES`.
+Gives: `read_rules`, `rule_files`, `not_given` (left-out files that were not passed as rules), `unread_files` (the same
+as values for `read_rules`), `about_rules` (the condition that reports them), `INSTRUCTION_FILES`.
 
-Note: a heading is part of what its section says. Under `Never`, `force push` forbids; alone it asks for
-one. So the text of a section begins with the headings above it.
+Note: a heading is part of the meaning of its section. Under `Never`, `force push` is a prohibition; alone it is a
+request. So the text of a section begins with the headings above it.
 """
 
 from __future__ import annotations
@@ -41,34 +41,37 @@ INSTRUCTION_FILES = (
 CONDITIONAL_FILES = (
     ".claude/rules/**", ".cursor/rules/**", ".windsurf/rules/**", ".clinerules/**", ".github/instructions/**",
 )  # fmt: skip
-"""Rules of single tools, each in its format, whose front matter may say where they apply. They are not read, and a condition names them."""
+"""Rules of single tools, whose front matter may state where they apply. They are not read, and a condition names
+them.
+"""
 _FRONT_MATTER = re.compile(r"(?sm)\A---[ \t]*\n(?P<fields>.*?)^---[ \t]*$")
 _SCOPED = re.compile(r"(?m)^(?:paths|globs|applyTo|alwaysApply|trigger|description)[ \t]*:")
-"""A field of front matter that says where a file applies, in any of these formats."""
+"""A front matter field that states where a file applies, in any of these formats."""
 _LEFT_OUT = {
     "rule_dependency": "is in a folder of dependencies", "rule_link": "is a symbolic link, or behind one", "rule_ignored": "is ignored by Git",
     "rule_empty": "is empty", "rule_conditional": "applies by its front matter", "rule_of_tool": "is in the folder of one tool",
     "rule_imported": "is imported by ",
 }  # fmt: skip
-"""What a condition says of the files that are not read, by reason; behind the last one, by which file."""
+"""Text of the condition for files that are not read, by reason; the last one is followed by the importing file."""
 MOST_DEPENDENCIES = 100
-"""Rule files of dependencies that a ledger has rows for."""
+"""Most rule files of dependencies that get a row in the ledger."""
 _GENERAL = frozenset(("README.md", *(PurePosixPath(glob).name for glob in INSTRUCTION_FILES)))
-"""Names of files that say nothing of the topics of their rules."""
+"""File names that do not indicate the topics of their rules."""
 VENDORED = frozenset((
     "node_modules", "bower_components", "vendor", "vendored", "third_party", "third-party", "site-packages", ".venv", "venv",
 ))  # fmt: skip
-"""Folders of what others wrote, kept in the work tree: rules in there are theirs."""
+"""Folders of third-party code in the work tree, whose rules are not the project's own."""
 MOST_TOLD = 5
-"""Files that were left out that a message names; the ledger has a row for each."""
+"""Most left-out files that a message names; the ledger has a row for each."""
 _IMPORTED = re.compile(r"(?m)(?<![\w`@./-])@(?P<path>(?:\.{1,2}/)*[\w-][\w./-]*\.\w+)")
-"""A file that a CLAUDE.md names for its tool to read as part of it."""
+"""A file that a CLAUDE.md imports for its tool."""
 _HEADING = re.compile(r"(?P<marks>#{1,6})\s+(?P<title>\S.*)")
 
 
 def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
-    """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (sections become rules), `origin`,
-    `topics`, `folder`, `zone`, `visibility`. One that has `path` and `leftOut`, a reason, is a file that was not read.
+    """RULE_TEXTS. A rule is a text (a rule of the system) or an object: `text`, and `path` (sections become rules),
+    `origin`, `topics`, `folder`, `zone`, `visibility`. An object with `path` and `leftOut` (a reason) is a file that
+    was not read.
     """
     rows: list[dict[str, Any]] = []
     for number, value in enumerate(masked_values(listed(values, "rules", at), lambda n: f"{at}[{n}]")):
@@ -127,9 +130,9 @@ def rule_files(
 ) -> list[dict[str, Any]]:
     """The rule files of a work tree, as values for `read_rules`; those above come first.
 
-    They are the project's own: no file that Git ignores, none of a submodule, of a folder of dependencies (`VENDORED`), behind a
-    symbolic link or outside of `root`. `left_out` gets the others that Git lists, that lie at the top of the tree or that one of these
-    imports, each with the reason.
+    Only the project's own files are read: none that Git ignores, and none in a submodule, in a folder of dependencies
+    (`VENDORED`), behind a symbolic link or outside `root`. `left_out` receives the others, each with its reason: those
+    that Git lists, that are at the top of the tree or that a rule file imports.
 
     Raises:
         InputError: there is no such folder, or a file is not UTF-8.
@@ -171,13 +174,13 @@ def rule_files(
 
 
 def not_given(left_out: Mapping[str, str], rules: Iterable[Any]) -> dict[str, str]:
-    """Of the rule files that were left out those whose text is not given as a rule."""
+    """The left-out rule files whose text was not passed as a rule."""
     given = {_in_tree(str(each["path"])) for each in rules if isinstance(each, Mapping) and each.get("path")}
     return {name: why for name, why in left_out.items() if name not in given}
 
 
 def unread_files(left_out: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rule files that were left out, as values for `read_rules`; of dependencies the first ones."""
+    """The left-out rule files as values for `read_rules`; of dependencies only the first ones."""
     codes = {words: code for code, words in _LEFT_OUT.items()}
     found = [{"path": name, "leftOut": codes.get(why, "rule_imported")} for name, why in left_out.items()]
     dependencies = [each["path"] for each in found if each["leftOut"] == "rule_dependency"]
@@ -194,7 +197,7 @@ def _of_tools(top: Path, listed: list[str]) -> dict[str, str]:
 
 
 def _kind_of(top: Path, name: str) -> str:
-    """Why a rule file of one tool is not read: its front matter says where it applies, or its folder alone."""
+    """Why a rule file of one tool is not read: its front matter states where it applies, or only its folder does."""
     if through_link(top, name):
         return "rule_link"
     try:
@@ -206,7 +209,7 @@ def _kind_of(top: Path, name: str) -> str:
 
 
 def _imported(top: Path, values: list[dict[str, Any]]) -> dict[str, str]:
-    """Files that rule files import with `@path`, beside those that are read anyway."""
+    """Files that rule files import with `@path` and that are not read as rule files themselves."""
     read, found = {value["path"] for value in values}, dict[str, str]()
     for value in values:
         if not PurePosixPath(value["path"]).name.startswith("CLAUDE."):
@@ -220,13 +223,13 @@ def _imported(top: Path, values: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _unlisted(top: Path, name: str) -> str:
-    """Why a file that exists is not among those of its work tree."""
+    """Why an existing file is not among the files of its work tree."""
     return _LEFT_OUT["rule_link" if through_link(top, name) else "rule_ignored"]
 
 
 def about_rules(root: Path, found: Collection[Any], left_out: Mapping[str, str]) -> tuple[str, str] | None:
-    """The condition of inputs whose rule files are not all of those that there are, with its message: none was found, or some were left
-    out; None where nothing is missing. Rules of dependencies are missed only where there are no others.
+    """The condition, with its message, of inputs that lack rule files: none was found, or some were left out; None if
+    nothing is missing. Rules of dependencies count as missing only if there are no others.
     """
     missed = {name: why for name, why in left_out.items() if not found or why != _LEFT_OUT["rule_dependency"]}
     told = [f"{name} {why}" for name, why in missed.items()][:MOST_TOLD]
@@ -242,7 +245,7 @@ def about_rules(root: Path, found: Collection[Any], left_out: Mapping[str, str])
 
 
 def _in_tree(path: str | None) -> str | None:
-    """The path of a rule file: folders of rules are compared from the root of the repository."""
+    """The path of a rule file relative to the root of the repository."""
     found = one_path(path)
     return found and found.removeprefix("/")
 
@@ -253,7 +256,7 @@ def _folder(path: str) -> str:
 
 
 def _sections(path: str, text: str, origin: str, folder: str, topics: list[str] | None) -> list[dict[str, Any]]:
-    """A rule file by its headings, each with the headings above it, and the topics of its own heading and of the file's name."""
+    """The sections of a rule file, each with the headings above it, and the topics of its heading and the file name."""
     parts: list[tuple[int, list[str], list[str]]] = [(1, [], [])]
     above: list[tuple[int, str]] = []
     fence = ""
@@ -295,7 +298,7 @@ def _title(written: str) -> str:
 
 
 def _titles(above: list[tuple[int, str]]) -> list[str]:
-    """The headings above a section. The title of a whole file says nothing of one section, unless it reads as a duty."""
+    """The headings above a section; the title of the file only if it is the only one or reads as a duty."""
     return [title for depth, title in above if depth > 1 or len(above) == 1 or is_duty(title)]
 
 

@@ -1,4 +1,5 @@
-"""Sent input: whether an input, as another program sent it, has the text of a source outside of its fence; and what a source says, line by line.
+"""Sent input: whether an input, as another program sent it, has source text outside its fence; and the lines of a
+source.
 
 Gives `unfenced` and `lines_of`.
 """
@@ -19,12 +20,12 @@ __all__ = ["lines_of", "unfenced"]
 Row = Mapping[str, Any]
 
 _BEHIND = re.compile(r" Prefer verifying it first\.\Z| \((?:its beginning; )?full text: [^)]*\)\Z")
-"""What the lines of a hint or of an event say behind their words."""
+"""Suffixes of the lines of a hint or of an event."""
 
 
 def unfenced(seen: Projection, rows: Iterable[Row], log: Log, sent: str) -> str | None:
-    """Whether the input that was sent has lines without a margin of a source that may not instruct: of an untrusted one or a hint,
-    and of what was retrieved whatever its standing. Lines that the recorded input has too are its own.
+    """The first source that may not instruct (untrusted, a hint, or retrieved with any standing) of which the sent
+    input has a line without a margin; None if there is none. Lines that the recorded input also has do not count.
     """
     lines = {line.rstrip() for text in _strings(sent) for line in text.splitlines()} - set(seen.text().splitlines())
     for row in rows:
@@ -37,7 +38,7 @@ def unfenced(seen: Projection, rows: Iterable[Row], log: Log, sent: str) -> str 
 
 
 def _strings(sent: str) -> Iterator[str]:
-    """The texts of an input as it was sent: itself, and those of the JSON or the lines of JSON that any of them is."""
+    """The texts of a sent input: itself and, recursively, the texts in it if it is JSON or lines of JSON."""
     waiting: list[Any] = [sent]
     while waiting:
         value = waiting.pop()
@@ -49,7 +50,7 @@ def _strings(sent: str) -> Iterator[str]:
 
 
 def _held(text: str) -> list[Any]:
-    """The value that a text is as JSON, or those that its lines are."""
+    """The JSON value of a text, or the values of its lines."""
     for parts in ([text], text.splitlines()):
         found = []
         for part in parts:
@@ -62,12 +63,12 @@ def _held(text: str) -> list[Any]:
 
 
 def lines_of(seen: Projection, id_: str, log: Log) -> list[str]:
-    """The lines that a source says, in an input and in the log."""
+    """The lines of a source, in an input and in the log."""
     return [*_words(seen.lines.get(id_, "")), *log.said.get(id_, "").splitlines()]
 
 
 def _words(lines: str) -> list[str]:
-    """The words of a source from its lines in an input: what it quotes, else each line with and without its heading."""
+    """The words of a source from its lines in an input: quoted lines, else each line with and without its heading."""
     if quoted := [line[2:] for line in lines.splitlines() if line.startswith("| ")]:
         return quoted
     bare = [_BEHIND.sub("", line[2:]) for line in lines.splitlines()] if lines.startswith("- ") else []

@@ -1,6 +1,6 @@
-"""A recorded session, from the folder of its log or from a file of JSON lines, which is a log that is only read.
+"""A recorded session, from a log folder or from a file of JSON lines, which is a read-only log.
 
-Gives: `read_session`, all of its rows; `open_reference`, the text that a reference in a model input leads to.
+Gives: `read_session`, all of its rows; `open_reference`, the text of a reference in a model input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ __all__ = ["open_reference", "read_session"]
 def read_session(
     path: str | Path, session_id: str | None = None, *, keep: Callable[[str], str] = artifact
 ) -> tuple[str, LogView]:
-    """All of a session from a log folder or a file of JSON lines: its id, its rows. `keep` takes up a long text and gives its reference.
+    """The id and all rows of a session, from a log folder or a file of JSON lines. `keep` stores a long text and
+    returns its reference.
 
     Raises:
         InputError: a line of the file is not an event.
@@ -41,7 +42,7 @@ def read_session(
 
 
 def open_reference(path: str | Path, reference: str) -> str:
-    """The text that a reference in a model input leads to, its secrets masked, in a log folder or a file of JSON lines.
+    """The text of a reference in a model input, its secrets masked, from a log folder or a file of JSON lines.
 
     Raises:
         InputError: the log has nothing under that name.

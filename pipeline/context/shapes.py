@@ -2,8 +2,8 @@
 
 Reads rows of the line. Gives `messages` and `neutral_json`, `openai`, `anthropic`, `decisions` (S3.14), `ledger` (S3.39).
 
-Note: every shape has the same two texts. The first may instruct and changes seldom, so it is
-what a prompt cache keeps; the recorded digest is that of the neutral form.
+Note: every shape has the same two texts. The first may instruct and seldom changes, so a prompt cache can keep it; the
+recorded digest is that of the neutral form.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["anthropic", "decisions", "ledger", "messages", "neutral_json", "open
 Row = Mapping[str, Any]
 
 _LONGEST_NAME = {"OpenAI": 64, "Anthropic": 128}
-"""Characters of the name of a tool."""
+"""Most characters in the name of a tool."""
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def messages(model_input: Row) -> list[dict[str, str]]:
-    """The two messages, as no provider owns them."""
+    """The two messages in provider-neutral form."""
     return [
         {"role": "system", "content": model_input["system_text"]},
         {"role": "user", "content": model_input["user_text"]},

@@ -1,10 +1,11 @@
-"""A command line as a shell would run it: the programs that it starts, in their order.
+"""A command line as a shell would run it: the programs that it starts, in order.
 
-Gives: `simple_commands` (each program with its arguments, redirections and the signs around it), `outer_commands` (the same of the
-line alone) and `started` (the program behind assignments, wrappers and `uv run`).
+Gives: `simple_commands` (each program with its arguments, redirections and the operators around it), `outer_commands`
+(the same, with `bash -c '...'` as one program) and `started` (the program after assignments, wrappers and `uv run`).
 
-Note: it is not split at spaces. Quotes, `bash -c '...'`, here documents, pipes and `&&` are read as a shell reads
-them; a line that no shell takes is read up to the end of its first line. A simple command says what it does not tell: `exact`, `nested`.
+Note: lines are not split at spaces. Quotes, `bash -c '...'`, here documents, pipes and `&&` are parsed as in a shell; a
+line with a syntax error is read up to the end of its first line. A simple command reports its uncertainty in `exact`
+and `nested`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import NamedTuple
 __all__ = ["VALUED", "SimpleCommand", "behind_options", "first_word", "outer_commands", "simple_commands", "started"]
 
 LONGEST = 20_000
-"""Characters of a command that are read."""
+"""Most characters of a command that are read."""
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+)|(?P<redirect>&>>?|(?<![^\s;|&()])\d+(?=[<>])|<<<|<<-?|>>|>\||[<>]&|<>|[<>])|"
     r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?:[^\"\\]|\\.)*\")|(?P<escaped>\\.)|"
@@ -37,14 +38,14 @@ _RUNS = {
     "uv": ("run", "tool"), "poetry": ("run",), "pipenv": ("run",), "hatch": ("run",), "pdm": ("run",), "rye": ("run",), "bundle": ("exec",),
     "pnpm": ("exec", "dlx"), "yarn": ("exec", "dlx"), "npm": ("exec",), "pixi": ("run",), "conda": ("run",), "bun": ("x",),
 }  # fmt: skip
-"""Programs that start another one behind one of these words."""
+"""Programs that start another one after one of these words."""
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash"))
 VALUED = frozenset((
     "-n", "--maxfail", "--tb", "-c", "--config", "--rootdir", "-o", "--cov", "-W", "--durations", "--reporter", "--color", "--timeout",
     "--junitxml", "--junit-xml", "--format", "--output-format", "--level", "--pythonpath", "--project", "--python", "--group",
     "--extra", "--with", "--max-warnings", "--dist", "--randomly-seed", "--count", "--retries", "--workers", "--loglevel",
 ))  # fmt: skip
-"""Options whose value is no program."""
+"""Options whose value is not a program."""
 
 
 class _Token(NamedTuple):
@@ -58,20 +59,20 @@ class _Token(NamedTuple):
 class SimpleCommand:
     words: tuple[str, ...]
     behind: str
-    """The sign in front of it: `&&`, `|`, ..."""
+    """The operator before it: `&&`, `|`, ..."""
     ahead: str = ""
-    """The sign that follows, none at the end."""
+    """The operator after it, none at the end."""
     redirects: tuple[tuple[str, str], ...] = ()
     """Its redirections, each with its target."""
     exact: bool = True
-    """The program gets these very words: no variable, no pattern and no substitution is in them."""
+    """Whether the program gets these very words: they contain no variable, pattern or substitution."""
     nested: bool = False
-    """It is in a group, a substitution or behind a keyword, which decide whether it runs."""
+    """Whether it is in a group, a substitution or after a keyword, which decide whether it runs."""
 
 
 @lru_cache(maxsize=256)
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
-    """The programs of a command line, each with the sign in front of it; those inside of `bash -c '...'` as well."""
+    """The programs of a command line, each with the operator before it, also those inside `bash -c '...'`."""
     found = outer_commands(command)
     return tuple(inner for each in found for inner in _inside(each, alone=len(found) == 1))
 
@@ -81,7 +82,7 @@ def outer_commands(command: str) -> tuple[SimpleCommand, ...]:
     """The same, but `bash -c '...'` is one of them."""
     tokens, whole = _tokens(command[:LONGEST])
     if tokens and tokens[0].text == "(" and tokens[-1].text == ")" and sum(each.text == "(" for each in tokens) == 1:
-        tokens = tokens[1:-1]  # the whole line is one group
+        tokens = tokens[1:-1]  # the line is one group
     return tuple(each if whole else replace(each, nested=True) for each in _simple_commands(tokens))
 
 
@@ -127,7 +128,7 @@ def _inside(simple: SimpleCommand, *, alone: bool) -> Iterator[SimpleCommand]:
 
 
 def _tokens(command: str) -> tuple[list[_Token], bool]:
-    """The words and signs of a command line, and whether it was read to its end: one that no shell reads (an open quotation mark) is
+    """The words and operators of a command line, and whether it was read to its end: one with an open quotation mark is
     read to the end of its first line.
     """
     first = command.split("\n", 1)[0]
@@ -180,11 +181,11 @@ _PARTS = {
     "double": lambda text: re.sub(r'\\([\\"$`\n])', lambda found: found[1].strip("\n"), text[1:-1]),
     "escaped": lambda text: text[1:],
 }
-"""Parts of a word, and what a shell makes of each."""
+"""Parts of a word, with their expansion by a shell."""
 
 
 def _behind(command: str, at: int, documents: Sequence[str]) -> int:
-    """Where the command line goes on behind the here documents that begin at a place."""
+    """The position after the here documents that begin at `at`."""
     for mark in documents:
         end = re.compile(rf"^\t*{re.escape(mark)}[ \t]*$\n?", re.MULTILINE).search(command, at)
         at = end.end() if end else len(command)
@@ -192,14 +193,14 @@ def _behind(command: str, at: int, documents: Sequence[str]) -> int:
 
 
 def started(words: Sequence[str]) -> tuple[str, ...]:
-    """The program that a simple command starts, with its arguments: behind assignments, wrappers and `uv run`."""
+    """The program that a simple command starts, with its arguments, without assignments, wrappers and `uv run`."""
     rest = list(words)
     while rest:
         head = PurePosixPath(rest[0]).name
         if re.match(r"[A-Za-z_]\w*=", rest[0]) or rest[0] in ("!", "then", "do", "else", "if", "while", "{"):
             rest = rest[1:]
         elif head == "command" and rest[1:2] and rest[1] in ("-v", "-V"):
-            return ()  # it says where a program is
+            return ()  # it prints the path of a program
         elif head in _WRAPPERS:
             rest = behind_options(rest[1:], ("-u", "-k", "-s", "-n", "-p", "--package", "--from", "-c"))
             if head.endswith("timeout") and rest and re.fullmatch(r"[\d.]+[smhd]?", rest[0]):
@@ -226,7 +227,7 @@ def started(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _of_python(rest: list[str]) -> list[str] | None:
-    """What `python -m module ...` and `python manage.py ...` start; None for code."""
+    """The program that `python -m module ...` or `python manage.py ...` starts; None for code."""
     rest = rest[1:] if rest[:1] == ["run"] else rest
     while rest and rest[0].startswith("-"):
         if rest[0] == "-m" and len(rest) > 1:
@@ -244,6 +245,6 @@ def behind_options(rest: list[str], valued: tuple[str, ...]) -> list[str]:
 
 
 def first_word(rest: Sequence[str], valued: tuple[str, ...] = ()) -> str | None:
-    """The first argument that is no option."""
+    """The first argument that is not an option."""
     left = behind_options(list(rest), valued)
     return left[0] if left else None

@@ -1,16 +1,16 @@
-"""Recorded projections: what each model input was made of, so that it is read again byte for byte, and asked about.
+"""Recorded projections: the sources of each model input, to reproduce it byte for byte and to explain it.
 
     store = ContextStore.of(settings)
     store.record(projections)          # one folder below `<runs>/contexts`
     store.replay("s-1/9")
 
-A record holds the tables of the line; texts are stored apart by SHA-256, as in runs. An input is not kept as a whole: a replay
-assembles it from the lines of its sources, and compares the digest. So erasing the text of a row of evidence removes it from every
-input that showed it, and leaves the ledgers intact.
+A record contains the tables of the line; texts are stored separately by SHA-256, as in runs. An input is not stored as
+a whole: a replay assembles it from the lines of its sources and verifies the digest. So erasing the text of a row of
+evidence removes it from every input that showed it, and leaves the ledgers intact.
 
-Note: a record is named by all that its tables say, texts by their digests, and by its principal. Recording the same projection twice changes nothing. The id
-of a record leads to that record alone; the id of an input that was projected again in another way, to the record written last,
-which names the others.
+Note: the name of a record derives from the content of its tables (texts by their digests) and its principal. Recording
+the same projection twice changes nothing. The id of a record finds that record alone; the id of an input that was
+projected several times finds the record written last, which names the others.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots
 
 @dataclass(frozen=True)
 class Replayed:
-    """A recorded turn. `erased` are sources whose text is gone; then `projection` has no input text. `others` are older records of
-    the same input id, the last ones first; none where a record was named.
+    """A recorded turn. `erased` are sources whose text was erased; then `projection` has no input text. `others` are
+    older records of the same input id, newest first; none if a record was named.
     """
 
     projection: Projection
@@ -87,7 +87,7 @@ class ContextStore:
 
     @classmethod
     def of(cls, settings: Settings) -> ContextStore:
-        """The records beside the runs of some settings, for their principal."""
+        """The records next to the runs of these settings, for their principal."""
         return cls(settings["runs"], principal=settings.principal, settings=settings)
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class ContextStore:
                 table = _shown(table, tables["fitted"])
             declared = CONTEXT_TABLES[name]
             stored[name] = stored_form(table, declared)
-            if name == "model_inputs":  # put together again from its sources, but for the schemas
+            if name == "model_inputs":  # assembled again from its sources, except the schemas
                 texts += [flat(table["tool_schemas"])]
                 continue
             texts += [
@@ -140,7 +140,7 @@ class ContextStore:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def records(self) -> list[dict[str, Any]]:
-        """The manifests that the principal may read, the oldest first. Records that are damaged are named in `damaged`."""
+        """The manifests that the principal may read, oldest first. Damaged records are listed in `damaged`."""
         found, self.damaged = [], []
         for folder in records_in(self.path):
             try:
@@ -160,13 +160,13 @@ class ContextStore:
         return self.settings is not None and bool(manifest["projects"]) and audits(self.settings, manifest["projects"])
 
     def replay(self, what: str) -> Replayed:
-        """A model input as it was recorded, put together again and compared with its digest: the one input of a record, or by
-        the id of an input the record of it that was written last.
+        """A recorded model input, assembled again and verified by its digest: the only input of a record, or, by the id
+        of an input, that of its last record.
 
         Raises:
-            AccessError: no record that the principal may read has it.
+            AccessError: it is in no record that the principal may read.
             InputError: a record has several inputs.
-            VerificationError: what is stored does not give the recorded input.
+            VerificationError: the stored tables do not reproduce the recorded input.
             StoreError: the record cannot be read.
         """
         manifests = self.records()
@@ -187,7 +187,7 @@ class ContextStore:
         )
 
     def children_of(self, snapshot_id: str) -> list[Replayed]:
-        """The model inputs that were offered items of a snapshot, the last ones first: what the model really saw of it."""
+        """The model inputs that were offered items of a snapshot, newest first: what the model really saw of it."""
         found = []
         for manifest in reversed(self.records()):
             if snapshot_id in manifest["snapshots"]:
@@ -244,12 +244,12 @@ class ContextStore:
         return table
 
     def erase(self, evidence_ids: Collection[str]) -> int:
-        """Take the texts of rows of evidence out of every record; returns how many. Ledgers and digests stay."""
+        """Erase the texts of rows of evidence from every record; returns how many. Ledgers and digests stay."""
         return erase_from_inputs(self.path, evidence_ids)
 
 
 def _shown(isolated: pa.Table, fitted: pa.Table) -> pa.Table:
-    """The lines that are in an input; omitted ones are in no record."""
+    """The lines that are in an input; omitted ones are not recorded."""
     return isolated.filter(pc.is_in(fitted["shown"], value_set=constants(("body", "fallback"))))
 
 
@@ -263,7 +263,7 @@ def _shown_lines(isolated: pa.Table, decisions: pa.Table) -> dict[str, str]:
 
 
 def _put_together(tables: Mapping[str, pa.Table], model_input: Mapping[str, Any]) -> dict[str, str]:
-    """Both messages from the lines of the sources, compared with the digest."""
+    """Both messages from the lines of the sources, verified by the digest."""
     isolated, turns = tables["isolated"], tables["context_turns"]
     fitted = tables["fitted"]
     fitted = fitted.filter(pc.is_in(fitted["shown"], value_set=constants(("body", "fallback"))))

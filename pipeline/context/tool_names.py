@@ -1,11 +1,12 @@
-"""What a tool does, by its name, where no one states it.
+"""The capability of a tool by its name, if it is not stated.
 
 Gives `capability_of`, `narrowed`.
 
-Note: a guess fails closed. A name reads only if its verb is one of `_READING` (its first word, but for nouns of `_NOUNS`: `pull_request_read`), and no
-word joins a second act to it or is one; what else follows the verb counts as a noun (`get_deployment`). A tool of MCP or of
-the web that does not read is `external`, which no phase shows, and so is a name that says an effect beyond the work tree. A name that
-says nothing is `other`, which only phases that show tools that write and run do.
+Note: the guess fails closed. A name reads only if its verb is one of `_READING` (its first word, after any nouns of
+`_NOUNS`: `pull_request_read`), and no word joins a second act to it or is one; other words after the verb count as
+nouns (`get_deployment`). A tool of MCP or of the web that does not read is `external`, which no phase shows, as is a
+name that states an effect beyond the work tree. Any other name is `other`, shown only in phases that show tools that
+write and run.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ __all__ = ["capability_of", "narrowed"]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _RUNS = re.compile(r"[A-Z]{2,}|[a-z]+")
-"""Words of names that no style explains: `findANDmodify`."""
+"""Words of names in no known style: `findANDmodify`."""
 _COMPOUND = re.compile(r"\b(pull|merge|look) (requests?|up)\b")
 _OPENS_A_FILE = re.compile(r"open files?")
 _READING = {
     **dict.fromkeys(("get", "read", "view", "show", "describe", "lookup", "fetch", "retrieve", "inspect", "cat", "webfetch"), "read"),
     **dict.fromkeys(("search", "find", "list", "ls", "grep", "glob", "query", "websearch"), "search"),
 }  # fmt: skip
-"""The verbs that read, and what they do in the work tree."""
+"""The verbs that read, with their capability in the work tree."""
 _JOINS = frozenset(("and", "or", "then", "plus", "to", "into"))
 _ACTING = frozenset(
     ("add", "append", "apply", "approve", "assign", "ban", "cancel", "clear", "close", "create", "decrease", "delete", "destroy", "disable", "drop",
@@ -37,19 +38,19 @@ _ACTING = frozenset(
      "deactivate", "decrement", "dismiss", "enqueue", "increment", "mark", "rebuild", "recreate", "redeploy", "regenerate", "register", "reindex",
      "reopen", "subscribe", "toggle", "undelete", "undo", "unmute", "unregister")
 )  # fmt: skip
-"""Verbs that are seldom nouns: no name reads that has one. `get_email`, `get_comment` and `get_release` read."""
+"""Verbs that are seldom nouns: no name that has one reads. `get_email`, `get_comment` and `get_release` read."""
 _ACTS_ON = re.compile(
     r"\b(?:deploy|migrate|promote|reload|restart|restore)\b(?! (?:status|state|logs?|ids?|info|details?|history|times?|counts?|config|urls?|keys?|hooks?|points?|previews?)$|$)"
 )
-"""Verbs that are nouns at the end of a name, and in front of a word that says so: `get_deploy_status`."""
+"""Verbs that are nouns at the end of a name, and before one of these words: `get_deploy_status`."""
 _REMOTE = frozenset(("remote", "remotes", "origin", "upstream", "refs", "branch", "branches", "tags"))
-"""What `fetch` brings up to date in a repository."""
+"""Objects of `fetch` in a repository."""
 _BRANDS = re.compile(r"(?i)git(?:hub|lab|ea|book|kraken|lens)|bitbucket")
-"""Names of services whose capitals begin no word: `GitHub` is not `git`."""
+"""Names of services whose capitals do not begin a word: `GitHub` is not `git`."""
 _REQUESTS = frozenset(("pr", "prs", "pullrequest", "pullrequests", "mergerequest", "mergerequests"))
 _SERVICES = frozenset(("web", "http", "https", "url", "github", "gitlab", "bitbucket", "slack", "jira", "confluence", "notion"))  # fmt: skip
 _NOUNS = _REQUESTS | _SERVICES | frozenset(("api", "code", "codebase", "docs", "file", "git", "issue", "memory", "notebook", "repo", "symbol", "workspace"))  # fmt: skip
-"""What a name may say before its verb."""
+"""Nouns that may precede the verb of a name."""
 _OUTSIDE = _SERVICES | frozenset(("browser", "fetch", "webfetch", "websearch"))
 _EFFECT = re.compile(
     r"deploy|publish|destroy|production|terminat|rollback|rollout|refund|purge|wipe|revoke|provision|shutdown|truncate"
@@ -66,11 +67,11 @@ _CAPABILITY = (
 _ASKS = frozenset(("ask", "confirm", "confirmation", "question", "questions", "input"))
 _OF_A_QUESTION = _ASKS | frozenset(("user", "human", "followup", "for", "request", "the", "tool"))
 _OWN = frozenset(("todowrite", "todoread", "updateplan", "enterplanmode", "exitplanmode"))
-"""Tools of Claude Code and Codex by which an agent keeps its own list and plan, which the user sees: they change no file."""
+"""Tools of Claude Code and Codex for the agent's own list and plan, which the user sees: they change no file."""
 
 
 def capability_of(name: str) -> str:
-    """The capability that a tool of this name most likely has; `other` where its name says nothing."""
+    """The likely capability of a tool of this name; `other` if the name does not indicate one."""
     name = _BRANDS.sub(lambda brand: brand[0].lower(), name)
     of_mcp = name.lower().startswith("mcp")
     parts = name.split("__", 2)
@@ -91,12 +92,12 @@ def capability_of(name: str) -> str:
 
 
 def narrowed(capability: str, tool: Record) -> str:
-    """A guess, less what the annotations of MCP take from it: a tool that says that it changes something, or destroys, does not read.
+    """A guess restricted by MCP annotations: a tool annotated as changing or destroying something does not read.
 
-    Note: annotations are hints of a server that no one may trust, so that none makes a tool visible.
+    Note: annotations are hints of an untrusted server, so none makes a tool visible.
 
     Raises:
-        InputError: annotations are no object, or a hint is neither true nor false.
+        InputError: annotations are not an object, or a hint is not a boolean.
     """
     hints = tool.mapping("annotations")
     only_reads, destroys = (_hint(hints, name) for name in ("readOnlyHint", "destructiveHint"))
@@ -110,19 +111,19 @@ def _hint(hints: Record, name: str) -> bool | None:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name in small letters, `pull request` and its like as one."""
+    """The words of a name in lower case, with `pull request` and the like as one word."""
     said = " ".join(word.lower() for word in _WORDS.findall(name))
     return ("read file" if _OPENS_A_FILE.fullmatch(said) else _COMPOUND.sub(r"\1\2", said)).split()
 
 
 def _fetches(words: Sequence[str], server: Sequence[str]) -> bool:
-    """Whether a tool of these words brings a repository of Git up to date: `fetch` behind `git`, or in front of what it fetches."""
+    """Whether a tool of these words updates a Git repository: `fetch` after `git`, or before one of `_REMOTE`."""
     first, last = words.index("fetch"), len(words) - 1 - words[::-1].index("fetch")
     return "git" in (*server, *words[:last]) or not _REMOTE.isdisjoint(words[first:])
 
 
 def _reads(words: Sequence[str], name: str) -> str | None:
-    """Whether a name reads, and how; None if it does something else, or may."""
+    """`read` or `search` for a name that reads; None if it does something else, or may."""
     verb = next((word for word in words if word not in _NOUNS), "")
     acts = (_JOINS | _ACTING).intersection((*words, *map(str.lower, _RUNS.findall(name))))
     return None if acts or _ACTS_ON.search(" ".join(words)) else _READING.get(verb)

@@ -1,4 +1,4 @@
-"""Whose transcript some records are of: asked by the importers, and for the hint where a transcript is given as a log."""
+"""Detects the agent that wrote a transcript, for the importers and for the hint if one is passed as a log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["kind_of"]
 
 
 def kind_of(records: Sequence[dict[str, Any]]) -> str | None:
-    """Whose transcript some records are of; None for other records."""
+    """The agent that wrote these records; None for other records."""
     for record in records[:50]:
         if "sessionId" in record or "parentUuid" in record:
             return "claude-code"

@@ -1,12 +1,13 @@
-"""Work places: on which code a check runs, that of the work or other code that Git has put in its place.
+"""Work places: the code on which a check runs, that of the work or other code that Git has checked out in its place.
 
-Gives: `WorkPlace`, where a session is, the places of the checks of an event, and the place behind it.
+Gives: `WorkPlace`, where a session is, with the places of the checks of an event and the place after it.
 
-Note: code is known by the names of the works that it holds. A failure has the name of the code that it was found on, and a pass ends the
-failures of all the works that its code holds; what fails on code without the work also ends where the work passes. What Git moves takes
-the names along: a new branch those of the one that it leaves, `git stash pop` those of the stash, `git merge` those of a branch. What it
-gives up (`git stash drop`, `git branch -D`) is of the present code from then on. Pulls, commits and edits move nothing, and what Git does
-in a folder beside the work is another repository's, which has a place of its own for the checks that run there.
+Note: code is identified by the names of the works that it contains. A failure has the name of the code on which it was
+found, and a pass ends the failures of all works that its code contains; a failure on code without the work also ends
+when the work passes. Git commands move the names with the code: a new branch has those of the branch it leaves, `git
+stash pop` adds those of the stash, `git merge` those of a branch. Discarded works (`git stash drop`, `git branch -D`)
+count as part of the current code from then on. Pulls, commits and edits do not move names. Git commands in a folder
+beside the work concern another repository, which has a place of its own for the checks that run there.
 """
 
 from __future__ import annotations
@@ -27,47 +28,47 @@ from .shell import SimpleCommand
 __all__ = ["WorkPlace"]
 
 _WORK_TREE = re.compile(r"(?:\A|/)(?:\.\w+/worktrees|\.?worktrees)/[^/]+")
-"""Where tools put further work trees of a repository."""
+"""Folders in which tools create additional work trees of a repository."""
 _MOVING = re.compile(r"\b(?:git|gh|cd|pushd|popd)\b")
-"""What a command line names that moves code or goes elsewhere."""
+"""Programs that move code or change the folder."""
 _HERE = frozenset(("HEAD", "@"))
 _REVISION = re.compile(
     r"[0-9a-f]{7,40}|v?\d+(?:\.\d+)*|.*(?:[~^]|@\{).*|HEAD.*|\(.*\)|(?:origin|upstream|remotes|refs|tags)/.+"
 )
-"""What no branch is called that a session begins on."""
+"""Names that a branch on which a session begins cannot have."""
 _BRANCHED = re.compile(r"(?:fix|bugfix|hotfix|feat|feature|chore|release|dependabot|renovate)/.+")
-"""What branches are called, and folders are not."""
+"""Names of branches that folders do not have."""
 _CLAIMS = ("model", "memory")
-"""Who says of commands what no one has run."""
+"""Speakers that report commands without having run them."""
 _REMEMBERED = 8
-"""Branches that are remembered, and works of one code; as many branches that hold the work."""
+"""Most branches that are remembered, most works of one code, and most branches that contain the work."""
 _REMEMBERED_STASHES = 32
 _REMEMBERED_FOLDERS = 64
 _FIRST = ""
-"""The branch that a session begins on, which its log does not name, and the name of its work."""
+"""The branch on which a session begins, which its log does not name, and the name of its work."""
 
 
 @dataclass(frozen=True)
 class WorkPlace:
     """Where a session is.
 
-    The first branch that is moved to from another one, and that was not heard of before, is taken for the one that the session began on.
+    The first unknown branch to which a session moves from another one counts as the branch on which it began.
     """
 
     branch: str = _FIRST
     previous: str = _FIRST
     stashes: tuple[str, ...] = ()
-    """The works that are stashed, the last one first."""
+    """The stashed works, newest first."""
     codes: tuple[tuple[str, tuple[str, ...]], ...] = ((_FIRST, (_FIRST,)),)
-    """The works that the code of each branch holds, its own first; the branch that was moved to last at the end."""
+    """The works that the code of each branch contains, its own first; the current branch comes last."""
     folders: tuple[str, ...] = ()
-    """Folders of files that the log has named."""
+    """Folders of files that the log names."""
     beside: tuple[tuple[str, WorkPlace], ...] = ()
     """Repositories and work trees beside the work in which Git has moved code, by their folders."""
 
     @classmethod
     def of(cls, stored: Sequence[Any]) -> WorkPlace:
-        """The place that `astuple` gave, read from JSON."""
+        """The place from the JSON form of `astuple`."""
         branch, previous, stashes, codes, folders, beside = stored
         return cls(
             branch, previous, tuple(stashes), tuple((name, tuple(works)) for name, works in codes), tuple(folders),
@@ -76,21 +77,21 @@ class WorkPlace:
 
     @property
     def holds(self) -> tuple[str, ...]:
-        """The works that the code holds, its own first."""
+        """The works that the code contains, its own first."""
         return dict(self.codes)[self.branch]
 
     def passed(self, names: Sequence[str]) -> list[str]:
-        """Names of checks that have passed here: those of all works that the code holds."""
+        """Names of checks that passed here, for all works that the code contains."""
         return [_placed(name, work) for work in self.holds for name in names]
 
     def failed(self, names: Sequence[str]) -> list[str]:
-        """Names of checks that have failed here, each the lines of those that end it."""
+        """Names of checks that failed here, each as the lines of the names that end it."""
         works = self.holds[:1] if _FIRST in self.holds else (self.holds[0], _FIRST)
         return ["\n".join(_placed(name, work) for work in works for name in each.split("\n")) for each in names]
 
     def through(self, event: Mapping[str, Any], folder: str = "", root: str = "") -> tuple[list[WorkPlace], WorkPlace]:
-        """The places where the checks of an event of the log ran, and the one behind it. Its command ran in `folder`, named from the
-        absolute folder `root`.
+        """The places where the checks of an event ran, and the place after the event. Its command ran in `folder`,
+        relative to the absolute folder `root`.
         """
         command = event["command"] or ""
         if event["kind"] not in ("command.finished", "verification.finished") or event["actor"] in _CLAIMS:
@@ -117,7 +118,7 @@ class WorkPlace:
         return list(checks) or [place._at(_beside(inner, root))], place
 
     def seeing(self, paths: Iterable[str]) -> WorkPlace:
-        """The same place, with the folders of some files below that of the session: a word that is one of them is no branch."""
+        """The same place, with the folders of more files below that of the session: such a folder is not a branch."""
         known, new = set(self.folders), dict[str, None]()
         for path in paths:
             folder = posixpath.dirname(path)
@@ -132,7 +133,7 @@ class WorkPlace:
         return dict(self.beside).get(repository, WorkPlace()) if repository else self
 
     def _moved_in(self, step: Step, folder: str, repository: str) -> WorkPlace:
-        """The place behind a program of Git in a repository, `` for that of the work."""
+        """The place after a Git command in a repository, `` for that of the work."""
         if not repository:
             return self._behind(step, folder)
         others = dict(self.beside)
@@ -140,9 +141,9 @@ class WorkPlace:
         return replace(self, beside=(*others.items(), (repository, moved))[-_REMEMBERED:])
 
     def _behind(self, step: Step, folder: str) -> WorkPlace:
-        """The place behind a program of Git. One that may not have run brings no work back."""
+        """The place after a Git command. A command with an unknown result does not bring back the work."""
         place = self if step.done is False else self._done(step, folder)
-        if step.said == "none":  # someone has taken them all
+        if step.said == "none":  # all stashes are gone
             place = replace(self, stashes=())._holding((*self.holds, *self.stashes))
         back = _FIRST in place.holds and _FIRST not in self.holds
         return self if step.done is None and back else place
@@ -189,7 +190,7 @@ class WorkPlace:
         return place._holding((*self.holds, *work) if verb == "drop" else (*work, *self.holds))
 
     def _brought(self, step: Step) -> WorkPlace:
-        """What a branch holds is in the code of another one as well."""
+        """The place after the works of another branch were brought in."""
         if "--abort" in step.rest:
             return self._without([works[0] for branch, works in self.codes if branch != self.branch])
         to = step.words[2:3] if "--onto" in step.rest else step.words[1:2]
@@ -215,7 +216,9 @@ class WorkPlace:
         return self._to(branch, {**codes, branch: (self._other(branch), *codes.get(start, ()))})
 
     def _is_files(self, word: str, folder: str) -> bool:
-        """Whether `git checkout` of a word, which is no known branch, is one of files: a folder that the log has named, or a name of a file."""
+        """Whether `git checkout` of a word other than a known branch means files: a folder that the log names, or a
+        file.
+        """
         if word in dict(self.codes):
             return False
         branched = _BRANCHED.fullmatch(word) and word.split("/", 1)[0] not in self.folders
@@ -223,7 +226,7 @@ class WorkPlace:
         return file or place_of(folder, "", word) in self.folders
 
     def _on(self, branch: str, *, first: bool = True) -> WorkPlace:
-        """On a branch as it is; one that is not known has work of its own."""
+        """The place on a branch; an unknown branch has work of its own."""
         codes = dict(self.codes)
         if branch == self.branch:
             return self
@@ -244,7 +247,7 @@ class WorkPlace:
         return replace(self, branch=branch, previous=self.branch, codes=(*with_work, *others, (branch, codes[branch])))
 
     def _called(self, old: str, new: str) -> WorkPlace:
-        """The same place, with another name of a branch that is known."""
+        """The same place, with a known branch renamed."""
         if old not in dict(self.codes):
             return self
         codes = tuple(
@@ -254,18 +257,18 @@ class WorkPlace:
         return replace(self, branch=branch, previous=previous, codes=codes)
 
     def _holding(self, works: Iterable[str]) -> WorkPlace:
-        """The same place, whose code holds other works."""
+        """The same place, with other works in its code."""
         held = tuple(dict.fromkeys(works))[:_REMEMBERED]
         return replace(
             self, codes=tuple((branch, held if branch == self.branch else each) for branch, each in self.codes)
         )
 
     def _without(self, works: Sequence[str]) -> WorkPlace:
-        """The same place, without works that are elsewhere as well."""
+        """The same place, without these works, which other code contains as well."""
         return self._holding([each for each in self.holds if each not in works] or self.holds)
 
     def _other(self, branch: str) -> str:
-        """A name of its own for the work of a branch."""
+        """A unique name for the work of a branch."""
         known = {*self.stashes, *(work for _, works in self.codes for work in works)}
         name = branch or "(first)"
         while name in known:
@@ -279,7 +282,7 @@ def _placed(name: str, work: str) -> str:
 
 
 def _gone_to(simple: SimpleCommand, folder: str, root: str, left: list[str]) -> str:
-    """Where `cd` and its like go from a folder, `` where that is not known; `left` are the folders that the line has left."""
+    """The target of `cd` and the like from a folder, `` if unknown; `left` are the folders that the line has left."""
     word = simple.words[1] if simple.words[1:] else "-" if simple.words[0] == "popd" else ""
     if word == "-" and left:
         return left.pop()
@@ -290,8 +293,9 @@ def _gone_to(simple: SimpleCommand, folder: str, root: str, left: list[str]) -> 
 
 
 def _beside(folder: str, root: str) -> str:
-    """The repository or work tree beside the work that a folder is in; `` for one within `root`, or that holds it, or whose place is not
-    known. A further work tree is one of its own, wherever it lies, and for a session in one the main work tree is another.
+    """The repository or work tree beside the work that contains a folder; `` for a folder within `root`, one that
+    contains it, or an unknown one. An additional work tree counts as a repository of its own, wherever it is, and so
+    does the main work tree for a session in an additional one.
     """
     path = posixpath.normpath(folder if is_absolute(folder) else posixpath.join(root, folder))
     own, tree = (_WORK_TREE.search(each) for each in (root, path))

@@ -1,21 +1,22 @@
 """Transcripts of agents as session logs.
 
-Gives `import_transcript`, and `read_transcript`, which gives the events alone.
+Gives `import_transcript`, and `read_transcript`, which returns only the events.
 
 - `claude_code`: sessions of Claude Code (`~/.claude/projects/*/*.jsonl`)
-- `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), of today and before records had a payload
+- `codex`: rollouts of OpenAI Codex CLI (`~/.codex/sessions/**/rollout-*.jsonl`), current and before records had a
+  payload
 - `background`: commands of Claude Code that run in the background
 - `branches`: conversations that were rewound, in transcripts of Claude Code
-- `typed`: slash commands of Claude Code; `refusals`: denied calls of Claude Code, and what the user said beside them
-- `effects`: what tools of Claude Code read and changed, as a record says it
-- `speaking`: who speaks under the role of the user
-- `searching`, `search_output`: what a search found, in the form that it prints
-- `phases`: the phases of a session, derived from what was done
-- `writing`: what both share: ids, rounds, relative paths, versions of files by their content
+- `typed`: slash commands of Claude Code; `refusals`: denied calls of Claude Code, and the user's comments on them
+- `effects`: reads and changes by tools of Claude Code, from its records
+- `speaking`: who speaks in messages of the role `user`
+- `searching`, `search_output`: output forms of searches, and the matches in their output
+- `phases`: the phases of a session, derived from its events
+- `writing`: shared parts of both: ids, rounds, relative paths, versions of files by their content
 
-Note: neither format is documented by its vendor, and both change. Unknown records are counted and
-left out, and are never an error; a line that is not JSON is one, except for a last line that is being written. A file without
-any known record is no transcript.
+Note: neither format is documented by its vendor, and both change. Unknown records are counted and left out, and are
+never an error; a line that is not JSON is an error, except a last line that is being written. A file without any known
+record is not a transcript.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ KINDS = {"claude-code": claude_code.events_of, "codex": codex.events_of}
 
 
 def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, list[dict[str, Any]], Counter[str]]:
-    """The id of the session, its events, and what was left out, counted.
+    """The id of the session, its events, and counts of what was left out.
 
     Raises:
-        InputError: the file cannot be read, a line is no JSON object, or the kind of transcript is unknown.
+        InputError: the file cannot be read, a line is not a JSON object, or the kind of transcript is unknown.
     """
     file = Path(path)
     records, unfinished = _records(file)
@@ -71,8 +72,8 @@ def read_transcript(path: str | Path, kind: str | None = None) -> tuple[str, lis
 
 
 def import_transcript(path: str | Path, out: str | Path, kind: str | None = None) -> dict[str, Any]:
-    """Write a transcript into the folder of a session log; what it has already is left out, in whatever words an earlier version
-    of the importer wrote it.
+    """Write a transcript into a session log; events that it already has are skipped, even if an earlier version of the
+    importer wrote them differently.
 
     Raises:
         InputError: as `read_transcript`, or the folder is the log of another session.
@@ -102,8 +103,8 @@ def import_transcript(path: str | Path, out: str | Path, kind: str | None = None
 
 
 def _behind(events: list[dict[str, Any]], held: Mapping[str, str]) -> tuple[int, list[dict[str, Any]]]:
-    """How many events a log has in other words or, between those that it has, not at all, and the events that are left to append: all, or
-    those behind the last one that it has, where an earlier version of the importer wrote it.
+    """How many events up to the last one in the log it lacks or has with different content, and the events left to
+    append: all, or those after that one if an earlier version of the importer wrote it.
     """
     same = [held.get(event["id"]) == identity_of(event)[1] for event in events]
     if all(each or event["id"] not in held for each, event in zip(same, events, strict=True)):

@@ -1,12 +1,13 @@
-"""Branches of a transcript: a conversation that was rewound goes on from an earlier record, and what came after that no longer counts.
+"""Branches of a transcript: a rewound conversation continues from an earlier record and abandons the records after it.
 
-Records of Claude Code name the record before them (`parentUuid`). The current conversation is found by walking back from the
-last message (S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if at all. Rewinding to
-the first prompt begins a new tree as well, with words of the user: the records before it are abandoned.
+Records of Claude Code name their parent record (`parentUuid`). The current conversation is found by walking back from
+the last message (S3.63); a compaction begins a new tree that names the old one as `logicalParentUuid`, if at all.
+Rewinding to the first prompt also begins a new tree, with words of the user: the records before it are abandoned.
 
 Note:
-    Records beside the way back are no rewound branch by that alone: results of tools that ran at the same time are siblings, of
-    which one only is walked over. A branch was rewound if it has words of the user, or another response of the model.
+    Records off this path are not necessarily on a rewound branch: results of tools that ran concurrently are siblings,
+    of which only one is on the path. A branch was rewound if it has words of the user, or another response of the
+    model.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ Record = Mapping[str, Any]
 
 
 def rewound(records: Sequence[Record], by_user: Callable[[Record], bool]) -> set[int]:
-    """The places of the records on branches that the user left; `by_user` says which records are words of the user."""
+    """The places of the records on abandoned branches; `by_user` returns whether a record is words of the user."""
     place = {record["uuid"]: number for number, record in enumerate(records) if isinstance(record.get("uuid"), str)}
     before = {number: _before(records[number], place) for number in sorted(place.values())}
     tree: dict[int, int] = {}
-    for number, parent in before.items():  # a record follows the one that it names
+    for number, parent in before.items():  # a record comes after its parent
         tree[number] = number if parent is None else tree.get(parent, number)
     linked = next((number for number, parent in before.items() if parent is not None), len(records))
     begun = max((n for n in before if n > linked and _begins(records[n]) and by_user(records[n])), default=0)
@@ -40,7 +41,7 @@ def rewound(records: Sequence[Record], by_user: Callable[[Record], bool]) -> set
 
 
 def _begins(record: Record) -> bool:
-    """Whether a record of the session itself says that it is the first."""
+    """Whether a record is marked as the first of the session itself."""
     alone = record.get("parentUuid", "") is None and record.get("logicalParentUuid") is None
     return alone and record.get("isSidechain") is not True
 
@@ -69,6 +70,6 @@ def _response(record: Record) -> str | None:
 
 
 def _answers(record: Record, responses: set[str | None]) -> bool:
-    """Whether a record is of a response that is not on the way back."""
+    """Whether a record belongs to a response off the path."""
     spoken = record.get("type") == "assistant" and isinstance(record.get("message"), Mapping)
     return spoken and _response(record) not in responses

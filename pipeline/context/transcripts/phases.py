@@ -1,18 +1,18 @@
-"""Phases of an imported session, derived from what was done in it: neither transcript states one.
+"""Phases of an imported session, derived from its events: neither kind of transcript states them.
 
-Gives `with_phases`, the events with a `phase.changed` where another phase begins:
+Gives `with_phases`, the events with a `phase.changed` at the beginning of each phase:
 
 | what the session does | phase |
 | --- | --- |
 | the first request to the model | `diagnosing` |
 | the agent enters its plan mode (`EnterPlanMode`) | `planning` |
 | the user writes in plan mode (`permissionMode` of Claude Code) | `planning` |
-| its plan is approved (`ExitPlanMode` is not refused), the user leaves plan mode, or a tool of edits or a patch of it changes a file | `editing` |
-| a check runs (pytest, a linter, a build; see `check_lines`) behind such a change | `verifying` |
+| its plan is approved (`ExitPlanMode` is not refused), the user leaves plan mode, or an edit tool or a patch changes a file | `editing` |
+| a check runs (pytest, a linter, a build; see `check_lines`) after such a change | `verifying` |
 
-Note: such an event says `derived`, and the state shows its phase as a guess. A list of steps (`TodoWrite`, `update_plan`) is kept in every
-phase and shows none, and neither does a message: it may end a task or go on with it. What follows from an event depends on those before it alone, so that
-a transcript that has grown gives the same events again.
+Note: such an event is marked `derived`, and the state shows its phase as a guess. A list of steps (`TodoWrite`,
+`update_plan`) is maintained in every phase and indicates none, and neither does a message, which may end a task or
+continue it. A phase depends only on earlier events, so a transcript that has grown yields the same events again.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _PLANNED = {"EnterPlanMode": "planning", "ExitPlanMode": "editing"}
 
 
 def with_phases(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Events of a transcript with those of its phases, which are no key events: the tail of an input has room for others."""
+    """Events of a transcript with those of its phases, which are not key events and so take no room in the tail."""
     found: list[dict[str, Any]] = []
     phase, changed = None, False
     for event in events:
         kind, payload, shown = event["kind"], event["payload"], phase
         if kind == "model.request" and phase is None:
             phase = "diagnosing"
-            found.append(_event(event, phase))  # in front of the request: its input is of this phase
+            found.append(_event(event, phase))  # before the request: its input is of this phase
             shown = phase
         found.append(dict(event))
         if kind == "command.finished":
@@ -58,5 +58,5 @@ def _event(event: Mapping[str, Any], phase: str) -> dict[str, Any]:
 
 
 def _is_edit(event: Mapping[str, Any]) -> bool:
-    """Whether the agent changed a file: what the harness noted, someone else may have changed."""
+    """Whether the agent changed a file; a change that the harness merely noted may be someone else's."""
     return event["kind"] == "file.modified" and not event["payload"].get("noted")

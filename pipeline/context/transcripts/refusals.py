@@ -1,6 +1,6 @@
-"""Refusals in transcripts of Claude Code: whether a call was denied, and what the user said beside it.
+"""Refusals in transcripts of Claude Code: whether a call was denied, and the user's comment on it.
 
-Note: the harness gives both as the error of the call. A program can print the same words as its own error.
+Note: the harness reports both as the error of the call. A program can print the same words as its own error.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ _DENIED = re.compile(
     r"permission (?:to use \S|for this (?:action|tool use))[^\n]*\bdenied\b|claude requested permissions? to \S|this command requires approval\b|"
     r"this \w+ command contains [^\n]* requires? approval\b|the agent proposed a plan that was rejected by the user\b)"
 )
-"""What the harness says where the user or a rule refused. A file that the system refuses to open is an error of the tool."""
+"""Messages of the harness for a refusal by the user or a rule. A file that cannot be opened is an error of the tool."""
 _FEEDBACK = re.compile(
     r"(?:the user said:\n|the user provided the following reason for the rejection:\s+)(?P<text>(?!The user wants to clarify).+?)(?:\n\nNote: The user's next message may|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-"""What the user says beside a refusal, in the words of the harness."""
+"""The user's comment on a refusal, as the harness words it."""
 _OTHER_PROGRAMS = ("Bash", "PowerShell", "Task", "Agent", "WebFetch", "Skill", "mcp__")
-"""Tools whose errors may be words of other programs: what the user says in them is a proposal, unless a field of the record says that the user spoke."""
+"""Tools whose errors may be words of other programs: a user's comment in them is a proposal, unless a field of the
+record attributes it to the user.
+"""
 
 
 def feedback(record: Record, tool: str, text: str) -> tuple[str, str]:
-    """What the user says beside a refusal: in a field of the record, else in the words of the harness where only the harness can have
-    written them. Second, such words where another program can have written them.
+    """The user's comment on a refusal: from a field of the record, else from the error if only the harness can have
+    written it. Second, such a comment if another program can have written it.
     """
     given, said = record.get("userFeedback"), _FEEDBACK.search(text)
     by_user = (
@@ -43,8 +45,8 @@ def feedback(record: Record, tool: str, text: str) -> tuple[str, str]:
 
 
 def is_denied(record: Record, tool: str, text: str, *, failed: bool) -> bool:
-    """Whether the user or a rule of the harness refused a call: by a field of the record, else by the words of the harness. What a
-    server of MCP prints as its error are its own words.
+    """Whether the user or a rule of the harness refused a call: by a field of the record, else by the message of the
+    harness. Errors of an MCP server are its own words.
     """
     kind = record.get("toolDenialKind")
     if isinstance(kind, str):

@@ -1,10 +1,11 @@
-"""What a search found, read from what it printed, in a form that is known.
+"""Matches of a search, parsed from its output in a known form.
 
 Gives `matches_in`.
 
-Note: with context lines (`-C 2`) both kinds have a path and a number, and a path may hold what separates them
-(`2026-05-20-notes.md:4:foo`). Adjacent lines are of one file and count up, which shows where its name ends; where two
-names are possible, the lines are left out. Where it is not known whether lines have numbers, all of them have to look as if they had.
+Note: with context lines (`-C 2`) both kinds of lines have a path and a number, and a path may contain the separators
+(`2026-05-20-notes.md:4:foo`). Adjacent lines are of one file with ascending numbers, which shows where its name ends;
+if two names are possible, the lines are left out. If it is unknown whether lines have numbers, all of them must look
+numbered.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ __all__ = ["MOST_MATCHES", "matches_in"]
 MOST_MATCHES = 200
 _PATH = re.compile(r"(?:[A-Za-z]:(?=[\\/]))?[^\s:\x00][^:\t\x00]*")
 _WHOLE = re.compile(r"(?:[A-Za-z]:(?=[\\/]))?[^\s:(\[<\x00][^\s:\x00]*")
-"""A path that is all of a line."""
+"""A path that is a whole line."""
 _NUMBER = re.compile(r"(?=(?P<sign>[:=-])(?P<line>\d{1,9})(?P=sign))")
 _BARE = re.compile(r"(?P<line>\d{1,9})(?P<sign>[:=-])(?P<text>.*)", re.DOTALL)
 _COUNT = re.compile(r"(?:(?P<path>(?:[A-Za-z]:(?=[\\/]))?[^\s:](?:[^:\n]*[^\s:])?):)?(?P<count>\d{1,9})")
 _COLUMN = re.compile(r"\d{1,9}[:=-]")
 _MOST = 8
-"""Numbers in a line that are looked at."""
+"""Most numbers in a line that are tried."""
 _OMITTED = re.compile(r"\[Omitted long (?:matching )?(?:line|context line)\b.*\]")
 _LAST_NUMBER = re.compile(r"(?<!\d)\d{1,3}\Z")
 _STANDARD = ("(standard input)", "<stdin>")
 _SAYS = re.compile(
     r"Found \d+ (?:files?|total)\b.*|No (?:files|matches) found|\[Showing results with pagination\b.*|\(Results are truncated\b.*"
 )
-"""What Claude Code says in front of the names of files, and behind what was found."""
+"""Lines that Claude Code prints before file names and after the matches."""
 _GOES_ON = re.compile(r"\d+(?::|\Z)|\d\d[\s,Z]")
-"""A text that may go on a number: of `12:30:05 ERROR`, `30:05 ERROR`."""
+"""A text that may continue a number: `30:05 ERROR` of `12:30:05 ERROR`."""
 
 
 class _Line(NamedTuple):
@@ -51,7 +52,7 @@ class _Line(NamedTuple):
 
 
 def matches_in(text: str, made: Transcript, search: Search, folder: str = "") -> list[dict[str, Any]]:
-    """The matches that the output of a search in a folder names."""
+    """The matches in the output of a search in a folder."""
     lines = [line.removesuffix("\r") for line in ESCAPES.sub("", text).split("\n")]
     lines = [line for line in lines if not (_SAYS.fullmatch(line) or _is_said(line, search))]
     found: Iterable[tuple[str, dict[str, Any]]] = ()
@@ -68,7 +69,7 @@ def matches_in(text: str, made: Transcript, search: Search, folder: str = "") ->
 
 
 def _is_said(line: str, search: Search) -> bool:
-    """Whether the command line prints a line besides what it finds."""
+    """Whether a line was printed by the command line besides the matches."""
     return bool(search.said) and (line in search.said or _LAST_NUMBER.sub("$?", line) in search.said)
 
 
@@ -86,7 +87,7 @@ def _counted(lines: Sequence[str], search: Search) -> Iterator[str]:
 
 
 def _lines(lines: Sequence[str], search: Search) -> list[_Line]:
-    """The lines of an output that have a number."""
+    """The numbered lines of an output."""
     if search.file and any(line.startswith(f"{search.file}/") for line in lines):
         search = replace(search, bare=False, file=None)  # a folder was searched
     begins = next((place for place, line in enumerate(lines) if line), 0)
@@ -102,7 +103,7 @@ def _lines(lines: Sequence[str], search: Search) -> list[_Line]:
 
 
 def _count_up(read: Sequence[_Line]) -> bool:
-    """Whether numbers of lines are what they seem to be."""
+    """Whether the line numbers are plausible: ascending, and not part of the text."""
     last = dict[str | None, int]()
     for each in read:
         if each.line <= last.get(each.path, 0) or _GOES_ON.match(each.text):
@@ -112,14 +113,14 @@ def _count_up(read: Sequence[_Line]) -> bool:
 
 
 def _is_name(lines: Sequence[str], place: int) -> bool:
-    """Whether a line is the name of the file whose lines follow."""
+    """Whether a line is the name of the file of the next lines."""
     line, follows = lines[place] if place < len(lines) else "", lines[place + 1 : place + 2]
     behind = place == 0 or not lines[place - 1]
     return behind and bool(_PATH.fullmatch(line)) and not _BARE.match(line) and any(map(_BARE.match, follows))
 
 
 def _under_names(lines: Sequence[str]) -> Iterator[_Line | None]:
-    """Lines below the name of their file; None for one that is not read."""
+    """Lines below the name of their file; None for one that cannot be parsed."""
     name = None
     for place, line in enumerate(lines):
         if not line:
@@ -132,7 +133,7 @@ def _under_names(lines: Sequence[str]) -> Iterator[_Line | None]:
 
 
 def _alone(lines: Sequence[str], search: Search) -> Iterator[_Line | None]:
-    """Lines that match, and no others."""
+    """Lines of output without context lines."""
     for line in filter(None, lines):
         if search.bare and (found := _BARE.fullmatch(line)) and found["sign"] == ":":
             yield _Line(search.file, int(found["line"]), found["text"], matches=True)
@@ -142,7 +143,7 @@ def _alone(lines: Sequence[str], search: Search) -> Iterator[_Line | None]:
 
 
 def _in_context(lines: Sequence[str], search: Search) -> Iterator[_Line | None]:
-    """Lines that match among those around them."""
+    """Lines of output with context lines."""
     together, names = list[str](), dict[str, int]()
     for line in [*lines, ""]:
         if search.bare and (found := _BARE.fullmatch(line)):
@@ -161,14 +162,14 @@ def _in_context(lines: Sequence[str], search: Search) -> Iterator[_Line | None]:
 
 
 def _readings(line: str) -> Iterator[tuple[str, int]]:
-    """Paths that a line may begin with, with the number behind each."""
+    """Possible paths at the beginning of a line, with the number after each."""
     for found in islice(_NUMBER.finditer(line), _MOST):
         if _PATH.fullmatch(path := line[: found.start()]) and path not in _STANDARD:
             yield path, int(found["line"])
 
 
 def _read(line: str, path: str) -> _Line:
-    """A line behind a path."""
+    """A line after its path."""
     found = _BARE.fullmatch(line[len(path) + 1 :])
     assert found is not None
     return _Line(path, int(found["line"]), found["text"], line[len(path)] == ":")

@@ -1,10 +1,10 @@
-"""Searches: the form in which a search prints what it finds, from its command line or its call.
+"""Searches: the output form of a search, from its command line or its call.
 
-Gives `Search`. What is printed is read in `search_output`.
+Gives `Search`. The output is parsed in `search_output`.
 
-Note: a form that is not known is no form. Lines have numbers only where these were asked for: `grep -r ERROR logs` prints
-`logs/app.log:12:30:05 ERROR`, which names no line. Of one file `rg -n` prints the lines alone: the file is then the one that was
-searched, if the command line has its very name.
+Note: output of an unknown form is not parsed. Lines have numbers only if these were requested: `grep -r ERROR logs`
+prints `logs/app.log:12:30:05 ERROR`, which has no line number. For one file, `rg -n` prints the lines without its name:
+it is then the searched file, if the command line names it literally.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["Search"]
 _PROGRAMS = frozenset(("rg", "grep", "egrep", "fgrep"))
 _LISTS = frozenset(("find", "fd", "fdfind"))
 _STARTS = frozenset(("xargs", "parallel", *_LISTS))
-"""Programs that start a search for the files that they are given."""
+"""Programs that start a search for the files that they receive."""
 _KEEP_LINES = (("head",), ("tail",), ("sort",), ("uniq",))
 _NOT_CUT = re.compile(r"-\w*c\w*|--(?:bytes|count)\b.*")
-"""Options with which they change the lines."""
+"""Options with which these programs change the lines."""
 _SILENT = frozenset(("true", "false", ":", "test", "[", "sleep"))
 """Programs that print nothing."""
 _SAYS = frozenset(("echo", "printf"))
@@ -34,7 +34,7 @@ _CUT = re.compile(r"cut (?:-d ?: -f ?1|-f ?1 -d ?:)")
 _PRINTS = re.compile(
     r"-(?:exec|execdir|ok|okdir|printf|print0|ls|delete|fprint\w*|fls)|--?(?:x|X|exec|exec-batch|l|list-details|0|print0)"
 )
-"""Options of `find` and `fd` that print other things than a path on each line."""
+"""Options of `find` and `fd` that print something other than one path per line."""
 _VALUED = {"rg": "ABCEefgjMmrtTd", "grep": "ABCefmdD", "git": "ABCefm"}
 """Letters of options that take a value."""
 _VALUED_WORDS = re.compile(
@@ -46,43 +46,43 @@ _UNKNOWN = frozenset((
     "-q", "--quiet", "--silent", "--json", "--null", "--files-without-match", "--type-list", "--initial-tab", "--field-match-separator",
     "--path-separator",
 ))  # fmt: skip
-"""Options with which no matches are printed, or in a form that is not read here."""
+"""Options that suppress matches or print them in a form that is not parsed here."""
 _UNKNOWN_OF = {
     "rg": {"-0"},
     "grep": {"-L", "-Z", "-z", "-T", "--null-data"},
     "git": {"-L", "-z", "-O", "--name-status"},
 }
 _EXPANDED = re.compile(r"[*?\[{$`]|\A~|%\w+%")
-"""What a shell replaces by other words."""
+"""Words that a shell expands."""
 _PARTS_ONLY = re.compile(r"-[a-zA-Z]*o|--only-matching")
 
 
 @dataclass(frozen=True)
 class Search:
-    """How a search prints what it finds."""
+    """The output form of a search."""
 
     form: str = "lines"
-    """`lines` that match, `counts` of each file, or names of `files`; `` where that is not known."""
+    """`lines` (matching lines), `counts` (per file) or `files` (names); `` if unknown."""
     numbered: bool | None = True
-    """Whether each line has its number; None where it may."""
+    """Whether each line has its number; None if it may."""
     context: bool = False
-    """Lines around the matches as well."""
+    """Whether context lines are printed."""
     columns: int = 0
-    """Numbers between that of the line and its text."""
+    """How many numbers are between the line number and the text."""
     replaced: bool = False
-    """The text is not that of the file."""
+    """Whether the text is not that of the file."""
     headed: bool | None = False
-    """Whether the name of a file is above its lines; None where it does in a terminal."""
+    """Whether the name of a file is printed above its lines; None if only in a terminal."""
     bare: bool = False
-    """One file may have been searched, whose lines name none."""
+    """Whether the lines may lack the file name, as of a single searched file."""
     file: str | None = None
     """That file."""
     said: frozenset[str] = frozenset()
-    """Lines that the command line prints besides (`echo done`); `$?` at the end of one is a number."""
+    """Other lines that the command line prints (`echo done`); `$?` at the end of one matches a number."""
 
     @classmethod
     def of_call(cls, given: Mapping[str, Any]) -> Search:
-        """Of a call of Claude Code's `Grep` or `Glob`. Without `-n` newer versions number the lines, older ones do not."""
+        """For a call of Claude Code's `Grep` or `Glob`. Without `-n`, only newer versions number the lines."""
         mode, numbered, path = given.get("output_mode"), truth(given.get("-n")), given.get("path")
         around = any(given.get(name) not in (None, 0, False) for name in ("-A", "-B", "-C", "context"))
         file = path if isinstance(path, str) and path and not path.endswith("/") else None
@@ -94,7 +94,7 @@ class Search:
 
     @classmethod
     def of_command(cls, command: str) -> Search:
-        """Of a command line. Where it does more than search, and pass on what is found, the form is not known."""
+        """For a command line. If it does more than search and pipe the matches, the form is unknown."""
         found, said = list[Search](), set[str]()
         commands = simple_commands(command)
         if any(each.words[0] in ("cd", "pushd") for each in commands):
@@ -123,7 +123,7 @@ def _is_pipe(sign: str) -> bool:
 
 
 def _said(simple: SimpleCommand, words: Sequence[str]) -> list[str] | None:
-    """The lines that `echo` or `printf` prints, None where the command line does not tell."""
+    """The lines that `echo` or `printf` prints, None if the command line does not show them."""
     text = " ".join(words[1:])
     if words[0] == "printf":
         if len(words) != 2 or "%" in text or not text.endswith("\\n"):
@@ -135,7 +135,7 @@ def _said(simple: SimpleCommand, words: Sequence[str]) -> list[str] | None:
 
 
 def _behind(words: Sequence[str], found: Search) -> Search:
-    """What is left of a form behind a pipe."""
+    """The form after a pipe."""
     found = replace(found, headed=bool(found.headed))
     if words == ("cat",) or (words[:1] in _KEEP_LINES and not any(map(_NOT_CUT.fullmatch, words))):
         return found
@@ -149,7 +149,7 @@ def _behind(words: Sequence[str], found: Search) -> Search:
 
 
 def _printed(simple: SimpleCommand, words: Sequence[str]) -> Search:
-    """The form in which a program prints what it finds."""
+    """The output form of a program."""
     head = PurePosixPath(words[0]).name
     if head in _PROGRAMS or words[:2] == ("git", "grep"):
         found = _options(words)
@@ -168,7 +168,7 @@ def _printed(simple: SimpleCommand, words: Sequence[str]) -> Search:
 
 
 def _options(words: Sequence[str]) -> Search:
-    """The form of a search by its options."""
+    """The output form of a search by its options."""
     name = PurePosixPath(words[0]).name
     program = name if name in ("rg", "git") else "grep"
     named, given = _arguments(words[2 if program == "git" else 1 :], _VALUED[program])
@@ -208,7 +208,7 @@ def _options(words: Sequence[str]) -> Search:
 
 
 def _arguments(words: Sequence[str], valued: str) -> tuple[list[str], set[str]]:
-    """The arguments of a search that are no options, and its options without their values."""
+    """The arguments of a search that are not options, and its options without their values."""
     named, options, rest = list[str](), set[str](), iter(words)
     for word in rest:
         if word == "--":

@@ -1,12 +1,12 @@
 """Who speaks in a message of the role `user`: the user, the harness, or another program or agent.
 
-Harnesses write reminders, outputs, summaries and messages of other agents under that role. Gives `speech_in`, which takes a text apart,
-and `Speech`, its parts.
+Harnesses write reminders, outputs, summaries and messages of other agents under that role. Gives `speech_in`, which
+splits a text by speaker, and `Speech`, its parts.
 
-Note: text that the user did not write is recognized by its form, and known names decide only what is worth keeping.
-A block in tags is not taken as the user's words: one with a name of the harness is always left out; a message that has
-nothing else is of another origin, unless its record says that a human wrote it; beside words of the user it counts as pasted.
-Tags that name what is asked (`<rules>`) are the user's own.
+Note: text that the user did not write is recognized by its form; known names only decide what is worth keeping. A
+tagged block does not count as the user's words: one with a tag of the harness is always left out; a message of nothing
+else is of another origin, unless its record states that a human wrote it; next to words of the user it counts as
+pasted. Tags that name a part of a prompt (`<rules>`) are the user's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....nodes.turns.tagged import foreign_blocks
 __all__ = ["OTHERS", "Speech", "speech_in"]
 
 OTHERS = "somebody else"
-"""The origin of events that the user did not write, and that no tool printed."""
+"""The origin of events that neither the user wrote nor a tool printed."""
 _EVENTS = (
     "(?:Stop|Subagent|PreTool|PostTool|UserPrompt|Session|PreCompact|PostCompact|Notification|Permission|Task|Teammate)"
 )
@@ -27,7 +27,7 @@ _SENTENCE = re.compile(
     rf"\s*(?:\[SYSTEM NOTIFICATION|Caveat: The messages below were generated|Warning: The maximum number of |Operation stopped by hook\b|"
     rf"{_EVENTS}\w*(?::\S+)? hook (?:feedback|success|error|stopped|blocking|non-blocking|additional)\b)"
 )
-"""How sentences of the harness begin."""
+"""Beginnings of sentences of the harness."""
 _SUMMARY = re.compile(
     r"\s*(?:This session is being continued from a previous conversation|Another language model started )"
 )
@@ -39,7 +39,7 @@ _EDITOR = re.compile(
 
 @dataclass(frozen=True)
 class Speech:
-    """A text by who said it."""
+    """A text split by speaker."""
 
     own: str = ""
     """Words of the user."""
@@ -48,11 +48,13 @@ class Speech:
     summary: str = ""
     """A summary of earlier rounds."""
     blocks: tuple[tuple[str, str], ...] = ()
-    """What the harness said: names of tags, `` without one, and texts."""
+    """Blocks of the harness: names of tags (`` without one) and texts."""
 
 
 def speech_in(text: str, tags: re.Pattern[str], *, human: bool = False) -> Speech:
-    """A text under the role of the user. `tags` are the names of tags that the harness uses; `human`: its record says that a human wrote it."""
+    """Splits a text of the role `user`. `tags` matches the names of the harness's tags; `human`: its record states that
+    a human wrote it.
+    """
     if _SUMMARY.match(text):
         return Speech(summary=text)
     if _SENTENCE.match(text):
@@ -78,13 +80,13 @@ def speech_in(text: str, tags: re.Pattern[str], *, human: bool = False) -> Speec
 
 
 def _unclosed(text: str, tags: re.Pattern[str]) -> re.Match[str] | None:
-    """The first tag of the harness at the beginning of a line: its block was cut, and ends with the text."""
+    """The first tag of the harness at the beginning of a line: its block was cut off and ends with the text."""
     found = re.finditer(r"^[ \t]*<(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>?", text, re.MULTILINE)
     return next((each for each in found if tags.fullmatch(each["name"])), None)
 
 
 def _only_blocks(text: str) -> bool:
-    """Whether a text is nothing but blocks in tags."""
+    """Whether a text consists only of tagged blocks."""
     at, plain = 0, list[str]()
     for block in foreign_blocks(text):
         plain.append(text[at : block.start])

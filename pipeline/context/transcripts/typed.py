@@ -1,9 +1,9 @@
 """Slash commands in transcripts of Claude Code (`/fix never touch src/api`): which of them are words of the user.
 
-Gives `Typed`. The record of a command has its name and its arguments in tags. A command becomes a prompt, which the next records hold
-under the user's role, or the harness handles it and the model never sees it.
+Gives `Typed`. The record of a command has its name and its arguments in tags. A command becomes a prompt, which the
+next records contain with the role `user`, or the harness handles it and the model never sees it.
 
-Note: what shows that the harness handled a command is its output, or its name where the record is followed by neither output nor prompt.
+Note: a command was handled by the harness if its output follows, or, if neither output nor prompt follows, by its name.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _HANDLED = frozenset((
     "privacy-settings", "quit", "release-notes", "remote-control", "rename", "reset", "resume", "rewind", "sandbox", "settings", "skills", "stats", "status", "tasks",
     "terminal-setup", "theme", "todos", "upgrade", "usage", "vim",
 ))  # fmt: skip
-"""Commands of the harness that become no prompt."""
+"""Commands of the harness that do not become a prompt."""
 
 
 @dataclass
 class Typed:
-    """The command that was typed last, until later records show what became of it."""
+    """The last typed command, until later records show whether it became a prompt."""
 
     made: Transcript
     id_: str = ""
@@ -38,7 +38,7 @@ class Typed:
     arguments: str = ""
 
     def follows(self, id_: str, text: str, said: Speech) -> None:
-        """A text under the user's role follows: the output of the command, other words of the user, or another command."""
+        """A text of the role `user` follows: the output of the command, other words of the user, or another command."""
         begun = _COMMAND.search(text) if _TYPED.match(text) else None
         if any(name.startswith("local-command-std") for name, _ in said.blocks):
             self.handled()
@@ -50,16 +50,16 @@ class Typed:
             self.arguments = arguments["text"].strip() if arguments else ""
 
     def prompted(self) -> None:
-        """The prompt that the command became follows: the user said the command."""
+        """The prompt of the command follows: the command counts as words of the user."""
         self.made.user(self.id_, " ".join(filter(None, (self.name, self.arguments))))
         self.handled()
 
     def answered(self) -> None:
-        """The conversation goes on: what the user typed behind the name of a command is the user's, unless the command is the harness's own."""
+        """The conversation continues: the arguments are the user's words, unless the harness handles the command."""
         if self.arguments and self.name.lstrip("/") not in _HANDLED:
             self.prompted()
         self.handled()
 
     def handled(self) -> None:
-        """The command is done with."""
+        """The command is finished."""
         self.id_ = self.name = self.arguments = ""

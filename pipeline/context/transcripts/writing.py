@@ -1,4 +1,4 @@
-"""What importers of transcripts share: events with ids and rounds, relative paths, versions of files by their content."""
+"""Shared parts of the transcript importers: events with ids and rounds, relative paths, versions of files."""
 
 from __future__ import annotations
 
@@ -17,43 +17,43 @@ from .speaking import OTHERS, Speech
 __all__ = ["Transcript", "asked", "exit_code_of", "text_of", "version_of"]
 
 MOST = 2**31
-"""Numbers from here on are no exit codes and no lines."""
+"""Numbers from here on are neither exit codes nor lines."""
 INFERRED = "inferred: the call ran later"
-"""What a grant says that no record states."""
+"""The text of a grant that no record states."""
 
 
 class Call(NamedTuple):
-    """What a call of a tool was to do."""
+    """A tool call: the tool, and what it was to do."""
 
     tool: str
     action: str | None
-    """The command, file or address that it names."""
+    """The command, file or address that the call names."""
     given: str = ""
-    """All that it was given, where it names none."""
+    """All its arguments, if it names none."""
 
 
 @dataclass
 class Transcript:
-    """The events of a transcript as they come."""
+    """Collects the events of a transcript."""
 
     session_id: str
     root: str = ""
-    """The working directory: paths below it are written from there."""
+    """The working directory: paths below it are stored relative to it."""
     folder: str = ""
-    """Where the session works by now, if that is another folder."""
+    """The current folder of the session, if it is another one."""
     events: list[dict[str, Any]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     round: int = 0
     at: str = "1970-01-01T00:00:00Z"
     """The time of the last record that had one."""
     spoken: bool = False
-    """The user set a goal."""
+    """Whether the user has set a goal."""
     ids: Counter[str] = field(default_factory=Counter)
     refused: dict[Call, list[str | None]] = field(default_factory=dict)
     """Calls that were denied and have not run since, with the ids of their requests."""
 
     def time(self, value: Any) -> None:
-        """Take the time of a record; an invalid one is counted, and the previous time stays."""
+        """Set the time from a record; an invalid one is counted, and the previous time stays."""
         if value is None:
             return
         try:
@@ -66,7 +66,7 @@ class Transcript:
             self.at = value
 
     def add(self, kind: str, id_: str, **payload: Any) -> None:
-        """Add an event; an id that comes again gets a number."""
+        """Add an event; a repeated id gets a number."""
         self.ids[id_] += 1
         numbered = id_ if self.ids[id_] == 1 else f"{id_}.{self.ids[id_]}"
         given = {name: value for name, value in payload.items() if value is not None}
@@ -81,7 +81,7 @@ class Transcript:
         self.refused.setdefault(call, []).append(request)
 
     def let_through(self, id_: str, call: Call) -> None:
-        """A call was run: where the same one was denied before, it has been granted."""
+        """A call was run: if the same call was denied before, it has been granted."""
         named = {"tool": call.tool, "action": call.action, "arguments": call.given or None}
         for request in self.refused.pop(call, ()):
             self.add("permission.granted", f"{id_}:granted", **named, requestId=request, text=INFERRED)
@@ -98,34 +98,34 @@ class Transcript:
         self.add("model.request", f"{id_}:request")
 
     def user(self, id_: str, text: str) -> None:
-        """What the user says: first the goal."""
+        """Words of the user, the first of which are the goal."""
         if text.strip():
             self.add("user.message" if self.spoken else "user.goal", id_, text=text)
             self.spoken = True
 
     def in_mode(self, begun: int, mode: Any) -> None:
-        """The permission mode in which the user wrote the messages from an event on."""
+        """Set the permission mode in which the user wrote the messages from an event on."""
         for each in self.events[begun:] if isinstance(mode, str) else ():
             if each["kind"] in ("user.goal", "user.message") and "origin" not in each["payload"]:
                 each["payload"]["permissionMode"] = mode
 
     def read(self, id_: str, path: str, text: str, lines: Mapping[str, int] = MappingProxyType({})) -> None:
-        """A file that was read, or lines of it. The version of a file follows from its whole content alone."""
+        """A file that was read, or lines of it. The version of a file derives from its whole content only."""
         version = None if lines else version_of(text)
         self.add("file.read", id_, path=path, text=text or "(empty)", version=version, **lines)
 
     def other(self, id_: str, text: str) -> None:
-        """Words under the user's role that the user did not write."""
+        """Words with the role `user` that the user did not write."""
         if text.strip():
             self.add("user.message", id_, text=text, origin=OTHERS)
 
     def proposed(self, id_: str, text: str) -> None:
-        """Words that may be the user's, or of a program that prints what the harness would."""
+        """Words that may be the user's, or those of a program that imitates the harness."""
         if text.strip():
             self.add("user.constraint", id_, text=text, origin=OTHERS)
 
     def add_speech(self, id_: str, said: Speech) -> None:
-        """A text under the user's role, by who said it; what the harness said is counted."""
+        """Add a text of the role `user`, split by speaker; blocks of the harness are counted."""
         if said.blocks:
             self.left_out["messages of the harness"] += len(said.blocks)
         if said.summary:
@@ -134,18 +134,20 @@ class Transcript:
         self.other(id_, said.others)
 
     def changed_since(self, begun: int) -> bool | None:
-        """Whether a file may have been modified behind an event: what a command that began there tells of files may be out of date."""
+        """Whether a file may have been modified after an event: output of a command that began there may be
+        outdated.
+        """
         later = self.events[begun + 1 :]
         by_command = (each["payload"].get("command", "") for each in later if each["kind"] == "command.finished")
         return any(each["kind"] == "file.modified" for each in later) or any(map(may_change, by_command)) or None
 
     def ran_in(self, folder: Any) -> dict[str, str | None]:
-        """Where a command ran, as its event says it: in a folder of the working directory, and what that is."""
+        """The folder of a command as fields of its event: relative to the working directory, with that directory."""
         cwd = self.path(folder) if isinstance(folder, str) and folder else "."
         return {"cwd": None if cwd == "." else cwd, "root": self.root or None}
 
     def path(self, path: str) -> str:
-        """A path from the working directory."""
+        """A path relative to the working directory if it is below it."""
         given = PurePosixPath(path.replace("\\", "/"))
         if self.root and given.is_relative_to(self.root):
             return given.relative_to(self.root).as_posix()
@@ -153,24 +155,24 @@ class Transcript:
 
 
 def asked(given: Any) -> str:
-    """The questions that the model asks the user in a call."""
+    """The questions of a call that asks the user."""
     listed = given.get("questions") if isinstance(given, Mapping) else None
     said = [each.get("question") for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
     return "\n".join(each for each in said if isinstance(each, str))
 
 
 def exit_code_of(value: Any) -> int | None:
-    """How a command ended, where a record says it in a number."""
+    """A value as an exit code; None if it is not one."""
     return value if type(value) is int and -MOST <= value < 2 * MOST else None
 
 
 def version_of(text: str) -> str:
-    """The version of a file whose content this is."""
+    """The version of a file with this content."""
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def text_of(content: Any) -> str:
-    """The words of a content: a text, or a list of blocks with texts."""
+    """The text of a content: a text, or a list of blocks with texts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
