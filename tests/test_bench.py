@@ -150,7 +150,7 @@ def test_the_page_says_of_every_missed_aim_by_how_much_and_what_limits_it() -> N
     own = limits_of(
         [record(row(row="batch/writing", value=628.0, value_unit="us", aim="at most 300 us", met=False), HERE, 1)]
     )
-    assert "628 us; the aim is at most 300 us. A request leaves" in own
+    assert "628 us; the aim is at most 300 us. A request writes" in own
     assert limits_of([record(row(met=True), HERE, 1), record(row(met=None), HERE, 1)]) == ""
 
 

@@ -22,30 +22,31 @@ INTRODUCTION = """\
 
 ## What this page does not show
 
-- Other machines: every row was measured on one, named below with its cores and its load. Ratios of one run carry over
-  better than figures.
-- Your texts: the large corpora are synthetic words under a Zipf law, so that their size can be chosen. They have no
-  topics, few long texts, and questions that no user asked. Vectors of the dense rows are synthetic, too. Only quality and
-  embedding use texts that people wrote.
-- Peers at their best elsewhere: they run as their documentation says, in one process of this machine, with the settings
-  below. An approximate index, a server, an accelerator or a tuned cluster is another comparison.
+- Other machines: every row was measured on one machine, described below with its cores and its load. Ratios within a run
+  are more portable than absolute figures.
+- Your texts: the large corpora consist of synthetic words under a Zipf law, so that their size can be chosen. They have no
+  topics and few long texts, and no user asked their questions. Vectors of the dense rows are also synthetic. Only quality
+  and embedding use texts written by people.
+- Peers at their best elsewhere: they run as documented, in one process on this machine, with the settings
+  below. An approximate index, a server, an accelerator or a tuned cluster would be another comparison.
 - The same work: peers return row numbers. Over a part of the corpus, bm25s, tantivy and LanceDB score with statistics of
-  all rows; ours are those of the rows in scope, which costs something and leaks nothing. Whole lines also write snapshots.
+  all rows; ours are those of the rows in scope, which costs time but leaks nothing. Whole lines also write snapshots.
 - Slow disks, cold page caches, other operating systems, concurrent users.
-- What peers do that this project does not: phrase queries, fuzzy terms, approximate vectors, deletes in place.
+- Features of peers that this project lacks: phrase queries, fuzzy terms, approximate vectors, deletes in place.
 
 ## How it was measured
 
-All systems of a row take turns, in rounds whose order moves on by one, each with queries that no system has seen before;
-the median of the rounds counts. "Asked" says how many rounds of how many queries: a slow peer answers fewer of the
-same ones. Both cores for every system that can use them, the batch call where there is one, the same terms, the same top
-k. Filters are built off the clock. So is what we compute once per scope; it is in a column of its own. Where a
-peer computes the same thing, results are compared before anything is timed, up to ties; a difference fails the part.
-"At most 50 ms" and its like refer to this machine.
+All systems of a row take turns in rounds. The order rotates by one each round, and each round has queries that no system
+has seen before; the median of the rounds counts. "Asked" is the number of rounds and of queries per round: a slow peer
+answers fewer of the same queries. Every system gets both cores if it can use them, its batch call if it has one, the same
+terms and the same top k. Filters are built off the clock. So is what we compute once per scope, which has its own column.
+If a peer computes the same thing, results are compared before anything is timed, up to ties; a difference fails the part.
+Targets such as "at most 50 ms" refer to this machine.
 
-What a change costs is measured otherwise: two checkouts take turns and CPU seconds count, `python tests/bench/alternate.py OTHER`.
+The cost of a change is measured differently: two checkouts take turns, and CPU seconds count, with
+`python tests/bench/alternate.py OTHER`.
 
-`make bench` is the first of these commands in a venv of its own. The rows below were recorded by:
+`make bench` runs the first of these commands in its own venv. The rows below were recorded by:
 
 ```
 {commands}
@@ -83,7 +84,7 @@ def environment_of(records: Iterable[Mapping[str, Any]]) -> str:
         "## Figures\n",
         f"Measured {' to '.join(dict.fromkeys([days[0], days[-1]]))} at commit {', '.join(commits)}, "
         f"{records[-1]['cores']} cores, Python {records[-1]['python']}. Load while measuring: {figure(min(loads))} to "
-        f"{figure(max(loads))}; above the number of cores, others had their share of the machine. Peak resident memory of a "
+        f"{figure(max(loads))}; above the number of cores, the machine was shared with others. Peak resident memory of a "
         f"part: {figure(max(one['peak_mib'] for one in records))} MiB.\n",
         f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.\n",
     ]

@@ -139,8 +139,8 @@ def page(found: dict[str, list[Mutant]]) -> str:
         [
             "# Mutants",
             "",
-            "`make mutants` changes the code in one place after another and runs the tests of that part. A mutant that no test notices",
-            f"is a place where a fault could hide, or a change that changes nothing. A sample (seed {SEED}) of the mutants of Cosmic Ray:",
+            "`make mutants` makes one change to the code at a time and runs the tests of that part. A mutant that no test notices",
+            f"is a place where a fault could hide, or a change without effect. The table is for a sample (seed {SEED}) of Cosmic Ray's mutants:",
             "",
             "| part | noticed | tried | share |",
             "| --- | --- | --- | --- |",
