@@ -126,7 +126,7 @@ def _lines_in(texts: pa.Array, wanted: pa.Array) -> tuple[Int, Int]:
     lines = pc.utf8_trim_whitespace(lines)
     lines = pc.replace_substring_regex(lines, pattern=r"^(?:\./)+", replacement="")
     lines = pc.replace_substring_regex(lines, pattern=r"^([^:]+):(\d+)[:-]\s*", replacement=r"\1:\2:")
-    # Of a match without a text, its place in front of any text is the line; some searches print the column behind the line.
+    # A match without text matches its place before any text; some searches print the column after the line.
     places = pc.replace_substring_regex(lines, pattern=r"^([^:]+:\d+:).*", replacement=r"\1")
     columns = pc.replace_substring_regex(lines, pattern=r"^([^:]+:\d+:)\d+:\s*", replacement=r"\1")
     lines, owner = pa.concat_arrays([lines, places, columns]), np.tile(owner, 3)

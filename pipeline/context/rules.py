@@ -128,7 +128,7 @@ def read_rules(values: Iterable[Any], at: str = "rules") -> pa.Table:
 def rule_files(
     root: str | Path, globs: Sequence[str] = INSTRUCTION_FILES, left_out: MutableMapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The rule files of a work tree, as values for `read_rules`; those above come first.
+    """The rule files of a work tree, as values for `read_rules`, from the top folder down.
 
     Only the project's own files are read: none that Git ignores, and none in a submodule, in a folder of dependencies
     (`VENDORED`), behind a symbolic link or outside `root`. `left_out` receives the others, each with its reason: those
