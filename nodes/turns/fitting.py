@@ -97,7 +97,7 @@ class Frames:
 
     @classmethod
     def of(cls, turns: pa.Table, counters: Counters) -> Frames:
-        """As the counter of each turn counts them."""
+        """Counts them with the counter of each turn."""
         style = np.asarray(pc.index_in(flat(turns["fences"]), value_set=pa.array(STYLES))).astype(np.int64)
         made = []
         for place in (0, 1):
@@ -151,7 +151,7 @@ def _all_fit(state: _State, some: Candidates, elastic: Bool, limit: Int, share: 
 
 
 class _State:
-    """How far every turn is filled."""
+    """What is shown so far in every turn, with the tokens used."""
 
     def __init__(self, some: Candidates, frames: Frames, turns: int) -> None:
         self.some, self.frames = some, frames

@@ -189,7 +189,7 @@ assert set(DECISION_TRUST) == set(LEDGER_TRUST) == set(STANDINGS.values)
 RULES_NOT_READ = (
     "rule_dependency", "rule_link", "rule_ignored", "rule_empty", "rule_conditional", "rule_of_tool", "rule_imported",
 )  # fmt: skip
-"""Reasons for which a rule file of the work tree is not read."""
+"""Reasons for not reading a rule file of the work tree."""
 REASONS: Mapping[str, str] = {
     # shown
     "always_present": "present in every input of the session",

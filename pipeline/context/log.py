@@ -198,7 +198,7 @@ class SessionLog:
         return LogView(tables, joined_facts(stack), reader.repeated, reader.backwards, tuple(notes))
 
     def _before(self, seq: int) -> LogTables:
-        """The rows of the events before one."""
+        """The rows of the events before `seq`."""
         with self._lines.opened() as lines:
             return self._rows(self._reader(BEGINNING), lines.read(0, seq))
 

@@ -89,7 +89,7 @@ class Projection:
         return [row["condition"] for row in self.warnings]
 
     def text(self) -> str:
-        """Both messages as one text, for people."""
+        """Both messages as one text, for display."""
         return self.model_input["system_text"] + self.model_input["user_text"]
 
     def open(self, reference: str) -> str:

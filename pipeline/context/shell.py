@@ -79,7 +79,7 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
 
 @lru_cache(maxsize=256)
 def outer_commands(command: str) -> tuple[SimpleCommand, ...]:
-    """The same, but `bash -c '...'` is one of them."""
+    """The same, with `bash -c '...'` as one program."""
     tokens, whole = _tokens(command[:LONGEST])
     if tokens and tokens[0].text == "(" and tokens[-1].text == ")" and sum(each.text == "(" for each in tokens) == 1:
         tokens = tokens[1:-1]  # the line is one group

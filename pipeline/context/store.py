@@ -280,7 +280,7 @@ def _put_together(tables: Mapping[str, pa.Table], model_input: Mapping[str, Any]
 
 
 def inputs_of(records: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The inputs of some records, for lists."""
+    """The inputs of these records, for listings."""
     return [
         {"input_id": id_, "record": each["record"], "recorded_at": each["recorded_at"]}
         for each in records

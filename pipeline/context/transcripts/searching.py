@@ -76,7 +76,7 @@ class Search:
     bare: bool = False
     """Whether the lines may lack the file name, as of a single searched file."""
     file: str | None = None
-    """That file."""
+    """The searched file, if it is known."""
     said: frozenset[str] = frozenset()
     """Other lines that the command line prints (`echo done`); `$?` at the end of one matches a number."""
 
