@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from context_session import Session, projected
+from junitparser import JUnitXml
 from scoped_retrieval.pipeline.context.check_lines import checks_of
 from scoped_retrieval.pipeline.context.events import read_events
-from scoped_retrieval.pipeline.context.outcomes import told_outcome
+from scoped_retrieval.pipeline.context.outcomes import checked, told_outcome
 from scoped_retrieval.pipeline.context.summaries import summary_of
+from scoped_retrieval.pipeline.sources.jsonl import Record
 
 NO_CHECKS = (
     "ls tests", "rm -rf build", "mkdir -p build", "grep -rn boom tests/", "sed -n 1,20p tests/test_a.py", "cd tests && ls",
@@ -220,6 +222,21 @@ def test_a_program_is_read_by_its_own_summaries():
 def test_an_output_takes_time_in_proportion_to_its_length(text: str):
     """Each took seconds, or would, where a pattern restarted at every line."""
     assert summary_of(text) is None
+
+
+@pytest.mark.parametrize("words", ["1/2 " * 50_000, "1 of 2 " * 50_000, "1/2 passed " * 20_000 + "1" * 5_000 + "/2"])
+def test_a_sentence_takes_time_in_proportion_to_its_length(words: str):
+    """Minutes, where every count looked for a word behind it; a number of so many digits raised an error."""
+    assert told_outcome(words) is (False if "passed" in words else None)
+
+
+def test_a_report_is_parsed_once_for_all_checks_of_a_line(monkeypatch: pytest.MonkeyPatch):
+    parse, parsed = JUnitXml.fromstring, list[bytes]()
+    monkeypatch.setattr(JUnitXml, "fromstring", lambda text: parsed.append(text) or parse(text))
+    report = "<testsuite name='s'><testcase classname='c' name='a'/></testsuite>"
+    line = " && ".join(f"pytest tests/{name}.py" for name in "abc")
+    found = checked("command.finished", Record("event", {}), line, report, code=0, ended=None)
+    assert found["check_outcome"] == "passed" and len(parsed) == 1
 
 
 def test_a_check_that_fails_and_prints_nothing_is_still_a_failure():

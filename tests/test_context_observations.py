@@ -108,6 +108,7 @@ def test_the_class_is_that_of_the_stream_and_a_timeout_of_its_own(given: dict, k
 
 def test_escape_codes_are_no_words():
     assert observed("\x1b[31mFAIL src/a.ts:1\x1b[0m expected", failed=True).summary == "FAIL src/a.ts:1 expected"
+    assert observed("\x1b(B\x1b[mFAIL src/a.ts:1\x1b(B\x1b[m", failed=True).summary == "FAIL src/a.ts:1"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from scoped_retrieval.pipeline.context import ContextPolicy
-from scoped_retrieval.pipeline.context.transcripts import read_transcript
-from transcript_records import Rows, call, called, claude, codex, output, result
+from scoped_retrieval.pipeline.context.transcripts import import_transcript, read_transcript
+from transcript_records import Rows, call, called, claude, codex, output, result, said
 
 RUNS = "Chunk ID: cc\nWall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n"
 LS = call("m0", "t0", "Bash", command="ls"), result("t0", "src")
@@ -120,6 +120,66 @@ def test_a_long_output_of_claude_code_is_read_in_linear_time(tmp_path: Path, tex
     ran = ("<bash-input>npm test</bash-input>", f"<bash-stdout>{text}")
     rows = claude(*({"type": "user", "message": {"role": "user", "content": each}} for each in ran))
     assert _read(rows, tmp_path)[-1]["payload"]["command"] == "npm test"
+
+
+@pytest.mark.parametrize("digits", ["9999999999", "9" * 5_000])
+def test_a_number_that_is_no_exit_code_is_left_out(tmp_path: Path, digits: str):
+    bash = call("m1", "t1", "Bash", command="npm test")
+    begins = bash, result("t1", "Command running in background with ID: b1", {"backgroundTaskId": "b1"})
+    polls = call("m2", "t2", "BashOutput", bash_id="b1")
+    for rows in (
+        codex(called("1", "shell", {"cmd": "npm test"}), output("1", f"Exit code: {digits}\nOutput:\nboom")),
+        codex(called("1", "shell", {"cmd": "npm test"}), output("1", f"Process exited with code -{digits}\nOutput:\nboom")),
+        claude(bash, result("t1", f"Exit code {digits}\nboom", is_error=True)),
+        claude(bash, result("t1", "boom", {"exitCode": 99_999_999_999})),
+        claude(*begins, polls, result("t2", f"<exit_code>{digits}</exit_code>\n<stdout>boom</stdout>")),
+    ):  # fmt: skip
+        payload = _read(rows, tmp_path)[-1]["payload"]
+        assert (payload["command"], payload["stdout"]) == ("npm test", "boom") and "exitCode" not in payload
+        assert ContextPolicy().project(events=_read(rows, tmp_path)).state["verification"] != "npm test: passed"
+    rows = claude(*begins, polls, result("t2", "<exit_code>3221225477</exit_code>\n<stdout>boom</stdout>"))
+    assert _read(rows, tmp_path)[-1]["payload"]["exitCode"] == 3221225477
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        ("<stdout>\nx\n</stdout>\n\n<stderr>\ny\n</stderr>", {"stdout": "x", "stderr": "y"}),
+        ("<stdout>\nx\n\nlast line", {"stdout": "x\n\nlast line"}),
+        ("<stdout>\nx\n</stdout>\n<stderr>\n", {"stdout": "x"}),
+        ("<output>x <output> y</output> z", {"stdout": "x <output> y</output> z"}),
+        ("", {"stdout": "(no output)"}),
+        ("<stdout>\n" + "<output>x\n" * 50_000, {"stdout": "<output>x\n" * 50_000}),
+    ],
+    ids=["closed", "open", "open and empty", "in the text", "none", "long"],
+)
+def test_what_a_background_command_printed_is_kept_where_its_tag_is_not_closed(
+    tmp_path: Path, printed: str, told: dict[str, str]
+):
+    rows = claude(
+        call("m1", "t1", "Bash", command="npm test", run_in_background=True),
+        result("t1", "Command running in background with ID: b1", {"backgroundTaskId": "b1"}),
+        call("m2", "t2", "BashOutput", bash_id="b1"),
+        result("t2", f"<status>running</status>\n\n{printed}"),
+    )
+    payload = _read(rows, tmp_path)[-1]["payload"]
+    assert {name: payload[name] for name in ("stdout", "stderr") if name in payload} == told
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        ("sed -n '20,10p' a.py", "Exit code: 0\nOutput:\nline 20"), ("sed -n '0,10p' a.py", "Exit code: 1\nOutput:\nsed: invalid usage of line address 0"),
+        ("sed -n '0,10p' a.py", "sed: -e expression #1, char 5: invalid usage of line address 0"), ("sed -n '1,9999999999p' a.py", "Exit code: 0\nOutput:\nx"),
+        (f"sed -n '1,{'9' * 5_000}p' a.py", "Exit code: 0\nOutput:\nx"), ("head -n 0 a.py", "Exit code: 0\nOutput:\n"), ("head -0 a.py", ""), ("head -n 2147483648 a.py", "x"),
+    ],
+)  # fmt: skip
+def test_a_read_of_lines_that_no_file_has_is_a_command(tmp_path: Path, command: str, text: str):
+    rows = codex(said("user", "Go."), called("1", "shell", {"cmd": command}), output("1", text))
+    events = _read(rows, tmp_path)
+    assert events[-1]["kind"] == "command.finished" and events[-1]["payload"]["command"] == command
+    (tmp_path / "rollout.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert import_transcript(tmp_path / "rollout.jsonl", tmp_path / "log")["events"]
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,13 @@ __all__ = ["Ran", "checks_of", "may_check", "may_read"]
 
 _MOVES = frozenset(("cd", "pushd"))
 _FILTERS = frozenset(("tail", "cat", "tee"))
+"""Programs that let the end of what they are given through."""
 _QUIET = frozenset(("tsc", "vue-tsc", "eslint", "go vet", "go build"))
 """Checks that print what is wrong, and nothing else."""
 _MOST = 32
 """Checks of a line of whose outputs it is known which end belongs to which."""
 _SHOWS = re.compile(r"cat|(?:head|tail)(?:(?: -[nc]| --lines| --bytes)?[ =]?-?[1-9]\d*)?")
 """Filters that print something of what they are given."""
-"""Programs that let the end of what they are given through."""
 _IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", *_MOVES))
 """Programs that change no file and print no summary of tests."""
 _FILES = frozenset(("mkdir", "rm", "cp", "mv", "touch", "ln", "chmod"))

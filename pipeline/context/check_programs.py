@@ -69,6 +69,15 @@ _TAKES_IN = {
     "cargo test": ("cargo check", "cargo test --no-run"), "cargo nextest": ("cargo check",),
 }  # fmt: skip
 """Programs that do first all that another one does."""
+_KIND = {"--bin": "--bins", "--test": "--tests", "--example": "--examples", "--bench": "--benches"}
+"""Options of Cargo that select one target, and those that select all of its kind."""
+_ALL_TARGETS = "--all-targets"
+_KINDS = frozenset(("--lib", "--doc", _ALL_TARGETS, *_KIND.values()))
+_BUILDS = frozenset(("cargo check", "cargo build", "cargo clippy"))
+_BUILT, _TESTED = frozenset(("--lib", "--bins")), frozenset(("--lib", "--bins", "--tests", "--doc"))
+"""The kinds of targets that Cargo builds, and those that it tests, by default."""
+_BUILT_AS_TESTED = frozenset(("--tests", "--benches"))
+"""The kinds of targets that `cargo check` compiles as `cargo test` does; it compiles the others without `cfg(test)`."""
 _FORMATTERS = frozenset(("black", "prettier", "isort", "gofmt", "rustfmt", "clang-format"))
 _LOOKING = frozenset(("--check", "-c", "--list-different", "--check-only", "-l", "--dry-run"))
 """Options with which a formatter changes nothing."""
@@ -147,6 +156,10 @@ def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check |
         return None
     read = Read.of(arguments, options)
     place = place_of(folder, root, read.folder)
+    other = sorted(each for each in read.other if " " not in each)
+    other += [each for each in read.other if " " in each]  # of several values the last one may count
+    if head == "cargo":
+        check, other = _on_targets(check, other)
     selection = {path_from(place, root, each) for each in (*check.selection, *read.selection)}
     environment, unknown = _in_front(prefix)
     strange = (*unknown, *_elsewhere(words[0], head, prefix), *read.strange, *(() if simple.exact else ("*",)))
@@ -154,9 +167,9 @@ def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check |
         check,
         place=place,
         selection=tuple(sorted(selection)),
-        other=(*check.other, *environment, *read.other, *strange),
+        other=(*check.other, *environment, *other, *strange),
         understood=not strange,
-        wide=bool(read.other) and set(read.other) <= options.wide,
+        wide=bool(other) and not (check.other or environment) and set(other) <= options.wide,
         usual=len(selection) == 1 and selection <= options.usual,
     )
 
@@ -215,6 +228,8 @@ def _plain(family: str, program: str, rest: list[str]) -> _Found:
 
 def _of_verb(head: str, rest: list[str]) -> _Found | None:
     """What `cargo test` and its like check."""
+    toolchain = tuple(word for word in rest[:1] if head == "cargo" and word.startswith("+"))
+    rest = rest[len(toolchain) :]
     verb = str(first_word(rest, ("--manifest-path", "-C", "--config")))
     family = _VERBS[head].get(verb)
     if verb in ("format", "fmt") and "--check" in rest:
@@ -226,7 +241,31 @@ def _of_verb(head: str, rest: list[str]) -> _Found | None:
     if program == "cargo test" and "--no-run" in rest:
         family, program = "build", "cargo test --no-run"
         rest.remove("--no-run")
-    return _plain(family, program, rest)
+    check, rest, options = _plain(family, program, rest)
+    return replace(check, other=toolchain), rest, options
+
+
+def _on_targets(check: Check, words: Sequence[str]) -> tuple[Check, list[str]]:
+    """A check of Cargo with the targets that its options select, and the remaining options. It is included in the same program on all
+    targets of these kinds, on all targets, and by default if the default includes these kinds.
+    """
+    kinds = {word: _KIND.get(word.split(" ")[0], word) for word in words}
+    kinds = {word: kind for word, kind in kinds.items() if kind in _KINDS}
+    whole, builds = {*kinds.values()}, check.program in _BUILDS
+    whole = {_ALL_TARGETS} & whole or whole
+    own = {kind if kind in kinds else word for word, kind in kinds.items() if kind in whole}
+    wider = [whole] if own else []
+    wider += [{_ALL_TARGETS}] if (own or builds) and "--doc" not in whole else []
+    wider += [set[str]()] if whole <= (_BUILT if builds else _TESTED) else []
+    same = [each for each in check.takes_in if builds or each not in _BUILDS or whole <= _BUILT_AS_TESTED]
+    takes_in = [(each, *sorted(own)) for each in same]
+    takes_in += [("cargo check", "--tests")] if ("cargo check",) in takes_in and not builds else []
+    return replace(
+        check,
+        targets=tuple(sorted(own)),
+        takes_in=tuple(" ".join(each) for each in takes_in),
+        included_in=tuple(" ".join((check.program, *sorted(each))) for each in wider if each != own),
+    ), [word for word in words if word not in kinds]
 
 
 def _of_build(head: str, rest: list[str]) -> _Found | None:

@@ -45,7 +45,11 @@ class Check:
     usual: bool = False
     """Whether its selection is by convention everything."""
     takes_in: tuple[str, ...] = ()
-    """Other programs whose work it includes."""
+    """Other programs, with their options for targets, whose work it includes."""
+    targets: tuple[str, ...] = ()
+    """Options of Cargo that select targets, sorted; they are part of the name of its program."""
+    included_in: tuple[str, ...] = ()
+    """Other programs, with their options for targets, that include its work."""
 
     @property
     def name(self) -> str:
@@ -59,7 +63,7 @@ class Check:
         paths = [part for part in self.selection if not part.startswith("-")]
         if not self.understood:
             return (self.name,)
-        programs, whole = (self.program, *self.takes_in), ((), (EVERYTHING,))
+        programs, whole = ("", *self.takes_in), ((), (EVERYTHING,))
         if self.selection:
             found += [self._named(*self.selection, program=each) for each in self.takes_in]
         else:
@@ -79,10 +83,17 @@ class Check:
             if len(paths) == 1:
                 found += [self._named(path) for path in _wider(paths[0])]
             found.append(self._named(EVERYTHING))
+        if self.understood:
+            found += [
+                self._named(*rest, program=each)
+                for each in self.included_in
+                for rest in (self.selection, (EVERYTHING,))
+            ]
         return tuple(dict.fromkeys((*found, EVERYTHING)))
 
     def _named(self, *selection: str, program: str = "", plain: bool = False) -> str:
-        words = " ".join((program or self.program, *(() if plain else self.other)))
+        programs = (program,) if program else (self.program, *self.targets)
+        words = " ".join((*programs, *(() if plain else self.other)))
         head = f"{words} in {self.place}" if self.place else words
         return f"{head.replace(':', '%3A')}:{' '.join(selection)}".replace("\n", " ")
 

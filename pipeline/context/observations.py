@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .diffs import in_short
-from .summaries import summary_of
+from .summaries import ESCAPES, summary_of
 
-__all__ = ["ESCAPES", "Observation", "addresses_the_model", "observed", "report_passed"]
+__all__ = ["Observation", "addresses_the_model", "observed", "report_passed"]
 
 SUMMARY_CHARACTERS = 300
 EXCERPT_LINES = 24
@@ -51,7 +51,6 @@ _PANIC = re.compile(
 )
 """The number of the thread differs from run to run."""
 _REPORTS_FAILURE = re.compile(r"\d+ of \d+ tests failed:")
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from .shell import SimpleCommand, outer_commands, simple_commands, started
 from .summaries import summary_of
 from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
-__all__ = ["NOTHING", "checked", "cut_short", "ending", "told_outcome", "with_ending"]
+__all__ = ["NOTHING", "NO_OUTPUT", "checked", "cut_short", "ending", "told_outcome", "with_ending"]
 
 HEAD = 400
 _RUNNING = re.compile(
@@ -39,9 +39,11 @@ _SAYS_NOT = re.compile(
 _NONE_OF = re.compile(
     r"(?i)\b(?:0|no|zero|without(?: any)?) (?:\w+ )?(?:fail(?:ed|ing|ures?)|errors?)\b|(?:没有|无|\b0 ?[个项]?)(?:失败|报错|错误)"
 )
-_PART_OF = re.compile(
-    r"(?i)\b(\d+)(?: (?:out )?of |/)(\d+)\b(?=[^.\n]*\b(?:pass|succe|green|ok\b))|\b(?:pass\w*|succeeded|green|ok)\W{1,3}(\d+)(?: (?:out )?of |/)(\d+)\b"
-)
+_COUNT = r"(\d{1,9})(?: (?:out )?of |/)(\d{1,9})\b"
+_PART_OF = re.compile(rf"(?i)\b{_COUNT}")
+_PASSED_OF = re.compile(rf"(?i)\b(?:pass\w*|succeeded|green|ok)\W{{1,3}}{_COUNT}")
+_PASSED = re.compile(r"(?i)\b(?:pass|succe|green|ok\b)")
+"""Counts of a part and of all, in front of or behind a word that says that they passed."""
 _NOT_YET = re.compile(
     r"(?i)\A\W*(?:is|are|do|does|did|has|have|can|was|were)\b|\b(?:cannot|unable|stopped|refus\w+|used to|false|nothing|would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to|"
     r"think|believe|probably|likely|seems?|hope(?:fully)?|before|earlier|previously|all but|most|some|only|almost|nearly|half|few)\b|\b\d\d?(?:\.\d+)?%|[?\uff1f]"
@@ -59,7 +61,8 @@ _ONLY = re.compile(
 )
 _ONE = re.compile(r"(?i)[(\uff08](?:[\w-]*[/.][\w./-]*|the\s+[\w-]+\s+(?:tests?|ones|suite|checks?))\.?[)\uff09]\.?")
 """Remarks that narrow the sentence before them: with such a word, or the name of a part alone."""
-NOTHING = ("", "(no output)")
+NO_OUTPUT = "(no output)"
+NOTHING = ("", NO_OUTPUT)
 """What an output says where nothing was printed."""
 _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
@@ -257,7 +260,8 @@ def _checked(
     said = says(payload)
     running = said == "running" or bool(_RUNNING.search(words[:HEAD]))
     running |= any(payload.value(*names) not in (None, False) for names in _RUNS_ON)
-    told = [_report(words) or _summed_up(ran, words, checks) for ran in checks]
+    report = _report(words) if checks else None
+    told = [report or _summed_up(ran, words, checks) for ran in checks]
     broken_off = ended in _BROKEN_OFF  # it would have gone on: what it printed until then is all that is known
     late = ended is not None and not broken_off
     if verification:
@@ -347,8 +351,11 @@ def _tells_of_a_failure(words: str) -> bool:
 
 def _counts_fewer(words: str) -> bool:
     """Whether words count fewer that passed than there are."""
-    counts = ([int(each) for each in found.groups() if each] for found in _PART_OF.finditer(words))
-    return any(some < all_ for some, all_ in counts)
+    counts = [*_PASSED_OF.finditer(words)]
+    for clause in re.split(r"[.\n]", words):
+        last = max((each.start() for each in _PASSED.finditer(clause)), default=0)
+        counts += _PART_OF.finditer(clause, 0, last)
+    return any(int(each[1]) < int(each[2]) for each in counts)
 
 
 def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:

@@ -97,24 +97,17 @@ _GO = _options(
 _CARGO = _options(
     inert="-q --quiet -v --verbose -vv --locked --offline --frozen --no-fail-fast --nocapture --show-output --",
     valued="--color -j --jobs --test-threads --message-format",
-    narrow="--lib --bins --doc --tests --examples --benches --exact",
-    narrow_valued="-p --package --test --bin --example --exclude --skip -E --filter-expr",
-    other="--workspace --all --all-features --no-default-features --release -r --all-targets --ignored --include-ignored",
-    other_valued="--features -F --target --profile --manifest-path",
+    narrow="--exact",
+    narrow_valued="-p --package --exclude --skip -E --filter-expr",
+    other="--workspace --all --all-features --no-default-features --release -r --ignored --include-ignored "
+    "--lib --bins --doc --tests --examples --benches --all-targets",
+    other_valued="--features -F --target --profile --manifest-path --bin --test --example --bench",
     wide="--workspace --all",
 )
-_UNBUILT, _UNBUILT_VALUED = (
-    frozenset(("--tests", "--examples", "--benches")),
-    frozenset(("--test", "--example", "--bench")),
-)
-"""What a build of Cargo does without such options leaves out."""
 _CARGO_BUILD = _CARGO._replace(
     inert=_CARGO.inert | {"--fix", "--allow-dirty", "--allow-staged"},
-    narrow=_CARGO.narrow - _UNBUILT,
-    narrow_valued=_CARGO.narrow_valued - _UNBUILT_VALUED,
-    other=_CARGO.other | _UNBUILT,
-    other_valued=_CARGO.other_valued | {"-D"} | _UNBUILT_VALUED,
-    wide=_CARGO.wide | {"--all-targets", "-D warnings"},
+    other_valued=_CARGO.other_valued | {"-D"},
+    wide=_CARGO.wide | {"-D warnings"},
 )
 _MAKE = _options(
     inert="-j -s --silent --quiet -k --keep-going --no-print-directory -B --always-make -w", valued="-j --jobs -l", folder="-C --directory"

@@ -1,6 +1,6 @@
 """What a check printed at its end: the summary lines of common runners, linters and builds.
 
-Gives: `summary_of`.
+Gives: `summary_of`, and `ESCAPES`, which are removed before an output is read.
 
 Note: a line is a summary as a whole or not at all. A test that is named "retries 2 failing requests", a warning, and a line of a
 log say nothing. Where nothing ran, nothing has passed.
@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["LINE", "TAIL", "summary_of"]
+__all__ = ["ESCAPES", "LINE", "TAIL", "summary_of"]
 
 TAIL = 8_000
 """Characters at the end of an output in which a runner sums up."""
 LINE = 240
 """Characters of the longest line that is a summary."""
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\(B")
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\(B")
+"""Escape sequences of a terminal: colors, titles, links, the character set."""
 _COUNTS = r"(?:\d+|no) [a-z]+(?: [a-z]+)?(?:(?:,| \||;) (?:\d+|no) [a-z]+(?: [a-z]+)?)*"
 _PAIRS = r"[A-Z][a-z]+(?: run)?:\s{1,20}\d+(?:, [A-Z][a-z]+(?: run)?:\s{1,20}\d+)+"
 _TIME = r"(?: \([\d.:]+ ?\w{1,3}\))?"
@@ -116,7 +117,7 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
     `several`: the program ran more than once, and each run summed up.
     """
     styles = (*_STYLES[program], "coverage") if program in _STYLES else tuple(_SUMMARIES)
-    lines = [_ESCAPES.sub("", line).strip() for line in text[-TAIL:].splitlines()]
+    lines = [ESCAPES.sub("", line).strip() for line in text[-TAIL:].splitlines()]
     said = [
         (style, summary)
         for line in lines

@@ -13,16 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .writing import Transcript
+from ..outcomes import NO_OUTPUT
+from .writing import Transcript, exit_code_in
 
 __all__ = ["Background"]
 
 _ID = re.compile(r"\bwith ID: (?P<id>[\w-]+)")
 _HEAD = re.compile(r"\A(?:\s*<(?:retrieval_status|task_id|task_type|status|exit_code|timestamp)>[^<]*</\w+>)+")
 _FIELD = re.compile(r"<(?P<name>status|exit_code|task-id|summary)>(?P<text>[^<]*)<")
-_STREAM = re.compile(r"<(?P<name>stdout|stderr|output)>\n?(?P<text>.*?)\n?</(?P=name)>(?=\s*(?:<|\Z))", re.DOTALL)
+_OPENS = re.compile(r"<(?P<name>stdout|stderr|output)>\n?")
+_CLOSES = {name: re.compile(rf"\n?</{name}>(?=\s*(?:<|\Z))") for name in ("stdout", "stderr", "output")}
 _NOTE = re.compile(r"\A\s*<task-notification>")
-_CODE = re.compile(r"\bexit code (?P<code>\d{1,9})\b")
+_CODE = re.compile(r"\bexit code (?P<code>\d+)\b")
 
 
 @dataclass
@@ -44,18 +46,15 @@ class Background:
         name = str(given.get("bash_id") or given.get("shell_id") or given.get("task_id"))
         head = _HEAD.match(text)
         fields = _fields(head[0] if head else "")
-        streams = {each["name"]: each["text"] for each in _STREAM.finditer(text) if each["text"].strip()}
-        printed = {"stdout" if name == "output" else name: said for name, said in streams.items()}
-        return self._ran(
-            id_, name, fields.get("status"), fields.get("exit_code", ""), printed or {"stdout": "(no output)"}
-        )
+        printed = _streams(text)
+        return self._ran(id_, name, fields.get("status"), fields.get("exit_code", ""), printed or {"stdout": NO_OUTPUT})
 
     def noted(self, id_: str, text: str) -> bool:
         """A note of the harness that a command has ended; False where the text is none, or no command is known."""
         if not _NOTE.match(text):
             return False
         fields = _fields(text)
-        code, summary = _CODE.search(fields.get("summary", "")), fields.get("summary") or "(no output)"
+        code, summary = _CODE.search(fields.get("summary", "")), fields.get("summary") or NO_OUTPUT
         return self._ran(
             id_, fields.get("task-id", ""), fields.get("status"), code["code"] if code else "", {"stdout": summary}
         )
@@ -69,13 +68,25 @@ class Background:
             "command.finished",
             id_,
             command=command,
-            exitCode=int(code) if re.fullmatch(r"-?\d{1,9}", code) else None,
+            exitCode=exit_code_in(code),
             status=status,
             background=self.made.changed_since(begun),
             **printed,
             **self.made.ran_in(given.get("cwd")),
         )
         return True
+
+
+def _streams(text: str) -> dict[str, str]:
+    """What a command printed, by stream; an element without a closing tag extends to the end of the text."""
+    found, at = dict[str, str](), 0
+    while opened := _OPENS.search(text, at):
+        closed = _CLOSES[opened["name"]].search(text, opened.end())
+        said = text[opened.end() : closed.start() if closed else None]
+        if said.strip():
+            found[opened["name"].replace("output", "stdout")] = said
+        at = closed.end() if closed else len(text)
+    return found
 
 
 def _fields(text: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..outcomes import NO_OUTPUT
 from .background import Background
 from .branches import rewound
 from .effects import edits_of, lines_of, marked
@@ -22,7 +23,7 @@ from .search_output import matches_in
 from .searching import Search
 from .speaking import speech_in
 from .typed import Typed
-from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of
+from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -214,7 +215,7 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Recor
         calls.shell = ran["command"].strip()
     elif calls.shell is not None and _SHELL.match(text):
         command, calls.shell = calls.shell, None
-        printed = {name: said for name, said in _streams(text).items() if said.strip()} or {"stdout": "(no output)"}
+        printed = {name: said for name, said in _streams(text).items() if said.strip()} or {"stdout": NO_OUTPUT}
         made.add("command.finished", id_, command=command, **printed, **made.ran_in(record.get("cwd")))
     else:
         made.add_speech(id_, said)
@@ -288,9 +289,10 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
         pass
     elif tool in _SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
-        code = exit_code_of(beside.get("exitCode"))
+        told = beside.get("exitCode")
+        code = exit_code_of(told)
         interrupted = beside.get("interrupted") is True or (failed and stopped)
-        code = 0 if code is None and not failed and not interrupted else code
+        code = 0 if told is None and not failed and not interrupted else code
         if tool != "Bash" and not code:
             code = None  # PowerShell may end with 0 though a program of the line failed
         runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
@@ -299,7 +301,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
             code = None  # how it ends is not known yet, or another code than 0 was taken for no error
             calls.background.begin(given, text, beside.get("backgroundTaskId"))
         if exited:
-            code, text = int(exited["code"]), text[exited.end() :] or "(no output)"
+            code, text = exit_code_in(exited["code"]), text[exited.end() :] or NO_OUTPUT
         of_time = (text, beside.get("stderr")) if beside.get("interrupted") is True else (text,) if failed else ()
         late = code in _KILLED and any(_TIMED_OUT.match(each) for each in of_time if isinstance(each, str))
         streams = {
@@ -338,7 +340,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     else:
         if tool == "ExitPlanMode" and not waits:
             _approved(made, id_, beside, given)
-        made.add("command.finished", id_, tool=tool, text=text or "(no output)")
+        made.add("command.finished", id_, tool=tool, text=text or NO_OUTPUT)
 
 
 def _approved(made: Transcript, id_: str, *given: Mapping[str, Any]) -> None:

@@ -15,10 +15,11 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
+from ..outcomes import NO_OUTPUT
 from .search_output import matches_in
 from .searching import Search
 from .speaking import speech_in
-from .writing import Call, Transcript, asked, exit_code_of, text_of, version_of
+from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, line_span, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -64,7 +65,7 @@ _SHELLS = ("bash", "sh", "zsh", "dash")
 _OUTPUT = re.compile(r"\A(?:.*\n)*?Output:\n")
 _SEARCHES = re.compile(r"^\s*(?:rg|grep|git grep|fd|find)\b")
 _READS = re.compile(
-    r"^\s*(?:cat|nl -ba|sed -n ['\"]?(?P<first>\d+),(?P<last>\d+)p['\"]?|head(?: -n? ?(?P<count>\d+))?)\s+(?P<path>[\w@+~./-]+)\s*$"
+    r"^\s*(?:cat|nl -ba|sed -n ['\"]?(?P<first>\d{1,10}),(?P<last>\d{1,10})p['\"]?|head(?: -n? ?(?P<count>\d{1,10}))?)\s+(?P<path>[\w@+~./-]+)\s*$"
 )
 
 Record = Mapping[str, Any]
@@ -318,8 +319,8 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         return
     if tool in ("update_plan",):
         made.left_out["outputs of update_plan"] += 1
-    elif not (code or aborted or late) and (read := _READS.match(command)):
-        made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, _lines(read))
+    elif not (code or aborted or late) and (read := _READS.match(command)) and (lines := _lines(read)) is not None:
+        made.read(id_, made.path(str(PurePosixPath(folder) / read["path"])), text, lines)
     elif _SEARCHES.match(command) and (found := matches_in(text, made, Search.of_command(command), folder)):
         made.add("search.result", id_, query=command, matches=found, text=text)
     elif not runs:
@@ -327,7 +328,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
             "command.finished",
             id_,
             tool=tool,
-            text=text or "(no output)",
+            text=text or NO_OUTPUT,
             failed=bool(code) or None,
             interrupted=aborted or None,
         )
@@ -335,7 +336,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
         running = code is None and any(_RUNS.search(each[:600]) for each in (text_of(output), text))
         patches = bool(patched) and command.startswith("*** ")
         command = "\n".join(["apply_patch", *(each[0] for each in patched)]) if patches else command
-        made.add("command.finished", id_, command=command or tool, exitCode=code, failed=(patches and code is None) or None, timedOut=late or None, interrupted=aborted or None, status="running" if running else None, stdout=text or "(no output)",
+        made.add("command.finished", id_, command=command or tool, exitCode=code, failed=(patches and code is None) or None, timedOut=late or None, interrupted=aborted or None, status="running" if running else None, stdout=text or NO_OUTPUT,
                  background=steered or (None if begun is None else made.changed_since(begun)), **made.ran_in(folder))  # fmt: skip
 
 
@@ -356,12 +357,12 @@ def _session(where: re.Pattern[str], text: str) -> str:
     return f"session {found['id']}" if found else ""
 
 
-def _lines(read: re.Match[str]) -> dict[str, int]:
-    """The lines that a command printed of a file, where not all of them."""
+def _lines(read: re.Match[str]) -> dict[str, int] | None:
+    """The lines that a command printed of a file: empty for all of them, None where the numbers are not valid lines."""
     last = read["last"] or read["count"]
     if last is None and not read[0].lstrip().startswith("head"):
         return {}
-    return {"lineStart": int(read["first"] or 1), "lineEnd": int(last or 10)}
+    return line_span(int(read["first"] or 1), int(last or 10)) or None
 
 
 def _read_output(output: Any) -> tuple[str, int | None]:
@@ -383,4 +384,4 @@ def _read_output(output: Any) -> tuple[str, int | None]:
     exited = _EXITED.match(text)
     if exited is None:
         return _GOES_ON.sub("", text), None
-    return _OUTPUT.sub("", text, count=1), int(exited["code"])
+    return _OUTPUT.sub("", text, count=1), exit_code_in(exited["code"])

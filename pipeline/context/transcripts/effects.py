@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .writing import MOST
+from .writing import line_span
 
 __all__ = ["edits_of", "lines_of", "marked"]
 
@@ -19,16 +19,9 @@ def lines_of(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int
     if not isinstance(first, int) or not isinstance(count, int):
         first, count, total = given.get("offset"), given.get("limit"), None
         first = 1 if first is None else first
-    if (
-        not isinstance(first, int)
-        or not isinstance(count, int)
-        or count < 1
-        or first < 1
-        or first + count > MOST
-        or (first == 1 and count == total)
-    ):
+    if not isinstance(first, int) or not isinstance(count, int) or (first == 1 and count == total):
         return {}
-    return {"lineStart": first, "lineEnd": first + count - 1}
+    return line_span(first, first + count - 1)
 
 
 def edits_of(beside: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from ..observations import ESCAPES
+from ..summaries import ESCAPES
 from .searching import Search
 from .writing import Transcript
 

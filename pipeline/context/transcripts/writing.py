@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,10 +15,12 @@ from typing import Any, NamedTuple
 from ..changes import may_change
 from .speaking import OTHERS, Speech
 
-__all__ = ["Transcript", "asked", "exit_code_of", "text_of", "version_of"]
+__all__ = ["Transcript", "asked", "exit_code_in", "exit_code_of", "line_span", "text_of", "version_of"]
 
 MOST = 2**31
 """Numbers from here on are neither exit codes nor lines."""
+_SHORT_NUMBER = re.compile(r"-?\d{1,10}")
+"""Longer numbers are not exit codes."""
 INFERRED = "inferred: the call ran later"
 """The text of a grant that no record states."""
 
@@ -164,6 +167,16 @@ def asked(given: Any) -> str:
 def exit_code_of(value: Any) -> int | None:
     """A value as an exit code; None if it is not one."""
     return value if type(value) is int and -MOST <= value < 2 * MOST else None
+
+
+def exit_code_in(digits: str) -> int | None:
+    """The exit code that a text gives in digits."""
+    return exit_code_of(int(digits)) if _SHORT_NUMBER.fullmatch(digits) else None
+
+
+def line_span(first: int, last: int) -> dict[str, int]:
+    """The lines of a partial read, as an event names them; empty where the numbers are not valid lines."""
+    return {"lineStart": first, "lineEnd": last} if 1 <= first <= last < MOST else {}
 
 
 def version_of(text: str) -> str:
