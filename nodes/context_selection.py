@@ -222,7 +222,9 @@ class _Work(Worth):
             last = value_at((turn, path), (owner, fact), seq)
             self.refuse_some("currency", index, (last > shown) & judged, reason)
         self._judge_reads(index[reading & known(path)], events)
-        doubtful = (self._any_changed(*changed)[turn] > shown) & dated & ~here
+        owner, fact, seq = self.held("doubtful")
+        doubted = np.maximum(self._any_changed(*changed)[turn], value_at((turn, path), (owner, fact), seq))
+        doubtful = (doubted > shown) & dated & ~here
         self.reason[index[doubtful & self.passed()[index]]] = "may_have_changed"
         self.judge_given(index[item], items)
         missing = self.of("retrieval_result") & (self.row < 0)

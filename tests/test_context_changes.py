@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from context_session import Session, item, projected, snapshot
-from scoped_retrieval.pipeline.context.changes import may_change
+from scoped_retrieval.pipeline.context.changes import changed_files, may_change
 
 CHANGES = {
     "sed -i s/1/2/ src/a.ts": ("src/a.ts",), "sed -i -e s/1/2/ -e s/3/4/ a.ts b.ts": ("a.ts", "b.ts"), "perl -pi -e s/1/2/ a.pl": ("a.pl",),
@@ -17,8 +19,8 @@ CHANGES = {
     "wget https://x.org/a.ts": ("a.ts",), "wget --output-document=a.ts x": ("a.ts",), "dd if=b.ts of=a.ts bs=1": ("a.ts",),
     "sort -o a.txt a.txt": ("a.txt",), "sort -u -oa.txt b.txt": ("a.txt",), "sort --output=a.txt b.txt": ("a.txt",),
     "awk -i inplace '{print}' a.txt b.txt": ("a.txt", "b.txt"), "gawk -i inplace -f x.awk a.txt": ("a.txt",), "echo 1 | tee -a a.ts b.ts": ("a.ts", "b.ts"),
-    "cp b.ts a.ts": ("a.ts",), "cp new/a.ts src/": ("src/a.ts",), "cp a.ts b.ts src": ("src/a.ts", "src/b.ts"), "cp a.ts src": ("src", "src/a.ts"),
-    "cp -t src a.ts b.ts": ("*",), "mv new/a.ts src/": ("new/a.ts", "src/a.ts"), "cd web && cp x/a.ts .": ("web", "web/a.ts"), "install -m 644 a.ts src/a.ts": ("src/a.ts",),
+    "cp b.ts a.ts": ("a.ts",), "cp new/a.ts src/": ("src/a.ts",), "cp a.ts b.ts src": ("src/a.ts", "src/b.ts"), "cp a.ts src": ("src/a.ts", "src"),
+    "cp -t src a.ts b.ts": ("*",), "mv new/a.ts src/": ("new/a.ts", "src/a.ts"), "cd web && cp x/a.ts .": ("web/a.ts", "web"), "install -m 644 a.ts src/a.ts": ("src/a.ts",),
     "make 2> a.log": ("a.log",), "make &>> a.log": ("a.log",), "make >& a.log": ("a.log",), "cat b > a.ts 2>&1": ("a.ts",),
     "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/a.ts\n-1\n+2\n*** Move to: src/b.ts\n*** End Patch\nEOF": ("src/a.ts", "src/b.ts"),
     "apply_patch < x.patch": ("*",), "sort a | sponge a": ("a",), "git diff --output=a.diff": ("a.diff",),
@@ -26,12 +28,15 @@ CHANGES = {
     "git mv a.ts b.ts": ("a.ts", "b.ts"), "git restore .": ("*",), "git rm -r src": ("*",), "git restore 'src/*.ts'": ("*",), "git mv a.ts src": ("*",), "git rm LICENSE": ("LICENSE",),
     "git restore 'src dir/a b.py' Makefile": ("src dir/a b.py", "Makefile"), "git restore release": ("*",), "sed -i s/1/2/ 'src dir/a b.py'": ("src dir/a b.py",),
     "ed -s a.ts <<'EOF'\n1d\nw\nEOF": ("a.ts",), "printf '1d\\nw\\n' | ed -s a.ts": ("a.ts",), "bash -lc 'curl -o a.ts https://x'": ("a.ts",),
+    "rm -f a.ts": ("a.ts",), "sed -i '' s/1/2/ a.ts": ("a.ts",), "perl -i -pe s/1/2/ a.pl": ("a.pl",), "truncate -s 0 a.ts": ("a.ts",), "cp .env.example .env": (".env",),
+    "sed -i s/1/2/ src/*.ts": ("*",), "git checkout -- .": ("*",), "git checkout HEAD~1 -- src": ("*",), "gofmt -l -w .": ("*",), "git pull && rm a.ts": ("*", "a.ts"),
 }  # fmt: skip
 CHANGES_NOTHING = (
     "git status", "git stash list", "git checkout -b fix", "git reset HEAD a.ts", "git restore --staged a.ts", "git commit -am x", "sed -n 1p a.ts",
     "black --check .", "ruff format --check .", "ls 2>/dev/null", "grep -w format a.ts", "pytest", "tar -tf a.tar", "echo 'a > b'",
     "curl https://x/a.ts", "wget -qO- https://x/a.ts", "dd if=a.ts of=/dev/null", "sort a.txt", "awk '{print}' a.txt", "make 2>&1", "grep -o x a.ts", "curl -o - https://x",
-    "ssh -o A=b host",
+    "ssh -o A=b host", "patch --dry-run -p1 < x.diff", "patch -C -p1", "git apply --check x.diff", "git apply --numstat x.diff", "ruff format --diff .",
+    "ruff check --fix --diff .", "black --diff a.py", "isort --check-only .", "npx prettier --check src", "cargo fmt -- --check",
 )  # fmt: skip
 
 
@@ -45,15 +50,69 @@ def test_other_commands_change_nothing(command: str):
     assert may_change(command) == ()
 
 
-def after(command: str, **turn: str) -> tuple[str, dict[str, str]]:
+PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: src/a.ts\n@@\n-1\n+2\n*** End Patch\nEOF"
+OWN = "apply_patch\n*** Update File: src/a.ts"
+"""How the importer writes a patch that failed."""
+SED = "sed -i s/1/2/ src/a.ts"
+FAILED = [
+    *((command, "Failed to find expected lines in src/a.ts", "", "") for command in (PATCH, OWN, f"cd . && {PATCH}", f"{PATCH}\npytest")),
+    ("git apply x.diff", "error: src/a.ts: patch does not apply", "", ""),
+    ("git checkout -- src/a.ts", "error: pathspec 'src/a.ts' did not match", "", "src/a.ts"), ("git rm src/a.ts", "error: it has local modifications", "", "src/a.ts"),
+    ("rm src/a.ts", "rm: cannot remove 'src/a.ts': Permission denied", "", "src/a.ts"), (SED, "sed: can't read src/a.ts: Permission denied", "", "src/a.ts"),
+    (f"{SED} && pytest", "sed: can't read src/a.ts", "", "src/a.ts"), (f"{SED} && grep -c 2 src/a.ts", "", "", "src/a.ts"), (f"pytest && {SED}", "1 failed in 0.1s", "", "src/a.ts"),
+    # another program of the line failed
+    (f"{SED} && pytest", "F\n1 failed in 0.1s", "src/a.ts", ""), (f"{SED}; false", "", "src/a.ts", ""), (f"{SED} && npx eslint .", "src/b.ts\n 1:1 error", "src/a.ts", ""),
+    (f"{PATCH}\npytest", "Success. Updated the following files:\nM src/a.ts\n1 failed in 0.1s", "src/a.ts", ""),
+    # a shell opens what is printed into, and `tee` writes it, whatever comes of the program
+    ("node gen.js > src/a.ts", "", "src/a.ts", ""), ("cd web && node gen.js > a.ts", "", "web/a.ts", ""), ("node gen.js | tee src/a.ts", "", "src/a.ts", ""), ("npm ci && node gen.js > src/a.ts", "", "", "src/a.ts"),
+    ("git apply --reject x.diff", "error: patch failed", "*", ""), ("git pull", "fatal: no remote", "*", ""), ("black .", "error: cannot format a.py", "*", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "said", "sure", "doubtful"), FAILED)
+def test_what_failed_may_have_left_a_file_as_it_was(command: str, said: str, sure: str, doubtful: str):
+    assert [*map(" ".join, changed_files(command, failed=True, said=said))] == [sure, doubtful]
+
+
+def test_a_message_of_the_program_counts_whatever_the_exit_code_of_the_line():
+    said = "sed: can't read src/a.ts: No such file or directory\n3 passed in 0.1s"
+    assert changed_files(f"{SED}; pytest", said=said) == ((), ("src/a.ts",))
+    assert changed_files(f"{PATCH}; ls", said="Failed to find expected lines in src/a.ts\nsrc") == ((), ())
+
+
+@pytest.mark.parametrize("command", [PATCH, OWN])
+def test_a_patch_that_failed_leaves_the_content_fresh(command: str):
+    text, reasons = after(command, exitCode=1, stdout="Failed to find expected lines in src/a.ts")
+    assert "const a = 1" in text and "may have changed" not in text and "Excluded" not in text
+    assert reasons["event:e2"] not in ("stale_version", "may_have_changed")
+    assert "const a = 1" not in after(PATCH, exitCode=0, stdout="")[0], "one that did not fail is a change"
+
+
+@pytest.mark.parametrize(
+    "ended", [{"exitCode": 1}, {"failed": True}, {"timedOut": True}, {"interrupted": True}], ids=str
+)
+def test_a_file_that_a_failed_command_names_may_have_changed(ended: dict[str, bool]):
+    for command in ("git checkout -- src/a.ts", "rm /repo/src/a.ts"):
+        text, reasons = after(command, root="/repo", stdout="", **ended)
+        assert "const a = 1" in text and reasons["event:e2"] == "may_have_changed"
+        assert reasons["item:snap-1:code#1"] != "may_have_changed", "it names no other file"
+
+
+def after(command: str, root: str | None = None, **ended: Any) -> tuple[str, dict[str, str]]:
+    ended = ended or {"exitCode": 0, "stdout": ""}
     session = Session()
     session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout="3 passed")
     session.add("file.read", turn=1, path="src/a.ts", version="1", text="const a = 1")
     session.add("retrieval.snapshot.created", turn=1, snapshotId="snap-1")
-    session.add("command.finished", turn=2, command=command, exitCode=0, stdout="")
+    session.add("command.finished", turn=2, command=command, **ended)
     session.add("command.finished", turn=3, command="ls", exitCode=0, stdout="src")
-    seen = projected(session, snapshots=[snapshot(item(path="src/b.ts", text="const b = 1"))], turn=turn)
-    assert seen.state["verification"] == ("pytest: passed" if may_change(command) == () else None)
+    seen = projected(
+        session,
+        snapshots=[snapshot(item(path="src/b.ts", text="const b = 1"))],
+        turn={"workingDirectory": root} if root else {},
+    )
+    changes = changed_files(command, failed=ended.get("exitCode") != 0, said=ended.get("stdout", ""))
+    assert seen.state["verification"] == (None if any(changes) else "pytest: passed")
     return seen.text(), {row["source_id"]: row["reason_code"] for row in seen.decisions}
 
 
@@ -61,7 +120,7 @@ def test_a_file_that_a_command_names_is_stale():
     text, reasons = after("sed -i s/1/2/ src/a.ts")
     assert "const a = 1" not in text and reasons["event:e2"] == "stale_version"
     assert "const b = 1" in text and "may have changed" not in text
-    text, reasons = after("sed -i s/1/2/ /repo/src/a.ts", workingDirectory="/repo")
+    text, reasons = after("sed -i s/1/2/ /repo/src/a.ts", root="/repo")
     assert reasons["event:e2"] == "stale_version", "by the name that it has from the working directory"
 
 

@@ -61,7 +61,10 @@ LOG_EVENTS = table(
         "of every check that may have failed its name, and the names of those that end its failure, a line each",
         nullable=True,
     ),
-    may_change=strings("files that the command may have changed; `*` = some that it does not name", nullable=True),
+    may_change=strings(
+        "files that the command changed; `*` = it may have changed some that it does not name", nullable=True
+    ),
+    doubtful=strings("files that the command names and may have left as they were, as it failed", nullable=True),
     path=string("file that it read or changed", nullable=True),
     version=string("version of that file: a hash, a commit or a number", nullable=True),
     subject=string(

@@ -191,7 +191,9 @@ def _files(of: _Events) -> Iterator[pa.Table]:
     yield of.facts("modified", modified & on_file & of.shown, path, version)
     yield of.facts("changed", modified & on_file & ~of.shown, path, of.id)
     yield of.each("changed", "may_change", of.has("may_change"))
-    yield of.facts("verification", modified | (of.has("may_change") & ~of.has("check_scope")), of.one, of.none)
+    yield of.each("doubtful", "doubtful", of.has("doubtful"))
+    touched = (of.has("may_change") | of.has("doubtful")) & ~of.has("check_scope")
+    yield of.facts("verification", modified | touched, of.one, of.none)
 
 
 def _permissions(of: _Events) -> Iterator[pa.Table]:

@@ -1,6 +1,6 @@
 """Files that a command may have changed: those that it names, or any.
 
-Gives: `may_change`, `changes_of` one program of a command, the files that it is `printed_into`, whether one `is_log`, and `ANY_FILE`.
+Gives: `changed_files`, `may_change`, `changes_of` one program of a command, the files that it is `printed_into`, whether one `is_log`, and `ANY_FILE`.
 
 Note: this is a list of programs that are known to write. What a script, a generator or a program of the
 project's own writes, no command line says.
@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from ..sources.file_kinds import named_by_convention
 from .shell import SimpleCommand, first_word, simple_commands, started
+from .summaries import summary_of
 
-__all__ = ["ANY_FILE", "changes_of", "is_log", "may_change", "printed_into"]
+__all__ = ["ANY_FILE", "Changes", "changed_files", "changes_of", "is_log", "may_change", "printed_into"]
 
 ANY_FILE = "*"
 """A command that may change files that it does not name."""
@@ -42,20 +44,104 @@ _OUTPUT = frozenset((
 ))  # fmt: skip
 """Options that name a file that is written, whatever the program."""
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+?)\s*$", re.MULTILINE)
+_OWN_FORM = re.compile(r"\Aapply_patch\n\*\*\* ")
+"""How importers write a patch that failed: the files are no programs."""
+_PATCH_DONE = re.compile(r"^Success\. Updated the following files", re.MULTILINE)
+_PATCH_FAILED = re.compile(r"^(?:apply_patch verification failed|Failed to |Invalid patch)", re.MULTILINE)
+_SILENT = ("", "(no output)")
+_PASSED_ON = ("tee", "sponge")
+"""Programs that write what another one prints, however that ends."""
+
+
+class Changes(NamedTuple):
+    """The files that a command changed."""
+
+    sure: tuple[str, ...] = ()
+    """Those that it names, and `ANY_FILE` where it may have changed others."""
+    doubtful: tuple[str, ...] = ()
+    """Those that it names and may have left as they were."""
 
 
 def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
     """The files that a command may have changed: those that it names, from where it ran, or `ANY_FILE`."""
-    found: dict[str, None] = {}
+    return tuple(dict.fromkeys(each for some in changed_files(command, folder) for each in some))
+
+
+def changed_files(command: str | None, folder: str = "", *, failed: bool = False, said: str = "") -> Changes:
+    """The files that a command changed, from where it ran; `failed`: its line did not end well, `said`: what it printed."""
+    found: dict[str, bool] = {}
     place = PurePosixPath(folder)
-    for simple in simple_commands(command or ""):
+    steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
+    for number, simple in enumerate(steps):
         words = started(simple.words)
         if words[:1] in (("cd",), ("pushd",)):
             place /= words[1] if len(words) > 1 else "~"
         by_patch = [each["path"] for each in _PATCHED.finditer(command or "")] if words[:1] == ("apply_patch",) else []
-        for path in by_patch or changes_of(simple):
-            found[path if path == ANY_FILE else (place / path).as_posix()] = None
-    return (ANY_FILE,) if ANY_FILE in found else tuple(found)
+        named, printed = by_patch or [*_changed_by(words)], printed_into(simple)
+        if not (named or printed):
+            continue
+        done = _done(steps, number, failed=failed, said=said)
+        if done is False and _whole_or_nothing(words):
+            named = []
+        opened = done is not None or _begins(steps, number)
+        program = words[0] if words else ""
+        sure = {path: done is True and _is_a_file(path, named, program) for path in named}
+        for path, known in [*sure.items(), *((path, opened and "$" not in path) for path in printed)]:
+            at = path if path == ANY_FILE else (place / path).as_posix()
+            found[at] = found.get(at, False) or known or at == ANY_FILE
+    return Changes(tuple(at for at in found if found[at]), tuple(at for at in found if not found[at]))
+
+
+def _done(steps: Sequence[SimpleCommand], number: int, *, failed: bool, said: str) -> bool | None:
+    """Whether a program did what it was to do, as far as the end of its line and what that printed tell; None where no one knows. False
+    for one that failed: it may have done a part.
+    """
+    words = started(steps[number].words)
+    program = PurePosixPath(words[0]).name if words else ""
+    if program == "apply_patch" and _PATCH_DONE.search(said):
+        return True
+    if program == "apply_patch" and _PATCH_FAILED.search(said):
+        return False
+    start = max((n for n, each in enumerate(steps) if each.behind in (";", "\n", "&")), default=0)
+    own = [each for each in steps[start:] if each.words[0] not in ("cd", "pushd", "popd")]
+    alone = sum(each.behind not in ("|", "|&") for each in own) == 1
+    if _complains(program, said):
+        return False if failed and number >= start and alone else None
+    if not failed or number < start or (program in _PASSED_ON and _begins(steps, number)):
+        return True
+    if alone:
+        return False
+    later = any(each.behind not in ("|", "|&") for each in steps[number + 1 :])
+    ran = summary_of(said) is not None or (_begins(steps, number) and said.strip() not in _SILENT)
+    return True if later and ran and program != "apply_patch" else None
+
+
+def _begins(steps: Sequence[SimpleCommand], number: int) -> bool:
+    """Whether a program ran whatever the others of its list did: it is the first one, or gets what that prints."""
+    while number and steps[number].behind in ("|", "|&"):
+        number -= 1
+    return number == 0 or steps[number].behind in (";", "\n", "&") or steps[number - 1].words[0] in ("cd", "pushd")
+
+
+def _complains(program: str, said: str) -> bool:
+    """Whether an output has a message in which a program says that something went wrong."""
+    begins = {"git": "fatal|error", "perl": "Can't open|Can't rename|Can't do"}
+    own = rf"{begins[program]}\b" if program in begins else rf"(?:\S*/)?{re.escape(program)}: "
+    return bool(program) and re.search(rf"^(?:[^\s:]+: (?:line \d+: )?)*(?:{own})", said, re.MULTILINE) is not None
+
+
+def _whole_or_nothing(words: Sequence[str]) -> bool:
+    """Whether a program that failed changed nothing."""
+    by_git = words[0] == "git" and first_word(words[1:], _GIT_OPTIONS) == "apply"
+    return words[0] == "apply_patch" or (by_git and not {"--reject", "--3way", "-3"} & set(words))
+
+
+def _is_a_file(path: str, named: Sequence[str], program: str) -> bool:
+    """Whether what a program names is known to be a file of this machine: not the target of a copy that may be its folder."""
+    at, others = PurePosixPath(path), [*map(PurePosixPath, named)]
+    folder = any(each.parent == at for each in others) or (at.parent in others and not at.suffix)
+    made = not at.suffix and bool(set(at.parts) & _PRODUCED)
+    return not (folder or made or program == "rmdir" or re.match(r"[\w.@-]{2,}:", path))
 
 
 def changes_of(simple: SimpleCommand) -> tuple[str, ...]:
@@ -83,22 +169,21 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
     if not words:
         return
     program, rest = PurePosixPath(words[0]).name, list(words[1:])
-    scripts = {place + 1 for place, word in enumerate(rest) if word in ("-e", "-f", "--expression")}
-    named = [word for place, word in enumerate(rest) if not word.startswith("-") and place not in scripts]
+    valued = _VALUED.get(program)
+    scripts = {place + 1 for place, word in enumerate(rest) if valued and re.fullmatch(valued, word)}
+    named = [word for place, word in enumerate(rest) if word and not word.startswith("-") and place not in scripts]
     options = {word.split("=")[0] for word in rest if word.startswith("-")}
-    verb = first_word(rest, ("-C", "-c", "--git-dir", "--work-tree"))
+    verb = first_word(rest, _GIT_OPTIONS)
     yield from _outputs(program, rest, named)
     if program == "git":
         yield from _changed_by_git(str(verb), rest, options)
     elif program in ("sed", "gsed", "perl", "ruby") and any(
         re.match(r"-(?!-)[a-zA-Z]*i|--in-place", o) for o in options
     ):
-        yield from named[0 if scripts or any(o[1:2] != "-" and o.endswith("e") for o in options) else 1 :] or (
-            ANY_FILE,
-        )
+        yield from _or_any(named[0 if scripts else 1 :])
     elif program in ("awk", "gawk") and "inplace" in rest:
         files = [word for word in named if word != "inplace"]
-        yield from files[0 if scripts else 1 :] or (ANY_FILE,)
+        yield from _or_any(files[0 if scripts else 1 :])
     elif program == "dd":
         yield from (word.removeprefix("of=") for word in rest if word.startswith("of=") and not _stream(word[3:]))
     elif program in _ARGUMENTS or program in _COPIES:
@@ -116,6 +201,11 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
         yield ANY_FILE
 
 
+def _or_any(files: Sequence[str]) -> Sequence[str]:
+    """Files, or any where there is none or a pattern or variable names them."""
+    return files if files and not any(set(word) & set("*?$") for word in files) else (ANY_FILE,)
+
+
 def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
     """The files that a copy changes: its target, which may be a folder, and those that it moves away."""
     sources, target = named[:-1], PurePosixPath(*named[-1:])
@@ -123,7 +213,7 @@ def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
         yield from sources
     if len(sources) < 2 and not (named and named[-1].endswith("/")):
         yield from named[-1:]
-    if len(sources) > 1 or not target.suffix:
+    if len(sources) > 1 or not (target.suffix or target.name.startswith(".")):
         yield from ((target / PurePosixPath(source).name).as_posix() for source in sources)
 
 
@@ -147,17 +237,18 @@ def _outputs(program: str, rest: Sequence[str], named: Sequence[str]) -> Iterato
 def _formats(program: str, verb: str | None, options: set[str]) -> bool:
     """Whether a program writes files in another form, or mends what it finds."""
     if program in _FORMATTERS:
-        return not options & {"--check", "--diff", "-d", "-l", "--list-different", "-c"}
-    return bool(options & _FIXES) or (
-        program in _FORMATTING and verb in _FORMAT_VERBS and not options & {"--check", "--diff"}
-    )
+        return not options & (_LOOKS_ALONE | {"-d", "-l", "--list-different", "-c"}) or "-w" in options
+    return not options & _LOOKS_ALONE and (bool(options & _FIXES) or (program in _FORMATTING and verb in _FORMAT_VERBS))
 
 
 def _rewrites(program: str, rest: Sequence[str], options: set[str]) -> bool:
     """Whether a program writes files that only its input names."""
     if program in ("tar", "unzip", "7z", "gunzip"):
         return not options & {"-t", "-tf", "-tzf", "--list", "-l"}
-    return program in ("patch", "apply_patch") or (program in ("xargs", "find") and bool(_WRITERS & set(rest)))
+    dry = program == "patch" and bool(options & {"--dry-run", "-C", "--check"})
+    return (program in ("patch", "apply_patch") and not dry) or (
+        program in ("xargs", "find") and bool(_WRITERS & set(rest))
+    )
 
 
 _WRITERS = frozenset(("sed", "rm", "mv", "perl", "-delete", "-exec"))
@@ -184,6 +275,12 @@ _FORMAT_VERBS = ("format", "fmt", "fix")
 _RECURSIVE = frozenset(("-r", "-R", "-rf", "-fr", "-Rf", "-a", "-av", "--recursive"))
 _SPREAD = _RECURSIVE | {"-t", "--target-directory"}
 """Options by which a copy writes more files than it names last."""
+_SCRIPT = r"-(?!-)\w*[ef]|--expression|--file"
+_VALUED = {**dict.fromkeys(("sed", "gsed", "perl", "ruby", "awk", "gawk"), _SCRIPT), "truncate": "-[sr]", "shred": "-[ns]"}  # fmt: skip
+"""Options with a value in the next word: scripts, sizes."""
+_LOOKS_ALONE = frozenset(("--check", "--check-only", "--diff", "--dry-run"))
+"""Options with which a program tells what it would change."""
+_GIT_OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
 _FIXES = frozenset(("--fix", "--write", "--autofix", "--apply", "--autocorrect", "--auto-correct"))
 
 
@@ -194,8 +291,12 @@ def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
     words = rest[rest.index(verb) + 1 :]
     valued = {place + 1 for place, word in enumerate(words) if word in ("-s", "--source")}
     named = [word for place, word in enumerate(words) if not word.startswith("-") and place not in valued]
-    plain = all(_ends_as_a_file(word) and not set(word) & set("*?[$:") for word in named)
-    return named if plain else []
+    return _plain(named)
+
+
+def _plain(named: list[str]) -> list[str]:
+    """Words that all name files; none where one may be a folder or a pattern."""
+    return named if all(_ends_as_a_file(word) and not set(word) & set("*?[$:") for word in named) else []
 
 
 def _ends_as_a_file(word: str) -> bool:
@@ -205,14 +306,14 @@ def _ends_as_a_file(word: str) -> bool:
 
 def _changed_by_git(verb: str, rest: Sequence[str], options: set[str]) -> Iterator[str]:
     """The files that `git` may have changed: commits, looks and branches as such change none."""
-    files = rest[rest.index("--") + 1 :] if "--" in rest else _files_of_git(verb, rest)
+    files = _plain([*rest[rest.index("--") + 1 :]]) if "--" in rest else _files_of_git(verb, rest)
     nothing = {
         "stash": bool({"list", "show", "drop"} & set(rest)),
         "checkout": bool(options & {"-b", "-B"}) and len(rest) <= 3,
         "switch": bool(options & {"-c", "-C", "--create"}) and len(rest) <= 3,
         "restore": bool(options & {"--staged", "-S"}) and not options & {"--worktree", "-W"},
         "reset": not options & {"--hard", "--merge", "--keep"},
-        "apply": bool(options & {"--check", "--stat"}),
+        "apply": bool(options & {"--check", "--stat", "--numstat", "--summary"}) and "--apply" not in options,
         "clean": bool(options & {"-n", "--dry-run"}),
         "rm": "--cached" in options,
     }

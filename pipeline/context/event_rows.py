@@ -21,7 +21,7 @@ from ..parsing.quoting import canonical
 from ..progress import counted
 from ..redaction.masking import redact_text
 from ..sources.jsonl import Record
-from .changes import may_change
+from .changes import changed_files
 from .checks import place_of
 from .flags import flags_of
 from .masking import one_path
@@ -90,7 +90,9 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     actor = EVENT_ACTORS[kind] if origin is None else _speaker(origin)
     class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
     excerpt, suspicious, name = None, False, ""
-    changed = may_change(command, folder) if kind == "command.finished" else ()
+    broke = bool(code) or ended is not None or payload.value("failed") is True
+    of_command = kind == "command.finished"
+    changed, doubtful = changed_files(command if of_command else None, folder, failed=broke, said=text or "")
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
         passed = check["check_outcome"] == "passed"
@@ -99,7 +101,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         )
         of_tool = not (stdout or stderr or how == "timed out" or given in _NATIVE) and _of_tool(payload, code, check)
         class_, excerpt, suspicious = None if of_tool else seen.kind, seen.excerpt, seen.suspicious
-        changed = () if of_tool else changed
+        changed, doubtful = ((), ()) if of_tool else (changed, doubtful)
         quiet = failed and not of_tool and (text or "").strip() in NOTHING
         summary = summary or (
             f"{command or 'a command'}: {how or 'failed'} and printed nothing" if quiet else seen.summary
@@ -186,6 +188,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         "lifts": lifts(kind, payload, text, command, granted=granted) if kind in ABOUT_PERMISSIONS else None,
         **check,
         "may_change": list(map(one_path, changed)) or None,
+        "doubtful": list(map(one_path, doubtful)) or None,
         "path": one_path(payload.text("path", "file", "filePath", "file_path")),
         "version": payload.identifier("version", "hash", "sha256"),
         "subject": subject,

@@ -116,7 +116,12 @@ class LogReader:
             matches += found
             if row["kind"] == "memory.recalled":
                 memories.append(recalled_row(payload, row))
-            paths = [row["path"], *(row["may_change"] or ()), *(each["path"] for each in found)]
+            paths = [
+                row["path"],
+                *(row["may_change"] or ()),
+                *(row["doubtful"] or ()),
+                *(each["path"] for each in found),
+            ]
             self.place = self.place.seeing(place_of("", ran_in(payload)[1], path) for path in paths if path)
             if self.seq % EVERY == 0:
                 self.places[self.seq] = self.place

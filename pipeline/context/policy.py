@@ -233,8 +233,8 @@ def _from_folder(table: pa.Table, root: str | None, column: str = "path") -> pa.
     for name in {column, "locator"} & set(table.column_names):
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), column_from_folder(table[name], root))
-    if "may_change" in table.column_names:
-        place, lists = table.schema.get_field_index("may_change"), table["may_change"].combine_chunks()
+    for name in {"may_change", "doubtful"} & set(table.column_names):
+        place, lists = table.schema.get_field_index(name), table[name].combine_chunks()
         named = column_from_folder(lists.flatten(), root)
         named = pa.ListArray.from_arrays(_offsets(lists), named, mask=lists.is_null())
         table = table.set_column(place, table.schema.field(place), named)
