@@ -112,6 +112,29 @@ def test_an_old_rollout_without_payloads_is_read_as_well(tmp_path: Path):
     ]
 
 
+DENIED = "The user doesn't want to proceed with this tool use."
+GO_ON = {"type": "user", "message": {"content": "go on"}}
+TWICE = {
+    "claude-code": claude(call("m1", "t1", "Bash", command="git commit -m a"), result("t1", "[main 1a2b3c4] a"), call("m2", "t2", "Bash", command="rm a"), result("t2", DENIED, is_error=True), GO_ON),
+    "codex": codex(called("1", "exec_command", {"cmd": "git commit -m a"}), output("1", "Process exited with code 0\nOutput:\n[main 1a2b3c4] a"), called("2", "exec_command", {"cmd": "rm a"}), output("2", "exec command rejected by user"), said("user", "go on")),
+}  # fmt: skip
+"""A commit, a denial and a message."""
+
+
+@pytest.mark.parametrize("kind", TWICE)
+def test_identical_records_with_one_id_are_imported_once_and_counted(kind: str, tmp_path: Path, capsys: Any):
+    *rows, last = TWICE[kind]
+    _, once, counted = events_in([*rows, last], tmp_path)
+    _, twice, left_out = events_in([*rows, *rows[1:], last], tmp_path)
+    assert [each["payload"] for each in twice] == [each["payload"] for each in once]
+    assert left_out - counted == {"repeated records": 3}
+    code, out, err = run("context", "import", str(tmp_path / "t.jsonl"), "--out", str(tmp_path / "log"), capsys=capsys)
+    assert (code, "left out: repeated records: 3" in err) == (0, True), (out, err)
+    later = {**rows[-1], "timestamp": "2026-05-20T09:00:00.000Z"}
+    _, other, left_out = events_in([*rows, later, last], tmp_path)
+    assert len(other) > len(once) and "repeated records" not in left_out, "the content differs"
+
+
 @pytest.mark.parametrize("rows", [CLAUDE, rollout()])
 def test_an_imported_session_projects_and_is_imported_once(rows: Rows, tmp_path: Path, capsys: Any):
     file = tmp_path / "t.jsonl"

@@ -23,7 +23,7 @@ from .search_output import matches_in
 from .searching import Search
 from .speaking import speech_in
 from .typed import Typed
-from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, text_of, version_of
+from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, repeated, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -76,8 +76,13 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
     calls = _Calls(Background(made), Typed(made))
     response = None
-    left = rewound([record if alone or not record.get("isSidechain") else {} for record in records], _by_user)
+    again = repeated(records)
+    read = ({} if number in again else record for number, record in enumerate(records))
+    left = rewound([record if alone or not record.get("isSidechain") else {} for record in read], _by_user)
     for number, record in enumerate(records):
+        if number in again:
+            made.left_out["repeated records"] += 1
+            continue
         kind, message = record.get("type"), record.get("message")
         id_ = str(record.get("uuid") or f"line-{number + 1}")
         made.time(record.get("timestamp"))

@@ -19,7 +19,7 @@ from ..outcomes import NO_OUTPUT
 from .search_output import matches_in
 from .searching import Search
 from .speaking import speech_in
-from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, line_span, text_of, version_of
+from .writing import Call, Transcript, asked, exit_code_in, exit_code_of, line_span, repeated, text_of, version_of
 
 __all__ = ["events_of"]
 
@@ -94,7 +94,11 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     """The events of a rollout; `name` is its id where no record has one."""
     made, calls, answered, ends = Transcript(name), {}, True, list[int]()
     begun, said = False, list[int]()
+    again = repeated(records)
     for number, record in enumerate(records):
+        if number in again:
+            made.left_out["repeated records"] += 1
+            continue
         made.time(record.get("timestamp"))
         payload = record.get("payload")
         kind = record.get("type")

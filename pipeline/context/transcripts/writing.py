@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from ..changes import may_change
 from .speaking import OTHERS, Speech
 
-__all__ = ["Transcript", "asked", "exit_code_in", "exit_code_of", "line_span", "text_of", "version_of"]
+__all__ = ["Transcript", "asked", "exit_code_in", "exit_code_of", "line_span", "repeated", "text_of", "version_of"]
 
 MOST = 2**31
 """Numbers from here on are neither exit codes nor lines."""
@@ -155,6 +156,26 @@ class Transcript:
         if self.root and given.is_relative_to(self.root):
             return given.relative_to(self.root).as_posix()
         return given.as_posix()
+
+
+def repeated(records: Sequence[Mapping[str, Any]]) -> set[int]:
+    """The places of records that come a second time, with the same id and the same content."""
+    ids = [_id_of(record) for record in records]
+    often, seen, found = Counter(ids), set[str](), set[int]()
+    for number, id_ in enumerate(ids):
+        if id_ and often[id_] > 1:
+            form = json.dumps(records[number], sort_keys=True)
+            found |= {number} if form in seen else set()
+            seen.add(form)
+    return found
+
+
+def _id_of(record: Mapping[str, Any]) -> str | None:
+    """The id of a record, of the item that it holds, or of the item's call."""
+    payload = record.get("payload")
+    item = payload if isinstance(payload, Mapping) else record
+    ids = (record.get("uuid"), item.get("id"), item.get("call_id"))
+    return next((id_ for id_ in ids if isinstance(id_, str)), None)
 
 
 def asked(given: Any) -> str:
