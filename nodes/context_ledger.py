@@ -42,8 +42,7 @@ from .context_tables import (
     TurnWarnings,
 )
 from .turns.as_of import HORIZON, Sessions, before
-from .turns.conflicts import FORBIDS, straight
-from .turns.duties import TOPIC_WORDS, sentences
+from .turns.duties import TOPIC_WORDS
 from .turns.found_lines import SHOWN_LINES
 from .turns.joining import joined
 from .turns.words import DECISION_TRUST, REASONS, TURN_CONDITIONS
@@ -203,7 +202,7 @@ def turn_warnings(
         "empty_session": integers(turn_states["events"]) == 0,
         "snapshot_missing": any_of(among(reason, ("snapshot_missing",))),
         "tool_schema_too_large": any_of(too_large),
-        "conflicting_rules": _conflicts(context_decisions, context_sources, turn, count)
+        "conflicting_rules": _of_one_topic(context_decisions, context_sources, turn, count)
         | any_of(
             among(context_sources["source_kind"], ("rule_conflict",)) & ~among(context_decisions["mode"], ("none",))
         ),
@@ -302,36 +301,24 @@ def _clock_backwards(turns: pa.Table, events: pa.Table) -> Bool:
     return found
 
 
-def _conflicts(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
-    """Turns in which rules of two origins share a topic, or one repository file forbids what another asks for."""
+def _of_one_topic(decisions: pa.Table, sources: pa.Table, turn: Int, count: int) -> Bool:
+    """Turns in which rules of two origins share a topic."""
     kinds = ("system_rules", "repository_instructions", "active_constraint")
     rule = np.flatnonzero(among(sources["source_kind"], kinds) & ~among(decisions["mode"], ("none",)))
     text = flat(sources["text"]).take(pa.array(rule)).dictionary_encode()
-    at = np.asarray(text.indices).astype(np.int64)
     said = [each or "" for each in text.dictionary.to_pylist()]
-    about = _about([[each] for each in said])[at]
-    parts = [[straight(each) for each in sentences(one)] for one in said]
-    forbids = _about([[each for each in part if FORBIDS.search(each)] for part in parts])[at]
-    asks = _about([[each for each in part if not FORBIDS.search(each)] for part in parts])[at]
+    about = _about(said)[np.asarray(text.indices).astype(np.int64)]
     kind = flat(sources["source_kind"]).take(pa.array(rule))
     origin = np.asarray(pc.index_in(kind, value_set=constants(kinds))).astype(np.int64)
-    path = flat(sources["path"]).take(pa.array(rule))
-    file = np.asarray(pc.fill_null(path.dictionary_encode().indices, -1)).astype(np.int64)
     found = np.zeros((count, len(TOPIC_WORDS), len(kinds)), dtype=bool)
-    opposed = np.zeros(count, dtype=bool)
     for topic in range(len(TOPIC_WORDS)):
         mine = about[:, topic]
         found[turn[rule[mine]], topic, origin[mine]] = True
-        sides = [np.flatnonzero(side[:, topic] & (file >= 0)) for side in (forbids, asks)]
-        named = np.unique(np.stack([turn[rule], file], axis=1)[np.concatenate(sides)], axis=0)
-        several = np.bincount(named[:, 0], minlength=count) > 1
-        both = [np.bincount(turn[rule[side]], minlength=count) > 0 for side in sides]
-        opposed |= several & both[0] & both[1]
-    return (found.sum(axis=2) > 1).any(axis=1) | opposed
+    return (found.sum(axis=2) > 1).any(axis=1)
 
 
-def _about(texts: list[list[str]]) -> Bool:
-    """bool[texts, topics]: whether a sentence of the text mentions the topic."""
+def _about(texts: list[str]) -> Bool:
+    """bool[texts, topics]: whether the text mentions the topic."""
     return np.array(
-        [[any(words.search(each) for each in text) for words in TOPIC_WORDS.values()] for text in texts], dtype=bool
+        [[words.search(each) is not None for words in TOPIC_WORDS.values()] for each in texts], dtype=bool
     ).reshape(-1, len(TOPIC_WORDS))

@@ -146,6 +146,45 @@ def test_a_last_message_that_has_no_room_leaves_a_reference():
     assert "- Turn 1, user message: no room for its text, open event:e1\n" in seen.text()
 
 
+@pytest.mark.parametrize(
+    ("only", "agrees", "disagrees"),
+    [
+        ("Never commit without running the tests.", "Always run the tests before you commit.", "Commit after every change."),
+        ("Do not commit without asking.", "Ask before each commit.", "Before you finish, commit and push."),
+        ("Do not push without my approval.", "Push only when asked.", "Run the tests before you commit, then push."),
+        ("Never merge until the tests pass.", "Run the tests before you merge.", "Merge every branch."),
+        ("Don\u2019t push unless I ask.", "Before each push, run the linter.", "Always push."),
+        ("Never finish without a run of the full tests.", "Always run the full tests.", "Do not run the full tests."),
+    ],
+)  # fmt: skip
+def test_a_prohibition_with_a_condition_agrees_with_a_rule_that_asks_for_the_condition(
+    only: str, agrees: str, disagrees: str
+):
+    def listed(*texts: str) -> int:
+        rules = [{"path": path, "text": text} for path, text in zip(("AGENTS.md", "CLAUDE.md"), texts, strict=True)]
+        seen = projected(Session("Fix it."), rules=rules)
+        assert bool(conflicts_in(seen)) == ("conflicting_rules" in seen.conditions)
+        return len(conflicts_in(seen))
+
+    assert listed(only, agrees) == listed(agrees, only) == 0
+    assert listed(only, disagrees) == listed(disagrees, only) == 1
+    assert listed(only, f"{agrees} {disagrees}") == listed(f"{disagrees} {agrees}", only) == 1, "in one file"
+
+
+@pytest.mark.parametrize(
+    "text", ["Never push without asking; never commit.", "Never commit, and merge without asking."]
+)
+def test_a_condition_of_another_prohibition_lifts_none(text: str):
+    rules = [{"path": "AGENTS.md", "text": text}, {"path": "CLAUDE.md", "text": "Ask before each commit."}]
+    assert len(conflicts_in(projected(Session("Fix it."), rules=rules))) == 1
+
+
+def test_a_permission_to_rename_what_the_user_wants_unchanged_is_named():
+    rules = [{"path": "AGENTS.md", "text": "You may rename exported functions freely."}]
+    seen = projected(Session("Fix it. Do not change exported names."), rules=rules)
+    assert [line.partition(":")[0] for line in conflicts_in(seen)] == ["- May disagree about public interface"]
+
+
 def conflicts_in(seen: Any) -> list[str]:
     told = instructing(seen).partition("Active constraints:\n")[2].splitlines()
     return [line for line in told if line.startswith("- May disagree about")]

@@ -1,14 +1,16 @@
 """Rules of different scopes of which one forbids what another asks for: each pair is reported once, by name (S3.47).
 
-Gives: `conflicts`, sources that name both rules, and `FORBIDS`.
+Gives: `conflicts`, sources that name both rules.
 
 Note: nothing is settled here. The input shows both rules as they are written; this reports that they
-may disagree, with their places. Whether they do is decided by topic and by a word of negation, not by meaning.
+may disagree, with their places. Whether they do is decided by topic and by words of negation, not by meaning: "never commit without asking"
+agrees with "ask before each commit".
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,24 +23,46 @@ from .duties import TOPIC_WORDS, sentences
 from .joining import joined
 from .session_sources import named_id, rows
 
-__all__ = ["FORBIDS", "conflicts", "straight"]
+__all__ = ["conflicts"]
 
 Int = NDArray[np.int64]
 
-FORBIDS = re.compile(r"(?i)\b(?:never|not|don't|avoid|without|no)\b")
+_FORBIDS = re.compile(r"(?i)\b(?:never|not|don't|avoid|without|no)\b")
 """What turns a sentence of a rule into its opposite."""
+_NO = r"\b(?:never|not|don't|avoid|no)\b"
+_ONLY_WITH = re.compile(
+    rf"(?i)(?P<act>(?:(?!{_NO}|\bwithout\b).)*{_NO}(?:(?!{_NO}|[;:]|,\s*and\b|\bbut\b).)*?)"
+    rf"\b(?P<how>without|unless|until|before)\b(?P<needs>(?:(?!{_NO}|\bwithout\b|[;:]).)*)",
+    re.DOTALL,
+)
+"""A sentence that forbids something only as long as another thing has not happened."""
+_BEFORE = re.compile(r"(?i)\bbefore\s+(?:(?:each|every|any|you|we|the|a|an|your|making|creating)\s+)*")
+_WORD = re.compile(r"[a-z]+")
+_MINOR = frozenset((
+    "a", "all", "an", "and", "any", "are", "be", "been", "being", "do", "explicit", "explicitly", "first", "for", "from", "had", "has", "have", "i", "in", "is", "it", "me", "my",
+    "of", "on", "our", "prior", "that", "the", "them", "they", "this", "to", "us", "was", "we", "with", "you", "your",
+))  # fmt: skip
+"""Words that say nothing of what a sentence is about."""
+_APPROVAL = re.compile(r"ask|approv|permi|consent|confirm|request")
+_ENDING = re.compile(r"(?:(?<=([^s]))\1ing|ing|ed|es|e|(?<!s)s)\Z")
 MOST = 6
 """Most pairs that an input names."""
 QUOTED = 160
 """Characters of a sentence that a pair shows."""
+LONG_SENTENCE = 600
+"""Characters beyond which no sentence is taken apart."""
 _STRAIGHT = str.maketrans({"\u2019": "'", "\u2018": "'"})
 _TEXT = pa.large_string()
 _KINDS = ("system_rules", "repository_instructions", "user_goal", "active_constraint")
 
 
-def straight(text: str) -> str:
-    """A text with straight apostrophes."""
-    return text.translate(_STRAIGHT)
+class _Told(NamedTuple):
+    """What a sentence says of a topic."""
+
+    sentence: str
+    forbids: bool
+    needs: frozenset[str] = frozenset()
+    """The words for what lifts the prohibition."""
 
 
 def conflicts(sources: pa.Table) -> pa.Table:
@@ -46,25 +70,27 @@ def conflicts(sources: pa.Table) -> pa.Table:
     mine = among(sources["source_kind"], _KINDS) & among(sources["standing"], ("instruction",))
     some = sources.filter(pa.array(mine)).combine_chunks()
     text = flat(some["text"]).dictionary_encode()
-    said = [[straight(each) for each in sentences(one or "")] for one in text.dictionary.to_pylist()]
-    at = np.asarray(pc.fill_null(text.indices, 0)).astype(np.int64)
+    said = [[each.translate(_STRAIGHT) for each in sentences(one or "")] for one in text.dictionary.to_pylist()]
+    at = pa.array(np.asarray(pc.fill_null(text.indices, 0)).astype(np.int64))
     turn, scope, where = integers(some["turn"]), codes_of([_scope(some)]), _where(some)
     made: list[pa.Table] = []
     for topic, words in TOPIC_WORDS.items():
-        sides = []
-        for forbids in (True, False):
-            told = pa.array([_first(one, words, forbids) for one in said], _TEXT).take(pa.array(at))
-            row = np.flatnonzero(np.asarray(told.is_valid()))
-            row = row[np.sort(distinct_rows(turn[row], scope[row])[0])]
-            sides.append((row, told))
-        (forbidding, never), (asking, always) = sides
-        order = np.argsort(turn[asking], kind="stable")
-        low, high = (turn[asking][order].searchsorted(turn[forbidding], side=side) for side in ("left", "right"))
-        which, place = spread(low, high - low)
-        one, other = forbidding[which], asking[order][place]
-        apart = scope[one] != scope[other]
-        if apart.any():
-            made.append(_pairs(some, topic, (one[apart], never), (other[apart], always), where))
+        told = [[_told(each, words) for each in one if words.search(each)] for one in said]
+        found: list[tuple[Int, Int, pa.Array, pa.Array]] = []
+        for needs in sorted({each.needs for one in told for each in one if each.forbids}, key=sorted):
+            never = [
+                next((each.sentence for each in one if each.forbids and each.needs == needs), None) for one in told
+            ]
+            always = [next((each.sentence for each in one if _asks(each, words, needs)), None) for one in told]
+            sides = [pa.array(side, _TEXT).take(at) for side in (never, always)]
+            one, other = _opposed(turn, scope, *sides)
+            found.append((one, other, sides[0].take(pa.array(one)), sides[1].take(pa.array(other))))
+        if sum(len(one) for one, *_ in found):
+            one, other = (np.concatenate([each[side] for each in found]) for side in (0, 1))
+            never, always = (pa.concat_arrays([each[side] for each in found]) for side in (2, 3))
+            first = np.sort(distinct_rows(turn[one], scope[one], scope[other])[0])
+            quoted = [each.take(pa.array(first)) for each in (never, always)]
+            made.append(_pairs(some, topic, (one[first], quoted[0]), (other[first], quoted[1]), where))
     if not made:
         return sources.slice(0, 0)
     pairs = pa.concat_tables(made).combine_chunks()
@@ -73,13 +99,28 @@ def conflicts(sources: pa.Table) -> pa.Table:
     return pairs.take(pa.array(kept))
 
 
+def _opposed(turn: Int, scope: Int, never: pa.Array, always: pa.Array) -> tuple[Int, Int]:
+    """Pairs of sources of one turn and two scopes, the first of each scope that forbids and that asks."""
+    sides = []
+    for told in (never, always):
+        row = np.flatnonzero(np.asarray(told.is_valid()))
+        sides.append(row[np.sort(distinct_rows(turn[row], scope[row])[0])])
+    forbidding, asking = sides
+    order = np.argsort(turn[asking], kind="stable")
+    low, high = (turn[asking][order].searchsorted(turn[forbidding], side=side) for side in ("left", "right"))
+    which, place = spread(low, high - low)
+    one, other = forbidding[which], asking[order][place]
+    apart = scope[one] != scope[other]
+    return one[apart], other[apart]
+
+
 def _pairs(
     some: pa.Table, topic: str, one: tuple[Int, pa.Array], other: tuple[Int, pa.Array], where: pa.Array
 ) -> pa.Table:
     ids = flat(some["source_id"])
     at = [pa.array(each[0]) for each in (one, other)]
     quoted = [
-        joined(where.take(row), ' says "', pc.utf8_slice_codeunits(words.take(row), 0, QUOTED), '"')
+        joined(where.take(row), ' says "', pc.utf8_slice_codeunits(words, 0, QUOTED), '"')
         for row, (_, words) in zip(at, (one, other), strict=True)
     ]
     both = np.stack([one[0], other[0]], axis=1).ravel()
@@ -100,9 +141,31 @@ def _pairs(
     )  # fmt: skip
 
 
-def _first(said: list[str], words: re.Pattern[str], forbids: bool) -> str | None:
-    """The first sentence that speaks of a topic and forbids, or asks."""
-    return next((each for each in said if words.search(each) and bool(FORBIDS.search(each)) == forbids), None)
+def _told(sentence: str, words: re.Pattern[str]) -> _Told:
+    """Whether a sentence forbids the topic or asks for it: "never X without Y" forbids X only without Y, and asks for Y."""
+    only = _ONLY_WITH.fullmatch(sentence) if len(sentence) <= LONG_SENTENCE else None
+    if only is None:
+        return _Told(sentence, bool(_FORBIDS.search(sentence)))
+    if words.search(only["act"]):
+        return _Told(sentence, True, _stems(only["needs"]))
+    asks = only["how"].lower() == "without" and "," not in only["needs"] and words.search(only["needs"])
+    return _Told(sentence, not asks)
+
+
+def _asks(told: _Told, words: re.Pattern[str], needs: frozenset[str]) -> bool:
+    """Whether a sentence asks for what is forbidden as long as `needs` has not happened: it names neither that nor something to do before."""
+    if told.forbids or not needs:
+        return not told.forbids
+    text = told.sentence
+    named = ((each, words.match(text, each.end())) for each in _BEFORE.finditer(text))
+    rest = next((text[: before.start()] + text[topic.end() :] for before, topic in named if topic), text)
+    return bool(words.search(rest)) and not needs <= _stems(text)
+
+
+def _stems(text: str) -> frozenset[str]:
+    """The words of a text that carry its meaning, without their endings; words for an approval are one."""
+    some = (each for each in _WORD.findall(text.lower()) if each not in _MINOR)
+    return frozenset("ask" if _APPROVAL.match(each) else _ENDING.sub("", each) for each in some)
 
 
 def _scope(sources: pa.Table) -> pa.Array:

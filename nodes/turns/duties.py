@@ -62,7 +62,7 @@ _NUMBER = re.compile(r"\W*\d{1,3}[.)]")
 TOPIC_WORDS = {
     "which tests to run": re.compile(r"(?i)\b(?:run|execute)\b.*\b(?:tests?|suite|pytest|jest|vitest|tox)\b|\btests?\b.*\b(?:full|all|only|package)\b"),
     "how far to change": re.compile(r"(?i)\b(?:only|minimal|small(?:est)?|broad|refactor\w*|rewrite|unrelated|scope)\b.*\b(?:fix|chang\w+|edit|modif\w+|failure|diff)\b|\b(?:chang\w+|fix|modif\w+)\b.*\bonly\b"),
-    "public interface": re.compile(r"(?i)\b(?:public|exported?)\b.*\b(?:api|interfaces?|signatures?|functions?)\b"),
+    "public interface": re.compile(r"(?i)\b(?:public|exported?)\b.*\b(?:api|interfaces?|signatures?|functions?|names?)\b"),
     "generated files": re.compile(r"(?i)\bgenerated\b"),
     "package manager": re.compile(r"(?i)\b(?:npm|pnpm|yarn|pip|uv|poetry)\b.*\b(?:install|add|use|uses)\b|\buses?\b.*\b(?:npm|pnpm|yarn|pip|uv|poetry)\b"),
     "commits": re.compile(r"(?i)\b(?:commit|push|merge|rebase|branch(?:es)?)\b"),
