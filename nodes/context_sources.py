@@ -209,7 +209,7 @@ def _state(states: pa.Table) -> list[pa.Table]:
     ]
     said = [
         _line("phase, derived from what was done: ", pc.if_else(guessed, phase, None)),
-        _line("plan: ", states["plan"]),
+        _line("plan: ", states["plan"], between="; "),
         _line("interpretation of the goal: ", states["interpretation"]),
     ]
     made = []
@@ -243,11 +243,12 @@ STATE_CHARACTERS = 400
 """Characters of a plan, a failure or a command that the state shows: it is a summary and quotes no log."""
 
 
-def _line(words: str, values: Any) -> pa.Array:
+def _line(words: str, values: Any, between: str = " ") -> pa.Array:
+    """The beginning of each value on one line, with `between` where a line ends that no mark ends."""
     whole = flat(values).cast(_TEXT)
-    value = pc.replace_substring_regex(
-        pc.utf8_slice_codeunits(whole, 0, STATE_CHARACTERS), pattern=r"\s+", replacement=" "
-    )
+    value = pc.utf8_trim_whitespace(pc.utf8_slice_codeunits(whole, 0, STATE_CHARACTERS))
+    value = pc.replace_substring_regex(value, pattern=r"([^\s.:;,!?])\s*\n\s*", replacement=rf"\1{between}")
+    value = pc.replace_substring_regex(value, pattern=r"\s+", replacement=" ")
     more = pc.subtract(pc.utf8_length(whole), STATE_CHARACTERS)
     cut = joined(" [", pc.cast(more, pa.string()), " more characters]")
     return joined(words, value, pc.if_else(pc.greater(more, 0), cut, ""))

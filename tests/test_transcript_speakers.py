@@ -75,6 +75,13 @@ CLAUDE = {
 }
 
 
+def test_an_unknown_slash_command_is_no_message_of_the_user():
+    typed = user("<command-name>/foo</command-name>\n<command-args></command-args>")
+    assert own(of_claude(user("Fix it."), typed, user("Unknown slash command: foo"))) == ["Fix it."]
+    asked = "Unknown slash command: foo is what I see. Never push."
+    assert own(of_claude(user("Fix it."), user(asked))) == ["Fix it.", asked]
+
+
 @pytest.mark.parametrize("text", CLAUDE.values(), ids=CLAUDE)
 @pytest.mark.parametrize("shape", ["text", "blocks", "queued"])
 def test_what_the_harness_of_claude_code_writes_under_the_users_role_binds_nothing(text: str, shape: str):

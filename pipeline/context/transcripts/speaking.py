@@ -24,7 +24,7 @@ _EVENTS = (
     "(?:Stop|Subagent|PreTool|PostTool|UserPrompt|Session|PreCompact|PostCompact|Notification|Permission|Task|Teammate)"
 )
 _SENTENCE = re.compile(
-    rf"\s*(?:\[SYSTEM NOTIFICATION|Caveat: The messages below were generated|Warning: The maximum number of |Operation stopped by hook\b|"
+    rf"\s*(?:\[SYSTEM NOTIFICATION|Caveat: The messages below were generated|Warning: The maximum number of |Operation stopped by hook\b|Unknown slash command: \S+\s*\Z|"
     rf"{_EVENTS}\w*(?::\S+)? hook (?:feedback|success|error|stopped|blocking|non-blocking|additional)\b)"
 )
 """Beginnings of sentences of the harness."""
