@@ -147,7 +147,7 @@ def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check |
     head, rest = _head(words[0]), list(words[1:])
     if head in ("pnpm", "yarn", "bun") and rest and (rest[0] in _PROGRAMS or rest[0] in ("playwright", "cypress")):
         head, rest = rest[0], rest[1:]  # they start programs of a package by their names
-    found = _recognized(head, words[0], rest)
+    found = _recognized(head, words[0], rest) or _of_hatch(prefix, words)
     if found is None:
         return None
     check, arguments, options = found
@@ -299,6 +299,15 @@ def _of_task(head: str, rest: list[str]) -> _Found | None:
     family = "build" if not names else families.pop() if len(families) == 1 else "all"
     takes_in = tuple(f"{head} {name}" for name in names) if len(names) > 1 else ()
     return Check(family, " ".join((head, *names)), takes_in=takes_in), [w for w in rest if w not in names], options
+
+
+def _of_hatch(prefix: Sequence[str], words: Sequence[str]) -> _Found | None:
+    """What `hatch run test` checks, by the name that the project gives it."""
+    script = _SCRIPT.match(words[0])
+    if not script or [_head(word) for word in prefix[-2:]] != ["hatch", "run"]:
+        return None
+    family = _SCRIPT_FAMILY.get(script["name"], "all")
+    return Check(family, f"hatch run {words[0]}"), list(words[1:]), SCRIPTS
 
 
 def _of_script(rest: list[str]) -> _Found | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["EVERYTHING", "IN_HOME", "Check", "is_absolute", "of_drive", "path_from", "place_of"]
 
@@ -23,6 +23,9 @@ _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root(?=/|\Z)")
 _DRIVE = re.compile(r"[A-Za-z]:(?=[/\\]|\Z)")
 _GIT_BASH = re.compile(r"/(?P<drive>[A-Za-z])(?=/|\Z)")
 """A Windows drive, as Git Bash spells it."""
+
+_OF_PACKAGES = ("go test", "go vet", "go build")
+"""Programs for which a folder is one package, without the packages below it."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Check:
         if self.selection and len(paths) == len(self.selection):
             found += [self._named(path) for path in paths]
             found += [self._named()] if self.usual else []
+        found += self._of_package()
         return tuple(dict.fromkeys(found))
 
     @property
@@ -81,7 +85,10 @@ class Check:
         paths = [part for part in self.selection if not part.startswith("-")]
         if self.understood and self.selection:
             if len(paths) == 1:
-                found += [self._named(path) for path in _wider(paths[0])]
+                wider = _wider(paths[0])
+                if self.program in _OF_PACKAGES:
+                    wider = [paths[0], *(f"{folder}/..." for folder in wider)]
+                found += [self._named(path) for path in wider]
             found.append(self._named(EVERYTHING))
         if self.understood:
             found += [
@@ -90,6 +97,15 @@ class Check:
                 for rest in (self.selection, (EVERYTHING,))
             ]
         return tuple(dict.fromkeys((*found, EVERYTHING)))
+
+    def _of_package(self) -> list[str]:
+        """The names of the same check of one Go package, run in the folder of the package or at the root of the session."""
+        if self.program != "go test" or len(self.selection) != 1:
+            return []
+        folder = posixpath.normpath(posixpath.join(self.place, *self.selection))
+        if folder.startswith((".", "/", "-")) or "..." in folder or _DRIVE.match(folder):
+            return []
+        return [replace(self, place=folder, selection=(".",)).name, replace(self, place="", selection=(folder,)).name]
 
     def _named(self, *selection: str, program: str = "", plain: bool = False) -> str:
         programs = (program,) if program else (self.program, *self.targets)
