@@ -1,9 +1,9 @@
-"""What the events of a session assert: the facts that `context_state` folds into the state of the agent.
+"""The facts that the events of a session assert, which `context_state` folds into the state of the agent.
 
-Gives `assertions`: a table of facts for every slot. A fact without a value ends what was asserted before.
+Gives `assertions`: a table of facts for every slot. A fact without a value ends the earlier fact of its name.
 
-Note: the words of an event enter the state only where the event itself may be shown, and each fact
-carries the zone of its event. Of other events the state keeps what they end and that a file changed, in no words.
+Note: the words of an event enter the state only if the event itself may be shown, and each fact carries the zone of its
+event. Of other events the state keeps, without words, which facts they end and that a file changed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ __all__ = ["ABOUT", "ACTION", "RING", "WORD", "assertions"]
 Bool = NDArray[np.bool_]
 
 RING = 64
-"""Artifacts that a state remembers at most."""
+"""Most artifacts that a state remembers."""
 OTHERS = ("system", "global", "repository", "model", "memory", "tool")
-"""Standings besides the user's: what one of them says replaces its own facts alone. Any other speaker is a tool."""
+"""Speakers besides the user: each replaces only its own facts. Any other speaker counts as a tool."""
 SHARED = ("public", "internal")
-"""Zones whose words a state keeps; those of other zones are in their event alone."""
+"""Zones whose words a state keeps; words of other zones are only in their events."""
 ABOUT = "\x1f"
-"""Between what a denial is about and the names of the action that it denies."""
+"""Separates the subject of a denial from the names of the action that it denies."""
 ACTION = "\x1e"
-"""In front of an action, and of one that is denied to every tool once more."""
+"""Prefix of an action; doubled for an action that is denied to every tool."""
 WORD = "\x1d"
-"""In front of a word of an action, by which a yes may name it."""
+"""Prefix of a word of an action by which a yes may name it."""
 _DENIED_CHARACTERS = 80
-"""Of a command that was denied, the characters that the state keeps."""
+"""Most characters of a denied command that the state keeps."""
 _TEXT = pa.large_string()
 
 
@@ -50,19 +50,19 @@ def assertions(events: pa.Table) -> list[pa.Table]:
 
 
 class _Events:
-    """Events, and who speaks in them."""
+    """Events with their speakers."""
 
     def __init__(self, events: pa.Table) -> None:
         self.table = events
         self.none = pa.nulls(events.num_rows, _TEXT)
         self.one = pa.repeat("", events.num_rows)
-        """The name of the fact in a slot of one."""
+        """The name of the fact in a slot for a single fact."""
         self.id = self.column("event_id")
         self.named = pc.coalesce(self.column("subject"), self.id)
         self.by_user = self.by("user")
         self.by_harness = self.by("user", "system")
         self.shown = among(events["visibility"], ("model-visible",)) & among(events["zone"], SHARED)
-        """Whose words the state may keep."""
+        """Events whose words the state may keep."""
 
     def column(self, name: str) -> pa.Array:
         return flat(self.table[name])
@@ -77,11 +77,11 @@ class _Events:
         return np.asarray(self.column(name).is_valid()).astype(bool)
 
     def check(self, outcome: str) -> Bool:
-        """Checks that came out like this; not by the word of a model."""
+        """Checks with this outcome, except those that a model reports."""
         return among(self.table["check_outcome"], (outcome,)) & ~self.by("model", "memory")
 
     def each(self, slot: str, column: str, mask: Bool, value: pa.Array | None = None) -> pa.Table:
-        """A fact for every entry of a column of lists, named by the entry; its value is that of the event, or else the entry."""
+        """A fact for every entry of a list column, named by the entry; its value is that of the event, if any."""
         rows = np.flatnonzero(mask)
         if not len(rows):
             return STATE_FACTS.empty()
@@ -94,7 +94,7 @@ class _Events:
         return of.facts(slot, once, names, said)
 
     def facts(self, slot: str, mask: Bool, fact: pa.Array, value: pa.Array, origin: pa.Array | None = None) -> pa.Table:
-        """STATE_FACTS of the events of a mask; `origin` is who speaks in the event, unless it is named."""
+        """STATE_FACTS of the events of a mask; `origin` defaults to the speaker of the event."""
         if not mask.any():
             return STATE_FACTS.empty()
         index = pa.array(np.flatnonzero(mask))
@@ -115,7 +115,7 @@ class _Events:
 
 
 def _goals(of: _Events) -> Iterator[pa.Table]:
-    """The goal in the user's words; what binds in it, and in messages, stays when another goal comes."""
+    """The goal in the user's words; its binding parts, and those of messages, stay when another goal is set."""
     goal = of.kind("user.goal") & of.shown
     message = of.kind("user.message", "user.confirmation") & of.by_user & of.shown
     binds = of.has("binding") & (message | (goal & of.by_user))
@@ -123,11 +123,13 @@ def _goals(of: _Events) -> Iterator[pa.Table]:
     yield of.facts("constraint", binds, of.id, of.column("binding"), of.column("kind"))
     yield of.facts("said", message, of.one, of.column("text"), of.column("kind"))
     wrote = of.kind("user.goal", "user.message", "user.confirmation", "user.constraint", "constraint.ended")
-    yield of.facts("wrote", wrote & of.by_user, of.one, of.id)  # in no words, so that hidden ones count
+    yield of.facts("wrote", wrote & of.by_user, of.one, of.id)  # without words, so that hidden ones count
 
 
 def _constraints(of: _Events) -> Iterator[pa.Table]:
-    """Constraints by who sets them. What others propose has a name of its own, so that it replaces nothing of the user's."""
+    """Constraints by speaker. Proposals of others have names of their own, so that they replace nothing of the
+    user's.
+    """
     told = pc.coalesce(of.column("origin"), of.column("actor"))
     posing = ~of.by_user & np.asarray(pc.starts_with(told, pattern="user")).astype(bool)
     speaker = pc.if_else(pa.array(of.by_user), "user", pc.if_else(pa.array(posing), OTHERS[-1], told))
@@ -144,16 +146,16 @@ def _constraints(of: _Events) -> Iterator[pa.Table]:
 
 
 def _of_others(standing: pa.Array | str, name: pa.Array) -> pa.Array:
-    """The name of a fact of another speaker: it never replaces one of the user, whatever it is called."""
+    """The name of a fact of another speaker, which never equals that of a fact of the user."""
     return joined("\x1f", standing, "\x1f", name)
 
 
 def _results(of: _Events) -> Iterator[pa.Table]:
-    """What ran, what fails, what was verified. A model that says that its tests passed ran none."""
+    """Commands, failures and verifications. A model's statement that its tests passed is not a test run."""
     command, said = of.column("command"), pc.coalesce(of.column("summary"), of.column("text"))
     ran = of.kind("command.finished") & ~of.by("model", "memory")
     failing, passing, unknown = (of.check(outcome) for outcome in ("failed", "passed", "unknown"))
-    # A tool's word, and what others ran, ends no failure, and may tell of one.
+    # Reports of a tool, and runs of others, do not end a failure, but may report one.
     own = of.kind("command.finished") & among(of.table["origin"], ("tool",))
     reported = of.has("check_outcome") & of.has("origin") & of.by("tool") & ~own
     passing, unknown = passing & ~reported, unknown & ~reported
@@ -166,7 +168,7 @@ def _results(of: _Events) -> Iterator[pa.Table]:
     told = pc.if_else(
         pc.fill_null(whole, False),
         joined(pc.coalesce(command.cast(_TEXT), said.cast(_TEXT)), ": ", outcome),
-        joined(said.cast(_TEXT), " (", outcome, ")"),  # what a verification says itself, or its words behind its name
+        joined(said.cast(_TEXT), " (", outcome, ")"),  # the words of a verification, or its name with its words
     )
     yield of.facts("command", ran & of.has("command") & of.has("observation_class") & of.shown, of.one, command)
     quiet = pc.equal(pc.fill_null(said.cast(_TEXT), ""), "")
@@ -184,7 +186,7 @@ def _results(of: _Events) -> Iterator[pa.Table]:
 
 
 def _files(of: _Events) -> Iterator[pa.Table]:
-    """Versions of files: the state names those that it may, and takes older contents of the others for stale as well."""
+    """Versions of files: the state names files of shown events only, but older contents of all files are stale."""
     on_file, path = of.has("path"), of.column("path")
     version = pc.coalesce(of.column("version"), of.id)
     modified = of.kind("file.modified")
@@ -197,8 +199,9 @@ def _files(of: _Events) -> Iterator[pa.Table]:
 
 
 def _permissions(of: _Events) -> Iterator[pa.Table]:
-    """What is denied, by what it is about and the action. A grant that names an action ends the denials of that action alone, and of its
-    subject where it names one; a grant that names none ends those of all actions. Where a denial does not say what it is about, the action is.
+    """Denials, by subject and action. A grant that names an action ends only the denials of that action, and of its
+    subject if it names one; a grant without an action ends those of all actions. A denial without a subject has its
+    action as the subject.
     """
     action = of.column("command")
     named = pc.coalesce(of.column("subject"), action.cast(pa.string()), of.id)
@@ -212,11 +215,11 @@ def _permissions(of: _Events) -> Iterator[pa.Table]:
     about = joined(named, pc.binary_join(of.column("lifts"), ABOUT), between=ABOUT, skip_nulls=True)
     yield of.facts("approval", of.kind("permission.denied") & of.shown, about, denied)
     yield of.facts("lifted", granted & ~of.has("command"), named, named)
-    yield of.each("lifted", "lifts", confirmed)  # a yes that names a word of an action is one to that action alone
+    yield of.each("lifted", "lifts", confirmed)  # a yes that names a word of an action applies to that action only
 
 
 def _told(of: _Events) -> Iterator[pa.Table]:
-    """The phase, memories that were revoked, and in the model's own words its plan and its summary of earlier rounds."""
+    """The phase, revoked memories, and the model's own plan and summary of earlier rounds."""
     planned = of.kind("plan.updated") & of.shown
     revoked = of.kind("memory.revoked") & (of.by_harness | of.by("memory"))
     by = pc.coalesce(of.column("origin"), of.column("actor"))
@@ -228,13 +231,14 @@ def _told(of: _Events) -> Iterator[pa.Table]:
 
 
 def _ring(of: _Events) -> pa.Array:
-    """Places for artifacts: a later one takes the place of one that is `RING` events older, so that a state does not grow with its log."""
+    """Slots for artifacts: each replaces the one `RING` events older, so that a state does not grow with its log."""
     return pc.cast(pa.array(integers(of.table["seq"]) % RING), pa.string())
 
 
 def _disclosed(of: _Events) -> Iterator[pa.Table]:
-    """What earlier inputs of the session showed: evidence ids, and memories as `memory:<id>`; the snapshots of inputs that
-    do not say which items they showed; and the snapshots that events name, also those that no turn may see: a snapshot that was retrieved for an earlier turn is not one of this turn.
+    """Disclosures of earlier inputs of the session: evidence ids, and memories as `memory:<id>`; the snapshots of
+    inputs that do not list the items shown; and all snapshots that events name, also hidden ones, since a snapshot
+    retrieved for an earlier turn does not belong to this turn.
     """
     asked = of.kind("model.request")
     yield of.each("disclosed", "evidence_ids", asked)

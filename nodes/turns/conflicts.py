@@ -1,10 +1,10 @@
-"""Rules of different scopes of which one forbids what another asks for: each pair is reported once, by name (S3.47).
+"""Conflicts: a rule of one scope forbids what a rule of another scope requires. Each pair is reported once (S3.47).
 
 Gives: `conflicts`, sources that name both rules.
 
-Note: nothing is settled here. The input shows both rules as they are written; this reports that they
-may disagree, with their places. Whether they do is decided by topic and by words of negation, not by meaning: "never commit without asking"
-agrees with "ask before each commit".
+Note: conflicts are not resolved here. The input shows both rules as written; this reports that they may disagree, with
+their places. The test compares topics and negations, not meaning: "never commit without asking" agrees with "ask before
+each commit".
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ __all__ = ["conflicts"]
 Int = NDArray[np.int64]
 
 _FORBIDS = re.compile(r"(?i)\b(?:never|not|don't|avoid|without|no)\b")
-"""What turns a sentence of a rule into its opposite."""
+"""Negations in a sentence of a rule."""
 _NO = r"\b(?:never|not|don't|avoid|no)\b"
 _ONLY_WITH = re.compile(
     rf"(?i)(?P<act>(?:(?!{_NO}|\bwithout\b).)*{_NO}(?:(?!{_NO}|[;:]|,\s*and\b|\bbut\b).)*?)"
     rf"\b(?P<how>without|unless|until|before)\b(?P<needs>(?:(?!{_NO}|\bwithout\b|[;:]).)*)",
     re.DOTALL,
 )
-"""A sentence that forbids something only as long as another thing has not happened."""
+"""A sentence that forbids something only until a condition is met."""
 _BEFORE = re.compile(r"(?i)\bbefore\s+(?:(?:each|every|any|you|we|the|a|an|your|making|creating)\s+)*")
 _WORD = re.compile(r"[a-z]+")
 _MINOR = frozenset((
     "a", "all", "an", "and", "any", "are", "be", "been", "being", "do", "explicit", "explicitly", "first", "for", "from", "had", "has", "have", "i", "in", "is", "it", "me", "my",
     "of", "on", "our", "prior", "that", "the", "them", "they", "this", "to", "us", "was", "we", "with", "you", "your",
 ))  # fmt: skip
-"""Words that say nothing of what a sentence is about."""
+"""Words that do not indicate the subject of a sentence."""
 _APPROVAL = re.compile(r"ask|approv|permi|consent|confirm|request")
 _ENDING = re.compile(r"(?:(?<=([^s]))\1ing|ing|ed|es|e|(?<!s)s)\Z")
 MOST = 6
-"""Most pairs that an input names."""
+"""Most pairs that an input reports."""
 QUOTED = 160
-"""Characters of a sentence that a pair shows."""
+"""Most characters of a sentence in the report of a pair."""
 LONG_SENTENCE = 600
-"""Characters beyond which no sentence is taken apart."""
+"""Longest sentence that is split at its condition."""
 _STRAIGHT = str.maketrans({"\u2019": "'", "\u2018": "'"})
 _TEXT = pa.large_string()
 _KINDS = ("system_rules", "repository_instructions", "user_goal", "active_constraint")
 
 
 class _Told(NamedTuple):
-    """What a sentence says of a topic."""
+    """A sentence on a topic, and whether it forbids."""
 
     sentence: str
     forbids: bool
     needs: frozenset[str] = frozenset()
-    """The words for what lifts the prohibition."""
+    """The words of the condition that lifts the prohibition."""
 
 
 def conflicts(sources: pa.Table) -> pa.Table:
@@ -100,7 +100,7 @@ def conflicts(sources: pa.Table) -> pa.Table:
 
 
 def _opposed(turn: Int, scope: Int, never: pa.Array, always: pa.Array) -> tuple[Int, Int]:
-    """Pairs of sources of one turn and two scopes, the first of each scope that forbids and that asks."""
+    """Pairs of sources of one turn and two scopes: the first source of each scope that forbids and that asks."""
     sides = []
     for told in (never, always):
         row = np.flatnonzero(np.asarray(told.is_valid()))
@@ -153,7 +153,7 @@ def _told(sentence: str, words: re.Pattern[str]) -> _Told:
 
 
 def _asks(told: _Told, words: re.Pattern[str], needs: frozenset[str]) -> bool:
-    """Whether a sentence asks for what is forbidden as long as `needs` has not happened: it names neither that nor something to do before."""
+    """Whether a sentence asks for an act that is forbidden until `needs`: it names neither that nor a prior step."""
     if told.forbids or not needs:
         return not told.forbids
     text = told.sentence
@@ -163,13 +163,13 @@ def _asks(told: _Told, words: re.Pattern[str], needs: frozenset[str]) -> bool:
 
 
 def _stems(text: str) -> frozenset[str]:
-    """The words of a text that carry its meaning, without their endings; words for an approval are one."""
+    """The significant words of a text without their endings; words for an approval are all the same."""
     some = (each for each in _WORD.findall(text.lower()) if each not in _MINOR)
     return frozenset("ask" if _APPROVAL.match(each) else _ENDING.sub("", each) for each in some)
 
 
 def _scope(sources: pa.Table) -> pa.Array:
-    """Whose rule each is: a file's, the system's, that of all repositories, the user's."""
+    """The scope of each rule: its file, the system, all repositories, or the user."""
     heading = pc.fill_null(flat(sources["heading"]), "").cast(_TEXT)
     rule = pc.replace_substring_regex(heading, pattern=r"(?i)^(system|global|repo)\w* rule\b.*", replacement=r"\1 rule")
     named = pc.match_substring_regex(rule, r"(?i)^(system|global|repo) rule$")
@@ -178,7 +178,7 @@ def _scope(sources: pa.Table) -> pa.Array:
 
 
 def _where(sources: pa.Table) -> pa.Array:
-    """The place of each: file and line, or who said it in which event."""
+    """The place of each: file and line, or speaker and event."""
     kind, heading = flat(sources["source_kind"]), flat(sources["heading"]).cast(_TEXT)
     rule = pc.coalesce(heading, pc.if_else(pc.equal(kind, "system_rules"), "system rule", None).cast(_TEXT))
     told = joined(pc.fill_null(heading, "User goal"), " (", flat(sources["reference"]).cast(_TEXT), ")")

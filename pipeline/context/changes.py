@@ -1,9 +1,9 @@
-"""Files that a command may have changed: those that it names, or any.
+"""Files that a command may have changed: those that it names, or any file.
 
 Gives: `changed_files`, `may_change`, `changes_of` one program of a command, the files that it is `printed_into`, whether one `is_log`, and `ANY_FILE`.
 
-Note: this is a list of programs that are known to write. What a script, a generator or a program of the
-project's own writes, no command line says.
+Note: this is a list of programs that are known to write. A command line does not show the files that a script, a
+generator or a program of the project writes.
 """
 
 from __future__ import annotations
@@ -21,54 +21,54 @@ from .summaries import summary_of
 __all__ = ["ANY_FILE", "Changes", "changed_files", "changes_of", "is_log", "may_change", "printed_into"]
 
 ANY_FILE = "*"
-"""A command that may change files that it does not name."""
+"""Denotes files that a command may change without naming them."""
 _GIT = frozenset(("checkout", "switch", "restore", "stash", "pull", "reset", "merge", "rebase", "revert", "cherry-pick", "apply", "am", "clean", "mv", "rm",
                   "bisect", "submodule"))  # fmt: skip
 _PRODUCED = frozenset(("dist", "build", "target", "node_modules", ".venv", "venv", "coverage", "out", "tmp", "htmlcov", "__pycache__", ".cache",
                        ".pytest_cache", ".mypy_cache", ".ruff_cache", ".next", ".tox"))  # fmt: skip
-"""Folders that tools write: their files are not sources."""
+"""Folders that tools create: their files are not sources."""
 _FORMATTERS = frozenset(("black", "isort", "prettier", "gofmt", "rustfmt", "autopep8", "yapf", "clang-format", "shfmt", "autoflake", "pyupgrade",
                          "dos2unix", "goimports", "2to3", "codemod"))  # fmt: skip
 _LOGS = ("", ".log", ".txt", ".out", ".xml", ".json")
-"""Endings of files of logs and reports."""
+"""Suffixes of logs and reports."""
 _WRITES = frozenset((">", ">>", ">|", "&>", "&>>", ">&", "<>"))
 _ARGUMENTS = frozenset(("rm", "tee", "truncate", "unlink", "rmdir", "shred", "sponge", "ed", "ex"))
-"""Programs that change the files that they name."""
+"""Programs that change the files in their arguments."""
 _COPIES = frozenset(("mv", "cp", "ln", "install", "rsync", "scp"))
-"""Programs that write what they name last."""
+"""Programs that write to their last argument."""
 _DOWNLOADS = {"curl": "o", "wget": "O"}
 _OUTPUTS = {**_DOWNLOADS, **dict.fromkeys(("sort", "pandoc", "gcc", "g++", "cc", "clang", "rustc", "iconv"), "o")}
-"""Programs with the letter of the option that names the file that they write."""
+"""The letter of the option that names the output file of each program."""
 _OUTPUT = frozenset((
     "--output", "--output-document", "--output-file", "--outfile", "--out-file", "--outFile", "--target-directory",
 ))  # fmt: skip
-"""Options that name a file that is written, whatever the program."""
+"""Options that name the output file of any program."""
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+?)\s*$", re.MULTILINE)
 _OWN_FORM = re.compile(r"\Aapply_patch\n\*\*\* ")
-"""How importers write a patch that failed: the files are no programs."""
+"""The form of a failed patch in imported logs: its files are not programs."""
 _PATCH_DONE = re.compile(r"^Success\. Updated the following files", re.MULTILINE)
 _PATCH_FAILED = re.compile(r"^(?:apply_patch verification failed|Failed to |Invalid patch)", re.MULTILINE)
 _SILENT = ("", "(no output)")
 _PASSED_ON = ("tee", "sponge")
-"""Programs that write what another one prints, however that ends."""
+"""Programs that write the output of another one, however that one ends."""
 
 
 class Changes(NamedTuple):
     """The files that a command changed."""
 
     sure: tuple[str, ...] = ()
-    """Those that it names, and `ANY_FILE` where it may have changed others."""
+    """Those that it names, and `ANY_FILE` if it may have changed others."""
     doubtful: tuple[str, ...] = ()
-    """Those that it names and may have left as they were."""
+    """Those that it names but may have left unchanged."""
 
 
 def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
-    """The files that a command may have changed: those that it names, from where it ran, or `ANY_FILE`."""
+    """The files that a command may have changed: those that it names, relative to where it ran, or `ANY_FILE`."""
     return tuple(dict.fromkeys(each for some in changed_files(command, folder) for each in some))
 
 
 def changed_files(command: str | None, folder: str = "", *, failed: bool = False, said: str = "") -> Changes:
-    """The files that a command changed, from where it ran; `failed`: its line did not end well, `said`: what it printed."""
+    """The files that a command changed, relative to where it ran. `failed`: its line failed; `said`: its output."""
     found: dict[str, bool] = {}
     place = PurePosixPath(folder)
     steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
@@ -93,8 +93,8 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
 
 
 def _done(steps: Sequence[SimpleCommand], number: int, *, failed: bool, said: str) -> bool | None:
-    """Whether a program did what it was to do, as far as the end of its line and what that printed tell; None where no one knows. False
-    for one that failed: it may have done a part.
+    """Whether a program succeeded, as far as the exit and output of its line show; None if unknown. A failed one may
+    have done a part.
     """
     words = started(steps[number].words)
     program = PurePosixPath(words[0]).name if words else ""
@@ -117,14 +117,14 @@ def _done(steps: Sequence[SimpleCommand], number: int, *, failed: bool, said: st
 
 
 def _begins(steps: Sequence[SimpleCommand], number: int) -> bool:
-    """Whether a program ran whatever the others of its list did: it is the first one, or gets what that prints."""
+    """Whether a program ran regardless of the others in its list: it is the first one, or reads its output."""
     while number and steps[number].behind in ("|", "|&"):
         number -= 1
     return number == 0 or steps[number].behind in (";", "\n", "&") or steps[number - 1].words[0] in ("cd", "pushd")
 
 
 def _complains(program: str, said: str) -> bool:
-    """Whether an output has a message in which a program says that something went wrong."""
+    """Whether an output has an error message of a program."""
     begins = {"git": "fatal|error", "perl": "Can't open|Can't rename|Can't do"}
     own = rf"{begins[program]}\b" if program in begins else rf"(?:\S*/)?{re.escape(program)}: "
     return bool(program) and re.search(rf"^(?:[^\s:]+: (?:line \d+: )?)*(?:{own})", said, re.MULTILINE) is not None
@@ -137,7 +137,7 @@ def _whole_or_nothing(words: Sequence[str]) -> bool:
 
 
 def _is_a_file(path: str, named: Sequence[str], program: str) -> bool:
-    """Whether what a program names is known to be a file of this machine: not the target of a copy that may be its folder."""
+    """Whether an argument is certainly a local file: not the target of a copy that may be a folder."""
     at, others = PurePosixPath(path), [*map(PurePosixPath, named)]
     folder = any(each.parent == at for each in others) or (at.parent in others and not at.suffix)
     made = not at.suffix and bool(set(at.parts) & _PRODUCED)
@@ -145,7 +145,7 @@ def _is_a_file(path: str, named: Sequence[str], program: str) -> bool:
 
 
 def changes_of(simple: SimpleCommand) -> tuple[str, ...]:
-    """The same of one program of a command, with paths as the command names them."""
+    """The files that one program of a command may have changed, with paths as the command names them."""
     return (*_changed_by(started(simple.words)), *printed_into(simple))
 
 
@@ -155,12 +155,12 @@ def printed_into(simple: SimpleCommand) -> list[str]:
 
 
 def is_log(path: str) -> bool:
-    """Whether what is printed into a file is kept as a log, by its name."""
+    """Whether a file with printed output is a log, by its name."""
     return path.startswith(("/dev/", "/tmp/", "-")) or PurePosixPath(path).suffix in _LOGS
 
 
 def _stream(word: str) -> bool:
-    """Whether output goes to a stream, which is no file."""
+    """Whether output goes to a stream, not to a file."""
     return word.startswith(("/dev/", "&")) or word.isdigit() or word == "-"
 
 
@@ -202,12 +202,12 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
 
 
 def _or_any(files: Sequence[str]) -> Sequence[str]:
-    """Files, or any where there is none or a pattern or variable names them."""
+    """The files, or `ANY_FILE` if there are none or a pattern or variable names them."""
     return files if files and not any(set(word) & set("*?$") for word in files) else (ANY_FILE,)
 
 
 def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
-    """The files that a copy changes: its target, which may be a folder, and those that it moves away."""
+    """The files that a copy changes: its target, which may be a folder, and files that it moves away."""
     sources, target = named[:-1], PurePosixPath(*named[-1:])
     if moved:
         yield from sources
@@ -218,7 +218,7 @@ def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
 
 
 def _outputs(program: str, rest: Sequence[str], named: Sequence[str]) -> Iterator[str]:
-    """The files that options name for what a program writes; of a download without one, the file that its address names."""
+    """The output files named by options; for a download without one, the file named by its address."""
     letter = _OUTPUTS.get(program)
     found = [
         after
@@ -235,14 +235,14 @@ def _outputs(program: str, rest: Sequence[str], named: Sequence[str]) -> Iterato
 
 
 def _formats(program: str, verb: str | None, options: set[str]) -> bool:
-    """Whether a program writes files in another form, or mends what it finds."""
+    """Whether a program reformats files or fixes its findings."""
     if program in _FORMATTERS:
         return not options & (_LOOKS_ALONE | {"-d", "-l", "--list-different", "-c"}) or "-w" in options
     return not options & _LOOKS_ALONE and (bool(options & _FIXES) or (program in _FORMATTING and verb in _FORMAT_VERBS))
 
 
 def _rewrites(program: str, rest: Sequence[str], options: set[str]) -> bool:
-    """Whether a program writes files that only its input names."""
+    """Whether a program writes files named only in its input."""
     if program in ("tar", "unzip", "7z", "gunzip"):
         return not options & {"-t", "-tf", "-tzf", "--list", "-l"}
     dry = program == "patch" and bool(options & {"--dry-run", "-C", "--check"})
@@ -274,18 +274,18 @@ _FORMATTING = frozenset(
 _FORMAT_VERBS = ("format", "fmt", "fix")
 _RECURSIVE = frozenset(("-r", "-R", "-rf", "-fr", "-Rf", "-a", "-av", "--recursive"))
 _SPREAD = _RECURSIVE | {"-t", "--target-directory"}
-"""Options by which a copy writes more files than it names last."""
+"""Options by which a copy writes more files than its last argument."""
 _SCRIPT = r"-(?!-)\w*[ef]|--expression|--file"
 _VALUED = {**dict.fromkeys(("sed", "gsed", "perl", "ruby", "awk", "gawk"), _SCRIPT), "truncate": "-[sr]", "shred": "-[ns]"}  # fmt: skip
 """Options with a value in the next word: scripts, sizes."""
 _LOOKS_ALONE = frozenset(("--check", "--check-only", "--diff", "--dry-run"))
-"""Options with which a program tells what it would change."""
+"""Options with which a program only reports what it would change."""
 _GIT_OPTIONS = ("-C", "-c", "--git-dir", "--work-tree")
 _FIXES = frozenset(("--fix", "--write", "--autofix", "--apply", "--autocorrect", "--auto-correct"))
 
 
 def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
-    """The files that a verb names whose arguments are files; none where one may be a folder or a pattern."""
+    """The files named by a verb whose arguments are files; none if one may be a folder or a pattern."""
     if verb not in ("rm", "mv", "restore"):
         return []
     words = rest[rest.index(verb) + 1 :]
@@ -295,7 +295,7 @@ def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
 
 
 def _plain(named: list[str]) -> list[str]:
-    """Words that all name files; none where one may be a folder or a pattern."""
+    """The words if all of them name files; none if one may be a folder or a pattern."""
     return named if all(_ends_as_a_file(word) and not set(word) & set("*?[$:") for word in named) else []
 
 
@@ -305,7 +305,7 @@ def _ends_as_a_file(word: str) -> bool:
 
 
 def _changed_by_git(verb: str, rest: Sequence[str], options: set[str]) -> Iterator[str]:
-    """The files that `git` may have changed: commits, looks and branches as such change none."""
+    """The files that `git` may have changed: commits, read-only commands and new branches change none."""
     files = _plain([*rest[rest.index("--") + 1 :]]) if "--" in rest else _files_of_git(verb, rest)
     nothing = {
         "stash": bool({"list", "show", "drop"} & set(rest)),

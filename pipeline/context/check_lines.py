@@ -1,11 +1,11 @@
-"""The checks of a command line, and what the end and the output of the line say of each.
+"""The checks of a command line, and what the exit code and the output of the line prove about each.
 
-Gives: `checks_of` and `Ran`; `may_check`: whether a line that is not read may run one as well; and `may_read`: whether a line may show
-files that it does not name.
+Gives: `checks_of` and `Ran`; `may_check`: whether a line, even one that is not understood, may run a check; and
+`may_read`: whether a line may show files that it does not name.
 
-Note: this is an allow-list. Programs joined by `&&`, `;` and pipes into `tail`, behind `cd` and their like, are read. A line with
-anything else (`||`, `&`, `!`, a group, a loop, a word that a shell keeps for itself) may run a check or not: of such a line a
-failure is reported, and no pass.
+Note: this is an allow-list. Programs joined by `&&`, `;` and pipes into `tail`, after `cd` and the like, are
+understood. A line with anything else (`||`, `&`, `!`, a group, a loop, a shell keyword) may run a check or not: for
+such a line a failure is reported, but never a pass.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ __all__ = ["Ran", "checks_of", "may_check", "may_read"]
 
 _MOVES = frozenset(("cd", "pushd"))
 _FILTERS = frozenset(("tail", "cat", "tee"))
-"""Programs that let the end of what they are given through."""
+"""Programs that pass the end of their input through."""
 _QUIET = frozenset(("tsc", "vue-tsc", "eslint", "go vet", "go build"))
-"""Checks that print what is wrong, and nothing else."""
+"""Checks that print only findings."""
 _MOST = 32
-"""Checks of a line of whose outputs it is known which end belongs to which."""
+"""Most checks of a line whose outputs can be distinguished."""
 _SHOWS = re.compile(r"cat|(?:head|tail)(?:(?: -[nc]| --lines| --bytes)?[ =]?-?[1-9]\d*)?")
-"""Filters that print something of what they are given."""
+"""Filters that print part of their input."""
 _IDLE = frozenset(("true", ":", "echo", "printf", "sleep", "date", "pwd", "set", "export", "source", ".", *_MOVES))
 """Programs that change no file and print no summary of tests."""
 _FILES = frozenset(("mkdir", "rm", "cp", "mv", "touch", "ln", "chmod"))
 _LOOKS = frozenset((
     "cat", "tail", "head", "ls", "grep", "rg", "wc", "find", "which", "du", "stat", "diff", "file", "jq", "cut",
 ))  # fmt: skip
-"""Programs that change no files."""
+"""Programs that do not change files."""
 _FILTERED = frozenset(("sed", "awk", "sort", "uniq", "tr", "tree", "less"))
-"""Programs that print what they are given in another form."""
+"""Programs that print their input in another form."""
 _GIT_QUIET = frozenset(("add", "commit", "push", "fetch", "status", "rev-parse", "tag", "remote"))
-"""Verbs of Git that change no files of the work tree, and print no file."""
+"""Git verbs that neither change files of the work tree nor print files."""
 _GIT_LOOKS = frozenset(("diff", "log", "show", "branch", "blame", "ls-files", "grep"))
 _GIT_SHOWS = frozenset(("diff", "show", "grep"))
-"""Those that print files."""
+"""Git verbs that print files."""
 _NAMES_ALONE = frozenset(("--stat", "--name-only", "--name-status", "--quiet"))
 _PREPARES = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), frozenset(("ci", "install", "i", "add"))),
@@ -57,14 +57,14 @@ _PREPARES = {
     "uv": frozenset(("sync", "pip", "lock", "venv")), "cargo": frozenset(("fetch",)), "go": frozenset(("mod", "generate")),
     "git": _GIT_QUIET | {"checkout", "switch", "restore", "stash", "pull", "reset", "rebase", "merge"},
 }  # fmt: skip
-"""Verbs of programs that prepare, and print no summary of tests."""
+"""Verbs of programs that prepare the environment and print no test summary."""
 _REPORTS = frozenset(("report", "html", "xml", "json", "combine"))
-"""What `coverage` does that changes no file but its own."""
+"""Verbs of `coverage` that change only its own files."""
 _SHELLS_OWN = frozenset((
     "exit", "return", "exec", "eval", "alias", "unalias", "trap", "break", "continue", "shift", "builtin", "enable", "hash", "declare", "typeset",
     "local", "readonly", "unset", "popd", "dirs", "wait", "jobs", "fg", "bg", "disown", "kill", "read", "mapfile", "shopt", "logout", "suspend", "let",
 ))  # fmt: skip
-"""Commands of the shell itself that may keep a later program from running, or put another one in its place."""
+"""Shell builtins that may keep a later program from running, or replace it by another one."""
 
 
 @dataclass(frozen=True)
@@ -73,21 +73,21 @@ class Ran:
 
     check: Check
     decides: bool
-    """An exit code of 0 of the line says that it ended with 0, and another one may be its own: no later program hides it."""
+    """Whether no later program hides its exit code: the line's 0 is also its own, and any other code may be."""
     alone: bool
-    """No other program of the line can have ended it with another code than 0."""
+    """Whether no other program of the line can have caused a nonzero exit code."""
     shown: bool
-    """A summary at the end of the output is its own."""
+    """Whether a summary at the end of the output is its own."""
     last: int | None
-    """Of what it printed at most so many last lines are shown; None = all, 0 = it is not known how many."""
+    """Most last lines of its output that are shown; None = all, 0 = unknown."""
     quiet: bool
-    """It prints nothing where it passes, and all that it printed is shown, or the first or last lines of that."""
+    """Whether it prints nothing when it passes, and its output is shown, or at least the first or last lines of it."""
     stands: bool
-    """The line is read, and nothing behind the check changes files: what it says holds when the line has ended."""
+    """Whether the line is understood and nothing after the check changes files, so its result holds at the end."""
 
 
 def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran]:
-    """The checks of a command in their order, each as it is named from the folder in which the command ran."""
+    """The checks of a command in order, each named relative to the folder in which the command ran."""
     commands = simple_commands(command or "")
     place, known, options = place_of(folder, root), True, frozenset[str]()
     found: list[tuple[int, Check, frozenset[str]]] = []
@@ -109,13 +109,13 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
         return []
     ends = [_may_end(each) for each in commands]
     tails = [(place, _last_lines(each)) for place, each in enumerate(commands) if _program(each)[0] == "tail"]
-    # Whether all programs from each on leave the files as they are.
+    # Whether all programs from each one on leave the files unchanged.
     leaves = [*accumulate(map(_leaves_files, reversed(commands)), and_, initial=True)][::-1]
     ran = []
     for number, check, options in found:
         before, simple, later = commands[:number], commands[number], commands[number + 1 :]
         follows = next((each.behind for each in later if each.behind not in ("|", "|&")), "")
-        # With `-e` a program ends the shell that is the last one of its list: in `a && b; c` not `a`.
+        # With `-e`, only the last program of a list ends the shell: in `a && b; c` not `a`.
         hiding = {"||"} if "errexit" in options and follows != "&&" else {"||", ";", "\n"}
         hidden = simple.ahead in ("|", "|&") and "pipefail" not in options
         hidden |= any(each.behind in hiding for each in later) or any(each.ahead == "&" for each in commands[number:])
@@ -136,13 +136,13 @@ def checks_of(command: str | None, folder: str = "", root: str = "") -> list[Ran
 
 
 def may_check(command: str | None) -> bool:
-    """Whether a command may run a check: one that is known, or a program of which no list says what it does (`docker exec web pytest`)."""
+    """Whether a command may run a check: a known one, or a program that is in no list (`docker exec web pytest`)."""
     return any(check_of(each) is not None or not _checks_nothing(each) for each in simple_commands(command or ""))
 
 
 def may_read(command: str | None) -> bool:
-    """Whether a command may show files that it does not name: a search, a difference, names that come from elsewhere (`xargs`, `$(...)`), or a
-    program of which no list says what it does (`python fix.py`).
+    """Whether a command may show files that it does not name: a search, a diff, names from elsewhere (`xargs`,
+    `$(...)`), or a program that is in no list (`python fix.py`).
     """
     return any(map(_may_read, simple_commands(command or "")))
 
@@ -166,7 +166,7 @@ def _may_read(simple: SimpleCommand) -> bool:
 
 
 def _checks_nothing(simple: SimpleCommand) -> bool:
-    """Whether a program is known to be no check: it looks, prepares, or changes files."""
+    """Whether a program is known not to be a check: it reads, prepares, or changes files."""
     program, rest = _program(simple)
     if program in ("", "git") or program in _IDLE | _FILES | _LOOKS | _FILTERED:
         return True
@@ -175,7 +175,7 @@ def _checks_nothing(simple: SimpleCommand) -> bool:
 
 
 def _options_behind(options: frozenset[str], words: Sequence[str]) -> frozenset[str]:
-    """The options of a shell behind a `set` with these words, as far as they decide whether an exit code is hidden."""
+    """The shell options after a `set` with these words, as far as they decide whether an exit code is hidden."""
     on = {"errexit": "errexit" in options, "pipefail": "pipefail" in options}
     sign = ""
     for word in words:
@@ -189,14 +189,14 @@ def _options_behind(options: frozenset[str], words: Sequence[str]) -> frozenset[
 
 
 def _last_lines(tail: SimpleCommand) -> int:
-    """How many lines `tail` shows at most, 0 where that is not known."""
+    """Most lines that `tail` shows, 0 if unknown."""
     words = [word for word in _program(tail)[1] if word.startswith("-") or word.lstrip("+").isdigit()]
     found = re.fullmatch(r"(?:-|-n ?|--lines[= ])(\d{1,6})", " ".join(words))
     return int(found[1]) if found else 0 if words else 10
 
 
 def _leads(simple: SimpleCommand) -> bool:
-    """Whether a `cd` is known to lead where it says, for all that follows."""
+    """Whether a `cd` certainly changes to the folder that it names, for all later programs."""
     words, piped = simple.words, {simple.behind, simple.ahead} & {"|", "|&"}
     if len(words) != 2 or words[1].startswith("-") or piped:
         return False
@@ -204,7 +204,7 @@ def _leads(simple: SimpleCommand) -> bool:
 
 
 def _does_not_steer(simple: SimpleCommand) -> bool:
-    """Whether a program leaves the shell as it is: what runs next, and which program a name starts."""
+    """Whether a program leaves the shell unchanged: the programs that run next, and the meaning of names."""
     words = simple.words
     if words[0] in ("source", "."):
         return len(words) == 2 and words[1].endswith("/activate")
@@ -219,7 +219,7 @@ def _program(simple: SimpleCommand) -> tuple[str, list[str]]:
 
 
 def _says_nothing(simple: SimpleCommand, check: Check) -> bool:
-    """Whether a program prints no summary that could be that of a check."""
+    """Whether a program prints no summary that could be mistaken for that of the check."""
     program, rest = _program(simple)
     if program in ("echo", "printf"):
         said = re.sub(r"\$(?:\?|\{PIPESTATUS\[\d\]\})", "", " ".join(rest)).replace("\\n", "\n")
@@ -232,7 +232,7 @@ def _says_nothing(simple: SimpleCommand, check: Check) -> bool:
 
 
 def _let_through(simple: SimpleCommand, later: Sequence[SimpleCommand], check: Check) -> bool:
-    """Whether the end of what a check printed is the end of what the line printed."""
+    """Whether the end of the output of a check is the end of the output of the line."""
     files = {path for sign, path in simple.redirects if sign in (">", "&>")}
     seen, piped = not files, True
     for each in later:
@@ -251,14 +251,14 @@ def _let_through(simple: SimpleCommand, later: Sequence[SimpleCommand], check: C
 
 
 def _passes_on(simple: SimpleCommand, later: Sequence[SimpleCommand]) -> bool:
-    """Whether the line prints nothing only where a check printed nothing."""
+    """Whether empty output of the line implies empty output of the check."""
     piped = all(each.behind in ("|", "|&") and _SHOWS.fullmatch(" ".join(each.words)) for each in later)
     joined = all(sign == ">&" and to.isdigit() for each in (simple, *later) for sign, to in each.redirects)
     return piped and joined and all(each.exact for each in later)
 
 
 def _leaves_files(simple: SimpleCommand) -> bool:
-    """Whether a program is known to change no file of the work tree that is checked; what a build makes is none."""
+    """Whether a program is known not to change checked files of the work tree; build products are not checked."""
     program, rest = _program(simple)
     if program == "tee" and simple.behind in ("|", "|&"):
         return all(map(is_log, rest))
@@ -273,5 +273,5 @@ def _leaves_files(simple: SimpleCommand) -> bool:
 
 
 def _may_end(simple: SimpleCommand) -> bool:
-    """Whether a program can have ended a line with another code than 0."""
+    """Whether a program can have caused a nonzero exit code of the line."""
     return _program(simple)[0] not in _IDLE | _FILTERS

@@ -1,9 +1,9 @@
-"""Which programs check: test runners, linters, type checkers, builds, and what a project calls by such a name.
+"""Programs that are checks: test runners, linters, type checkers, builds, and scripts of the project with such names.
 
 Gives: `check_of` a program of a command line, and `INERT_VARIABLES`.
 
-Note: a word says nothing. `ls tests` tests nothing, and `rm -rf build` builds nothing. Which words behind a program are understood,
-`runners` says; a check with another word is no other check's repetition.
+Note: a word alone proves nothing. `ls tests` tests nothing, and `rm -rf build` builds nothing. `runners` lists the
+words that are understood after a program; a check with any other word does not repeat another check.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROGRAMS = {
     **dict.fromkeys(("tox", "nox", "pre-commit"), "all"),
     **dict.fromkeys(("ninja", "msbuild", "xcodebuild"), "build"),
 }  # fmt: skip
-"""Programs that check whatever their arguments are."""
+"""Programs that check with any arguments."""
 _VERBS: dict[str, dict[str, str]] = {
     "cargo": {"test": "test", "t": "test", "nextest": "test", "check": "types", "c": "types", "clippy": "lint", "build": "build", "b": "build"},
     "go": {"test": "test", "vet": "lint", "build": "build"},
@@ -68,7 +68,7 @@ _TAKES_IN = {
     **dict.fromkeys(("cargo build", "cargo clippy", "cargo test --no-run"), ("cargo check",)),
     "cargo test": ("cargo check", "cargo test --no-run"), "cargo nextest": ("cargo check",),
 }  # fmt: skip
-"""Programs that do first all that another one does."""
+"""Programs that first do everything that another one does."""
 _KIND = {"--bin": "--bins", "--test": "--tests", "--example": "--examples", "--bench": "--benches"}
 """Options of Cargo that select one target, and those that select all of its kind."""
 _ALL_TARGETS = "--all-targets"
@@ -89,11 +89,11 @@ _AFTER = {
     "mvn": ("test", "package", "integration-test", "verify", "install"),
     "gradle": ("test", "check", "build"),
 }
-"""Goals of builds that test, each of which takes in those in front of it."""
+"""Goals of builds that run tests; each includes the previous ones."""
 _SKIPS = re.compile(r"-D(?:skipTests|skipITs|maven\.test\.skip)(?:=(?!false).*)?\Z")
 _PACKAGES = frozenset(("npm", "pnpm", "yarn", "bun"))
 _TASKS = frozenset(("make", "just", "task", "mise", "invoke", "composer"))
-"""Programs that run what the project calls by a name."""
+"""Programs that run tasks named by the project."""
 _SCRIPT = re.compile(
     r"(?P<name>test|tests|t|tst|spec|lint|check|verify|ci|typecheck|type-check|types|tsc|build|compile|all)(?:[:_.-].*)?\Z"
 )
@@ -116,29 +116,29 @@ _CHECKS_NOTHING: dict[str, set[str]] = {
     "vitest": {"list", "init"}, "gradle": {"-m"}, "playwright test": {"--ui"}, "pre-commit": {"install", "autoupdate", "clean", "gc"},
     "bats": {"-c", "--count"}, "just": {"-n", "-l"}, "task": {"-n", "-l"},
 }  # fmt: skip
-"""The same, of single programs, and words with which they do something else."""
+"""The same for single programs, and words with which they do something else."""
 INERT_VARIABLES = frozenset((
     "CI", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "CLICOLOR", "TERM", "COLUMNS", "LANG", "LC_ALL", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE",
     "RUST_BACKTRACE", "RUST_LOG", "CARGO_TERM_COLOR", "PYTHONIOENCODING", "PAGER", "GIT_PAGER", "PIP_DISABLE_PIP_VERSION_CHECK",
 ))  # fmt: skip
-"""Environment variables that change no selection."""
+"""Environment variables that do not change the selection."""
 _ENVIRONMENT = frozenset(
     ("PYTHONPATH", "DJANGO_SETTINGS_MODULE", "JAVA_HOME", "NODE_ENV", "NODE_OPTIONS", "RUSTFLAGS", "LD_LIBRARY_PATH")
 )
-"""Environment variables that make another environment of it, with the same selection."""
+"""Environment variables that change the environment, not the selection."""
 _INERT_WRAPPERS = re.compile(
     r"(?:.*/)?(?:env|time|command|exec|nice|npx|bunx|uvx|uv|run|tool|poetry|pipenv|pdm|rye|hatch|bundle|pnpm|yarn|npm|bun|x|timeout|gtimeout|xvfb-run|stdbuf|"
     r"python[\d.]*|py|pypy3?|coverage|bash|sh)|-m|-u|-n|-oL|-a|--|-y|--yes|--no-install|--quiet|-q|--frozen|--locked|--no-sync|--offline|[\d.]+[smhd]?"
 )
-"""Words in front of a program that leave it as it is."""
+"""Words before a program that do not change it."""
 
 _Found = tuple[Check, list[str], Options]
-"""A check of its kind, the words behind its program, and what they may mean."""
+"""A check, the words after its program, and the options that they may be."""
 
 
 def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check | None:
     """The check that this simple command of a command line runs, or None. `folder` is where the line runs, `root` the
-    absolute folder from which places are named.
+    absolute folder to which places are relative.
     """
     words = started(simple.words)
     if not words or {word.lower().split("=")[0] for word in simple.words} & _READ_ONLY:
@@ -146,7 +146,7 @@ def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check |
     prefix = simple.words[: len(simple.words) - len(words)]
     head, rest = _head(words[0]), list(words[1:])
     if head in ("pnpm", "yarn", "bun") and rest and (rest[0] in _PROGRAMS or rest[0] in ("playwright", "cypress")):
-        head, rest = rest[0], rest[1:]  # they start programs of a package by their names
+        head, rest = rest[0], rest[1:]  # they run programs of a package by name
     found = _recognized(head, words[0], rest) or _of_hatch(prefix, words)
     if found is None:
         return None
@@ -157,7 +157,7 @@ def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check |
     read = Read.of(arguments, options)
     place = place_of(folder, root, read.folder)
     other = sorted(each for each in read.other if " " not in each)
-    other += [each for each in read.other if " " in each]  # of several values the last one may count
+    other += [each for each in read.other if " " in each]  # the last of several values may win
     if head == "cargo":
         check, other = _on_targets(check, other)
     selection = {path_from(place, root, each) for each in (*check.selection, *read.selection)}
@@ -175,7 +175,7 @@ def check_of(simple: SimpleCommand, folder: str = "", root: str = "") -> Check |
 
 
 def _elsewhere(written: str, head: str, prefix: Sequence[str]) -> list[str]:
-    """A program of the project's own that has the name of a known one: `./pytest`, `python pytest`."""
+    """A program of the project that has the name of a known one: `./pytest`, `python pytest`."""
     path = PurePosixPath(written)
     by_name = prefix and re.search(r"(?:python[\d.]*|py)\Z", prefix[-1])
     if head not in _PROGRAMS or ("/" not in written and not by_name) or path.parent.name in ("bin", ".bin", "Scripts"):
@@ -189,7 +189,7 @@ def _head(word: str) -> str:
 
 
 def _in_front(prefix: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Words in front of a program: those that say in which environment it runs, and those that are not understood."""
+    """Words before a program: those that set its environment, and those that are not understood."""
     told = [
         word for word in prefix if word.split("=")[0] not in INERT_VARIABLES and not _INERT_WRAPPERS.fullmatch(word)
     ]
@@ -227,7 +227,7 @@ def _plain(family: str, program: str, rest: list[str]) -> _Found:
 
 
 def _of_verb(head: str, rest: list[str]) -> _Found | None:
-    """What `cargo test` and its like check."""
+    """The check of `cargo test` and the like."""
     toolchain = tuple(word for word in rest[:1] if head == "cargo" and word.startswith("+"))
     rest = rest[len(toolchain) :]
     verb = str(first_word(rest, ("--manifest-path", "-C", "--config")))
@@ -290,7 +290,7 @@ def _of_build(head: str, rest: list[str]) -> _Found | None:
 
 
 def _of_task(head: str, rest: list[str]) -> _Found | None:
-    """What `make check` and its like check, by the names that the project gives them."""
+    """The check of `make check` and the like, by the task names of the project."""
     options = options_of(head, "all")
     names = [word for word in Read.of(rest, options).selection if not word.startswith("-")]
     families = {_SCRIPT_FAMILY.get(found["name"], "all") for name in names if (found := _SCRIPT.match(name))}
@@ -302,7 +302,7 @@ def _of_task(head: str, rest: list[str]) -> _Found | None:
 
 
 def _of_hatch(prefix: Sequence[str], words: Sequence[str]) -> _Found | None:
-    """What `hatch run test` checks, by the name that the project gives it."""
+    """The check of `hatch run test`, by its name in the project."""
     script = _SCRIPT.match(words[0])
     if not script or [_head(word) for word in prefix[-2:]] != ["hatch", "run"]:
         return None
@@ -311,7 +311,7 @@ def _of_hatch(prefix: Sequence[str], words: Sequence[str]) -> _Found | None:
 
 
 def _of_script(rest: list[str]) -> _Found | None:
-    """What `npm run test:unit` and its like check, by the name that the package gives it: it is one, whichever program runs it."""
+    """The check of `npm run test:unit` and the like, by its name in the package: it is the same with any runner."""
     arguments, other, run = list(rest), list[str](), False
     names = [word for word in Read.of(arguments, MODULES).selection if not word.startswith("-")]
     while names and names[0] in ("run", "run-script", "workspace", "workspaces", "recursive", "foreach"):

@@ -1,11 +1,11 @@
-"""Checkpoints of a session log: what later turns need of earlier events, so that those need not be read again.
+"""Checkpoints of a session log: the facts of earlier events that later turns need, so that those are not read again.
 
-A checkpoint at event N holds the last assertions of the events behind an earlier one, its base: that of 320 = 0b101 · 64 has 256
-as its base, that of 256 has the beginning. So a state is put together from as many checkpoints as N / 64 has ones, and each
-event is in as many as N / 64 has digits: together they take a fraction of the log.
+A checkpoint at event N contains the last assertions of the events after an earlier checkpoint, its base: that of 320 =
+0b101 · 64 has 256 as its base, that of 256 has the beginning. So a state is assembled from as many checkpoints as N /
+64 has one bits, and each event is in as many as N / 64 has binary digits: together they take a fraction of the log.
 
-Note: a checkpoint is a copy and is used only for the exact lines that it was made from. Each
-names the chain of digests up to it and that of its base; the lines of its last block are read again and held against it.
+Note: a checkpoint is derived data and is used only with the exact lines from which it was made. Each stores the chain
+of digests up to it and that of its base; the lines of its last block are read again and verified.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .work_places import WorkPlace
 __all__ = ["BEGINNING", "Checkpoint", "Checkpoints", "base_of", "continued", "joined_facts"]
 
 FORMAT = 46
-"""Raised whenever the fold of events gives other facts: checkpoints of earlier formats are passed over and made again."""
+"""Incremented when folding the events yields other facts: checkpoints of earlier formats are made again."""
 SUFFIX = ".checkpoint"
 LEVEL = 6
-"""Of compression: higher ones take longer and save next to nothing."""
+"""Compression level: higher ones take longer and save almost nothing."""
 _DAMAGED = (ValueError, KeyError, TypeError, OSError, pa.ArrowException)
-"""What reading a damaged file raises."""
+"""Errors raised by reading a damaged file."""
 _OTHERS = "it was made from other lines"
 
 
@@ -57,15 +57,15 @@ class Checkpoint:
     last: datetime | None
     place: WorkPlace
     base: int
-    """How many events lay in parts when it was made."""
+    """The number of events in parts when it was made."""
     start: int
-    """Where its last block begins in the file of lines behind `base`; -1 where that is in a part."""
+    """The offset of its last block in the file of the lines from `base` on; -1 if the block is in a part."""
     offset: int
-    """Where the line of event `seq` begins in that file."""
+    """The offset of the line of event `seq` in that file."""
     facts: pa.Table
 
     def to_bytes(self, session_id: str) -> bytes:
-        """The file: SHA-256 of what follows, a line of JSON, an Arrow stream."""
+        """The file: the SHA-256 of the rest, a line of JSON, an Arrow stream."""
         about = {
             "format": FORMAT, "session_id": session_id, "seq": self.seq, "since": self.since, "chain": self.chain.hex(),
             "since_chain": self.since_chain.hex(), "before": self.before.hex(), "turn": self.turn, "turn_id": self.turn_id,
@@ -83,7 +83,7 @@ class Checkpoint:
         """The checkpoint of a file.
 
         Raises:
-            ValueError: it is damaged, or of another session or version.
+            ValueError: it is damaged, or belongs to another session or version.
         """
         digest, _, rest = data.partition(b"\n")
         if hashlib.sha256(rest).hexdigest().encode() != digest:
@@ -105,7 +105,7 @@ BEGINNING = Checkpoint(0, 0, START, START, START, -1, None, None, WorkPlace(), 0
 
 
 def base_of(seq: int) -> int:
-    """The checkpoint that one at `seq` continues: the lowest one of `seq / EVERY` taken away."""
+    """The base of the checkpoint at `seq`: `seq / EVERY` with its lowest one bit cleared."""
     block = seq // EVERY
     return (block & (block - 1)) * EVERY
 
@@ -117,17 +117,17 @@ class Checkpoints:
         self.folder, self.session_id = folder, session_id
 
     def marks(self) -> list[int]:
-        """The events at which there are checkpoints, in their order."""
+        """The events at which there are checkpoints, in order."""
         stems = (name.removesuffix(SUFFIX) for name in names_in(self.folder) if name.endswith(SUFFIX))
         return sorted(int(stem) for stem in stems if stem.isdigit() and int(stem) % EVERY == 0)
 
     def nearest(
         self, seq: int, lines: Lines, chains: Mapping[int, bytes] = MappingProxyType({})
     ) -> tuple[tuple[Checkpoint, ...], list[str]]:
-        """The checkpoint nearest before an event behind those that it continues, the first one first; and what was passed over.
+        """The last checkpoint before an event, preceded by its bases, oldest first; and notes about skipped ones.
 
-        Without any, that of the beginning. Where one is passed over, a sentence says which and why. `chains` are the digests of
-        the lines, where they are known.
+        If there is none, that of the beginning. Each note names a skipped checkpoint and the reason. `chains` are the
+        digests of the lines, as far as known.
         """
         notes = []
         for mark in reversed([mark for mark in self.marks() if mark <= seq]):
@@ -140,10 +140,10 @@ class Checkpoints:
         return (BEGINNING,), notes
 
     def _stack(self, mark: int, lines: Lines, chains: Mapping[int, bytes]) -> tuple[Checkpoint, ...]:
-        """A checkpoint behind those that it continues.
+        """A checkpoint preceded by its chain of bases.
 
         Raises:
-            ValueError, and what its reading raises: one of them is missing, damaged or was made from other lines.
+            ValueError, and the errors of reading it: one of them is missing, damaged or was made from other lines.
         """
         found: list[Checkpoint] = []
         seq = mark
@@ -168,7 +168,7 @@ class Checkpoints:
         return found
 
     def chains(self) -> dict[int, bytes]:
-        """The digests that the checkpoints name, of those that can be read."""
+        """The digests stored in the readable checkpoints."""
         found = {}
         for mark in self.marks():
             with suppress(FileNotFoundError, ScopedRetrievalError, *_DAMAGED):
@@ -176,16 +176,16 @@ class Checkpoints:
         return found
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint; one of the same event is replaced.
+        """Write a checkpoint, replacing one of the same event.
 
         Raises:
-            OSError: the disk does not take it.
+            OSError: it cannot be written.
         """
         file = self.folder / f"{checkpoint.seq}{SUFFIX}"
         write_atomic(file, checkpoint.to_bytes(self.session_id), sync=False)
 
     def drop(self, chains: Mapping[int, bytes]) -> list[str]:
-        """Remove the checkpoints that do not agree with the digests of the log; a sentence for each."""
+        """Remove the checkpoints that do not match the digests of the log; returns a sentence for each."""
         known = self.chains()
         gone = [mark for mark in self.marks() if known.get(mark) is None or known[mark] != chains.get(mark)]
         for mark in gone:
@@ -196,9 +196,7 @@ class Checkpoints:
 def continued(
     stack: Sequence[Checkpoint], events: pa.Table, *, place: WorkPlace, chain: bytes, base: int, start: int, offset: int
 ) -> tuple[Checkpoint, ...]:
-    """The checkpoints behind one more block of events, which ends in `place`: those that the new one takes the place of are merged into
-    it.
-    """
+    """The checkpoints after one more block of events, which ends in `place`; the new one merges those it replaces."""
     before = stack[-1]
     seq = before.seq + EVERY
     since = base_of(seq)
@@ -215,8 +213,8 @@ def continued(
 
 
 def joined_facts(stack: Sequence[Checkpoint]) -> pa.Table:
-    """The facts that hold at the last one of some checkpoints that continue each other, and ends of constraints that a harness
-    may give with its state, which begins before the log (see `inputs.seed_facts`).
+    """The facts that hold at the last checkpoint of a chain, and ends of constraints that a harness may pass with its
+    state, which begins before the log (see `inputs.seed_facts`).
     """
     found = latest_assertions(LOG_EVENTS.empty(), pa.concat_tables([each.facts for each in stack]))
     given = pc.and_(pc.equal(found["slot"], "constraint"), pc.starts_with(found["fact"], "state"))

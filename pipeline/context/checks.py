@@ -99,7 +99,7 @@ class Check:
         return tuple(dict.fromkeys((*found, EVERYTHING)))
 
     def _of_package(self) -> list[str]:
-        """The names of the same check of one Go package, run in the folder of the package or at the root of the session."""
+        """The names of the check of one Go package, run in its folder or at the root of the session."""
         if self.program != "go test" or len(self.selection) != 1:
             return []
         folder = posixpath.normpath(posixpath.join(self.place, *self.selection))

@@ -1,11 +1,10 @@
-"""Observations: what a tool printed, normalized, classified, summarized and marked, before it enters the session log.
+"""Observations: tool output, normalized, classified, summarized and marked before it enters the session log.
 
-Reads the outputs of a command or a tool. Gives an `Observation`: its class, a summary of one line, an excerpt of the lines
-that matter, and whether its text addresses the model. JUnit XML and TAP are read by maintained parsers, pytest by the
-lines of its own summary, diffs by their changed lines; of any other log, the blocks around what reads as a failure.
+Reads the outputs of a command or a tool. Gives an `Observation`: its class, a one-line summary, an excerpt of the
+relevant lines, and whether its text addresses the model. JUnit XML and TAP are read by maintained parsers, pytest by
+its own summary lines, diffs by their changed lines; of any other log, the blocks around lines that read as failures.
 
-Note: nothing here decides what a model sees. The full text stays an artifact; this is what a
-projection chooses from.
+Note: nothing here decides what a model sees. The full text stays an artifact; a projection chooses among these forms.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ __all__ = ["Observation", "addresses_the_model", "observed", "report_passed"]
 SUMMARY_CHARACTERS = 300
 EXCERPT_LINES = 24
 EXCERPT = 1_000
-"""Characters of the excerpt of a long text of a tool in which nothing reads as a failure."""
+"""Most characters in the excerpt of a long tool output without lines that read as failures."""
 AROUND = 3
-"""Lines shown around a line that reads as a failure."""
+"""Number of lines shown around a line that reads as a failure."""
 LARGEST = 4_000_000
-"""Characters of an output that a parser is given."""
+"""Largest output that is parsed, in characters."""
 _FAILURE = re.compile(
     r"(?i)(?:\b(?:fail(?:ed|ure|ures|ing)?|error|errors|exception|traceback|panic(?:ked)?|assert(?:ion)?(?:error)?|fatal|"
     r"expected|received|not ok|cannot find|undefined|denied|timed? ?out)\b|^E\s+|✗|✖|\u00d7|●)"
@@ -49,20 +48,20 @@ _GO_SAID = re.compile(r"\s+\S+\.go:\d+: ")
 _PANIC = re.compile(
     r"\s*thread '(?P<test>[^']+)'(?: \(\d+\))? panicked at (?:'(?P<why>.*)', )?(?P<place>\S+:\d+:\d+):?\s*\Z"
 )
-"""The number of the thread differs from run to run."""
+"""The thread number differs between runs."""
 _REPORTS_FAILURE = re.compile(r"\d+ of \d+ tests failed:")
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What is known of an output."""
+    """The class, summary and excerpt of an output."""
 
     kind: str
     summary: str | None
     excerpt: str | None
     suspicious: bool
     shape: str
-    """small, large, noisy or dangerous (S3.48)."""
+    """`small`, `large`, `noisy` or `dangerous` (S3.48)."""
 
 
 def observed(
@@ -75,8 +74,8 @@ def observed(
     timed_out: bool = False,
     diff: bool = False,
 ) -> Observation:
-    """An output as an observation. `passed`: it is that of a check that passed, and no word in it tells of a failure. `diff`: it is
-    one, though no line of it may name a file.
+    """An output as an observation. `passed`: it is from a check that passed, so no word in it indicates a failure.
+    `diff`: it is a diff, even if no line of it names a file.
     """
     plain = ESCAPES.sub("", text).replace("\r\n", "\n")
     suspicious = addresses_the_model(plain)
@@ -96,12 +95,12 @@ def observed(
 
 
 def addresses_the_model(text: str) -> bool:
-    """Whether a text reads as instructions to a model. It decides on a warning, never on standing: all output is untrusted."""
+    """Whether a text reads as instructions to a model. It only causes a warning: all output is untrusted."""
     return bool(_ADDRESSED.search(text))
 
 
 def report_passed(text: str) -> bool | None:
-    """Whether a report in JUnit XML or TAP says that its tests passed; None for other outputs."""
+    """Whether the tests of a report in JUnit XML or TAP passed; None for other outputs."""
     plain = ESCAPES.sub("", text)
     read = _report(plain)
     found = read(plain) if read else None
@@ -109,7 +108,7 @@ def report_passed(text: str) -> bool | None:
 
 
 def _report(text: str) -> Callable[[str], tuple[str, str | None] | None] | None:
-    """The parser of a report, None where it is none."""
+    """The parser for a report; None if the text is not a report."""
     head = text.lstrip()[:400]
     if len(text) > LARGEST:
         return None
@@ -119,7 +118,7 @@ def _report(text: str) -> Callable[[str], tuple[str, str | None] | None] | None:
 
 
 def _parsed(text: str, command: str | None) -> tuple[str, str | None] | None:
-    """Summary and excerpt of an output that a parser knows."""
+    """Summary and excerpt of an output in a known format."""
     if len(text) > LARGEST:
         return None
     if (report := _report(text)) is not None:
@@ -130,14 +129,14 @@ def _parsed(text: str, command: str | None) -> tuple[str, str | None] | None:
 
 
 def _junit(text: str) -> tuple[str, str | None] | None:
-    """By junitparser. A document type is refused: entities could be made to grow."""
+    """Parses with junitparser. A document type is refused, to prevent entity expansion."""
     if "<!DOCTYPE" in text[:4000] or "<!ENTITY" in text:
         return None
     from junitparser import JUnitXml, JUnitXmlError
 
     try:
         read: Any = JUnitXml.fromstring(text.encode())
-    except (SyntaxError, JUnitXmlError):  # no XML, by whichever parser, or another document: a log like any other
+    except (SyntaxError, JUnitXmlError):  # not XML, or another document: an ordinary log
         return None
     suites = [read] if type(read).__name__ == "TestSuite" else list(read)
     bad = [
@@ -158,12 +157,12 @@ def _junit(text: str) -> tuple[str, str | None] | None:
 
 
 def _tap(text: str) -> tuple[str, str | None] | None:
-    """By tap.py; without the version, of which it would print a warning."""
+    """Parses with tap.py, without the version line, for which it would print a warning."""
     from tap.parser import Parser
 
     try:
         lines = list(Parser().parse_text(_VERSION.sub("", text, count=1)))
-    except ValueError:  # a number that is none: a log like any other
+    except ValueError:  # an invalid number: an ordinary log
         return None
     tests: list[Any] = [line for line in lines if line.category == "test"]
     bad = [line for line in tests if not line.ok and not line.todo]
@@ -177,7 +176,7 @@ def _tap(text: str) -> tuple[str, str | None] | None:
 
 
 def _pytest(text: str) -> tuple[str, str | None]:
-    """By the lines of pytest's short summary and of its assertions."""
+    """Parses the lines of pytest's short summary and of its assertions."""
     failed = list(_PYTEST.finditer(text))
     end = _PYTEST_ENDS.search(text)
     if not failed:
@@ -195,7 +194,7 @@ def _pytest(text: str) -> tuple[str, str | None]:
 
 
 def _traceback(lines: list[str]) -> tuple[str, str] | None:
-    """Of the last traceback of Python the exception, and where it was raised."""
+    """The exception of the last Python traceback, and where it was raised."""
     start = max(
         (n for n, line in enumerate(lines) if line.strip() == "Traceback (most recent call last):"), default=None
     )
@@ -214,19 +213,19 @@ def _traceback(lines: list[str]) -> tuple[str, str] | None:
 
 
 def _go_test(lines: list[str]) -> tuple[str, str] | None:
-    """Of `go test` the first test that fails, and what it says."""
+    """The first failing test of `go test`, with its message."""
     failed = [n for n, line in enumerate(lines) if _GO_FAILED.match(line)]
     told = [n for n, line in enumerate(lines) if _GO_SAID.match(line)]
     if not failed or not told:
         return None
-    said = next((n for n in told if n > failed[0]), told[-1])  # with -v it comes before
+    said = next((n for n in told if n > failed[0]), told[-1])  # with -v the message comes before the test
     test = max((n for n in failed if n < said), default=failed[0])
     name = _GO_FAILED.match(lines[test])
     return f"{name['test'] if name else ''} at {lines[said].strip()}", _around(lines, [test, said])
 
 
 def _panic(lines: list[str]) -> tuple[str, str] | None:
-    """Of the first panic of Rust the test, its place, and what it says."""
+    """The test, place and message of the first Rust panic."""
     number, found = next(((n, found) for n, line in enumerate(lines) if (found := _PANIC.match(line))), (0, None))
     if found is None:
         return None
@@ -238,14 +237,14 @@ def _panic(lines: list[str]) -> tuple[str, str] | None:
 
 
 def _key_line(lines: list[str]) -> str:
-    """Of lines that report a failure, the first with a place; followed by the line of what was expected, if that is another one."""
+    """The first line of a failure with a place, followed by the line with the expected value if that is another."""
     placed = next((line for line in lines if _PLACE.search(line)), lines[0])
     expected = next((line for line in lines if re.search(r"(?i)\bexpected\b", line)), "")
     return placed if not expected or expected in placed else f"{placed} {expected}"
 
 
 def _around(lines: list[str], places: list[int]) -> str:
-    """The blocks of lines around some places, the first ones, with `...` between blocks."""
+    """The first blocks of lines around these places, with `...` between blocks."""
     kept = sorted({n for place in places for n in range(max(0, place - AROUND), min(len(lines), place + AROUND + 1))})[
         :EXCERPT_LINES
     ]

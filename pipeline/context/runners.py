@@ -1,9 +1,10 @@
-"""What the words behind a check mean, program by program: which leave its selection as it is, which narrow it, which make it another one.
+"""The meaning of the words after a check, by program: which keep or narrow its selection, or make another check.
 
-Gives: `options_of` a program, `SCRIPTS` and `MODULES` (of scripts of a package and of what runs them), `Options`, and words `Read` by them.
+Gives: `options_of` a program, `SCRIPTS` and `MODULES` (of package scripts and of their runners), `Options`, and words
+`Read` by them.
 
-Note: these are allow-lists. A word that no list has is not understood, and a check with such a word is known to be itself, and
-nothing more: it never counts as all the tests of its program.
+Note: these are allow-lists. A word in no list is not understood, and a check with such a word equals only itself: it
+never counts as all tests of its program.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ __all__ = ["MODULES", "SCRIPTS", "Options", "Read", "options_of"]
 
 
 class Options(NamedTuple):
-    """Words that are understood. Of options with `=`, the part in front of it."""
+    """Words that are understood. For options with `=`, the part before it."""
 
     inert: frozenset[str] = frozenset()
-    """Options without a value that change no selection: how much is printed, whether the first failure ends the run."""
+    """Options without a value that do not change the selection: verbosity, stopping at the first failure."""
     valued: frozenset[str] = frozenset()
     """The same, with a value."""
     narrow: frozenset[str] = frozenset()
@@ -27,21 +28,21 @@ class Options(NamedTuple):
     narrow_valued: frozenset[str] = frozenset()
     """The same, with a value."""
     other: frozenset[str] = frozenset()
-    """Options without a value that select another set, or run it another way: wider, or in another environment."""
+    """Options without a value that select a different set, or run it differently: wider, or in another environment."""
     other_valued: frozenset[str] = frozenset()
     """The same, with a value."""
     folder: frozenset[str] = frozenset()
-    """Options whose value is the folder in which it runs."""
+    """Options whose value is the folder in which the program runs."""
     letters: str = ""
-    """Inert options of one letter, which may be combined: `-xvs`."""
+    """Inert one-letter options, which may be combined: `-xvs`."""
     whole: frozenset[str] = frozenset()
-    """Arguments that name all that there is from its folder on."""
+    """Arguments that name everything in its folder."""
     usual: frozenset[str] = frozenset()
-    """Arguments that by convention hold all tests."""
+    """Arguments that by convention contain all tests."""
     wide: frozenset[str] = frozenset()
-    """Of `other` those that take in all that the program does without them."""
+    """Options of `other` that include everything that the program does without them."""
     bare: str = ""
-    """The argument that a program without one means, where that is not everything."""
+    """The default argument of a program, if that is not everything."""
 
     def valued_of(self, name: str) -> bool:
         """Whether an option takes a value."""
@@ -76,7 +77,7 @@ _JS = _options(
     whole=". ./",
     letters="i",
 )
-"""Of Jest, Vitest, Mocha and their like, which share most."""
+"""Options of Jest, Vitest, Mocha and the like, which share most of them."""
 MODULES = _options(
     inert="-s --silent -q --quiet --no-color --color",
     valued="--loglevel --reporter",
@@ -135,7 +136,7 @@ _XUNIT = _options(
     whole=". ./ ... //...",
     usual="spec test tests",
 )
-"""Of test runners of other languages, which share most."""
+"""Options of test runners of other languages, which share most of them."""
 _LINT = _options(
     inert="--fix --quiet -q --no-cache --cache --show-fixes --no-color --color --verbose -v --noEmit --pretty --check --no-error-summary "
     "--show-error-codes -- --list-different -l -c --check-only --diff",
@@ -145,7 +146,7 @@ _LINT = _options(
     other_valued="-p --project --config --python-version --pythonversion --pythonpath --max-warnings -D",
     whole=". ./ ./...",
 )
-"""Of linters, type checkers and builds."""
+"""Options of linters, type checkers and builds."""
 _OPTIONS: dict[str, Options] = {
     "pytest": _PYTEST,
     **dict.fromkeys(("jest", "vitest", "mocha", "ava", "karma start", "cypress run", "node --test", "playwright test"), _JS),
@@ -181,26 +182,26 @@ SCRIPTS = Options(
     inert=_JS.inert | MODULES.inert, valued=_JS.valued | MODULES.valued, narrow=_JS.narrow, narrow_valued=_JS.narrow_valued,
     other=MODULES.other, other_valued=MODULES.other_valued, folder=MODULES.folder,
 )  # fmt: skip
-"""Of a script of a package, and of the runners that most of them start."""
+"""Options of package scripts, and of the runners that most of them start."""
 
 
 def options_of(program: str, family: str) -> Options:
-    """The words that are understood behind a program."""
+    """The words that are understood after a program."""
     return _OPTIONS.get(program, Options() if family in ("test", "all") else _LINT)
 
 
 @dataclass
 class Read:
-    """The words behind a program, each as what it is."""
+    """The words after a program, classified."""
 
     selection: list[str] = field(default_factory=list)
     """Arguments and options that narrow it."""
     other: list[str] = field(default_factory=list)
-    """Options that make another check of it."""
+    """Options that make it a different check."""
     strange: list[str] = field(default_factory=list)
     """Words that are not understood."""
     folder: str = ""
-    """The folder that its options name to run in."""
+    """The folder in which it runs by its options."""
 
     @classmethod
     def of(cls, words: Sequence[str], options: Options) -> Read:

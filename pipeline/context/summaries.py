@@ -1,9 +1,9 @@
-"""What a check printed at its end: the summary lines of common runners, linters and builds.
+"""The summary lines that common runners, linters and builds print at the end.
 
 Gives: `summary_of`, and `ESCAPES`, which are removed before an output is read.
 
-Note: a line is a summary as a whole or not at all. A test that is named "retries 2 failing requests", a warning, and a line of a
-log say nothing. Where nothing ran, nothing has passed.
+Note: a line is a summary as a whole or not at all. A test named "retries 2 failing requests", a warning, and a log line
+are not summaries. If nothing ran, nothing has passed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import cache
 __all__ = ["ESCAPES", "LINE", "TAIL", "summary_of"]
 
 TAIL = 8_000
-"""Characters at the end of an output in which a runner sums up."""
+"""Number of characters at the end of an output that may contain a summary."""
 LINE = 240
-"""Characters of the longest line that is a summary."""
+"""Longest summary line, in characters."""
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\(B")
 """Escape sequences of a terminal: colors, titles, links, the character set."""
 _COUNTS = r"(?:\d+|no) [a-z]+(?: [a-z]+)?(?:(?:,| \||;) (?:\d+|no) [a-z]+(?: [a-z]+)?)*"
@@ -68,7 +68,7 @@ _SUMMARIES: dict[str, str] = {
     r"Jest: .*coverage threshold .*not met.*|ERROR: Coverage for .* does not meet .*threshold.*",
     "scripts": r"npm (?:ERR!|error) (?:code|Test failed|Lifecycle script).*|error Command failed with exit code \d+\.?|.*\bELIFECYCLE\b.*",
 }  # fmt: skip
-"""The lines with which programs sum up, by style."""
+"""Summary lines of programs, by style."""
 _STYLES = {
     "pytest": ("pytest",), "unittest": ("unittest",), "manage.py test": ("unittest",), "green": ("unittest",), "trial": ("unittest",), "nose2": ("unittest",),
     "jest": ("jest",), "vitest": ("vitest",), "mocha": ("mocha",), "ava": ("ava",), "node --test": ("node", "tap"), "bun test": ("bun",), "playwright test": ("playwright",),
@@ -80,13 +80,13 @@ _STYLES = {
     "eslint": ("eslint",), "tsc": ("tsc",), "vue-tsc": ("tsc",), "rubocop": ("rubocop",), "golangci-lint": ("golangci",), "prettier": ("prettier",),
     "cargo check": ("cargo",), "cargo clippy": ("cargo",), "cargo build": ("cargo",), "cargo test --no-run": ("cargo",),
 }  # fmt: skip
-"""The styles of a program. Another one may start any of them."""
+"""The styles of a program. Any other program may start any of them."""
 _OF_A_PART = {"jest": "Tests", "vitest": "Tests", "playwright": "", "dotnet": "", "nox": "", "pre-commit": ""}
-"""Lines of styles, by how they begin, that say of a part that it passed: another part may have failed in front of them."""
+"""Beginnings of lines that report a pass of a part: another part may have failed before."""
 _COUNTED = re.compile(r"\b(?P<count>\d+|no) (?P<word>[a-z]+(?: (?:fixed|remaining|passed|failed|run|detected))?)")
 _PAIRED = re.compile(r"\b(?P<word>[A-Za-z]+(?: run)?)[:=]? {0,20}(?P<count>\d+)")
 _IN_PAIRS = frozenset(("maven", "phpunit", "dotnet", "node", "meson", "sbt", "unittest"))
-"""Styles that name a count in front of it: `Failures: 1`."""
+"""Styles with the name before the count: `Failures: 1`."""
 _BAD = frozenset((
     "failed", "fail", "fails", "failures", "failure", "failing", "errors", "error", "flaky", "cancelled", "timeout", "tests failed", "test failed", "problems", "problem",
     "offenses", "offense", "offenses detected", "offense detected", "issues", "unexpected", "timed", "targets", "target",
@@ -111,10 +111,10 @@ _NOTHING = re.compile(
 
 
 def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool = False) -> str | None:
-    """What an output says of its checks: `passed`, `failed`, `nothing` where it says that none ran, None where it does not say.
+    """The outcome that an output reports: `passed`, `failed`, `nothing` if none ran, None if it reports none.
 
-    Of `program` its own summaries are read; of one that may start any other, those of all. `cut`: the beginning of the output may be missing;
-    `several`: the program ran more than once, and each run summed up.
+    For a known `program` only its own summaries are read, for any other those of all. `cut`: the beginning of the
+    output may be missing; `several`: the program ran more than once, and each run printed a summary.
     """
     styles = (*_STYLES[program], "coverage") if program in _STYLES else tuple(_SUMMARIES)
     lines = [ESCAPES.sub("", line).strip() for line in text[-TAIL:].splitlines()]
@@ -127,7 +127,7 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
         and (summary := _summary_in(style, line)) is not None
         and not (cut and summary == "passed" and line.startswith(_OF_A_PART.get(style, "\n")))
     ]
-    if not several:  # of pytest the last one covers all
+    if not several:  # the last summary of pytest covers all
         last = next((n for n in range(len(said) - 1, -1, -1) if said[n][0] == "pytest"), 0)
         said = [each for n, each in enumerate(said) if each[0] != "pytest" or n == last]
     outcomes = {summary for _, summary in said}
@@ -140,7 +140,7 @@ def summary_of(text: str, program: str = "", *, cut: bool = False, several: bool
 
 @cache
 def _any_of(styles: tuple[str, ...]) -> re.Pattern[str]:
-    """One pattern for all of them: few lines are a summary of any style."""
+    """One pattern for all of these styles: few lines are a summary of any."""
     return re.compile("|".join(f"(?:{_SUMMARIES[style]})" for style in styles))
 
 
@@ -150,7 +150,7 @@ def _pattern(style: str) -> re.Pattern[str]:
 
 
 def _summary_in(style: str, line: str) -> str | None:
-    """What a line of a summary says."""
+    """The outcome in a summary line."""
     if style == "unittest" and line.startswith("Ran "):
         return "nothing" if line.startswith("Ran 0 ") else None
     paired = style in _IN_PAIRS and not line.startswith("OK (")
@@ -175,7 +175,7 @@ def _summary_in(style: str, line: str) -> str | None:
 
 
 def _skipped(lines: list[str]) -> bool:
-    """Whether a summary of unittest says that it skipped all that it ran."""
+    """Whether a summary of unittest reports that it skipped all of its tests."""
     ran = next((found for line in reversed(lines) if (found := re.match(r"Ran (\d+) tests? in", line))), None)
     skipped = next((found for line in reversed(lines) if (found := re.match(r"OK \(skipped=(\d+)\)", line))), None)
     return bool(ran) and (ran[1] == "0" or (skipped is not None and skipped[1] == ran[1]))

@@ -1,9 +1,9 @@
-"""Commands of Claude Code that run in the background: what is printed of them later, and how they end, belongs to the command.
+"""Commands of Claude Code that run in the background: attributes later output and endings to them.
 
-Gives `Background`. A call asks for the output (`BashOutput`, `TaskOutput`), or the harness notes under the user's role that a command
-has ended (`<task-notification>`). Both name the command by the id that it got when it began.
+Gives `Background`. A call requests the output (`BashOutput`, `TaskOutput`), or the harness reports with the role `user`
+that a command has ended (`<task-notification>`). Both name the command by the id that it got when it began.
 
-Note: only the fields in front of what a command printed say how it ended. Where files changed after it began, it passes nothing.
+Note: only the fields before the output of a command report how it ended. If files changed since, it cannot pass.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _CODE = re.compile(r"\bexit code (?P<code>\d+)\b")
 
 @dataclass
 class Background:
-    """The commands of a session that went on in the background."""
+    """The commands of a session that moved to the background."""
 
     made: Transcript
     begun: dict[str, tuple[Mapping[str, Any], int]] = field(default_factory=dict)
-    """By id, what the call was given, and the event at which it began."""
+    """The arguments of the call and the event at which it began, by id."""
 
     def begin(self, given: Mapping[str, Any], text: str, named: Any) -> None:
-        """A call went on in the background under an id, which a field beside its result names, or the result."""
+        """A call moved to the background under an id, which a field next to its result or the result itself names."""
         found = _ID.search(text)
         if name := str(named or (found and found["id"]) or ""):
             self.begun[name] = (given, len(self.made.events))
 
     def asked(self, id_: str, given: Mapping[str, Any], text: str) -> bool:
-        """What a command printed since it was last asked for; False where the call asks for no command that is known."""
+        """Output of a command since it was last requested; False if the call names no known command."""
         name = str(given.get("bash_id") or given.get("shell_id") or given.get("task_id"))
         head = _HEAD.match(text)
         fields = _fields(head[0] if head else "")
@@ -50,7 +50,7 @@ class Background:
         return self._ran(id_, name, fields.get("status"), fields.get("exit_code", ""), printed or {"stdout": NO_OUTPUT})
 
     def noted(self, id_: str, text: str) -> bool:
-        """A note of the harness that a command has ended; False where the text is none, or no command is known."""
+        """A note of the harness that a command has ended; False if the text is not one, or names no known command."""
         if not _NOTE.match(text):
             return False
         fields = _fields(text)
@@ -78,7 +78,7 @@ class Background:
 
 
 def _streams(text: str) -> dict[str, str]:
-    """What a command printed, by stream; an element without a closing tag extends to the end of the text."""
+    """The output of a command by stream; an element without a closing tag extends to the end of the text."""
     found, at = dict[str, str](), 0
     while opened := _OPENS.search(text, at):
         closed = _CLOSES[opened["name"]].search(text, opened.end())

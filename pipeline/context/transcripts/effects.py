@@ -1,4 +1,4 @@
-"""Effects of tools of Claude Code, as a record or the call says them: the lines of a read, the texts of a change.
+"""Effects of tools of Claude Code from the record or the call: the lines of a read, the texts of a change.
 
 Gives `lines_of`, `edits_of` and `marked`.
 """
@@ -14,7 +14,7 @@ __all__ = ["edits_of", "lines_of", "marked"]
 
 
 def lines_of(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
-    """The lines that a read of a part of a file gave."""
+    """The lines that a partial read of a file returned."""
     first, count, total = (file.get(name) for name in ("startLine", "numLines", "totalLines"))
     if not isinstance(first, int) or not isinstance(count, int):
         first, count, total = given.get("offset"), given.get("limit"), None
@@ -25,7 +25,7 @@ def lines_of(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int
 
 
 def edits_of(beside: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Old and new text of each change of a file, as far as the record or the call says them."""
+    """Old and new text of each change of a file, as far as the record or the call has them."""
     several = given.get("edits")
     changes = (
         [each for each in several if isinstance(each, Mapping)] if isinstance(several, list) else [{**given, **beside}]
@@ -44,5 +44,5 @@ def _first_text(record: Mapping[str, Any], *names: str) -> str:
 
 
 def marked(mark: str, text: str) -> list[str]:
-    """The lines of a text behind a mark, as a diff has them."""
+    """The lines of a text with a mark in front, as in a diff."""
     return [f"{mark}{line}" for line in text.splitlines()]
