@@ -209,10 +209,11 @@ class _Lines:
         summary = one_line(pc.utf8_slice_codeunits(flat(self.sources["summary"]), 0, 400))
         words = pc.if_else(pa.array(failed), literal("- Key failure: "), literal("- Summary: "))
         key = pc.fill_null(joined(words, summary, "\n"), literal(""))
-        told = pc.and_(
-            pc.equal(self.form, "full"), pc.invert(pa.array(failed))
-        )  # its text follows: do not repeat the first line
-        key = pc.if_else(told, literal(""), key)
+        unclear = pa.array(
+            among(take_or(events["check_outcome"], row), ("unknown",))
+        )  # only the summary tells how it ended
+        told = pc.and_(pc.equal(self.form, "full"), pc.invert(pc.or_(pa.array(failed), pc.and_(verified, unclear))))
+        key = pc.if_else(told, literal(""), key)  # its text follows: do not repeat the first line
         stored = pc.if_else(self.shortened, joined("- Full text is stored as ", self.reference, ".\n"), literal(""))
         quoted = pc.if_else(
             pc.is_in(self.form, value_set=constants(("full", "excerpt"))), quote(self.text), literal("")

@@ -272,7 +272,7 @@ def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_did_not_pass_
     [
         ({"interrupted": True}, "interrupted"), ({"timedOut": False, "interrupted": True}, "interrupted"), ({"wasInterrupted": True}, "interrupted"),
         ({"status": "interrupted"}, "interrupted"), ({"cancelled": True}, "cancelled"), ({"canceled": True}, "cancelled"), ({"status": "Cancelled"}, "cancelled"),
-        ({"aborted": True}, "aborted"),
+        ({"aborted": True}, "aborted"), *(({name: "cancelled"}, "cancelled") for name in ("outcome", "state", "result", "conclusion")), ({"outcome": "Aborted"}, "aborted"),
     ],
 )  # fmt: skip
 def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_was_broken_off_is_believed(
@@ -291,6 +291,58 @@ def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_was_broken_of
     )
 
 
+@pytest.mark.parametrize("says", [{"status": "skipped"}, {"conclusion": "not_run"}, {"passed": 3, "total": 5}], ids=str)
+def test_a_command_that_did_not_run_whole_passes_nothing(says: dict[str, Any]):
+    assert ended("pytest", "", exitCode=0, **says) == ("a.py:3 boom", "pytest: outcome unknown")
+
+
+@pytest.mark.parametrize("says", [{"timedOut": "after 30s"}, {"outcome": "timed out"}, {"result": "timeout"}], ids=str)
+def test_words_of_a_harness_say_that_time_ran_out(says: dict[str, Any]):
+    session = Session()
+    session.add("command.finished", command="pytest", stdout="x", **says)
+    assert "Command timed out: pytest" in projected(session).text()
+
+
+@pytest.mark.parametrize(
+    "says",
+    [{"interrupted": True}, {"cancelled": True}, {"status": "aborted"}, {"running": True}, {"backgroundTaskId": "b1"}],
+    ids=str,
+)
+def test_names_that_a_verification_lists_did_not_pass_where_it_was_broken_off(says: dict[str, Any]):
+    session = Session()
+    session.failing("a.py:3 boom", command="pytest")
+    session.add("verification.finished", turn=2, checks=["pytest", "ruff check"], exitCode=0, **says)
+    assert projected(session).state["failure"] == "a.py:3 boom"
+
+
+@pytest.mark.parametrize("whole", [{}, {"exitCode": 0}, {"status": "passed"}], ids=str)
+@pytest.mark.parametrize(
+    ("part", "outcome"),
+    [
+        *(({name: True}, "outcome unknown") for name in ("interrupted", "cancelled", "aborted")),
+        *((says, "failed") for says in ({"timedOut": True}, {"killed": True}, {"signal": "SIGKILL"}, {"exitCode": None, "timedOut": True}, {"returncode": 1}, {"rc": 2},
+                                        {"status": "terminated"})),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_part_that_says_only_how_it_ended_is_one(part: dict[str, Any], outcome: str, whole: dict[str, Any]):
+    for name in ("name", "command"):
+        session = Session()
+        session.add("verification.finished", name="lint", status="failed", text="a.py:1 E501")
+        checks = [{name: "lint", **part}, {"name": "pytest", "exitCode": 0}]
+        session.add("verification.finished", turn=2, checks=checks, **whole)
+        state = projected(session).state
+        assert state["failure"] and str(state["verification"]).endswith(outcome), name
+
+
+def test_an_interrupted_verification_is_told_once_and_alike():
+    session = Session()
+    session.add("verification.finished", command="pytest -q", interrupted=True, exitCode=0, text="collecting")
+    text = projected(session).text()
+    assert "verification: pytest -q: outcome unknown" in text and "Command failed" not in text
+    assert "- Command: pytest -q (exit 0)\n- Summary: interrupted: collecting" in text
+
+
 @pytest.mark.parametrize("command", [None, "", "# comment", ">x"])
 def test_an_exit_code_of_a_timeout_needs_no_command(command: str | None):
     session = Session()
@@ -303,6 +355,8 @@ def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
     for says in (
         {"interrupted": False, "signal": None},
         {"killed": 0, "aborted": ""},
+        {"signal": "none", "cancelled": "null"},
+        {"timedOut": "0", "failed": "0"},
         {"status": "completed", "error": None},
         {"success": True, "returncode": 0, "code": "x"},
     ):

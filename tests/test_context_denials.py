@@ -38,7 +38,8 @@ NOT_GIVEN: list[dict[str, Any]] = [
 GIVEN: list[dict[str, Any]] = [
     *({"text": text} for text in ("yes", "Yes.", "OK, push it.", "Go ahead", "approved", "I approve", "Sure, do it!", "同意", "同意了", "我批准了", "可以",
                                   "Yes, please go ahead with the push.", "looks good, approved", "that's fine", "好的", "行吧", "可以\uff0c没问题", "yes, you can do it", "it is fine", "go ahead and push", "yes I do",
-                                  "looks good go ahead", "That is correct.", "yes to all", "you may proceed", "confirm", "permission granted")),
+                                  "looks good go ahead", "That is correct.", "yes to all", "you may proceed", "confirm", "permission granted",
+                                  "Yes, go ahead. Thank you!", "Approved, thank you", "All right, go ahead", "You have my approval", "yes \U0001f44d\U0001f3fd", "Permission given.")),
     {}, {"approved": True}, {"granted": True}, {"decision": "approved"}, {"decision": "allow"}, {"answer": "yes", "text": "for this session"},
     {"decision": "approved_for_session"}, {"decision": "allow_once"},
 ]  # fmt: skip
@@ -456,3 +457,19 @@ def test_a_patch_that_the_user_refused_changed_no_file():
         "tool.intent",
         "permission.denied",
     ]
+
+
+def test_the_tail_says_of_a_grant_that_gives_nothing_that_it_gives_none():
+    session = Session()
+    session.add("permission.denied", turn=1, tool="Bash", action="git push", subject="r1")
+    session.add("permission.granted", turn=2, subject="r1", approved=False)
+    session.add("permission.granted", turn=3, subject="r1", origin="model")
+    session.add("permission.granted", turn=4, subject="other")
+    session.add("command.finished", turn=5, command="ls", stdout="a", exitCode=0)
+    text = projected(session).text()
+    for line in (
+        "Turn 2, permission not granted",
+        "Turn 3, not a permission: words of the model",
+        "Turn 4, permission granted",
+    ):
+        assert f"- {line}" in text, line

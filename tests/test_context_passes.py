@@ -628,6 +628,19 @@ def test_what_fails_on_other_code_ends_where_it_passes_there_or_where_the_work_i
     assert projected(both).state["failure"] is None
 
 
+@pytest.mark.parametrize(
+    ("there", "back", "place"),
+    [("git stash", "git stash pop", "pytest @(work stashed)"), ("git switch main", "git switch fix", "pytest @main")],
+)
+def test_the_only_check_that_fails_is_named_where_it_failed_on_other_code(there: str, back: str, place: str):
+    session = Session()
+    session.add("command.finished", turn=1, command=there, exitCode=0, stdout="")
+    session.failing("1 failed, 47 passed in 1s", turn=2, command="pytest")
+    session.add("command.finished", turn=3, command=back, exitCode=0, stdout="")
+    assert f"- failing checks: {place}\n" in projected(session).text()
+    assert "failing checks" not in projected(after(FAILS)).text()
+
+
 FAILED, STASHED, DROPPED = (
     "1 failed in 0.1s",
     "Saved working directory and index state WIP on fix: abc1234 x",

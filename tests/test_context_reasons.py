@@ -1128,3 +1128,15 @@ def test_words_of_the_middle_of_a_long_output_are_found_in_a_list_a_folder_and_a
         assert why(seen, "nobody said this", events=events)["layer"] == "retrieval_not_recalled"
     found = why(seen, "mid_word", events=replace(rows(session), artifacts=Artifacts()))
     assert found["layer"] is None and "the text of 1 source is not available" in found["answer"]
+
+
+@pytest.mark.parametrize("kind", ["constraint.ended", "user.constraint"])
+def test_a_constraint_that_the_user_ended_or_replaced_was_lost_at_no_layer(kind: str):
+    session = Session("Fix it.")
+    session.add("user.constraint", turn=1, text="Use tabs everywhere.", constraintId="c")
+    end = session.add(kind, turn=2, constraintId="c", text="Use spaces.")
+    for turn in range(3, 24):
+        session.add("user.message", turn=turn, text=f"Go on with step {turn}.")
+    answer = why(projected(session), "Use tabs everywhere", events=rows(session))
+    assert (answer["layer"], answer["omitted_for"]) == (None, "staleness")
+    assert answer["answer"] == f"left out: no longer in force since event:{end}"

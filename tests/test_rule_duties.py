@@ -224,9 +224,11 @@ GIVEN_NOW = (
     "go ahead, fetch it", "Go ahead and publish.", "go ahead", "Yes, go ahead!", "ok go ahead, push it", "you may go ahead", "Sure, you can go ahead and run it.", "please go ahead",
     "Approved.", "yes, approved, push it", "I approve", "I approve it, push it", "permission granted", "you have my approval", "Confirmed, thanks", "looks good, go ahead",
     "Fetch it. Go ahead.", "\u540c\u610f", "\u597d\u7684\uff0c\u540c\u610f\u4e86", "\u6279\u51c6\u3002", "go-ahead: publish it", "Go ahead with it, please.", "Yes! Go ahead.\n\nThanks!", "That's fine, go ahead.", "go ahead and commit it, then push it",
+    "Yes, go ahead. Thank you so much!", "Go ahead \u2764\ufe0f", "Go ahead \U0001f44d\U0001f3fd", "(go ahead)", "\u2705 go ahead",
     "Yes, go ahead. Thank you!", "Approved, thank you", "Go ahead :)", "Go ahead \U0001f44d", "Go ahead and commit the changes.", "Yes, go ahead, do the rename.",
 )  # fmt: skip
 GIVEN_WITHIN_LIMITS = (
+    *(f"{sign} push" for sign in "\u274c\U0001f6ab\u26d4\u270b\U0001f6d1\U0001f512\u26a0"), "\u274c commit\n\u274c push", "\U0001f6ab commit, \U0001f6ab push", "\u26d4 push the branch",
     "go ahead, but do not push", "go ahead only when CI is green", "go ahead after you ran the tests", "go ahead if CI is green", "Go ahead. If it fails, tell me.", "go ahead once I approve",
     "do not go ahead without me", "I need my go ahead first", "wait until I say go ahead", "I will give the go ahead", "If CI is green, go ahead", "yes, but not X", "go ahead, leave src/api alone",
     "go ahead and keep the API as it is", "Go ahead signals come from me.", "Approved dependencies are fine.", "Approved by me first.", "I approve every push.", "I approve all migrations", "Run the tests, then go ahead",

@@ -86,11 +86,13 @@ STATED = re.compile(
     rf"(?i)\b(?:says|said|states|reports|claims|complains)\s+(?:that\s+)?{_SAYS}(?:is|was){_NOT}|\b(?!{'|'.join(_RULED)}){_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
 )
 """Reports of what does not work, which forbid nothing."""
-_BETWEEN = r"[\s.,:;!)\u2013\u2014\u3002\uff0c\uff01\u2600-\u27bf\U0001f300-\U0001faff-]"
+_GLAD = r"\u2600\u263a\u2705\u2714\u2611\u2728\u2764\ufe0f\U0001f389\U0001f3fb-\U0001f3ff\U0001f44c\U0001f44d\U0001f44f\U0001f4af\U0001f600-\U0001f60e\U0001f64c\U0001f64f\U0001f680\U0001f642\U0001f91d\U0001fae1"
+"""Signs that a yes may have around it; others (`_MARKED`) forbid, or say something of their own."""
+_BETWEEN = rf"[\s.,:;!()\u2013\u2014\u3002\uff0c\uff01{_GLAD}-]"
 GIVEN = re.compile(
     rf"(?i){_BETWEEN}*+(?:(?:(?:go(?:[- ]ahead|\sfor\sit)?|proceed|continue|approved|confirmed|agreed|i\s(?:approve|confirm|agree)|(?:permission|approval)\s(?:granted|given)|"
     r"you\shave\smy\s(?:permission|approval|consent|go[- ]ahead)|you\s(?:may|can)|(?:it|this|that)(?:'s|\sis)\s(?:fine|ok|okay|good|right|approved|confirmed)|"
-    r"yes|yep|yeah|ok|okay|sure|fine|good|great|perfect|alright|all\sright|(?:looks?|sounds?)\s(?:good|great|fine)|lgtm|thank\syou|thanks?|please|now|and|then|it|this|that|them|"
+    r"yes|yep|yeah|ok|okay|sure|fine|good|great|perfect|alright|all\sright|(?:looks?|sounds?)\s(?:good|great|fine)|lgtm|thank\syou(?:\s(?:so|very)\smuch)?|thanks?|please|now|and|then|it|this|that|them|"
     r"with\s(?:it|this|that|them)|do|run|fetch|pull|download|install|build|create|write|send|post|open|start|restart|apply|commit|push|merge|rebase|tag|publish|release|deploy|ship|upload|upgrade|"
     rf"implement|execute|the\s(?:changes?|commands?|scripts?|migrations?|plan|fix|commit|rename|edits?|patch|branch|release|package))\b|\u6211?(?:\u540c\u610f|\u6279\u51c6|\u5141\u8bb8)\u4e86?|\u597d\u7684?|\u53ef\u4ee5|\u884c|\u662f\u7684?|\u8bf7|\u8c22\u8c22|\u5427){_BETWEEN}*+)++"
 )

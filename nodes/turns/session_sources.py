@@ -106,6 +106,11 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
     names = pc.if_else(pc.and_(ran, flat(events["observation_class"]).take(at).is_null()), "tool result", names)
     commands = pc.and_(ran, flat(events["observation_class"]).take(at).is_valid())
     names = pc.if_else(commands, pc.coalesce(_ending(events.take(at)), names), names)
+    grant, by_harness = among(kind, ("permission.granted",)), among(actor, ("user", "system"))
+    refused = pc.and_not(pa.array(grant & by_harness), flat(events["grants"]).take(at))
+    names = pc.if_else(refused, literal("permission not granted"), names)
+    claimed = joined("not a permission: words of the ", actor)
+    names = pc.if_else(pa.array(grant & ~by_harness), claimed, names)
     of_others = among(actor, ("model", "tool", "memory", "system")) & np.asarray(
         pc.starts_with(kind, pattern="user.")
     ).astype(bool)

@@ -7,7 +7,8 @@
   `tool_names`: the capability of a tool by its name; `observations`: outputs of tools, normalized and summarized;
   `diffs`: summaries of diffs
 - `checks` and `outcomes`: which commands are checks, over `check_lines`, `check_programs` and `runners`, and their
-  outcomes, over `summaries`, `outcome_fields` (outcomes in fields) and `verified_parts` (the scope of a verification);
+  outcomes, over `summaries`, `outcome_fields` (outcomes in fields), `endings` (what stopped a command) and
+  `verified_parts` (the scope of a verification);
   `changes`: files that a command may change; `work_places`: the code on which a check ran, over `git_lines` (Git
   commands and their effect); `shell`: command lines as words
 - `permissions`: the subject of a denial or a grant, and whether an event gives permission

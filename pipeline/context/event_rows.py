@@ -23,11 +23,12 @@ from ..redaction.masking import redact_text
 from ..sources.jsonl import Record
 from .changes import changed_files
 from .checks import place_of
+from .endings import BROKEN_OFF, CODES, ending, with_ending
 from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
 from .outcome_fields import says
-from .outcomes import NOTHING, checked, cut_short, ending, with_ending
+from .outcomes import NOTHING, checked
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
 from .verified_parts import named
 
@@ -53,8 +54,8 @@ _NAMED_ORIGIN = ("user.constraint", "user.goal", "verification.finished", "comma
 """Kinds whose weight depends on the origin that they name."""
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
 _HALF = 2**31
-_ENDED = ("exitStatus", "exit_status", "returnCode", "return_code", "returncode", "code", "status", "rc")
-"""Other names of an exit code, where they hold a number."""
+_OTHER_CODES = (*CODES[2:], "code", "status")
+"""Other names of an exit code of a command, where they hold a number."""
 _TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
 
 
@@ -81,10 +82,10 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         command = action_of(payload, command)
     code = _exit_code(payload, kind)
     how = "timed out" if given == "timeout" else ending(payload, command, code)
-    ended = cut_short(payload, how)
     folder, root = ran_in(payload)
-    check = checked(kind, payload, command, text, folder=folder, root=root, code=code, ended=ended)
-    failed = bool(code) or ended is not None or payload.value("failed") is True or check["check_outcome"] == "failed"
+    check = checked(kind, payload, command, text, folder=folder, root=root, code=code, ended=how)
+    failed = bool(code) or payload.value("failed") is True or check["check_outcome"] == "failed"
+    failed |= how is not None and (kind == "command.finished" or how not in BROKEN_OFF)
     failed |= kind in ("tool.error", "permission.denied")
     origin = _origin(record, payload)
     actor = EVENT_ACTORS[kind] if origin is None else _speaker(origin)
@@ -230,7 +231,7 @@ def _exit_code(payload: Record, kind: str) -> int | None:
     """
     names = ["exitCode", "exit_code"]
     if kind in ("command.finished", "verification.finished"):
-        names += [name for name in _ENDED if type(payload.value(name)) is int]
+        names += [name for name in _OTHER_CODES if type(payload.value(name)) is int]
     said = [payload.whole(name, least=-_HALF, most=2 * _HALF - 1, what="an exit code") for name in names]
     said = [code for code in said if code is not None]
     code = next((code for code in said if code), 0 if said else None)

@@ -1,6 +1,6 @@
 """What the fields of a command or a verification say of how it came out, and the parts that a verification lists.
 
-Gives: `says`, `truth` of a field, `code_of` an object, and `Listed`, a verification or a part of one.
+Gives: `says`, `code_of` an object, and `Listed`, a verification or a part of one.
 
 Note: where fields do not agree, what failed counts before what still runs, that before what is not whole, and a pass comes last.
 """
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ..sources.jsonl import Record
+from .endings import CODES, ENDING_FIELDS, RUNS_ON, SAYING, ending, truth
 from .verified_parts import LABELS, PLACES, VerifiedPart, named
 
-__all__ = ["Listed", "code_of", "says", "truth"]
+__all__ = ["Listed", "code_of", "says"]
 
 _TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
 """Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
@@ -26,15 +28,14 @@ _STATES = {
     **dict.fromkeys(("skipped", "not_run", "interrupted", "cancelled", "canceled", "aborted"), "short"),
 }
 """What `status` and `outcome` say; other words of theirs say nothing of a check."""
-_SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
-_CODES = ("exitCode", "exit_code")
 _MOST = 64
 """Names of a list that count one by one."""
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
-_NAMED = (*LABELS, *_SAYING, "results")
+_NAMED = (*LABELS, *SAYING, "results")
 """Fields whose objects may have a field for every name: `checks: {"lint": "failed"}`."""
 _LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", "counts", "stats"))
 """Fields whose objects say how what they name came out, or how many of it."""
+_COPIED = frozenset((*_TOLD, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
+"""Fields of a verification that say of each name in its list what they say of all."""
 _WORDS = ("command", "tool", "toolName", "text", "message", "output", "summary")
 
 
@@ -82,30 +83,28 @@ def _own(payload: Record) -> set[str]:
         said |= {None if known is None else "passed" if known is passed else "failed"}
     said |= {"failed" for name in ("failures", "errors") if truth(payload.value(name))}
     said |= {"failed"} if truth(payload.value("error"), unknown=True) else set()
-    for name in _SAYING:
+    for name in SAYING:
         said |= {_STATES.get(str(payload.value(name))[:20].strip().lower().replace("-", "_"))}
     passed, total = payload.value("passed"), payload.value("total")
     said |= {"short"} if type(passed) is int and type(total) is int and passed < total else set()
     return {each for each in said if each}
 
 
-def truth(value: Any, *, unknown: bool | None = None) -> bool | None:
-    """Whether a field says yes: a truth value, a word for one, a number or a list of what there is; `unknown` for other words."""
-    if value is None:
-        return None
-    return _TRUTH.get(value.strip().lower(), unknown) if isinstance(value, str) else bool(value)
-
-
 def _is_part(one: Record) -> bool:
     """Whether an object has a name or a command, and says how that came out."""
     has_name = named(one, "") != VerifiedPart() or one.text("command", "tool", "toolName") is not None
-    return has_name and (bool(_own(one)) or code_of(one) is not None)
+    return has_name and _says_how(one)
+
+
+def _says_how(one: Record) -> bool:
+    """Whether an object says how something came out: in words, by an exit code, or by what ended it."""
+    return bool(_own(one)) or code_of(one) is not None or ending(one, None, None) is not None
 
 
 def code_of(one: Record) -> int | None:
-    """The exit code that an object names."""
-    code = one.value(*_CODES)
-    return code if type(code) is int else None
+    """The exit code that an object names; of several the one that is not 0."""
+    codes = [code for name in CODES if type(code := one.value(name)) is int]
+    return next((code for code in codes if code), 0 if codes else None)
 
 
 def _objects(payload: Record, field: str) -> Iterator[Record]:
@@ -115,7 +114,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         if not isinstance(each, Mapping):
             continue
         one = _object(payload.at, each)
-        if field in _NAMED and named(one, "") == VerifiedPart() and not _own(one) and code_of(one) is None:
+        if field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one):
             for name, said in each.items():
                 outcome = (
                     said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}
@@ -129,7 +128,7 @@ def _names(payload: Record, field: str) -> Iterator[Record]:
     """The names in a list of several, as objects that say what this one says, and of what; of a command they are what it runs."""
     value, command = payload.fields[field], payload.text("command")
     if field in LABELS and isinstance(value, list) and _are_texts(value) and 1 < len(value) <= _MOST and not command:
-        said = {name: each for name, each in payload.fields.items() if name in (*_TOLD, *_SAYING, *_CODES)}
+        said = {name: each for name, each in payload.fields.items() if name in _COPIED}
         of = {name: payload.fields[name] for name in PLACES if _are_texts(payload.fields.get(name))}
         yield from (_object(payload.at, {"name": name, **said, **of}) for name in value)
 

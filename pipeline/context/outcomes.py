@@ -1,7 +1,6 @@
 """How a check came out, and which failures it ends: by what ran, where, how it ended, and what it printed at its end.
 
-Gives: `checked`, the columns of an event that say so, `cut_short`, `ending` and `with_ending` of what did not come to its end, and
-`told_outcome` of a sentence.
+Gives: `checked`, the columns of an event that say so, and `told_outcome` of a sentence.
 
 Note: a pass needs two things: a command line that is understood, and an exit code of 0 that is the check's own or a summary of its own
 in which tests passed. Whatever is not known to be a pass or a failure is unknown, and ends nothing.
@@ -12,19 +11,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import PurePosixPath
 from typing import Any
 
 from ..sources.jsonl import Record
 from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
+from .endings import BROKEN_OFF, RUNS_ON, ending
 from .observations import report_passed
-from .outcome_fields import Listed, code_of, says, truth
-from .shell import SimpleCommand, outer_commands, simple_commands, started
+from .outcome_fields import Listed, code_of, says
 from .summaries import summary_of
 from .verified_parts import VerifiedPart, named, narrowed, spoken_of, statement
 
-__all__ = ["NOTHING", "NO_OUTPUT", "checked", "cut_short", "ending", "told_outcome", "with_ending"]
+__all__ = ["NOTHING", "NO_OUTPUT", "checked", "told_outcome"]
 
 HEAD = 400
 _RUNNING = re.compile(
@@ -67,88 +65,6 @@ NOTHING = ("", NO_OUTPUT)
 _BLANK = 3
 """Lines without words, around an output, that a harness may have left out."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
-_LATE = ("timedOut", "timed_out", "isTimeout")
-_ENDINGS = {
-    **dict.fromkeys(("signal", "exitSignal", "signalCode"), "ended by a signal"), **dict.fromkeys(("interrupted", "wasInterrupted"), "interrupted"),
-    **dict.fromkeys(("cancelled", "canceled"), "cancelled"), **{name: name for name in ("aborted", "killed", "terminated", "stopped")},
-}  # fmt: skip
-"""Fields, and words of `status`, by which a harness says that something ended a command, and how."""
-_BROKEN_OFF = ("interrupted", "cancelled", "aborted")
-"""Endings that say nothing of what was checked."""
-_OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
-_TOO_LONG = r"\btimed[ _-]?out\b|\btime-?out (?:after|exceeded|expired|reached)\b"
-_RAN_OUT = re.compile(rf"(?i){_TOO_LONG}")
-_WAS_ENDED = r"(?:interrupted|aborted|cancell?ed|killed|terminated|stopped)"
-_ENDED = re.compile(
-    rf"(?im){_TOO_LONG}|\bKeyboardInterrupt\b|(?:^|: )[^\w\n:]*{_WAS_ENDED}(?:: \d+| and printed nothing)?[^\w\n]*$|\b{_WAS_ENDED} by\b|"
-    rf"\b(?:command|process|job|task|run|script|execution|operation|request)(?: is| was| has been| got)? {_WAS_ENDED}\b"
-)
-"""Words of an output that say what ended the command; others have such words in them (`killed mutants: 3`)."""
-_SIGNAL = re.compile(r"SIG[A-Z0-9]{2,10}|\d{1,2}")
-_TIMEOUT = frozenset(("timeout", "gtimeout"))
-_LIMITED = re.compile(r"\s*g?timeout (?!.*--preserve-status)[^;|&]+\Z")
-_SEPARATE = (";", "\n", "&")
-_OF_TIMEOUT = 124
-"""The exit code of `timeout` where time ran out."""
-_RUNS_ON = (
-    ("running", "isRunning", "stillRunning"),
-    ("backgroundTaskId",),
-    ("background", "inBackground", "runInBackground", "run_in_background"),
-)
-"""Fields by which a harness says that a command still runs."""
-
-
-def cut_short(payload: Record, how: str | None) -> str | None:
-    """What ended a command before it came to its end: `how`, or `stopped` where a harness says no more than that something did."""
-    said = [truth(payload.value(name), unknown=True) for name in (*_LATE, *_ENDINGS)]
-    is_stopped = any(said) or payload.value("timeout") is True  # a number there is how long it may take
-    return how or ("stopped" if is_stopped else None)
-
-
-def ending(payload: Record, command: str | None, code: int | None) -> str | None:
-    """What ended a command before it came to its end, None where that is not known. An exit code alone does not say: it may be the command's own."""
-    status = str(payload.value("status"))[:20].strip().lower()
-    late = payload.value("timeout") is True or bool(_OUT_OF_TIME.fullmatch(status))
-    if (
-        late
-        or any(truth(payload.value(name)) for name in _LATE)
-        or (code == _OF_TIMEOUT and _is_limited(command or ""))
-    ):
-        return "timed out"
-    for name, how in _ENDINGS.items():
-        if truth(value := payload.value(name), unknown=True):
-            signal = _SIGNAL.fullmatch(str(value)) if how == "ended by a signal" else None
-            return how.replace("a signal", f"signal {value}" if str(value).isdigit() else str(value)) if signal else how
-    return _ENDINGS.get(status) if status not in ("signal", "stopped") else None
-
-
-def with_ending(summary: str | None, how: str) -> str | None:
-    """A summary that says what ended a command; None where there is nothing to say it of."""
-    if not summary:
-        return None
-    named = (_RAN_OUT if how == "timed out" else _ENDED).search(summary)
-    signal = how.startswith("ended by ") and re.search(rf"\b{re.escape(how.removeprefix('ended by '))}\b", summary)
-    return summary if named or signal else f"{how}: {summary}"
-
-
-def _is_limited(command: str) -> bool:
-    """Whether a command runs for so long, by `timeout`, and ends as that does."""
-    return any(map(_ends_in_time, (outer_commands(command), simple_commands(command)))) or bool(_LIMITED.match(command))
-
-
-def _ends_in_time(commands: Sequence[SimpleCommand]) -> bool:
-    """Whether a program of `timeout` may have ended a line: one behind its last `;`, whose failure the line does not pass over."""
-    if not commands:
-        return False
-    ends = (*(each.behind for each in commands[1:]), "&" if commands[-1].ahead == "&" else "")
-    starts = [n for n, each in enumerate(commands) if each.behind in _SEPARATE and not each.nested]
-    first = starts[-1] if starts else 0
-    for simple, end in zip(commands[first:], ends[first:], strict=True):
-        in_front = simple.words[: len(simple.words) - len(started(simple.words))]
-        limited = _TIMEOUT.intersection(PurePosixPath(each).name for each in in_front)
-        if limited and "--preserve-status" not in in_front and end in ("", "&&", "|", "|&"):
-            return True
-    return False
 
 
 def checked(
@@ -164,7 +80,7 @@ def checked(
 ) -> dict[str, Any]:
     """The columns of an event about its checks: `check_scope`, `check_outcome`, and the names of the checks that passed
     (`check_clears`) or may have failed (`check_fails`); none where it checks nothing. `folder` is where the command ran, `ended` what
-    `cut_short` gives.
+    `ending` gives.
     """
     if kind != "verification.finished":
         return _checked(kind, payload, command, text, folder, root, code, ended=ended)
@@ -204,7 +120,7 @@ def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[
     own = part.text("command", "tool", "toolName")
     line = own or (None if checks_of(" ".join(named(part, root).labels)) else command)
     text, code = part.text("text", "message", "output"), code_of(part)
-    ended = cut_short(part, ending(part, line, code))
+    ended = ending(part, line, code)
     return _checked("verification.finished", part, line, text, folder, root, code, ended=ended)
 
 
@@ -259,10 +175,10 @@ def _checked(
     words = text or payload.text("summary") or ""
     said = says(payload)
     running = said == "running" or bool(_RUNNING.search(words[:HEAD]))
-    running |= any(payload.value(*names) not in (None, False) for names in _RUNS_ON)
+    running |= any(payload.value(*names) not in (None, False) for names in RUNS_ON)
     report = _report(words) if checks else None
     told = [report or _summed_up(ran, words, checks) for ran in checks]
-    broken_off = ended in _BROKEN_OFF  # it would have gone on: what it printed until then is all that is known
+    broken_off = ended in BROKEN_OFF  # it would have continued: its output so far is all that is known
     late = ended is not None and not broken_off
     if verification:
         beside, running = payload.text("summary") or "", running or broken_off
@@ -273,6 +189,7 @@ def _checked(
         outcome = _outcome(checks, told, code=None, failed=False, running=True)
     else:
         outcome = _outcome(checks, told, code=code, failed=late or said == "failed", running=running)
+        outcome = "unknown" if outcome == "passed" and said == "short" else outcome
     said_so = list(zip(checks, told, strict=True))
     failing = [ran for ran, each in said_so if each == "failed"]
     failing = failing or [ran for ran, each in said_so if each != "passed"] or checks

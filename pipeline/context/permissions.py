@@ -39,7 +39,7 @@ _ABOUT = frozenset((
 ))  # fmt: skip
 """Fields that say what an event is about, and nothing of how it was decided."""
 _CLASSES = {
-    "Y": "yes yep yeah yup y ok okay sure fine alright approved allowed granted accepted confirmed agreed lgtm course absolutely true permitted "
+    "Y": "yes yep yeah yup y ok okay sure fine alright approved allowed granted accepted confirmed agreed given lgtm course absolutely true permitted "
          "\U0001f44d \u2705 \u662f \u597d \u53ef\u4ee5 \u884c \u6ca1\u95ee\u9898",
     "V": "approve allow grant accept agree permit consent \u540c\u610f \u6279\u51c6 \u5141\u8bb8",
     "F": "confirm \u786e\u8ba4",
@@ -47,26 +47,28 @@ _CLASSES = {
     "G": "go ahead proceed continue",
     "D": "do",
     "R": "run \u505a \u53bb \u7ee7\u7eed \u6267\u884c",
-    "O": "it this that them s the a all of to for in on with so again permission session \u7684 \u5427 \u554a",
+    "O": "it this that them s the a all of to for in on with so again permission approval session \u7684 \u5427 \u554a",
     "L": "\u4e86",
-    "A": "looks sounds good great perfect",
+    "A": "looks sounds good great perfect right",
     "P": "please now always thanks thank very much \u8bf7 \u8c22\u8c22",
     "I": "i we \u6211",
     "U": "you \u4f60",
+    "H": "have my",
     "B": "is are",
     "M": "may can",
 }  # fmt: skip
 """Words by what they do in a sentence: Y says yes, and so do V, F and C where they ask for nothing; G, D and R tell the model to act (R is no yes
-by itself), A praises, O and P add nothing, I, U, B and M are pronouns, forms of `be`, and `may`. L ends a verb: behind a Y, `\u884c\u4e86` may
+by itself), A praises, O and P add nothing, I, U, B, M and H are pronouns, forms of `be`, `may`, and `have my`. L ends a verb: behind a Y, `\u884c\u4e86` may
 mean `enough`. N are words that name what the event is about, and verbs of its action; T are the other words of the action.
 """
 _CLASS = {word: letter for letter, words in _CLASSES.items() for word in words.split()}
 _GIVES = re.compile(
     r"""
-    (?:[YPOA]|(?<=O)B)*(?:(?<!P)C)?               # yes / it is fine / yes to all, please / that is correct
+    (?:[YPOA]|(?<=O)B|(?<=P)U)*(?:(?<!P)C)?       # yes / it is fine / yes to all, please / that is correct / thank you
     | [YPA]*(?:O*U+M|U)?P?[GDRN][GDRNOPYT]*       # do it / you may go ahead / please push it
     | Y*V[LOPNT]*                                 # approve it
     | [YO]*I(?:[VF][LOPNT]*|D)                    # I approve / I do
+    | Y*UHH[OVG]+[OPNT]*                          # you have my approval
     | F
     """,
     re.VERBOSE,
@@ -128,7 +130,8 @@ _NO = re.compile(
 """What makes an answer a no, or unclear, whatever it names; quoted words are not the user's."""
 _QUOTED = re.compile(r"(?<!\w)'|'(?!\w)")
 """An apostrophe that opens or closes a quotation."""
-_APOSTROPHES = str.maketrans("\u2018\u2019", "''")
+_APOSTROPHES = str.maketrans("\u2018\u2019", "''", "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
+"""One form of apostrophe, and signs without their colors."""
 _ASIDE = re.compile("[RVF]")
 """Letters behind which the words of a clause name what is run or approved, and tell nothing themselves."""
 
@@ -254,7 +257,7 @@ def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
     programs = [set(_WORD.findall(" ".join(each.words).lower())) for each in simple_commands(action)]
     own = [each.difference(*(other for other in programs if other != each)) & known for each in programs]
     part = len(programs) > 1 and bool(set(letters) & set("NT")) and not all(own)
-    said = known & _CLEAR if doubtful else told or set(letters) & set("YVFCGD")
+    said = known & _CLEAR if doubtful else told or set(letters) & set("YVFCGDH")
     return bool(said) and not part and not _says_no(text)
 
 

@@ -233,6 +233,8 @@ def _of_rows(
         "source_id": id_,
         "sources": [*first, *(each for each in answer["sources"] if each["source_id"] != id_)],
     }
+    if row["action"] == "exclude" and (by := log.ended(row, seen.turn["as_of_seq"])):
+        return answer | {"answer": f"left out: no longer in force since {by}", "omitted_for": "staleness"}
     there = id_ in quoted and code != "shown_in_tail" and row["decided_by"] in (None, "budget", "worth")
     hidden = id_ not in shown and id_ not in quoted
     if not there and (

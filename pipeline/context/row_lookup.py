@@ -99,6 +99,17 @@ class Log:
         """The event that each source is."""
         return {f"event:{event['event_id']}": event for event in self.events}
 
+    def ended(self, row: Row, as_of: int) -> str | None:
+        """The event before `as_of` by which the user ended a constraint or replaced it, if there is one."""
+        own = self.by_source.get(row["source_id"])
+        if own is None or not (own["kind"] == "user.constraint" or own["binding"]):
+            return None
+        name = (own["subject"] if own["kind"] == "user.constraint" else None) or own["event_id"]
+        later = (each for each in self.events if own["seq"] < each["seq"] < as_of and each["actor"] == "user")
+        ends = ("constraint.ended", "user.constraint")
+        by = next((each for each in later if each["kind"] in ends and each["subject"] == name), None)
+        return by and f"event:{by['event_id']}"
+
     def cut(self, as_of: int) -> list[str]:
         """The events before one that have the beginning and the end of a text that is not available."""
         held = set(self.artifacts.kept)

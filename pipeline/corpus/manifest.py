@@ -346,10 +346,14 @@ def _accept(path: Place, trust: Trust, at: Place, sequence: int) -> None:
     if pointer.head is None:  # schema version 1
         _point(path, heads, f"{pointer.generation} {sequence}\n".encode())
         return
-    if pointer.prepared is None or hashlib.sha256(read_whole(at)).hexdigest() != pointer.prepared.manifest_sha256:
-        raise StoreError(f"Expected SHA-256 {pointer.head.manifest_sha256}, got another - at {at}", hint=_REWRITTEN)
+    announced = pointer.prepared
+    if announced is None or hashlib.sha256(read_whole(at)).hexdigest() != announced.manifest_sha256:
+        expected = (
+            "a manifest that the pointer announced" if announced is None else f"SHA-256 {announced.manifest_sha256}"
+        )
+        raise StoreError(f"Expected {expected}, got another - at {at}", hint=_REWRITTEN)
     append_head(heads, pointer.head)
-    _point(path, heads, pointer_bytes(pointer.prepared))
+    _point(path, heads, pointer_bytes(announced))
 
 
 def _point(path: Place, heads: Place, content: bytes) -> None:
