@@ -108,7 +108,7 @@ class Log:
         later = (each for each in self.events if own["seq"] < each["seq"] < as_of and each["actor"] == "user")
         ends = ("constraint.ended", "user.constraint")
         by = next((each for each in later if each["kind"] in ends and each["subject"] == name), None)
-        return by and f"event:{by['event_id']}"
+        return None if by is None else f"event:{by['event_id']}"
 
     def cut(self, as_of: int) -> list[str]:
         """The events before one that have the beginning and the end of a text that is not available."""
