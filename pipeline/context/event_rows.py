@@ -91,7 +91,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     actor = EVENT_ACTORS[kind] if origin is None else _speaker(origin)
     class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
     excerpt, suspicious, name = None, False, ""
-    broke = bool(code) or ended is not None or payload.value("failed") is True
+    broke = bool(code) or how is not None or payload.value("failed") is True
     of_command = kind == "command.finished"
     changed, doubtful = changed_files(command if of_command else None, folder, failed=broke, said=text or "")
     if kind == "command.finished":
