@@ -1,9 +1,9 @@
-"""Words that bind: prohibitions, approvals and checks, as people put them in English and Chinese.
+"""Binding words: prohibitions, approvals and checks, as people word them in English and Chinese.
 
-Gives: `BINDS`, `STATED` (reports, which bind nothing), `GIVEN` (a yes and nothing else, which binds nothing), `ASKED` (requests by their form), `POLITE` and `AGREED` (those that are put as a question), and
-`DUTY`, softer words that count in rules.
+Gives: `BINDS`, `STATED` (reports, which do not bind), `GIVEN` (a bare yes, which does not bind), `ASKED` (requests by
+their form), `POLITE` and `AGREED` (requests in the form of a question), and `DUTY`, softer words that count in rules.
 
-Note: these are wordings, not a language. What they miss is kept as long as the message that says it is in the tail.
+Note: these are fixed wordings, not a grammar. A duty that they miss is kept only while its message is in the tail.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _ACT = (
 """Beginnings of acts on things."""
 _REALLY = r"(?:(?:just|really|still|also) )?"
 _SAYS = rf"(?:it|this|that|i|we|he|she|there|which|still) {_REALLY}"
-"""Who reports, in the same line as what: a line that begins with a negation is a request."""
+"""The subject of a report, on the same line: a line that begins with a negation is a request."""
 _NOT = r" ?(?:not|n't|nt)"
 _EVER = r"(?:(?:force|auto|re|hot|ever)[- ]?)?"
 _CANNOT = rf"(?:can(?:not|'t|t|\s+not)|wo(?:n't|nt)|(?:will|could|would){_NOT})"
@@ -81,13 +81,13 @@ _RULED = (
     rf"we\s+{_REALLY}(?:(?:do|will){_NOT}|wo(?:n't|nt))\s+(?:need\s+(?:any\s+)?new\b|(?:support|work\s+(?:on|in|at|from|directly)|take)\b|{_EVER}(?:write|log|store|call|mix|ignore|mock|install|put|run|rely|hard-?code|copy|vendor|"
     r"push|tag|force|monkey-?patch|cherry-?pick)\b)(?!\s+(?:\w+\s+)?(?:it|them|this|that|any\w*|there|here)\b)",
 )
-"""What sounds as a report and is none: what may not be done to a thing, and how people say that they work."""
+"""Rules worded like reports: acts that a thing must not undergo, and descriptions of how people work."""
 STATED = re.compile(
     rf"(?i)\b(?:says|said|states|reports|claims|complains)\s+(?:that\s+)?{_SAYS}(?:is|was){_NOT}|\b(?!{'|'.join(_RULED)}){_SAYS}(?:{_CANNOT}|(?:do|does|did|was|is){_NOT})|\bcannot\s+(?:find|see|reproduce|understand|figure|open|import|resolve)\b"
 )
-"""Reports of what does not work, which forbid nothing."""
+"""Reports of failures, which forbid nothing."""
 _GLAD = r"\u2600\u263a\u2705\u2714\u2611\u2728\u2764\ufe0f\U0001f389\U0001f3fb-\U0001f3ff\U0001f44c\U0001f44d\U0001f44f\U0001f4af\U0001f600-\U0001f60e\U0001f64c\U0001f64f\U0001f680\U0001f642\U0001f91d\U0001fae1"
-"""Signs that a yes may have around it; others (`_MARKED`) forbid, or say something of their own."""
+"""Signs that may surround a yes; others (`_MARKED`) forbid, or have a meaning of their own."""
 _BETWEEN = rf"[\s.,:;!()\u2013\u2014\u3002\uff0c\uff01{_GLAD}-]"
 GIVEN = re.compile(
     rf"(?i){_BETWEEN}*+(?:(?:(?:go(?:[- ]ahead|\sfor\sit)?|proceed|continue|approved|confirmed|agreed|i\s(?:approve|confirm|agree)|(?:permission|approval)\s(?:granted|given)|"
@@ -96,8 +96,8 @@ GIVEN = re.compile(
     r"with\s(?:it|this|that|them)|do|run|fetch|pull|download|install|build|create|write|send|post|open|start|restart|apply|commit|push|merge|rebase|tag|publish|release|deploy|ship|upload|upgrade|"
     rf"implement|execute|the\s(?:changes?|commands?|scripts?|migrations?|plan|fix|commit|rename|edits?|patch|branch|release|package))\b|\u6211?(?:\u540c\u610f|\u6279\u51c6|\u5141\u8bb8)\u4e86?|\u597d\u7684?|\u53ef\u4ee5|\u884c|\u662f\u7684?|\u8bf7|\u8c22\u8c22|\u5427){_BETWEEN}*+)++"
 )
-"""A message that is a yes to what was asked, which gives a permission now and asks for none: all of its words say no more than that it is to be
-done. Any other word may limit the yes, and then it binds.
+"""A message that is only a yes, which gives a permission now and requires none: all of its words mean that the act is
+to be done. Any other word may limit the yes, which then binds.
 """
 _SOFT = (
     r"\b(?:prefer\w*|tests?|tested|testing|lint\w*|check\w*|format\w*|pass(?:es|ing)?|before|after|prior\s+to|run(?:s|ning)?|type-?check\w*|green|ci|coverage|"
@@ -107,32 +107,32 @@ _SOFT = (
 _REST = r"(?:[^.!?\n]|\.(?=\w))"
 """A character of the same sentence."""
 _BIDDING = r"(?:i\s+(?:want|need|expect|would\s+like)\s+you\s+to|i'd\s+like\s+you\s+to|you\s+(?:should|must|(?:need|have|ought|are)\s+to)|you'll\s+(?:need|have)\s+to)\s+"
-"""Words in front of a request that make a wish of it."""
+"""Words before a request that turn it into a wish."""
 _PLEASE = rf"(?:(?:please|pls|plz|also|just|always|then|kindly|simply)\s+){{0,3}}(?:{_BIDDING})?(?:(?:please|also|just|always)\s+){{0,2}}"
-"""Words in front of a request that change nothing about it."""
+"""Words before a request that do not change it."""
 _BEGINS = r"(?:^|[.!?:;,\n]\s?)(?:[-*+]\s|\d{1,3}[.)]\s)?(?:(?:and|but|so)\s+)?"
-"""Where a sentence or a clause begins."""
+"""The beginning of a sentence or a clause."""
 _BEFORE = (
     r"(?:^|[.!?]\s|\n)(?!(?:i|we|you|they|he|she|it|the|my|our|when|if|why|how|what|where|who|which|does|did|is|are|was|were)\b)"
     + rf"{_REST}{{1,200}}?"
 )
-"""What is asked for in front of another request."""
+"""A request before another request."""
 _START = (
     r"(?:(?:^|[.!?;:,(>\n\u2013\u2014]\s?)(?:(?:[-*+]|\d{1,3}[.)]|then|also|so|and|but|finally|lastly)\s)?(?:(?:also|just|always|then|kindly|simply)\s+)?|\b(?:please|pls|plz)\s+(?:also\s+|just\s+)?"
     rf"|\b{_BIDDING}(?:(?:please|also|just|always)\s+)?|{_BEFORE}\b(?:and|then|but)\s+)"
 )
-"""Where a request begins: a sentence, a clause, or what follows another request."""
+"""The beginning of a request: of a sentence, of a clause, or after another request."""
 _ENDS = r"\s*(?=[.,;:!)\n]|$)"
 _STEP = (
     r"(?:commits?|committing|push(?:es|ing)?|merg(?:es?|ing)|rebas(?:es?|ing)|releas(?:es?|ing)|deploy(?:s|ing|ments?)?|publish(?:ing)?|tag(?:s|ging)?|migrations?|rollouts?|"
     r"deletions?|upgrades?|prs?|pull\s+requests?)"
 )
-"""Steps that people reserve, or that need an approval."""
+"""Steps that people reserve for themselves or that need an approval."""
 _WHEN = r"(?:when(?:ever)?|once|as\s+soon\s+as|after)\s+"
 _DONE = r"(?:all\s+|been\s+)?(?:done|finish(?:ed)?|ready|completed?|through|fixed|works?|working|compiles?|builds?|pass(?:es)?|green|in(?=[,.;!)\n]|$))\b(?:\s+(?:with\s+)?(?:it|that|this)\b)?"
 _YOU = r"(?:you|u|ur)(?:'re|'ve|re|\s+(?:are|have|think\s+you're))?\s+"
 _YOUR_END = rf"{_WHEN}{_YOU}{_DONE}"
-"""The end of the work, as told to who does it."""
+"""The end of the work, addressed to the one who does it."""
 _ENDED = (
     rf"{_WHEN}(?:{_YOU}|(?:it|that|this|all|everything|the\s+[\w-]+(?:\s+[\w-]+)?)(?:'s|\s+(?:is|are|has))?\s+)?{_DONE}"
 )
@@ -141,20 +141,20 @@ _LATER = (
     r"(?:(?:at\s+the\s+(?:very\s+)?end|in\s+the\s+end)(?!\s+of\s+(?:the|each|every|a)\s+(?:file|line|page|string|list|function|loop|array|log|output|table|row|word|path)\b)|"
     rf"{_ENDED}|as\s+(?:the|a|your)\s+(?:last|final)\s+(?:step|thing)|last\s+of\s+all|afterwards?|along\s+the\s+way|as\s+you\s+go)"
 )
-"""A time that is not now: what is asked for then outlives the round."""
+"""A later time: a request for it outlives the round."""
 _STATES = (
     r"(?!\s+(?:is|was|are|were|has|had|fail\w*|crash\w*|stop\w*|end\w*|hang\w*|hung|br[eo]\w+|die[sd]|takes?|took|gets?|got|works?|worked|pass(?:es|ed)?|prints?|printed|shows?|looks?|returns?|"
     r"does|did|errors?|warnings?|output|results?|logs?|issues?|jobs?|steps?|times?)\b)"
 )
-"""Behind a word that may be a name: nothing that states how it is."""
+"""After a word that may be a name: no statement about its state."""
 _REQUEST = (
     rf"(?:(?:run|re-?run|execute|rebuild|regenerate|lint|type-?check|update|bump\s+(?:the\s+|our\s+)?version)\b{_STATES}|(?:test|build|check|format|commit|clean|document|summari[sz]e|report|show|do|use)\s+"
     rf"(?:the|an?|your|it|them|this|that|all|everything|each|every|any|what|which)\b|(?:test|build|commit|push|merge|deploy|release|tag|format|compile|clean\s+up|type\s+check|try\s+it(?:\s+out)?)"
     rf"(?=[.!;]|$|\s+(?:and\b|{_LATER})))"
 )
-"""What may be asked for later."""
+"""Acts that may be requested for later."""
 _GIVEN = r"(?:take|post|write|send|give|start|open|call|make|undo|restore|revert|remove|delete|close|bump)\s+(?:the|an?|your|me|us|it|them|this|that|all|any|everything)\b"
-"""The same, but also what a program may do at the end of something."""
+"""The same, including acts that a program may perform at the end of something."""
 _CHECKING = (
     rf"(?:(?:run|re-?run|execute|do|make|start|call|use)\s+(?:[\w./:-]+\s+){{0,4}}?(?:(?:unit\s*|regression\s*)?tests?|suites?|[jp]y?test|jest|vitest|mypy|pyright|ruff|eslint|tsc|tox|nox|lint\w*|type-?check\w*|checks?|"
     rf"checker|e2e|benchmarks?|ci|clippy|pre-?commit)\b{_STATES}|(?:lint|type-?check|test)\s+(?:the|your|it|everything|all)\b)"
@@ -171,7 +171,7 @@ _NO_VERB = (
     r"(?:the|an?|i|we|you|he|she|it|they|this|that|these|those|there|my|our|your|his|her|its|their|of|in|on|at|for|to|with|by|from|and|or|but|if|when|as|not|nothing|"
     r"is|was|are|were|has|had|have|does|did|all|both|each|every\w*|some\w*|no|what|which|who|how|why|where|also|then|only|today|tonight|tomorrow|next|last|one|two|more|most|versions?|\w+(?:ed|ing|ly|s))\b"
 )
-"""Words with which no request begins."""
+"""Words that do not begin a request."""
 _ASKED = (
     rf"{_START}{_REQUEST}{_REST}{{0,80}}?\s{_LATER}",
     rf"{_START}{_GIVEN}{_REST}{{0,80}}?\s{_YOUR_END}",
@@ -216,8 +216,8 @@ POLITE = re.compile(r"(?i)(?<!how\s)(?<!why\s)\b(?:can|could|will|would)\s+you\s
 AGREED = re.compile(
     r"(?i)\s?,?\s?\b(?:ok|okay|alright|all\s+right|please|pls|plz|thanks|got\s+it|understood|(?:can|could|will|would)\s+you)\s?\?"
 )
-"""Words behind a request that make no question of it."""
+"""Words after a request that do not make it a question."""
 ASKED = re.compile("(?im)(?:" + "|".join(_ASKED) + r")(?![^.!?\n\u3002]*(?:[?\uff1f]|[\u5417\u55ce]))")
-"""Requests for later and limits of the work in plain words, which bind by how they are put; a question is none. For texts with single spaces."""
+"""Requests for later and limits of the work in plain words, which bind by their form. For texts with single spaces."""
 DUTY = re.compile(f"(?im){_SOFT}")
-"""More words of duty, for rules: in a rule file, whatever may be meant as one counts."""
+"""More words of duty, for rules: in a rule file, every possible duty counts."""

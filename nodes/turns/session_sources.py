@@ -1,6 +1,7 @@
-"""Sources of the session log: events of the horizon, matches of searches, items of retrieval snapshots; and how sources are written.
+"""Sources of the session log: events of the horizon, matches of searches, items of retrieval snapshots; and builders.
 
-Gives `rows`, `crossed` and `named_id`, which `context_sources` writes all sources with, `item_names`, `item_ids`, and `events_of`, `matches_of`, `items_of`.
+Gives `rows`, `crossed` and `named_id`, with which `context_sources` builds all sources, `item_names`, `item_ids`, and
+`events_of`, `matches_of`, `items_of`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
 
 HEADING_CHARACTERS = 120
-"""Of a command, the characters that head its line in the tail."""
+"""Most characters of a command in the heading of its line in the tail."""
 LATEST = 8
 """Most results of the last tool calls that count as the latest observation; a round seldom has more calls at once."""
 _TEXT = pa.large_string()
@@ -34,7 +35,7 @@ _FILLED: dict[str, Any] = {
 
 
 def rows(turn: Int, **columns: Any) -> pa.Table:
-    """Sources without their turn's id and position; a value that is no array is repeated in every row."""
+    """Sources without the id and position of their turn; a value that is not an array is repeated in every row."""
     arrays: dict[str, Any] = {"turn": pa.array(turn)}
     for name, column in CONTEXT_SOURCES.columns.items():
         if name in ("input_id", "position"):
@@ -53,7 +54,7 @@ def rows(turn: Int, **columns: Any) -> pa.Table:
 
 
 def crossed(turns: int, rows: int) -> tuple[Int, Int]:
-    """Every turn with every row of a table, by turn."""
+    """The cross product of turns and rows, by turn."""
     return np.repeat(np.arange(turns), rows), np.tile(np.arange(rows), turns)
 
 
@@ -63,8 +64,8 @@ def named_id(prefix: str, *parts: pa.Array) -> pa.Array:
 
 
 def item_names(items: pa.Table) -> pa.Array:
-    """`SNAPSHOT:LABEL` of each row of RETRIEVED_ITEMS; null for a snapshot without items. In `SNAPSHOT`, `%` and `:` are `%25` and `%3A`, so
-    that no two items have one name.
+    """`SNAPSHOT:LABEL` of each row of RETRIEVED_ITEMS; null for a snapshot without items. In `SNAPSHOT`, `%` and `:`
+    are escaped as `%25` and `%3A`, so that names are unique.
     """
     escaped = pc.replace_substring(pc.replace_substring(flat(items["snapshot_id"]), "%", "%25"), ":", "%3A")
     return joined(escaped, items["label"], between=":").cast(pa.string())
@@ -76,7 +77,7 @@ def item_ids(items: pa.Table) -> pa.Array:
 
 
 def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: pa.Table) -> pa.Table:
-    """The events of the horizon: the last round's results, what was read, and the tail."""
+    """The events of the horizon: results of the last round, files that were read, and the tail."""
     at = pa.array(event)
     kind = flat(events["kind"]).take(at)
     observed = among(kind, OBSERVATIONS)
@@ -146,7 +147,7 @@ def events_of(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: 
 
 
 def _ending(events: pa.Table) -> pa.Array:
-    """How commands ended where they did not end well; null for the others."""
+    """The endings of commands that did not end well; null for the others."""
     how, code = (flat(events[name]).cast(_TEXT) for name in ("subject", "exit_code"))
     failed, running = flat(events["failed"]), pc.fill_null(pc.equal(how, RUNNING), False)
     ended = pc.if_else(pc.equal(how, RUNNING), "command still running then", joined("command ", how))
@@ -158,11 +159,11 @@ def _ending(events: pa.Table) -> pa.Array:
 
 
 def _ended(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: pa.Table) -> Bool:
-    """Constraints and messages that set a constraint of which a turn knows that it has ended, or that another took its place."""
+    """Whether each event set a constraint that, as its turn knows, has ended or was replaced."""
     held = facts.filter(pc.equal(facts["slot"], "constraint"))
     found = pair_positions((held["session_id"], held["event_id"]), (events["session_id"], events["event_id"]))
     until = np.full(events.num_rows + 1, -1, dtype=np.int64)
-    np.maximum.at(until, found, integers(pc.fill_null(held["until_seq"], FOREVER)))  # the last place is of none
+    np.maximum.at(until, found, integers(pc.fill_null(held["until_seq"], FOREVER)))  # last place: no event
     binds = among(events["kind"], ("user.message", "user.confirmation")) & np.asarray(
         flat(events["binding"]).is_valid()
     ).astype(bool)
@@ -172,7 +173,7 @@ def _ended(turn: Int, event: Int, events: pa.Table, states: pa.Table, facts: pa.
 
 
 def _from_behind(turn: Int, mask: Bool) -> Int:
-    """For members of a mask: how many of their turn come after them. Turns are contiguous."""
+    """For members of a mask, the number of later members in the same turn. Turns are contiguous."""
     place = np.zeros(len(turn), dtype=np.int64)
     mine = np.flatnonzero(mask)[::-1]
     place[mine] = rank_within(turn[mine])
@@ -216,7 +217,9 @@ def matches_of(turn: Int, event: Int, events: pa.Table, matches: pa.Table) -> pa
 
 
 def items_of(turn: Int, event: Int, turns: pa.Table, events: pa.Table, items: pa.Table) -> pa.Table:
-    """Items of the snapshots that a turn names, else of those given for every turn and those that events of the horizon created, the last ones first."""
+    """Items of the snapshots that a turn names, else of those supplied for every turn and those that events of the
+    horizon created, newest first.
+    """
     given = flat(turns["snapshot_ids"])
     named = np.asarray(given.is_valid()).astype(bool)
     own = Ragged.of(given)
@@ -271,4 +274,4 @@ def items_of(turn: Int, event: Int, turns: pa.Table, events: pa.Table, items: pa
     both = pa.concat_tables([found, missing]).combine_chunks()
     owner, code = integers(both["turn"]), positions(both["source_id"], pc.unique(flat(both["source_id"])))
     first = np.sort(np.unique(np.stack([owner, code], axis=1), axis=0, return_index=True)[1])
-    return both.take(pa.array(first))  # a snapshot that several events name is one
+    return both.take(pa.array(first))  # a snapshot that several events name appears once

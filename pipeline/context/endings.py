@@ -1,8 +1,8 @@
-"""What ended a command or a check before it came to its end: its fields, its exit code and its output.
+"""What interrupted a command or a check, from its fields, its exit code and its output.
 
-Gives: `ending`, `with_ending` of a summary, `truth` of a field, and the names of the fields that say so.
+Gives: `ending`, `with_ending` of a summary, `truth` of a field, and the names of these fields.
 
-Note: an exit code alone does not say that time ran out or that a signal came: it may be the command's own.
+Note: an exit code alone does not prove a timeout or a signal: it may be the command's own.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from .shell import SimpleCommand, outer_commands, simple_commands, started
 __all__ = ["BROKEN_OFF", "CODES", "ENDING_FIELDS", "RUNS_ON", "SAYING", "ending", "truth", "with_ending"]
 
 SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
-"""Fields by which a harness says in a word how something came out."""
+"""Fields in which a harness reports an outcome as a word."""
 CODES = ("exitCode", "exit_code", "exitStatus", "exit_status", "returnCode", "return_code", "returncode", "rc")
-"""Fields that hold an exit code, where they hold a number."""
+"""Fields with an exit code, if their value is a number."""
 _LATE = ("timedOut", "timed_out", "isTimeout")
 _ENDINGS = {
     **dict.fromkeys(("signal", "exitSignal", "signalCode"), "ended by a signal"), **dict.fromkeys(("interrupted", "wasInterrupted"), "interrupted"),
     **dict.fromkeys(("cancelled", "canceled"), "cancelled"), **{name: name for name in ("aborted", "killed", "terminated", "stopped")},
 }  # fmt: skip
-"""Fields, and words of `status`, by which a harness says that something ended a command, and how."""
+"""Fields, and words of `status`, in which a harness reports what ended a command."""
 ENDING_FIELDS = ("timeout", *_LATE, *_ENDINGS)
 BROKEN_OFF = ("interrupted", "cancelled", "aborted")
-"""Endings that say nothing of what was checked."""
+"""Endings that show nothing about the check."""
 _OUT_OF_TIME = re.compile(r"(?i)timed?[ _-]?out")
 _TOO_LONG = r"\btimed[ _-]?out\b|\btime-?out (?:after|exceeded|expired|reached)\b"
 _RAN_OUT = re.compile(rf"(?i){_TOO_LONG}")
@@ -38,19 +38,19 @@ _ENDED = re.compile(
     rf"(?im){_TOO_LONG}|\bKeyboardInterrupt\b|(?:^|: )[^\w\n:]*{_WAS_ENDED}(?:: \d+| and printed nothing)?[^\w\n]*$|\b{_WAS_ENDED} by\b|"
     rf"\b(?:command|process|job|task|run|script|execution|operation|request)(?: is| was| has been| got)? {_WAS_ENDED}\b"
 )
-"""Words of an output that say what ended the command; others have such words in them (`killed mutants: 3`)."""
+"""Words of an output that report what ended the command, excluding other uses (`killed mutants: 3`)."""
 _SIGNAL = re.compile(r"SIG[A-Z0-9]{2,10}|\d{1,2}")
 _TIMEOUT = frozenset(("timeout", "gtimeout"))
 _LIMITED = re.compile(r"\s*g?timeout (?!.*--preserve-status)[^;|&]+\Z")
 _SEPARATE = (";", "\n", "&")
 _OF_TIMEOUT = 124
-"""The exit code of `timeout` where time ran out."""
+"""The exit code of `timeout` when time ran out."""
 RUNS_ON = (
     ("running", "isRunning", "stillRunning"),
     ("backgroundTaskId",),
     ("background", "inBackground", "runInBackground", "run_in_background"),
 )
-"""Fields by which a harness says that a command still runs."""
+"""Fields in which a harness reports that a command is still running."""
 _TRUTH = {
     **dict.fromkeys(("true", "yes"), True),
     **dict.fromkeys(("false", "no", "", "none", "null"), False),
@@ -58,7 +58,7 @@ _TRUTH = {
 
 
 def truth(value: Any, *, unknown: bool | None = None) -> bool | None:
-    """Whether a field says yes: a truth value, a word for one, a number or a list of what there is; `unknown` for other words."""
+    """The truth of a field: a boolean, a word for one, a number or a list; `unknown` for other words."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -68,12 +68,10 @@ def truth(value: Any, *, unknown: bool | None = None) -> bool | None:
 
 
 def ending(payload: Record, command: str | None, code: int | None) -> str | None:
-    """What ended a command or a check before it came to its end; None where that is not known."""
+    """What interrupted a command or a check; None if unknown."""
     said = [value for name in SAYING if isinstance(value := payload.value(name), str)]
     words = [each[:20].strip().lower() for each in said]
-    late = payload.value("timeout") is True or any(
-        map(_OUT_OF_TIME.fullmatch, words)
-    )  # a number is how long it may take
+    late = payload.value("timeout") is True or any(map(_OUT_OF_TIME.fullmatch, words))  # a number is the time limit
     late |= any(truth(payload.value(name), unknown=True) for name in _LATE)
     if late or (code == _OF_TIMEOUT and _is_limited(command or "")):
         return "timed out"
@@ -88,7 +86,7 @@ def ending(payload: Record, command: str | None, code: int | None) -> str | None
 
 
 def with_ending(summary: str | None, how: str) -> str | None:
-    """A summary that says what ended a command; None where there is nothing to say it of."""
+    """A summary that states what ended a command; None without a summary."""
     if not summary:
         return None
     named = (_RAN_OUT if how == "timed out" else _ENDED).search(summary)
@@ -97,12 +95,12 @@ def with_ending(summary: str | None, how: str) -> str | None:
 
 
 def _is_limited(command: str) -> bool:
-    """Whether a command runs for so long, by `timeout`, and ends as that does."""
+    """Whether a command runs under `timeout` and exits with its code."""
     return any(map(_ends_in_time, (outer_commands(command), simple_commands(command)))) or bool(_LIMITED.match(command))
 
 
 def _ends_in_time(commands: Sequence[SimpleCommand]) -> bool:
-    """Whether a program of `timeout` may have ended a line: one behind its last `;`, whose failure the line does not pass over."""
+    """Whether a program under `timeout` may have ended a line: one after the last `;` whose failure is not ignored."""
     if not commands:
         return False
     ends = (*(each.behind for each in commands[1:]), "&" if commands[-1].ahead == "&" else "")

@@ -1,8 +1,8 @@
-"""What the fields of a command or a verification say of how it came out, and the parts that a verification lists.
+"""The outcome of a command or a verification by its fields, and the parts that a verification lists.
 
 Gives: `says`, `code_of` an object, and `Listed`, a verification or a part of one.
 
-Note: where fields do not agree, what failed counts before what still runs, that before what is not whole, and a pass comes last.
+Note: if fields disagree, a failure takes precedence over a running check, then an incomplete one, then a pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .verified_parts import LABELS, PLACES, VerifiedPart, named
 __all__ = ["Listed", "code_of", "says"]
 
 _TOLD = {"failed": False, "isError": False, "is_error": False, "passed": True, "success": True, "ok": True}
-"""Fields by which a harness says how a command or a verification came out, and what it says where they are true."""
+"""Fields in which a harness reports whether a command or a verification passed, with their meaning if true."""
 _STATES = {
     **dict.fromkeys(("passed", "pass", "success", "succeeded", "ok"), "passed"),
     **dict.fromkeys(("failed", "fail", "failure", "error", "errored"), "failed"),
@@ -27,32 +27,32 @@ _STATES = {
     **dict.fromkeys(("running", "pending", "queued", "started", "in_progress"), "running"),
     **dict.fromkeys(("skipped", "not_run", "interrupted", "cancelled", "canceled", "aborted"), "short"),
 }
-"""What `status` and `outcome` say; other words of theirs say nothing of a check."""
+"""Words of `status` and `outcome`; other words do not report the outcome of a check."""
 _MOST = 64
-"""Names of a list that count one by one."""
+"""Longest list whose names count one by one."""
 _NAMED = (*LABELS, *SAYING, "results")
-"""Fields whose objects may have a field for every name: `checks: {"lint": "failed"}`."""
+"""Fields whose objects may map names to outcomes: `checks: {"lint": "failed"}`."""
 _LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", "counts", "stats"))
-"""Fields whose objects say how what they name came out, or how many of it."""
+"""Fields whose objects report outcomes or counts."""
 _COPIED = frozenset((*_TOLD, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
-"""Fields of a verification that say of each name in its list what they say of all."""
+"""Fields of a verification that apply to each name in its list."""
 _WORDS = ("command", "tool", "toolName", "text", "message", "output", "summary")
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A verification, or a part that one lists, without the parts that it lists itself."""
+    """A verification, or a part that one lists, without its own parts."""
 
     payload: Record
     lists: bool
 
     @classmethod
     def of(cls, payload: Record) -> list[Listed]:
-        """A verification, and behind it all parts that it lists: objects in its fields that have a name or a command, and say how that
-        came out; and of a list of names (`checks: ["pytest", "ruff"]`) each, which came out as the verification did.
+        """A verification, followed by all parts that it lists: objects in its fields that have a name or a command, and
+        an outcome; and each of a list of names (`checks: ["pytest", "ruff"]`), with the outcome of the verification.
         """
         waiting, found = [payload], list[Listed]()
-        for one in waiting:  # it grows
+        for one in waiting:  # grows in the loop
             parts = {
                 field: [*filter(_is_part, [*_objects(one, field), *_names(one, field)])]
                 for field in _LISTS & one.fields.keys()
@@ -65,8 +65,8 @@ class Listed:
 
 
 def says(payload: Record) -> str | None:
-    """What fields say: `failed` where any of them does, or an object in one that names no part; `running`; `short` of what did not run, or
-    where fewer passed than there are; `passed`; or nothing.
+    """The outcome in the fields: `failed` if any of them, or an object without a name in one, reports it; `running`;
+    `short` if something did not run, or fewer passed than there are; `passed`; or None.
     """
     said = _own(payload)
     for field in _LISTS & payload.fields.keys():
@@ -76,7 +76,7 @@ def says(payload: Record) -> str | None:
 
 
 def _own(payload: Record) -> set[str]:
-    """All that the fields of an object say themselves."""
+    """All outcomes in the direct fields of an object."""
     said: set[str | None] = set()
     for name, passed in _TOLD.items():
         known = truth(payload.value(name))
@@ -91,24 +91,24 @@ def _own(payload: Record) -> set[str]:
 
 
 def _is_part(one: Record) -> bool:
-    """Whether an object has a name or a command, and says how that came out."""
+    """Whether an object has a name or a command, and an outcome."""
     has_name = named(one, "") != VerifiedPart() or one.text("command", "tool", "toolName") is not None
     return has_name and _says_how(one)
 
 
 def _says_how(one: Record) -> bool:
-    """Whether an object says how something came out: in words, by an exit code, or by what ended it."""
+    """Whether an object reports an outcome: in words, by an exit code, or by what ended it."""
     return bool(_own(one)) or code_of(one) is not None or ending(one, None, None) is not None
 
 
 def code_of(one: Record) -> int | None:
-    """The exit code that an object names; of several the one that is not 0."""
+    """The exit code in an object; of several, one that is not 0."""
     codes = [code for name in CODES if type(code := one.value(name)) is int]
     return next((code for code in codes if code), 0 if codes else None)
 
 
 def _objects(payload: Record, field: str) -> Iterator[Record]:
-    """The objects in a field, or those of the names in one that has an outcome for every name."""
+    """The objects in a field; for a map of names to outcomes, an object for each name."""
     value = payload.fields[field]
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, Mapping):
@@ -125,7 +125,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
 
 
 def _names(payload: Record, field: str) -> Iterator[Record]:
-    """The names in a list of several, as objects that say what this one says, and of what; of a command they are what it runs."""
+    """The names in a list of several, as objects with the outcome and places of this one; none if it has a command."""
     value, command = payload.fields[field], payload.text("command")
     if field in LABELS and isinstance(value, list) and _are_texts(value) and 1 < len(value) <= _MOST and not command:
         said = {name: each for name, each in payload.fields.items() if name in _COPIED}
@@ -134,19 +134,19 @@ def _names(payload: Record, field: str) -> Iterator[Record]:
 
 
 def _are_texts(value: Any) -> bool:
-    """Whether a field holds a text, or texts alone."""
+    """Whether a value is a text or a list of texts."""
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
 def _object(at: str, fields: Mapping[str, Any]) -> Record:
-    """An object within a verification; of its words those that are text."""
+    """An object within a verification, without words that are not text."""
     return Record(at, {name: each for name, each in fields.items() if name not in _WORDS or isinstance(each, str)})
 
 
 def _without(value: Any, parts: Sequence[Record]) -> Any:
-    """What a field holds besides its parts."""
+    """The value of a field without its parts."""
     if not parts or not isinstance(value, list):
         return None if parts else value
-    if _are_texts(value):  # each of them is a part
+    if _are_texts(value):  # each text is a part
         return None
     return [each for each in value if not (isinstance(each, Mapping) and _is_part(_object("", each)))]

@@ -1,9 +1,9 @@
-"""How a check came out, and which failures it ends: by what ran, where, how it ended, and what it printed at its end.
+"""The outcome of a check, and the failures that it ends: by its command, place, ending and the end of its output.
 
 Gives: `checked`, the columns of an event that say so, and `told_outcome` of a sentence.
 
-Note: a pass needs two things: a command line that is understood, and an exit code of 0 that is the check's own or a summary of its own
-in which tests passed. Whatever is not known to be a pass or a failure is unknown, and ends nothing.
+Note: a pass needs two things: a command line that is understood, and an exit code of 0 or a summary with passed tests,
+either of them the check's own. An outcome that is neither certainly a pass nor a failure is unknown, and ends nothing.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ _COUNT = r"(\d{1,9})(?: (?:out )?of |/)(\d{1,9})\b"
 _PART_OF = re.compile(rf"(?i)\b{_COUNT}")
 _PASSED_OF = re.compile(rf"(?i)\b(?:pass\w*|succeeded|green|ok)\W{{1,3}}{_COUNT}")
 _PASSED = re.compile(r"(?i)\b(?:pass|succe|green|ok\b)")
-"""Counts of a part and of all, in front of or behind a word that says that they passed."""
+"""Counts of a part and of all, before or after a word that reports a pass."""
 _NOT_YET = re.compile(
     r"(?i)\A\W*(?:is|are|do|does|did|has|have|can|was|were)\b|\b(?:cannot|unable|stopped|refus\w+|used to|false|nothing|would|should|could|might|may|will|must|if|once|until|unless|expect(?:s|ed)?|need(?:s|ed)? to|have to|"
     r"think|believe|probably|likely|seems?|hope(?:fully)?|before|earlier|previously|all but|most|some|only|almost|nearly|half|few)\b|\b\d\d?(?:\.\d+)?%|[?\uff1f]"
 )
-"""Words of what is hoped, asked, past, or true of a part."""
+"""Words for hopes, questions, past states, or parts."""
 _FAILS_ALONE = re.compile(
     r"(?i)\W*(?:(?!(?:what|that|which|fix\w*|repair\w*|resolv\w*|none|no|nothing|including|previous\w*|earlier|old|last)\b)[^\s,;]+\s+){1,3}(?:failed|fails|failing|failures?)\W*|\W*\d+ ?[个项]?失败\W*"
 )
-"""A clause that says of a part, or of a number, that it failed."""
+"""A clause that reports that a part, or a number, failed."""
 _UNNAMED = "verification"
 _SHORT = {"ruff": "ruff check", "biome": "biome check"}
-"""Programs that people call by less than the command that checks."""
+"""Programs that people name by less than the command that checks."""
 _ONLY = re.compile(
     r"(?i)[(\uff08][^\n]*(?:\b(?:only|just|but|except|without|excluding|not|parts?|partly|some|most)\b|[\u4ec5\u53ea\u9664])"
 )
 _ONE = re.compile(r"(?i)[(\uff08](?:[\w-]*[/.][\w./-]*|the\s+[\w-]+\s+(?:tests?|ones|suite|checks?))\.?[)\uff09]\.?")
-"""Remarks that narrow the sentence before them: with such a word, or the name of a part alone."""
+"""Remarks that narrow the previous sentence: with such a word, or by the name of a part."""
 NO_OUTPUT = "(no output)"
 NOTHING = ("", NO_OUTPUT)
-"""What an output says where nothing was printed."""
+"""Texts of an empty output."""
 _BLANK = 3
-"""Lines without words, around an output, that a harness may have left out."""
+"""Most blank lines around an output that a harness may have removed."""
 _NOT_RUN = re.compile(r"(?i)\b(?:skipped|(?:not|never|nothing) (?:run|ran|executed|started)|no tests?)\b")
 
 
@@ -79,8 +79,8 @@ def checked(
     ended: str | None,
 ) -> dict[str, Any]:
     """The columns of an event about its checks: `check_scope`, `check_outcome`, and the names of the checks that passed
-    (`check_clears`) or may have failed (`check_fails`); none where it checks nothing. `folder` is where the command ran, `ended` what
-    `ending` gives.
+    (`check_clears`) or may have failed (`check_fails`); all None if it checks nothing. `folder` is where the command
+    ran, `ended` the result of `ending`.
     """
     if kind != "verification.finished":
         return _checked(kind, payload, command, text, folder, root, code, ended=ended)
@@ -101,8 +101,8 @@ def checked(
 
 
 def _telling(sentences: Sequence[str]) -> list[str]:
-    """The sentences that say how something came out; one that names no part speaks of what those before it name ("Ran the parser tests. All passed."),
-    and a remark in parentheses that narrows it belongs to it ("Passed. (parser only)").
+    """The sentences that report an outcome; one that names no part refers to the part named before it ("Ran the parser
+    tests. All passed."), and includes a remark in parentheses that narrows it ("Passed. (parser only)").
     """
     found, subject = list[str](), ""
     for each in sentences:
@@ -116,7 +116,7 @@ def _telling(sentences: Sequence[str]) -> list[str]:
 
 
 def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[str, Any]:
-    """The same of a part that a verification lists: of its own command, of the one that its name is, or of the verification's."""
+    """The same for a part that a verification lists: by its own command, its name if that is one, or the common one."""
     own = part.text("command", "tool", "toolName")
     line = own or (None if checks_of(" ".join(named(part, root).labels)) else command)
     text, code = part.text("text", "message", "output"), code_of(part)
@@ -127,14 +127,14 @@ def _of_part(part: Record, command: str | None, folder: str, root: str) -> dict[
 def _joined(
     whole: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], lists: Sequence[bool], *, silent: bool
 ) -> dict[str, Any]:
-    """The columns of a verification and of its parts together: a pass ends what has passed, and what failed stays. `lists`: which
-    parts have parts themselves; `silent`: the verification itself says nothing.
+    """The combined columns of a verification and its parts: a pass ends the failures of what passed, and failed parts
+    stay failed. `lists`: which parts have parts themselves; `silent`: the verification itself reports nothing.
     """
     outcomes = {each["check_outcome"] for each in parts}
     outcome = "passed" if outcomes == {"passed"} and (silent or whole["check_outcome"] == "passed") else "unknown"
     outcome = "failed" if "failed" in (whole["check_outcome"], *outcomes) else outcome
     failing = [name for each in parts for name in each["check_fails"] or ()]
-    denied = whole["check_outcome"] == "failed" and not failing  # which of them is wrong, it does not say
+    denied = whole["check_outcome"] == "failed" and not failing  # it is unknown which of them is wrong
     failing = failing or whole["check_fails"] or []
     kept = {name for each in failing for name in each.split("\n")} | ({EVERYTHING} if outcome != "passed" else set())
     passing = [
@@ -163,7 +163,7 @@ def _checked(
     *,
     ended: str | None,
 ) -> dict[str, Any]:
-    """The same of one that lists no parts."""
+    """The same for one that lists no parts."""
     verification = kind == "verification.finished"
     part = named(payload, root) if verification else VerifiedPart()
     labels = " ".join(part.labels)
@@ -204,21 +204,21 @@ def _checked(
 
 
 def _passed(checks: Sequence[Ran], names: list[str], part: str) -> list[str]:
-    """The names of checks that have passed. What a harness verified without a command is all that there is, unless it names a part."""
+    """The names of checks that passed. A verification without a command covers everything, unless it names a part."""
     if not checks:
         return names if part else [*names, EVERYTHING]
     return list(dict.fromkeys(name for ran in checks for name in ran.check.covers))
 
 
 def _failed(checks: Sequence[Ran], names: list[str]) -> list[str]:
-    """Of every check that may have failed its name, and the names of those that end its failure, a line each."""
+    """The name of every check that may have failed, followed by the names that end its failure, a line each."""
     return list(dict.fromkeys("\n".join(ran.check.within) for ran in checks)) or [f"{names[0]}\n{EVERYTHING}"]
 
 
 def _outcome(
     checks: Sequence[Ran], told: Sequence[str | None], *, code: int | None, failed: bool, running: bool
 ) -> str:
-    """How the checks of a command came out together, with what the output says of each."""
+    """The joint outcome of the checks of a command, given the outcome of each in the output."""
     if failed or "failed" in told:
         return "failed"
     if running:
@@ -239,7 +239,7 @@ def _has_passed(ran: Ran, said: str | None, code: int | None) -> bool:
 
 
 def _verified(words: str, beside: str, says: str | None, code: int | None, *, timed_out: bool, running: bool) -> str:
-    """What a verification says of itself: in its text, in a summary `beside` it, in fields, and by an exit code."""
+    """The outcome that a verification reports: in its text, a summary `beside` it, fields, and an exit code."""
     said, both = _report(words) or summary_of(words), (words, beside)
     denied = "failed" in (said, says, summary_of(beside)) or (says == "passed" and any(map(_tells_of_a_failure, both)))
     if denied or timed_out:
@@ -257,7 +257,7 @@ def _verified(words: str, beside: str, says: str | None, code: int | None, *, ti
 
 
 def _tells_of_a_failure(words: str) -> bool:
-    """Whether a clause of a statement says that something failed, in as many words."""
+    """Whether a clause of a statement explicitly reports a failure."""
     clauses = (
         clause
         for each in statement(words)
@@ -267,7 +267,7 @@ def _tells_of_a_failure(words: str) -> bool:
 
 
 def _counts_fewer(words: str) -> bool:
-    """Whether words count fewer that passed than there are."""
+    """Whether the words count fewer passes than there are tests."""
     counts = [*_PASSED_OF.finditer(words)]
     for clause in re.split(r"[.\n]", words):
         last = max((each.start() for each in _PASSED.finditer(clause)), default=0)
@@ -276,7 +276,7 @@ def _counts_fewer(words: str) -> bool:
 
 
 def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:
-    """What an output says of a check. Where the line shows no more than the last lines, a summary of a part passes nothing."""
+    """The outcome of a check in an output. If only the last lines are shown, a summary of a part proves no pass."""
     if ran.quiet and len(checks) == 1 and words.strip() in NOTHING:
         return "passed"
     several = sum(each.check.program == ran.check.program for each in checks) > 1
@@ -287,13 +287,13 @@ def _summed_up(ran: Ran, words: str, checks: Sequence[Ran]) -> str | None:
 
 
 def _report(text: str) -> str | None:
-    """What a report in JUnit XML or TAP says."""
+    """The outcome in a report in JUnit XML or TAP."""
     passed = report_passed(text)
     return None if passed is None else "passed" if passed else "failed"
 
 
 def told_outcome(text: str) -> bool | None:
-    """Whether a sentence about the result of a check says that it passed; None if it does not say."""
+    """Whether a sentence about a check reports a pass; None if it reports no outcome."""
     found = summary_of(text)
     if found is not None:
         return None if found == "nothing" else found == "passed"

@@ -1,13 +1,14 @@
-"""Denials and grants of permissions: what they are about, and whether an event says yes.
+"""Denials and grants of permissions: their subjects, and whether an event gives permission.
 
 Gives `grants`, `action_of`, `lifts`, and `ABOUT_PERMISSIONS`, the kinds of events that deny or grant.
 
-Note: what is unclear grants nothing. A confirmation in words must say yes and nothing else: every clause of it is a sentence that gives the
-permission (`yes`, `it is fine`, `I approve`, `please do it`) or tells the model to do what was denied (`push it`, `you may push`), of words that are
-known or name what the event is about. What is done is named by its verb alone: `fix it` is no yes to `git push origin fix`. The same words in
-another order ask (`are you sure`, `please confirm`) or tell what the user does (`I can do it`). A verb that may as well mean to drop the matter, or that
-no one knows (`drop it`, `ok, forget it`, `watch it`), gives it only beside a clear yes (`yes, drop it`, `go ahead and drop it`). That may be
-asked again; what was taken for a yes by mistake may not be undone.
+Note: an unclear answer grants nothing. A confirmation in words must be a yes and nothing else: every clause of it gives
+the permission (`yes`, `it is fine`, `I approve`, `please do it`) or tells the model to do what was denied (`push it`,
+`you may push`), in known words or words that name the subject of the event. The act is named only by its verb: `fix it`
+is not a yes to `git push origin fix`. The same words in another order are a question (`are you sure`, `please confirm`)
+or describe what the user does (`I can do it`). A verb that may also mean to drop the matter, or an unknown one (`drop
+it`, `ok, forget it`, `watch it`), gives permission only next to a clear yes (`yes, drop it`, `go ahead and drop it`). A
+missed yes can be requested again; a mistaken one may not be undone.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _DECIDED = (
     "approved", "granted", "allowed", "confirmed", "accepted", "approve", "allow", "decision", "outcome", "status", "answer", "response", "choice",
     "behavior", "result",
 )  # fmt: skip
-"""Fields that say how it was decided: true or false, or a word."""
+"""Fields with the decision: true or false, or a word."""
 _ABOUT = frozenset((
     "id", "eventId", "event_id", "turnId", "turn_id", "sessionId", "session_id", "kind", "type", "createdAt", "created_at", "timestamp", "key", "keyEvent",
     "subject", "constraintId", "memoryId", "requestId", "request_id", "tool", "toolName", "action", "operation", "command", "arguments", "input", "path", "file",
     "filePath", "file_path", "url", "query", "origin", "actor", "role", "zone", "sensitivity", "visibility", "cwd", "workdir", "workingDirectory",
     "working_directory", "root", "workspaceRoot", "workspace_root", "ref", "artifact",
 ))  # fmt: skip
-"""Fields that say what an event is about, and nothing of how it was decided."""
+"""Fields that describe the subject of an event, not the decision."""
 _CLASSES = {
     "Y": "yes yep yeah yup y ok okay sure fine alright approved allowed granted accepted confirmed agreed given lgtm course absolutely true permitted "
          "\U0001f44d \u2705 \u662f \u597d \u53ef\u4ee5 \u884c \u6ca1\u95ee\u9898",
@@ -57,9 +58,10 @@ _CLASSES = {
     "B": "is are",
     "M": "may can",
 }  # fmt: skip
-"""Words by what they do in a sentence: Y says yes, and so do V, F and C where they ask for nothing; G, D and R tell the model to act (R is no yes
-by itself), A praises, O and P add nothing, I, U, B, M and H are pronouns, forms of `be`, `may`, and `have my`. L ends a verb: behind a Y, `\u884c\u4e86` may
-mean `enough`. N are words that name what the event is about, and verbs of its action; T are the other words of the action.
+"""Words by their role in a sentence: Y means yes, and so do V, F and C unless they are requests; G, D and R tell the
+model to act (R is not a yes by itself), A praises, O and P add nothing, I, U, B, M and H are pronouns, forms of `be`,
+`may`, and `have my`. L ends a verb: after a Y, `\u884c\u4e86` may mean `enough`. N are words that name the subject of
+the event, and verbs of its action; T are the other words of the action.
 """
 _CLASS = {word: letter for letter, words in _CLASSES.items() for word in words.split()}
 _GIVES = re.compile(
@@ -75,13 +77,13 @@ _GIVES = re.compile(
 )
 """A clause that gives a permission, by the letters of its words."""
 _TELLS = re.compile(r"[YPA]*(?:UMP*N|P+N|N(?=[OPT]*[EP]))[EOPTN]*")
-"""A clause that tells the model to do what the event is about: `you may push`, `please push`, `push it`; E are the words of `_IT`."""
+"""A clause that tells the model to act: `you may push`, `please push`, `push it`; E are the words of `_IT`."""
 _IT = frozenset(("it", "this", "that", "them"))
 _CLEAR = frozenset((
     "yes", "yep", "yup", "approved", "allowed", "granted", "confirmed", "permitted", "approve", "allow", "grant", "permit", "consent", "ahead", "proceed",
     "\u540c\u610f", "\u6279\u51c6", "\u5141\u8bb8", "\u53ef\u4ee5",
 ))  # fmt: skip
-"""Words that say yes and nothing else; others (`ok`, `fine`, `agreed`) also open a sentence that drops the matter."""
+"""Words that only mean yes; others (`ok`, `fine`, `agreed`) also begin sentences that drop the matter."""
 _DOES = frozenset((
     "add", "annotate", "append", "apply", "assign", "attach", "bind", "boot", "browse", "build", "bump", "charge", "checkout", "cherry", "click", "clone",
     "commit", "compile", "configure", "connect", "convert", "copy", "crawl", "create", "decode", "decrypt", "deploy", "describe", "dispatch", "download",
@@ -93,12 +95,14 @@ _DOES = frozenset((
     "search", "seed", "send", "serve", "set", "share", "ship", "show", "sign", "start", "submit", "subscribe", "sync", "test", "trace", "transcribe",
     "transfer", "translate", "trigger", "type", "unlock", "update", "upgrade", "upload", "upsert", "use", "validate", "verify", "view", "write", "\u63a8",
 ))  # fmt: skip
-"""Verbs that, told to the model, only mean to do it: not one that also drops, ends, undoes or puts off a matter (`kill`, `close`, `table`, `pull`)."""
+"""Verbs that, as a command to the model, only mean to do it: none that also drops, ends, undoes or puts off a matter
+(`kill`, `close`, `table`, `pull`).
+"""
 _NAMES_NOTHING = frozenset((
     "later", "tomorrow", "tonight", "soon", "first", "once", "after", "when", "before", "maybe", "perhaps", "instead", "else", "skip", "leave",
     "nothing", "without", "almost", "partly", "and",
 ))  # fmt: skip
-"""Words that put off or restrict a yes: they do so even where an action has them."""
+"""Words that defer or restrict a yes, even if they occur in the action."""
 _NESTED = frozenset(("gh", "glab", "aws", "gcloud", "az"))
 _WITH_VERBS = _NESTED | frozenset((
     "git", "hg", "svn", "jj", "npm", "pnpm", "yarn", "bun", "cargo", "go", "docker", "podman", "kubectl", "helm", "terraform", "tofu", "pulumi",
@@ -106,38 +110,38 @@ _WITH_VERBS = _NESTED | frozenset((
     "flyctl", "wrangler", "heroku", "firebase", "serverless", "sls", "alembic", "twine", "dotnet", "mvn", "gradle", "gradlew", "rake", "bundle",
     "gem", "composer", "mix", "task", "nx", "turbo",
 ))  # fmt: skip
-"""Programs whose first argument says what they do, and those of which the second one does."""
+"""Programs whose first argument names the act, or, for `_NESTED`, the second one."""
 _RUN = frozenset(("run", "run-script", "compose"))
-"""First arguments of which the next one says what is done."""
+"""First arguments after which the next one names the act."""
 _VALUED = (
     "-C", "-c", "-n", "--prefix", "--filter", "-F", "--dir", "--namespace", "--context", "--project", "--profile",
 )  # fmt: skip
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _IN_FULL = 80
-"""Characters of an action by which it is named; a longer one is named by its digest."""
+"""Longest action that is named by its text; a longer one is named by its digest."""
 _WORDS_OF_ACTION = 32
 _CLAUSE = re.compile(r"[.,;:!\n\u3002\uff0c\uff01\uff1b]+|\s[-\u2013\u2014]+\s|\band\b")
 _WORD = re.compile(
     "|".join(sorted((word for word in _CLASS if ord(word[0]) > 0x2000), key=len, reverse=True))
     + r"|[a-z0-9]+|[^\W_]|[?\uff1f\U0001f300-\U0001faff\u2600-\u27bf]"
 )
-"""Words, those of Chinese as far as they are known, else its characters; signs that mean something."""
+"""Words (for Chinese the known ones, else single characters) and meaningful signs."""
 _NO = re.compile(
     r"\b(?:no|not|nope|nah|never|none|dont|den(?:y|ied)|reject\w*|refus\w*|declin\w*|disallow\w*|forbid\w*|stop|cancel\w*|wait|hold|but|except|unless|"
     r"only|if|until|false|revoke\w*)\b|n't\b|^[^\S\n]*>|[\"\u201c\u201d\u300c\u300d\u00ab\u00bb]|\?|[\uff1f\u4e0d\u522b\u52ff\u62d2\u4f46\u672a]|\u6ca1(?!\u95ee\u9898)|\U0001f44e|\u274c",
     re.MULTILINE,
 )
-"""What makes an answer a no, or unclear, whatever it names; quoted words are not the user's."""
+"""Makes an answer a no, or unclear, regardless of its other words; quoted words are not the user's."""
 _QUOTED = re.compile(r"(?<!\w)'|'(?!\w)")
 """An apostrophe that opens or closes a quotation."""
 _APOSTROPHES = str.maketrans("\u2018\u2019", "''", "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
-"""One form of apostrophe, and signs without their colors."""
+"""One form of apostrophe, and signs without color modifiers."""
 _ASIDE = re.compile("[RVF]")
-"""Letters behind which the words of a clause name what is run or approved, and tell nothing themselves."""
+"""Letters after which the words of a clause name the object that is run or approved, not a command."""
 
 
 def action_of(payload: Record, command: str | None) -> str | None:
-    """What a permission is about, besides its subject: the tool, the action and the command, as far as the event names them."""
+    """The action of a permission, besides its subject: tool, action and command, as far as the event names them."""
     return _together(payload.text("tool", "toolName"), payload.text("action", "operation"), command)
 
 
@@ -148,9 +152,9 @@ def _together(*named: str | None) -> str | None:
 
 
 def lifts(kind: str, payload: Record, text: str | None, command: str | None, *, granted: bool) -> list[str] | None:
-    """Of a denial the names by which its action may be granted: with its tool, without it, and each verb of an action of one program. Of
-    what gives a permission to an action those that it lifts; a yes that names no action and one verb besides (`OK, push it`) is one to
-    an action that has this verb, if it says to which denial. `command` is what `action_of` gives.
+    """For a denial, the names by which its action may be granted: with its tool, without it, and each verb of an action
+    of one program. For a grant of an action, the names that it lifts; a yes that names no action but one verb (`OK,
+    push it`) grants an action with this verb, if it names the denial. `command` is the result of `action_of`.
     """
     tool = payload.text("tool", "toolName")
     given = payload.text("command") if payload.text("command") != tool else None
@@ -169,7 +173,7 @@ def lifts(kind: str, payload: Record, text: str | None, command: str | None, *, 
 
 
 def _lines(payload: Record) -> list[str]:
-    """What a permission is to be given for: actions and command lines, as far as the event names them."""
+    """The actions and command lines that need the permission, as far as the event names them."""
     given = payload.value("arguments", "input")
     inner = given.get("command", given.get("cmd")) if isinstance(given, Mapping) else None
     named = (payload.text("action", "operation"), payload.text("command"), inner)
@@ -177,7 +181,7 @@ def _lines(payload: Record) -> list[str]:
 
 
 def _verbs(payload: Record) -> set[str]:
-    """The words by which a user may tell the model to do it: those of the name of the tool, the program, and what the program is to do."""
+    """The words by which a user may tell the model to do it: from the names of the tool, the program, and the act."""
     names = [(payload.text("tool", "toolName") or "").split("__")[-1]]
     for simple in (each for line in _lines(payload) for each in simple_commands(line)):
         words = started(simple.words)
@@ -194,8 +198,8 @@ def _name(action: str) -> str:
 
 
 def grants(kind: str, payload: Record, text: str | None, about: str | None) -> bool:
-    """Whether an event gives a permission. A grant does unless it says no; a confirmation where it says yes, or says nothing at all.
-    `about` is the action that it names.
+    """Whether an event gives a permission. A grant does unless it contains a no; a confirmation if it is a yes, or
+    empty. `about` is the action that it names.
     """
     if kind not in ("permission.granted", "user.confirmation"):
         return False
@@ -214,7 +218,7 @@ def grants(kind: str, payload: Record, text: str | None, about: str | None) -> b
 
 
 def _only_word(kind: str, payload: Record, text: str | None, subject: str) -> set[str]:
-    """The word that a denied action must have for a confirmation to say yes to it."""
+    """The word that a denied action must contain for a confirmation to grant it."""
     if kind != "user.confirmation" or not text or any(payload.value(name) is not None for name in _DECIDED):
         return set()
     own = set(_WORD.findall(subject.lower()))
@@ -227,7 +231,7 @@ def _decided(value: Any) -> bool:
 
 
 def _refuses(name: str, value: Any) -> bool:
-    """Whether a field that is not known says no: `denied: true`, `permitted: false`, `verdict: rejected`."""
+    """Whether an unknown field is a refusal: `denied: true`, `permitted: false`, `verdict: rejected`."""
     if isinstance(value, bool):
         words = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).lower()
         return _says_no(words) if value else bool({_CLASS.get(word) for word in words.split()} & {"Y", "V", "F", "C"})
@@ -235,8 +239,8 @@ def _refuses(name: str, value: Any) -> bool:
 
 
 def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
-    """Whether a text says yes and nothing else; `verbs` name what it is about, or tell to do it. Of an action of several programs it names
-    none or each. A word in backticks is one of what it is about, or quoted.
+    """Whether a text is a yes and nothing else; `verbs` name its subject, or tell the model to do it. Of an action of
+    several programs it must name none or each. A word in backticks must be one of these, else it is a quotation.
     """
     text = text.lower().translate(_APOSTROPHES)
     things, known = set(_WORD.findall(action.lower())) - _NAMES_NOTHING, set[str]()
@@ -262,7 +266,7 @@ def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
 
 
 def _is_doubtful(words: list[str], read: str) -> bool:
-    """Whether the first word by which a clause tells what to do may mean to drop it; `read` are the letters of the words."""
+    """Whether the first command word of a clause may mean to drop the matter; `read` are the letters of the words."""
     told = zip(words, _ASIDE.split(read)[0], strict=False)
     named = [word for word, letter in told if letter in "NT" and word.isalpha()]
     return bool(named) and next((word for word in named if word not in _WITH_VERBS), named[0]) not in _DOES

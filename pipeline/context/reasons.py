@@ -1,9 +1,9 @@
-"""Why: what a model input says about an expected source, and at which layer it was lost.
+"""Why: what happened to an expected source in a model input, and at which layer it was lost.
 
 Reads a projection, and if available the session log behind it, its retrieval snapshots, and the input as it was sent.
 Gives `why` (S3.11, S3.43, S3.44).
 
-Note: the layers are looked at in the order in which a source passes them. The last three are those of `later_use`.
+Note: the layers are checked in the order in which a source passes them. The last three are those of `later_use`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ __all__ = ["why"]
 Row = Mapping[str, Any]
 
 _NAME = re.compile(r"\S*(?:[/:]\S+|\.\w{1,5})")
-"""Paths and ids: the ledger has them, whatever became of their texts."""
+"""Paths and ids: the ledger has them even if their texts are not available."""
 _COLOR = re.compile(r"(?:\\x1b|\x1b)\[[\d;]*[mK]")
-"""Colors as terminals print them, and as an input quotes them."""
+"""Terminal colors, raw and as an input quotes them."""
 _CONTENT = 'source="file_content"'
-"""How the fence of a file that was read names its class."""
+"""The class in the fence of a file that was read."""
 _WORDED = (
     "system_rules",
     "repository_instructions",
@@ -54,10 +54,10 @@ _WORDED = (
     "pasted_text",
 )
 _TOLD = ("source_id", "source_kind", "path", "action", "mode", "decided_by", "reason_code", "reason", "tokens", "original_ref")  # fmt: skip
-"""What an answer tells of each source."""
+"""Columns that an answer reports for each source."""
 _TEXTUAL = ("full", "excerpt", "summary")
 _BINDING = ("system_rules", "repository_instructions", "active_constraint", "rule_conflict")
-"""Kinds that say what to do: the model follows them, and seldom says so."""
+"""Kinds that instruct: the model follows them and seldom mentions them."""
 _EVENTS = ("recent_tail", "latest_observation", "user_message", "file_content", "older_history")
 _SNAPSHOT_LAYER = {
     "rank": "ordering_not_ranked",
@@ -75,17 +75,17 @@ def why(
     snapshots: Mapping[str, Sequence[Row]] | None = None,
     sent: str | None = None,
 ) -> dict[str, Any]:
-    """What became of a source in an input.
+    """What happened to a source in an input.
 
     Args:
         seen: the projection.
-        expected: a path or the end of one, an id of a source or of evidence, or words that it says or runs.
-        events: the session log, to find what lies before the horizon, words, and what the model did afterwards.
+        expected: a path or the end of one, an id of a source or of evidence, or words of its text or command.
+        events: the session log, to find older events, words, and later acts of the model.
         snapshots: decisions of the turn's retrieval snapshots, by snapshot id.
-        sent: the input as it was sent, as text, JSON or lines of JSON, where another program made it.
+        sent: the input as it was sent, as text, JSON or lines of JSON, if another program made it.
 
     Raises:
-        InputError: nothing is asked for.
+        InputError: `expected` is blank.
     """
     if not expected.strip():
         raise InputError.expected("a path, an id, or words", None, "EXPECTED")
@@ -116,7 +116,7 @@ def why(
 def _of_none(
     answer: dict[str, Any], seen: Projection, names: Sequence[str], log: Log, snapshots: Mapping[str, Sequence[Row]]
 ) -> dict[str, Any]:
-    """What an input, its snapshots and its log say of a source that no row of the ledger is."""
+    """The answer of an input, its snapshots and its log for a source without a row in the ledger."""
     expected = answer["expected"]
     if finding(expected.casefold(), str.casefold)(seen.text()):
         return answer | {"answer": "its words are in the input"}
@@ -150,8 +150,8 @@ def _of_own(
     log: Log,
     snapshots: Mapping[str, Sequence[Row]],
 ) -> dict[str, Any]:
-    """What became of sources that are what is asked for, and do not merely mention it. Of a path those have its content that are no notes
-    about it, and of a line of it those that have the line, edits among them whose diff has it.
+    """What happened to sources that are what was asked for and do not merely mention it. For a path, sources with its
+    content count, not notes about it; for a line, those that have the line, including edits whose diff has it.
     """
     if found.worded or not found.path:
         return _of_rows(answer, seen, rows, log, words=answer["expected"] if found.worded else None)
@@ -191,7 +191,7 @@ def _of_own(
 
 
 def _aside(notes: Iterable[Row], told: Sequence[Row]) -> str:
-    """What the input has about a file beside the rows that an answer tells of."""
+    """The notes about a file in the input, besides the rows of an answer."""
     about = [row for row in notes if row["action"] != "exclude" and row not in told]
     return f"; {_ids(about)} in the input is about the file, without its content" if about else ""
 
@@ -209,8 +209,8 @@ def _of_rows(
     words: str | None = None,
     file: str | None = None,
 ) -> dict[str, Any]:
-    """What became of the best shown of some rows, which say `words` if those were asked for; `file` is the one that was asked for, if
-    they merely mention it.
+    """What happened to the best-shown of these rows, which contain `words` if those were asked for; `file` is the
+    requested file if they merely mention it.
     """
     shown = {each["source_id"] for each in rows if words is None or _shows(seen, each, words)}
     quoted = {each["source_id"]: event for each in rows if (event := _quoted_in(seen, each, log))}
@@ -239,7 +239,7 @@ def _of_rows(
     hidden = id_ not in shown and id_ not in quoted
     if not there and (
         hidden or words is None
-    ):  # else the words that are asked for are there, whatever is lost of their source
+    ):  # else the requested words are there, even if parts of their source are lost
         answer["omitted_for"] = OMITTED_FOR.get(code)
         if lost := _lost(answer, seen, row, hidden=hidden and mode in ("excerpt", "summary")):
             return lost
@@ -264,7 +264,7 @@ def _of_rows(
     of_row = Traces(names_of(row), row["path"], lines_of(seen, id_, log))
     traces = of_row if file is None else Traces(names_of_file(file), file)
     lost = later_use(seen.turn["as_of_seq"], log.events, traces)
-    # Who obeys a rule about a file may never name it.
+    # A model that obeys a rule about a file may never name the file.
     obeyed = (
         lost is not None and lost[0] == "model_did_not_use" and any(each["source_kind"] in _BINDING for each in rows)
     )
@@ -272,7 +272,7 @@ def _of_rows(
 
 
 def _lost(answer: dict[str, Any], seen: Projection, row: Row, *, hidden: bool) -> dict[str, Any] | None:
-    """The layer of the ledger at which a source was lost, if any; `hidden` where its shorter form lacks the words that are asked for."""
+    """The layer of the ledger at which a source was lost, if any; `hidden`: its shorter form lacks the words."""
     layer, brief = LAYER_OF.get(row["reason_code"]), row["mode"] in ("excerpt", "summary")
     if row["lost_sentences"] and row["mode"] != "none":
         said = f"{SAYS['summary_lost_constraint']} ({row['lost_sentences']}); the original: {row['original_ref']}"
@@ -292,8 +292,8 @@ def _lost(answer: dict[str, Any], seen: Projection, row: Row, *, hidden: bool) -
 
 
 def _quoted_in(seen: Projection, row: Row, log: Log) -> str | None:
-    """The event of a search whose shown text has the line of a match, in whichever form that it prints: `path:line:text`, `path:text`, or
-    `line:text` below the path.
+    """The event of a search whose shown text has the line of a match, in any printed form: `path:line:text`,
+    `path:text`, or `line:text` below the path.
     """
     if row["source_kind"] != "search_match" or row["mode"] in _TEXTUAL or not row["path"]:
         return None
@@ -316,14 +316,14 @@ def _quoted_in(seen: Projection, row: Row, log: Log) -> str | None:
 
 
 def _quotations(lines: str) -> Iterator[str]:
-    """The lines that a source quotes, without colors, with `/` in paths of Windows."""
+    """The quoted lines of a source, without colors, with `/` in Windows paths."""
     for line in lines.splitlines():
         if line.startswith("| "):
             yield _plain(_COLOR.sub("", line)).replace("\\", "/")
 
 
 def _with_showing(seen: Projection, rows: list[Row], words: str) -> list[Row]:
-    """Rows that say some words; if the input shows them of none, also those of other kinds of which it does, as the state."""
+    """Rows that contain these words; if the input shows none of those, also other rows that show the words."""
     if any(_shows(seen, row, words) for row in rows):
         return rows
     has = finding(_plain(words), str)
@@ -333,7 +333,7 @@ def _with_showing(seen: Projection, rows: list[Row], words: str) -> list[Row]:
 
 
 def _notes(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
-    """The rows that are about a file and do not have its content: edits, calls, failures, matches that have its name alone."""
+    """The rows that are about a file without its content: edits, calls, failures, matches of its name only."""
     return [
         row
         for row in rows
@@ -344,7 +344,7 @@ def _notes(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
 
 
 def _shows(seen: Projection, row: Row, words: str) -> bool:
-    """Whether what an input shows of a source has some words; a full one has those that it says."""
+    """Whether the shown form of a source contains these words; a full one always does."""
     has = finding(_plain(words), str)
     if row["mode"] == "full" or row["action"] == "exclude":
         return row["mode"] == "full"
@@ -354,7 +354,7 @@ def _shows(seen: Projection, row: Row, words: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """A text without margins, however its lines are broken, and in any case."""
+    """A text without margins, with normalized whitespace and case."""
     return " ".join(re.sub(r"(?m)^[|-] ", "", text).split()).casefold()
 
 
@@ -363,15 +363,15 @@ def _at(answer: dict[str, Any], layer: str, words: str) -> dict[str, Any]:
 
 
 def _unlisted(seen: Projection) -> str | None:
-    """Which events have one row together: those before the horizon, in a record."""
+    """The range of events that share one row: in a record, those before the horizon."""
     row = next((row for row in seen.decisions if row["source_kind"] == "older_history"), None)
     listed = row is None or any(row["reason_code"] == "before_horizon" for row in seen.decisions)
     return None if row is None or listed else (row["reference"] or "").removeprefix("log:").replace("-", " to ")
 
 
 def _unread(seen: Projection, expected: str, log: Log) -> list[str]:
-    """The omitted sources that may have the words although no available text does: a record does not keep their texts, and those of
-    events are in the log, the middle of a long one where it is held.
+    """The omitted sources that may have the words although no available text does: a record does not store their texts,
+    and those of events are in the log, or, for the middle of a long one, in its artifact.
     """
     if _NAME.fullmatch(expected) and not (expected.startswith("event:") and not log.events):
         return []
@@ -384,7 +384,7 @@ def _unread(seen: Projection, expected: str, log: Log) -> list[str]:
 def _in_snapshots(
     answer: dict[str, Any], names: Iterable[str], snapshots: Mapping[str, Sequence[Row]]
 ) -> dict[str, Any]:
-    """Whether a snapshot of the turn decided on it before it came here."""
+    """The answer for a source on which a snapshot of the turn decided before this input."""
     for name, decisions in snapshots.items():
         for row in decisions:
             named = any(is_named(row, each.casefold(), str.casefold) for each in names)

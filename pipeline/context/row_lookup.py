@@ -1,11 +1,12 @@
-"""Row lookup: the rows of a ledger that a name means, as people write it: an id, a path, a citation, or words.
+"""Row lookup: the rows of a ledger that match a name as people write it: an id, a path, a citation, or words.
 
-Gives `spellings` of what is asked for, `meant` (the rows), `with_others` (and the rows that say what became of their texts), `with_lines`
-(those that have a line), `with_hunks` (edits whose diff says which lines it has), `is_named` (one row), `is_of_file`, `has_name_alone`, `preference` (which of many goes first), `finding` (words in
-a text), and `Log`, what the log of an input adds to its ledger.
+Gives `spellings` of a name, `meant` (the matching rows), `with_others` (plus the rows that cover their texts),
+`with_lines` (those with a line), `with_hunks` (edits whose diff has line numbers), `is_named` (one row), `is_of_file`,
+`has_name_alone`, `preference` (the order of rows of one file), `finding` (words in a text), and `Log`, the additions of
+the log to the ledger of an input.
 
-Note: a source says what its own text says. Of a message that is the message; its constraint says the part that binds, what is pasted
-into it is a source of its own.
+Note: a source has only its own text. For a message that is the message; its constraint has the binding part, and text
+pasted into it is a source of its own.
 """
 
 from __future__ import annotations
@@ -45,36 +46,36 @@ Row = Mapping[str, Any]
 
 _PATH = re.compile(r"\S*(?:/\S+|\.\w{1,5})")
 _LINES = re.compile(r"(?::(?P<first>\d+)(?:-(?P<last>\d+))?(?:[-:]\d+)*|#L(?P<from>\d+)(?:-L?(?P<to>\d+))?)\Z")
-"""Lines behind a path, as citations and errors name them; what follows them is a column."""
+"""Lines after a path, as in citations and errors, with an optional column."""
 _FOUND = re.compile(r":\d+:\S")
-"""Between a path and the text of a line that a search found."""
+"""Line number between the path and the text of a match."""
 _HUNK = re.compile(
     r"(?m)^--- .*\n\+\+\+ (?:b/)?(?P<file>\S.*)|^@@ -\d+(?:,\d+)? \+(?P<first>\d+)(?:,(?P<count>\d+))? @@"
 )
-"""In a unified diff the file that the next hunks are of, or the lines that a hunk has of the new file."""
+"""In a unified diff, the file of the next hunks, or the range of a hunk in the new file."""
 ACTIONS = ("include", "summarize", "reference", "exclude")
-"""From what shows most of a source to what shows nothing."""
+"""From the action that shows most of a source to the one that shows nothing."""
 _DIFF = 'source="file_diff"'
-"""How the fence of an edit names its class."""
+"""The class in the fence of an edit."""
 
 Span = tuple[int, int | None]
-"""The first and the last line that a source has of its file; no last one of a whole file."""
+"""The first and the last line of a source in its file; no last one for a whole file."""
 
 
 @dataclass(frozen=True)
 class Log:
-    """What the log of an input adds to its ledger."""
+    """The additions of the log to the ledger of an input."""
 
     events: Sequence[Row]
-    """The events; `found` are the files that a search found."""
+    """The events; `found` are the files with matches of a search."""
     early: Sequence[Row]
-    """Rows of the ledger that the input has none for, as a record has none of what lies before the horizon."""
+    """Ledger rows that the input lacks, such as those before the horizon in a record."""
     texts: Mapping[str, str]
-    """What sources say that are no events."""
+    """The texts of sources other than events."""
     artifacts: Artifacts = field(default_factory=Artifacts)
-    """The whole texts of events that have the beginning and the end."""
+    """The whole texts of events that were cut."""
     places: Mapping[str, int] = field(default_factory=dict)
-    """The line of its file that each match is, by source."""
+    """The line number of each match in its file, by source."""
 
     @classmethod
     def of(cls, seen: Projection, log: LogTables) -> Log:
@@ -91,12 +92,12 @@ class Log:
 
     @cached_property
     def said(self) -> Mapping[str, str]:
-        """What every source says, as far as the log has it."""
+        """The text of every source, as far as the log has it."""
         return {**{f"event:{event['event_id']}": event["text"] or "" for event in self.events}, **self.texts}
 
     @cached_property
     def by_source(self) -> Mapping[str, Row]:
-        """The event that each source is."""
+        """The event of each source."""
         return {f"event:{event['event_id']}": event for event in self.events}
 
     def ended(self, row: Row, as_of: int) -> str | None:
@@ -111,7 +112,7 @@ class Log:
         return None if by is None else f"event:{by['event_id']}"
 
     def cut(self, as_of: int) -> list[str]:
-        """The events before one that have the beginning and the end of a text that is not available."""
+        """The cut events before `as_of` whose whole text is not available."""
         held = set(self.artifacts.kept)
         cut = (event for event in self.events if event["cut"] and event["seq"] < as_of)
         return [f"event:{event['event_id']}" for event in cut if event["ref"] not in held]
@@ -119,7 +120,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Meant:
-    """The rows that a name means."""
+    """The rows that match a name."""
 
     rows: list[Row]
     worded: bool = False
@@ -127,13 +128,13 @@ class Meant:
     path: str | None = None
     """The path by which they were found."""
     span: tuple[int, int] | None = None
-    """The lines of that path that are asked for, the first and the last."""
+    """The first and the last requested line of that path."""
 
 
 def meant(seen: Projection, names: Sequence[str], log: Log) -> Meant:
-    """The rows of the ledger that a name means, in the first of its spellings that finds any: of an id its own, else of a path those of
-    that file, else of the end of one those of all files that end so, else of words every source that says them. The model's own
-    calls mention their paths. What is written exactly so goes before what differs in case.
+    """The rows of the ledger that match a name, in its first spelling that matches any: by id, else by path, else by
+    the end of a path in all files that end so, else by words in every source that contains them. The model's own calls
+    only mention their paths. An exact match takes precedence over one that differs in case.
     """
     decisions = [*seen.decisions, *log.early]
     known = [row for row in decisions if row["standing"] != "hint"]
@@ -165,8 +166,8 @@ def _span(expected: str) -> tuple[int, int] | None:
 
 
 def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log: Log) -> list[Row]:
-    """The rows of one file that have a line of a span; if of none that is known, those of which the lines are not known. Of files whose
-    paths end alike each has lines of its own.
+    """The rows of one file that have a line of a span; if none is known to, those with unknown lines. Files whose paths
+    end alike have separate lines.
     """
     own = {row["source_id"]: _lines_of(seen, row, log.by_source.get(row["source_id"]), log) for row in rows}
     starts: dict[str, list[int]] = {}
@@ -190,20 +191,20 @@ def with_lines(seen: Projection, rows: Sequence[Row], span: tuple[int, int], log
 
 
 def with_hunks(seen: Projection, rows: Iterable[Row], log: Log) -> list[Row]:
-    """The rows of edits whose diff says which lines of the file it has."""
+    """The rows of edits whose diff has line numbers of the file."""
     edits = {f"event:{event['event_id']}" for event in log.events if event["kind"] == "file.modified"}
     return [row for row in rows if _hunks(seen, row, log, row["source_id"] in edits)]
 
 
 def _is_part_of_a_diff(seen: Projection, row: Row, event: Row | None) -> bool:
-    """Whether of the diff of an edit only a part is available."""
+    """Whether only a part of the diff of an edit is available."""
     if event is None:
         return _DIFF in seen.lines.get(row["source_id"], "") and row["mode"] != "full"
     return event["kind"] == "file.modified" and bool(event["cut"])
 
 
 def _hunks(seen: Projection, row: Row, log: Log, is_edit: bool) -> list[Span]:
-    """The lines that the diff of an edit has of a file as it was afterwards."""
+    """The lines of the new version of a file in the diff of an edit."""
     shown = seen.lines.get(row["source_id"], "")
     if not is_edit and _DIFF not in shown:
         return []
@@ -224,13 +225,13 @@ def _line_of_match(row: Row, log: Log) -> int | None:
 
 
 def has_name_alone(row: Row, log: Log) -> bool:
-    """Whether a match is a file that was found by its name, without any of its lines: what Glob and `rg -l` list."""
+    """Whether a match is a file name without any of its lines, as Glob and `rg -l` list."""
     return row["source_kind"] == "search_match" and not row["characters"] and _line_of_match(row, log) is None
 
 
 def preference(row: Row, log: Log, action: str) -> tuple[int, int]:
-    """Where a row goes among those of one file: first what is in the input, then what has text of the file, before the horizon and of
-    the tail the newest first, then other events; files that were found by name go behind what has text.
+    """Sort key of a row among those of one file: first rows in the input, then rows with text of the file (before the
+    horizon and in the tail newest first), then other events; matches of the name only come after rows with text.
     """
     out, in_tail = action == "exclude", row["source_kind"] == "recent_tail"
     id_ = row["source_id"]
@@ -248,7 +249,7 @@ def preference(row: Row, log: Log, action: str) -> tuple[int, int]:
 
 
 def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[Span]:
-    """The lines that a source has of its file; nothing where they are not known."""
+    """The lines of a source in its file; empty if unknown."""
     if row["source_kind"] == "search_match":
         line = _line_of_match(row, log)
         return [] if line is None else [(line, line)]
@@ -268,7 +269,7 @@ def _lines_of(seen: Projection, row: Row, event: Row | None, log: Log) -> list[S
 
 
 def with_others(seen: Projection, rows: Sequence[Row], log: Log) -> list[Row]:
-    """Rows with those that say what became of the texts of some of them; duplicates are replaced by theirs."""
+    """Rows, plus the rows that cover the texts of some of them; duplicates are replaced by these."""
     found = {row["source_id"]: row for row in rows}
     said = {} if all(row["reason_code"] not in SAID_BY for row in rows) else _first_texts(seen, log)
     waiting = [row for row in rows if row["reason_code"] in SAID_BY]
@@ -282,7 +283,7 @@ def with_others(seen: Projection, rows: Sequence[Row], log: Log) -> list[Row]:
 
 
 def _others(seen: Projection, row: Row, said: Mapping[str, str]) -> list[Row]:
-    """The rows that say what became of the text of one."""
+    """The rows that cover the text of another row."""
     event = row["source_id"].partition(":")[2]
     ids = {f"{kind}:{event}" for kind in SAID_BY[row["reason_code"]]} - {row["source_id"]}
     if own := [each for each in seen.decisions if each["source_id"] in ids]:
@@ -303,7 +304,7 @@ def _others(seen: Projection, row: Row, said: Mapping[str, str]) -> list[Row]:
 
 
 def _first_texts(seen: Projection, log: Log) -> dict[str, str]:
-    """What each source says: of several forms the one as it was given."""
+    """The text of each source: of several forms, the original one."""
     found: dict[str, str] = {}
     for source, text in _texts(seen, log):
         if text:
@@ -312,7 +313,7 @@ def _first_texts(seen: Projection, log: Log) -> dict[str, str]:
 
 
 def finding(words: str, same: Callable[[str], str]) -> Callable[[str], bool]:
-    """Finds words in texts as `same` gives them; of three letters or less they are found as a word, not within one."""
+    """Finds words in texts normalized by `same`; three letters or fewer are only found as a whole word."""
     if len(words) > 3 or not words.isascii():
         return lambda text: words in same(text)
     word = re.compile(rf"(?:(?<!\w)|(?=\W)){re.escape(words)}(?:(?!\w)|(?<=\W))")
@@ -320,7 +321,9 @@ def finding(words: str, same: Callable[[str], str]) -> Callable[[str], bool]:
 
 
 def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str]) -> set[str]:
-    """The ids of the sources that say some words, as `same` gives both, and of the events that ran them or carry a row of that id."""
+    """The ids of the sources that contain these words, normalized by `same`, and of the events that ran them or carry a
+    row of that id.
+    """
     has = finding(expected, same)
     said = {source for source, text in _texts(seen, log) if text and has(text)}
     for event in log.events:
@@ -334,7 +337,7 @@ def _saying(seen: Projection, expected: str, log: Log, same: Callable[[str], str
 
 
 def _texts(seen: Projection, log: Log) -> Iterator[tuple[str, str | None]]:
-    """What each source says that may be asked for by its words."""
+    """The searchable texts of each source."""
     yield from log.said.items()
     for row in seen.decisions:  # a match as searches print it
         if row["source_kind"] == "search_match" and (text := log.said.get(row["source_id"])):
@@ -351,8 +354,8 @@ def _texts(seen: Projection, log: Log) -> Iterator[tuple[str, str | None]]:
 
 
 def spellings(seen: Projection, expected: str) -> tuple[str, ...]:
-    """What is asked for as it is written; as a stored path is spelled, from the working directory; and of a citation as it is printed,
-    `[abc0:code#1]` or `src/e.ts:1-9`, what it names.
+    """The spellings of a name: as written; as a stored path relative to the working directory; and, for a printed
+    citation (`[abc0:code#1]` or `src/e.ts:1-9`), its target.
     """
     bare = expected[1:-1] if expected.startswith("[") and expected.endswith("]") else expected
     file = _LINES.sub("", bare)
@@ -362,12 +365,12 @@ def spellings(seen: Projection, expected: str) -> tuple[str, ...]:
 
 
 def is_named(row: Row, expected: str, same: Callable[[str], str]) -> bool:
-    """Whether a name is that of a row of evidence, its label, its rule, its path or the end of one."""
+    """Whether a name is the id, label, rule or path of a row of evidence, or the end of its path."""
     return expected in _names(row, same) or _has_path(row, expected, same)
 
 
 def _names(row: Row, same: Callable[[str], str]) -> set[str]:
-    """The names of a row beside its id and its path: that of its evidence, its label, its rule."""
+    """The names of a row besides its id and path: its evidence id, label and rule."""
     label = row.get("reference") if row.get("source_kind") == "retrieval_result" else None
     rule = row["source_id"].removeprefix("rule:") if row.get("source_kind") == "repository_instructions" else None
     return {same(name) for name in (row.get("evidence_id"), label, rule) if name}
@@ -378,7 +381,7 @@ def _has_path(row: Row, expected: str, same: Callable[[str], str]) -> bool:
 
 
 def is_of_file(names: Sequence[str], rows: Iterable[Row], snapshots: Mapping[str, Sequence[Row]]) -> bool:
-    """Whether a name is that of a file: by its form, by convention, or because the log or a snapshot knows a file of that name."""
+    """Whether a name is a file: by form, by convention, or because the log or a snapshot has a file of that name."""
     known = [*rows, *(row for decisions in snapshots.values() for row in decisions)]
     told = any(_has_path(row, name.casefold(), str.casefold) for row in known for name in names)
     path = _PATH.fullmatch(names[-1]) and not _FOUND.search(names[-1])
