@@ -30,6 +30,7 @@ from .observations import EXCERPT, addresses_the_model, observed
 from .outcome_fields import says
 from .outcomes import NOTHING, checked
 from .permissions import ABOUT_PERMISSIONS, action_of, grants, lifts
+from .tool_changes import changed_by_tool
 from .verified_parts import named
 
 __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "ran_in", "recalled_row", "sight_of"]
@@ -117,6 +118,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
             excerpt = _leading(text) if len(text) > LONG_MESSAGE else None
         else:
             summary = summary or (_first(text) if len(text) > 240 else None)
+    if kind in ("command.finished", "tool.error"):
+        changed = changed_by_tool(payload, failed=broke or kind == "tool.error") or changed
     if kind == "search.result" and summary is None:
         summary = _found(payload)
     if kind == "verification.finished":

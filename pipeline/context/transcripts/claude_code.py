@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..outcomes import NO_OUTPUT
+from .agents import Aside, changed_by_call, noted_changes
 from .background import Background
 from .branches import rewound
 from .effects import edits_of, lines_of, marked
@@ -75,7 +76,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
     agent = next((record["agentId"] for record in records if isinstance(record.get("agentId"), str)), name)
     made = Transcript(f"{named}/{agent}" if alone and named != name else named, root)
     calls = _Calls(Background(made), Typed(made))
-    response = None
+    response, aside = None, Aside(made)
     again = repeated(records)
     read = ({} if number in again else record for number, record in enumerate(records))
     left = rewound([record if alone or not record.get("isSidechain") else {} for record in read], _by_user)
@@ -88,6 +89,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
         made.time(record.get("timestamp"))
         if record.get("isSidechain") and not alone:
             made.left_out["records of subagents"] += 1
+            aside.take(id_, message)
         elif number in left:
             made.left_out["records of a branch that was rewound"] += 1
         elif kind == "user" and isinstance(message, Mapping) and (summary := _summary(record, message)):
@@ -95,7 +97,9 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
             made.add("history.summarized", id_, text=summary)
         elif _not_said(record):
             made.left_out["messages of the harness"] += 1
-            if isinstance(message, Mapping) and speech_in(text_of(message.get("content")), _TAGS).own.strip():
+            said = speech_in(text_of(message.get("content")) if isinstance(message, Mapping) else "", _TAGS)
+            noted_changes(made, id_, said.blocks)
+            if said.own.strip():
                 calls.typed.prompted()
         elif kind == "user" and isinstance(message, Mapping):
             begun = len(made.events)
@@ -212,6 +216,7 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Recor
     """What the user wrote, or ran in the shell of the agent."""
     by_user = _writer(record)
     said = speech_in(text, _TAGS, human=by_user is True)
+    noted_changes(made, id_, said.blocks)
     if by_user is False:
         made.add_speech(id_, replace(said, own="", others=said.own or said.others))
         return
@@ -317,7 +322,8 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
                  status="running" if runs_on and not failed else None,
                  **(streams or {"stdout": text}), **made.ran_in(given.get("cwd")))  # fmt: skip
     elif failed:
-        made.add("tool.error", id_, tool=tool, text=text, path=path)
+        changed = changed_by_call(made, tool, given, failed=True)
+        made.add("tool.error", id_, tool=tool, text=text, path=path, changedFiles=changed)
     elif tool == "Read" and path:
         file = beside.get("file")
         file = file if isinstance(file, Mapping) else {}
@@ -345,7 +351,8 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
     else:
         if tool == "ExitPlanMode" and not waits:
             _approved(made, id_, beside, given)
-        made.add("command.finished", id_, tool=tool, text=text or NO_OUTPUT)
+        changed = changed_by_call(made, tool, given)
+        made.add("command.finished", id_, tool=tool, text=text or NO_OUTPUT, changedFiles=changed)
 
 
 def _approved(made: Transcript, id_: str, *given: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
 from ..outcomes import NO_OUTPUT
+from .agents import changed_by_call
 from .search_output import matches_in
 from .searching import Search
 from .speaking import speech_in
@@ -335,6 +336,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
             text=text or NO_OUTPUT,
             failed=bool(code) or None,
             interrupted=aborted or None,
+            changedFiles=changed_by_call(made, tool, given, failed=bool(code)),
         )
     else:
         running = code is None and any(_RUNS.search(each[:600]) for each in (text_of(output), text))

@@ -53,6 +53,8 @@ class Transcript:
     spoken: bool = False
     """Whether the user has set a goal."""
     ids: Counter[str] = field(default_factory=Counter)
+    delegated: bool = False
+    """An agent that may change files was set to work."""
     refused: dict[Call, list[str | None]] = field(default_factory=dict)
     """Calls that were denied and have not run since, with the ids of their requests."""
 

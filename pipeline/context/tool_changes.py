@@ -1,0 +1,81 @@
+"""Files that a tool changed which runs no command line, by its name and what it was given.
+
+Gives: `changed_by`, `changed_by_tool` of an event, and `only_reads` of an agent.
+
+Note: a tool changes files if its name says so (`write_file`, `replace_symbol_body`) and an argument names one. An agent may change any
+file, unless its kind is known to read only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..sources.jsonl import Record
+from .changes import ANY_FILE
+from .tool_names import capability_of
+
+__all__ = ["changed_by", "changed_by_tool", "only_reads"]
+
+_AGENTS = frozenset(("task", "agent", "spawn_agent", "send_input", "resume_agent"))
+"""Tools that set an agent to work."""
+_READERS = frozenset(("explore", "explorer", "plan", "claude-code-guide"))
+"""Kinds of agents that change no file."""
+_WRITES = re.compile(
+    r"(?:\A|[_\W]|(?<=[a-z])(?=[A-Z]))(?i:write|edit|create|replace|insert|delete|remove|move|rename|patch|append|update|overwrite|save|modify|multiedit)(?![a-z])"
+)
+_FILE_NAMED = re.compile(
+    r"(?i)(?:\w*_)?(?:path|file|filename|file_?path|source|destination)|path_?in_?project|relative_?path|(?:old|new|target|notebook)_?(?:path|file)"
+)
+"""Arguments that name a file."""
+_ELSEWHERE = frozenset(("owner", "repo", "repository", "branch", "bucket", "url", "page_id", "database"))
+"""Arguments that say that a file lies on a server."""
+_FOLDERS = re.compile(r"(?i)director(?:y|ies)|folder|memor(?:y|ies)")
+
+
+def changed_by_tool(payload: Record, *, failed: bool) -> tuple[str, ...] | None:
+    """The files that a tool changed, as its event says it; None where it says nothing of them.
+
+    Raises:
+        InputError: `changedFiles` is no list of texts.
+    """
+    told = payload.strings("changedFiles", "changed_files")
+    tool = payload.text("tool", "toolName")
+    if told is not None or tool is None or failed or payload.text("command") is not None:
+        return None if told is None else tuple(told)
+    return changed_by(tool, _object(payload.value("arguments", "input"))) or None
+
+
+def changed_by(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The files that a call of a tool changed if it did not fail; `ANY_FILE` for those that it does not name."""
+    if tool.lower() in _AGENTS:
+        return () if only_reads(given) else (ANY_FILE,)
+    own = tool.rpartition("__")[2] if tool.startswith("mcp") else tool
+    reads = capability_of(tool) in ("read", "search", "external_read", "ask_user")
+    dry = given.get("dryRun") is True or given.get("dry_run") is True
+    if reads or dry or not _WRITES.search(own) or _FOLDERS.search(own) or _ELSEWHERE & given.keys():
+        return ()
+    named = [value for name, value in given.items() if _FILE_NAMED.fullmatch(name) and _is_path(value)]
+    spreads = re.search(r"(?i)rename", own) and any("symbol" in name.lower() for name in (own, *given))
+    return (*dict.fromkeys(named), *((ANY_FILE,) if spreads else ()))
+
+
+def only_reads(given: Mapping[str, Any]) -> bool:
+    """Whether the kind of an agent, as the call names it, changes no file."""
+    return str(given.get("subagent_type") or given.get("agent_type") or "").lower() in _READERS
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\n" not in value and "://" not in value
+
+
+def _object(given: Any) -> Mapping[str, Any]:
+    """What a tool was given, by name."""
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            return {}
+    return given if isinstance(given, Mapping) else {}

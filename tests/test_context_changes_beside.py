@@ -1,0 +1,153 @@
+"""Files that change beside the conversation: by agents, by tools of servers, and by the user."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from context_session import Session, projected
+from scoped_retrieval.pipeline.context import ContextPolicy
+from scoped_retrieval.pipeline.context.tool_changes import changed_by
+from scoped_retrieval.pipeline.context.transcripts import read_transcript
+from transcript_records import Rows, call, called, claude, codex, output, result
+
+CONTENT = "export function login() {}"
+READ = (
+    call("m1", "t1", "Read", file_path="/repo/src/a.ts"),
+    result("t1", f"1\t{CONTENT}", {"file": {"filePath": "/repo/src/a.ts", "content": CONTENT, "startLine": 1, "numLines": 1, "totalLines": 1}}),
+)  # fmt: skip
+SHELL = (
+    called("0", "exec_command", {"cmd": "cat src/a.ts"}),
+    output("0", f"Process exited with code 0\nOutput:\n{CONTENT}"),
+)
+LS = call("m9", "t9", "Bash", command="ls"), result("t9", "src")
+MAY = "may have changed since"
+NOTE = "Note: /repo/src/a.ts was modified, either by the user or by a linter. This change was intentional."
+
+
+def standing(rows: Rows, folder: Path) -> str:
+    """How the content of the file that was read first stands at the end: fresh, stale, or in doubt."""
+    file = folder / "session.jsonl"
+    file.write_text("".join(f"{json.dumps({**row, 'cwd': '/repo'})}\n" for row in rows), encoding="utf-8")
+    text = ContextPolicy().project(events=read_transcript(file)[1], budget={"maxTokens": 20_000}).text()
+    if "- src/a.ts: the file was modified after this was seen" in text:
+        assert CONTENT not in text
+        return "stale"
+    assert CONTENT in text
+    return "doubt" if MAY in text else "fresh"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "failed", "stands"),
+    [
+        ("Task", {"prompt": "fix", "subagent_type": "general-purpose"}, False, "doubt"), ("Agent", {"prompt": "fix"}, False, "doubt"),
+        ("Task", {"prompt": "fix"}, True, "doubt"), ("Task", {"prompt": "look", "subagent_type": "Explore"}, False, "fresh"), ("Agent", {"prompt": "look", "subagent_type": "Plan"}, False, "fresh"),
+        ("TaskOutput", {"task_id": "b1"}, False, "fresh"), ("TodoWrite", {"todos": []}, False, "fresh"),
+        ("mcp__filesystem__write_file", {"path": "/repo/src/a.ts", "content": "x"}, False, "stale"), ("mcp__filesystem__write_file", {"path": "/repo/src/a.ts"}, True, "fresh"),
+        ("mcp__filesystem__move_file", {"source": "src/a.ts", "destination": "src/b.ts"}, False, "stale"), ("mcp__serena__replace_symbol_body", {"relative_path": "src/a.ts", "body": "x"}, False, "stale"),
+        ("mcp__filesystem__read_file", {"path": "/repo/src/a.ts"}, False, "fresh"), ("mcp__serena__find_symbol", {"relative_path": "src/a.ts"}, False, "fresh"),
+        ("mcp__github__create_or_update_file", {"owner": "o", "repo": "r", "path": "src/a.ts"}, False, "fresh"),
+    ],
+)  # fmt: skip
+def test_tools_of_claude_code_that_change_files(
+    tmp_path: Path, tool: str, given: dict[str, Any], failed: bool, stands: str
+):
+    assert (
+        standing(claude(*READ, call("m2", "t2", tool, **given), result("t2", "Done.", is_error=failed), *LS), tmp_path)
+        == stands
+    )
+
+
+def test_what_an_agent_in_the_background_prints_later_is_in_doubt_too(tmp_path: Path):
+    begun = call("m2", "t2", "Task", prompt="fix", run_in_background=True), result("t2", "Async agent launched.")
+    again = call("m3", "t3", "Read", file_path="/repo/src/a.ts"), READ[1] | {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t3", "content": f"1\t{CONTENT}"}]}}  # fmt: skip
+    ended = call("m4", "t4", "TaskOutput", task_id="a1"), result("t4", "Done.")
+    assert standing(claude(*READ, *begun, *again, *LS), tmp_path) == "fresh", "it was read again"
+    assert standing(claude(*READ, *begun, *again, *ended, *LS), tmp_path) == "doubt"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "stands"),
+    [
+        ("spawn_agent", {"message": "fix", "agent_type": "default"}, "doubt"), ("spawn_agent", {"message": "look", "agent_type": "explorer"}, "fresh"),
+        ("wait_agent", {"targets": ["x"]}, "fresh"), ("mcp__serena__replace_symbol_body", {"relative_path": "src/a.ts"}, "stale"),
+        ("mcp__serena__read_file", {"relative_path": "src/a.ts"}, "fresh"), ("view_image", {"path": "a.png"}, "fresh"),
+    ],
+)  # fmt: skip
+def test_tools_of_codex_that_change_files(tmp_path: Path, name: str, given: dict[str, Any], stands: str):
+    rows = codex(
+        *SHELL,
+        called("1", name, given),
+        output("1", "{}"),
+        called("2", "exec_command", {"cmd": "ls"}),
+        output("2", "src"),
+    )
+    assert standing(rows, tmp_path) == stands
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "failed", "stands"),
+    [
+        ("Edit", {"file_path": "/repo/src/a.ts", "old_string": "a", "new_string": "b"}, False, "stale"), ("Edit", {"file_path": "/repo/src/a.ts"}, True, "fresh"),
+        ("Write", {"file_path": "/repo/src/b.ts"}, False, "fresh"), ("Bash", {"command": "sed -i s/a/b/ src/a.ts"}, False, "stale"),
+        ("mcp__fs__edit_file", {"path": "src/a.ts"}, False, "stale"), ("Read", {"file_path": "/repo/src/a.ts"}, False, "fresh"),
+    ],
+)  # fmt: skip
+def test_a_change_of_a_subagent_between_the_records_of_the_session_counts(
+    tmp_path: Path, tool: str, given: dict[str, Any], failed: bool, stands: str
+):
+    aside = [
+        {**row, "isSidechain": True}
+        for row in (call("m7", "t7", tool, **given), result("t7", "SECRET WORDS", is_error=failed))
+    ]
+    rows = claude(
+        *READ, call("m2", "t2", "Task", prompt="look", subagent_type="Explore"), *aside, result("t2", "Done."), *LS
+    )
+    assert standing(rows, tmp_path) == stands
+    events = read_transcript(tmp_path / "session.jsonl")[1]
+    assert "SECRET WORDS" not in json.dumps(events), "what it printed stays out"
+
+
+@pytest.mark.parametrize("meta", [True, False])
+def test_a_note_of_the_harness_that_a_file_was_modified_makes_it_stale(tmp_path: Path, meta: bool):
+    def noted(text: str) -> Rows:
+        return claude(*READ, {"type": "user", "isMeta": meta, "message": {"role": "user", "content": text}}, *LS)
+
+    shown = f"{NOTE} Here are the relevant changes (shown with line numbers):\n     2->b()\n"
+    assert standing(noted(f"<system-reminder>\n{shown}</system-reminder>"), tmp_path) == "stale"
+    assert standing(noted(f"<system-reminder>{NOTE}</system-reminder>"), tmp_path) == "stale"
+    assert standing(noted("<system-reminder>Note: be brief.</system-reminder>"), tmp_path) == "fresh"
+    assert standing(claude(*READ, call("m2", "t2", "Bash", command="cat x"), result("t2", f"<system-reminder>{NOTE}</system-reminder>")), tmp_path) == "fresh", "a program may print it"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        ({"tool": "write_file", "arguments": {"path": "src/a.ts"}}, "stale_version"), ({"tool": "write_file", "arguments": '{"path": "src/a.ts"}'}, "stale_version"),
+        ({"tool": "write_file", "arguments": {"path": "src/a.ts"}, "failed": True}, None), ({"tool": "edit_file", "arguments": {"path": "src/a.ts", "dryRun": True}}, None),
+        ({"tool": "Task"}, "may_have_changed"), ({"tool": "Task", "changedFiles": []}, None), ({"tool": "x", "changedFiles": ["src/a.ts"]}, "stale_version"),
+        ({"command": "node gen.js", "changedFiles": ["src/a.ts"], "exitCode": 0}, "stale_version"), ({"tool": "get_file", "arguments": {"path": "src/a.ts"}}, None),
+    ],
+)  # fmt: skip
+def test_an_event_says_what_a_tool_changed(payload: dict[str, Any], reason: str | None):
+    session = Session()
+    session.add("file.read", turn=1, path="src/a.ts", text=CONTENT)
+    session.add("command.finished", turn=2, text="Done.", **payload)
+    session.add("command.finished", turn=3, command="ls", exitCode=0, stdout="src")
+    found = {row["source_id"]: row["reason_code"] for row in projected(session).decisions}["event:e1"]
+    assert (found if found in ("stale_version", "may_have_changed") else None) == reason
+
+
+def test_names_of_tools_that_change_files():
+    assert changed_by("mcp__serena__rename_symbol", {"relative_path": "a.py", "new_name": "b"}) == ("a.py", "*")
+    assert changed_by("mcp__jetbrains__replace_text_in_file", {"pathInProject": "a.py"}) == ("a.py",)
+    for tool in (
+        "mcp__fs__create_directory",
+        "mcp__serena__write_memory",
+        "rewriter",
+        "mcp__fs__get_file_info",
+        "mcp__x__create_issue",
+    ):
+        assert changed_by(tool, {"path": "a.py"} if tool != "mcp__x__create_issue" else {"title": "a.py"}) == (), tool
