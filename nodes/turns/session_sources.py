@@ -1,4 +1,4 @@
-"""Sources of the session log: events of the horizon, matches of searches, items of retrieval snapshots; and builders.
+"""Sources of the session log: horizon events, search matches, items of retrieval snapshots; and builders of sources.
 
 Gives `rows`, `crossed` and `named_id`, with which `context_sources` builds all sources, `item_names`, `item_ids`, and
 `events_of`, `matches_of`, `items_of`.

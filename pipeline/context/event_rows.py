@@ -1,10 +1,10 @@
-"""One session event as rows: what it says, who speaks, how it came out, and the matches and the memory that it carries.
+"""One session event as rows: its text, speaker and outcome, and the matches and the memory that it carries.
 
-Gives `event_row`, `match_rows`, `recalled_row` and `given_memory`, of an event `payload_of`, `ran_in` and `long_text`, and of
-any record `sight_of`.
+Gives `event_row`, `match_rows`, `recalled_row` and `given_memory`; `payload_of`, `ran_in` and `long_text` of an event;
+and `sight_of` any record.
 
-Note: who speaks is what the event names as its origin, else what its kind implies; of the event and its payload the one that is not the
-user. What the user says is never cut; another long text is cut, and all of it is an artifact.
+Note: the speaker is the origin that the event names, else the one that its kind implies; if event and payload disagree,
+the one that is not the user. Text of the user is never cut; any other long text is cut, and the whole is an artifact.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ from .verified_parts import named
 __all__ = ["event_row", "given_memory", "long_text", "match_rows", "payload_of", "ran_in", "recalled_row", "sight_of"]
 
 LONG = 6_000
-"""Characters of a text of a tool or the model that an event keeps; of a longer one the beginning and the end, and all of it as an artifact."""
+"""Longest text of a tool or the model that an event keeps; a longer one is cut and kept as an artifact."""
 NAME = 120
-"""Characters of the name of a verification in front of what it says."""
+"""Most characters of the name of a verification before its text."""
 _MASK = "[REDACTED:"
 _SPEAKERS = {"user": "user", "model": "model", "system": "system", "memory": "memory"}
-"""The speaker of each origin; any other origin is a tool. Rule files are no speakers: they grant nothing."""
+"""The speaker of each origin; any other origin is a tool. Rule files are not speakers: they grant nothing."""
 KEY_KINDS = frozenset(EVENT_ACTORS) - {
     "rules.system", "rules.repository", "memory.recalled", "memory.revoked", "retrieval.snapshot.created", "model.request",
     "phase.changed", "constraint.ended",
 }  # fmt: skip
-"""Kinds that a later round has to know of; others set something, or are the harness's own."""
+"""Kinds that a later round must know about; others set something, or belong to the harness."""
 _CLASS = {
     "file.read": "file_content", "file.modified": "file_diff", "search.result": "search_result", "permission.denied": "permission_denied",
     "external.result": "web_content", "tool.error": "stderr", "verification.finished": "stdout",
 }  # fmt: skip
 _NAMED_ORIGIN = ("user.constraint", "user.goal", "verification.finished", "command.finished")
-"""Kinds whose weight depends on the origin that they name."""
+"""Kinds whose effect depends on the origin that they name."""
 _NATIVE = {"stderr": "stderr", "stdout": "stdout", "timeout": "timeout"}
 _HALF = 2**31
 _OTHER_CODES = (*CODES[2:], "code", "status")
-"""Other names of an exit code of a command, where they hold a number."""
+"""Other names of the exit code of a command, if the value is a number."""
 _TEXTS = ("text", "content", "message", "output", "diff", "summaryText")
 
 
 def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Callable[[str], str]) -> dict[str, Any]:
-    """A row of LOG_EVENTS without the place of the event in its log. `kind` is the canonical kind, `given` the word that names it;
-    `unmasked` is the event as it came, of whose long text `keep` makes an artifact.
+    """A row of LOG_EVENTS without the place of the event in its log. `kind` is the canonical kind, `given` the word
+    that names it; `unmasked` is the original event, whose long text `keep` stores as an artifact.
 
     Raises:
-        InputError: a field of the event is not what was expected.
+        InputError: a field of the event is invalid.
     """
     payload = payload_of(record)
     text, stdout, stderr = _text_of(record, payload)
@@ -78,7 +78,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     arguments = payload.value("arguments", "input")
     if arguments is not None and command:
         words = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, sort_keys=True)
-        command = redact_text(f"{command} {words}")  # a secret may lie in both, half in each
+        command = redact_text(f"{command} {words}")  # a secret may be split between the two
     if kind in ABOUT_PERMISSIONS:
         command = action_of(payload, command)
     code = _exit_code(payload, kind)
@@ -140,7 +140,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         excerpt = _cut(text, EXCERPT)
     whole, masked = len(text or ""), f"{text} {command}".count(_MASK)
     if text is not None and whole > LONG and actor != "user":
-        # The reference follows from the text as it came, which no later detector of secrets changes.
+        # The reference derives from the original text, independent of later detectors of secrets.
         ref = ref or keep(_text_of(unmasked, payload_of(unmasked))[0] or text)
         text = _cut(text)
     subject = (
@@ -211,7 +211,7 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
 
 
 def _lines_of(payload: Record) -> str | None:
-    """The lines of a read of a part of a file, as in a locator: `101-200`."""
+    """The lines of a partial read of a file, as in a locator: `101-200`."""
     first = payload.whole("lineStart", "line_start", least=1, what="a line number")
     last = payload.whole("lineEnd", "line_end", least=1, what="a line number")
     if first is None and last is None:
@@ -223,14 +223,14 @@ def _lines_of(payload: Record) -> str | None:
 
 
 def _of_tool(payload: Record, code: int | None, check: Mapping[str, Any]) -> bool:
-    """Whether an event is the result of a tool that ran no command: it names the tool alone, and nothing that a command ends in."""
+    """Whether an event is the result of a tool that ran no command: it names only the tool and no exit code."""
     ran = payload.text("command") or payload.value("arguments", "input")
     return not ran and code is None and check["check_scope"] is None and payload.text("tool", "toolName") is not None
 
 
 def _exit_code(payload: Record, kind: str) -> int | None:
-    """How a command ended; of several fields that say it the one that is not 0. Windows counts from 0 to 2**32: those of its upper half
-    are the negative ones.
+    """The exit code of a command; of several fields, one that is not 0. Windows codes range from 0 to 2**32: the upper
+    half are the negative ones.
     """
     names = ["exitCode", "exit_code"]
     if kind in ("command.finished", "verification.finished"):
@@ -242,7 +242,7 @@ def _exit_code(payload: Record, kind: str) -> int | None:
 
 
 def ran_in(payload: Record) -> tuple[str, str]:
-    """The folder in which a command ran, and the absolute one from which that is named, `` where the event does not say it."""
+    """The folder of a command, and the absolute folder to which it is relative; `` if the event does not state it."""
     root = one_path(payload.text("root", "workspaceRoot", "workspace_root")) or ""
     folder = one_path(payload.text("cwd", "workdir", "workingDirectory", "working_directory")) or ""
     return place_of(folder, root), root
@@ -253,7 +253,7 @@ def payload_of(record: Record) -> Record:
 
 
 def _text_of(record: Record, payload: Record) -> tuple[str | None, str | None, str | None]:
-    """The text of an event, and the part of it from each output stream."""
+    """The text of an event, and its parts from each output stream."""
     told = record.fields.get("payload")
     text = told if isinstance(told, str) else payload.text(*_TEXTS)
     stdout, stderr = payload.text("stdout"), payload.text("stderr")
@@ -263,14 +263,14 @@ def _text_of(record: Record, payload: Record) -> tuple[str | None, str | None, s
 
 
 def long_text(event: Mapping[str, Any]) -> str | None:
-    """What an event says, where it is longer than a row keeps; None for others."""
+    """The text of an event if it is longer than a row keeps; else None."""
     record = Record("event", dict(event))
     text = _text_of(record, payload_of(record))[0]
     return text if text is not None and len(text) > LONG else None
 
 
 def _origin(record: Record, payload: Record) -> str | None:
-    """Who an event says that it is from; of the event and its payload the one that is not the user."""
+    """The origin that an event states; if event and payload disagree, the one that is not the user."""
     named = [payload.text("origin", "actor", "role"), record.text("origin", "actor", "role")]
     said = [
         {"human": "user", "assistant": "model", "harness": "system"}.get(each.strip().lower(), each.strip().lower())
@@ -281,13 +281,13 @@ def _origin(record: Record, payload: Record) -> str | None:
 
 
 def _narrowest(words: Vocabulary, records: Iterable[Record], *names: str) -> str | None:
-    """The last word of a list from open to closed that one of some records says."""
+    """The most restrictive word of a vocabulary, ordered from open to closed, that any of the records has."""
     said = [word for each in records if (word := each.word(words, *names))]
     return max(said, key=words.values.index, default=None)
 
 
 def sight_of(*records: Record) -> dict[str, str]:
-    """The zone and the visibility that records say, the narrowest of each; of a record and what it lies in, both count."""
+    """The zone and the visibility of records, the most restrictive of each; a record and its container both count."""
     zone, visibility = (
         _narrowest(ZONES, records, "zone", "sensitivity"),
         _narrowest(VISIBILITIES, records, "visibility"),
@@ -296,7 +296,7 @@ def sight_of(*records: Record) -> dict[str, str]:
 
 
 def _cut(text: str, most: int = LONG) -> str:
-    """Of a long text the beginning and the end, and how much lies between."""
+    """The beginning and the end of a long text, and the number of characters between."""
     half = most // 2
     head, tail = text[:half].rsplit("\n", 1)[0], text[-half:].split("\n", 1)[-1]
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters ...]\n{tail}"
@@ -309,7 +309,7 @@ def _first(text: str) -> str:
 
 
 def _leading(text: str) -> str | None:
-    """The first sections of a long message, whole ones, as many as a tail has room for."""
+    """As many of the first whole sections of a long message as the tail has room for."""
     kept: list[str] = []
     for section in sections(text):
         if sum(map(len, kept)) + len(section) > LONG_MESSAGE:
@@ -334,7 +334,7 @@ def match_rows(payload: Record, row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _found(payload: Record) -> str | None:
-    """What a search found, in a line."""
+    """A one-line summary of the matches of a search."""
     given = payload.value("matches", "results")
     paths = (
         [each.get("path", each.get("file")) for each in given if isinstance(each, Mapping)]
@@ -376,18 +376,18 @@ def recalled_row(payload: Record, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def given_memory(record: Record) -> dict[str, Any]:
-    """A memory that a caller gives for every session."""
+    """A memory that a caller supplies for every session."""
     origin = _origin(record, record)
     return _governed(_memory_row(record, session_id=None, from_seq=0), "memory" if origin is None else _speaker(origin))
 
 
 def _governed(memory: dict[str, Any], speaker: str) -> dict[str, Any]:
-    """A memory by who gives it. What a tool, the model or the web calls a memory, no governance let through."""
+    """A memory by its source: one from a tool, the model or the web was not governed, so it is a candidate."""
     return memory if speaker in ("memory", "system", "user") else {**memory, "lifecycle": "candidate"}
 
 
 def _derived(kind: str, payload: Record) -> str | None:
-    """The origin of a phase that no one stated: an importer derived it from what was done."""
+    """The origin of a phase that was not stated but derived by an importer."""
     return DERIVED if kind == "phase.changed" and payload.value("derived") is True else None
 
 

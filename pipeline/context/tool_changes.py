@@ -1,9 +1,9 @@
-"""Files that a tool changed which runs no command line, by its name and what it was given.
+"""Files changed by a tool that runs no command line, by its name and arguments.
 
-Gives: `changed_by`, `changed_by_tool` of an event, and `only_reads` of an agent.
+Gives: `changed_by`, `changed_by_tool` for an event, and `only_reads` for an agent.
 
-Note: a tool changes files if its name says so (`write_file`, `replace_symbol_body`) and an argument names one. An agent may change any
-file, unless its kind is known to read only.
+Note: a tool changes files if its name indicates it (`write_file`, `replace_symbol_body`) and an argument names one. An
+agent may change any file, unless its kind is known to be read-only.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .tool_names import capability_of
 __all__ = ["changed_by", "changed_by_tool", "only_reads"]
 
 _AGENTS = frozenset(("task", "agent", "spawn_agent", "send_input", "resume_agent"))
-"""Tools that set an agent to work."""
+"""Tools that start an agent or give it work."""
 _READERS = frozenset(("explore", "explorer", "plan", "claude-code-guide"))
-"""Kinds of agents that change no file."""
+"""Kinds of read-only agents."""
 _WRITES = re.compile(
     r"(?:\A|[_\W]|(?<=[a-z])(?=[A-Z]))(?i:write|edit|create|replace|insert|delete|remove|move|rename|patch|append|update|overwrite|save|modify|multiedit)(?![a-z])"
 )
@@ -31,15 +31,15 @@ _FILE_NAMED = re.compile(
 )
 """Arguments that name a file."""
 _ELSEWHERE = frozenset(("owner", "repo", "repository", "branch", "bucket", "url", "page_id", "database"))
-"""Arguments that say that a file lies on a server."""
+"""Arguments that indicate a file on a server."""
 _FOLDERS = re.compile(r"(?i)director(?:y|ies)|folder|memor(?:y|ies)")
 
 
 def changed_by_tool(payload: Record, *, failed: bool) -> tuple[str, ...] | None:
-    """The files that a tool changed, as its event says it; None where it says nothing of them.
+    """The files that a tool changed, from its event; None if the event does not indicate any.
 
     Raises:
-        InputError: `changedFiles` is no list of texts.
+        InputError: `changedFiles` is not a list of texts.
     """
     told = payload.strings("changedFiles", "changed_files")
     tool = payload.text("tool", "toolName")
@@ -63,7 +63,7 @@ def changed_by(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def only_reads(given: Mapping[str, Any]) -> bool:
-    """Whether the kind of an agent, as the call names it, changes no file."""
+    """Whether the kind of agent that the call names is read-only."""
     return str(given.get("subagent_type") or given.get("agent_type") or "").lower() in _READERS
 
 
@@ -72,7 +72,7 @@ def _is_path(value: Any) -> bool:
 
 
 def _object(given: Any) -> Mapping[str, Any]:
-    """What a tool was given, by name."""
+    """The arguments of a tool, by name."""
     if isinstance(given, str):
         try:
             given = json.loads(given)

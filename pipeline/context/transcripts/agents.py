@@ -1,7 +1,7 @@
-"""Changes of files beside the conversation of a transcript: by agents, by tools of servers, by the user.
+"""Changes of files outside the conversation of a transcript: by agents, by tools of servers, by the user.
 
-Gives: `changed_by_call`, the files that a tool changed, `Aside`, the records of subagents in the file of their session, and `noted_changes` of the
-harness.
+Gives: `changed_by_call`, the files that a tool changed, `Aside`, the records of subagents in the file of their session,
+and `noted_changes`, which the harness reports.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .writing import Transcript, text_of, version_of
 __all__ = ["Aside", "changed_by_call", "noted_changes"]
 
 _LOOKS_AFTER = frozenset(("taskoutput", "agentoutputtool", "wait_agent", "wait", "close_agent"))
-"""Tools that wait for agents which were set to work before."""
+"""Tools that wait for agents started before."""
 _NOTE = re.compile(r"<system-reminder>\s*Note: (?P<path>[^\n]+?) was modified, either by the user or by a linter\b")
 _SHOWN = re.compile(r"\(shown with line numbers\):\n(?P<lines>.*?)\s*(?:</system-reminder>|\Z)", re.DOTALL)
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
@@ -27,7 +27,7 @@ _COMMANDS = ("Bash", "PowerShell")
 
 
 def changed_by_call(made: Transcript, tool: str, given: Any, *, failed: bool = False) -> list[str] | None:
-    """The files that a call changed, from the working directory; None where it changes none by its name."""
+    """The files that a call changed, relative to the working directory; None if its name indicates no change."""
     if isinstance(given, str):
         given = json.loads(given) if given.startswith("{") else {}
     given = given if isinstance(given, Mapping) else {}
@@ -42,7 +42,7 @@ def changed_by_call(made: Transcript, tool: str, given: Any, *, failed: bool = F
 
 
 def noted_changes(made: Transcript, id_: str, blocks: Iterable[tuple[str, str]]) -> None:
-    """Files that the harness says that others modified."""
+    """Add the files that others modified, as the harness reports."""
     for _, text in blocks:
         if (note := _NOTE.match(text)) is not None:
             shown = _SHOWN.search(text)
@@ -52,11 +52,11 @@ def noted_changes(made: Transcript, id_: str, blocks: Iterable[tuple[str, str]])
 
 @dataclass
 class Aside:
-    """Records of subagents that lie between those of their session: what they say is left out, and the files that they changed are not."""
+    """Records of subagents among those of their session: messages are left out, changed files are not."""
 
     made: Transcript
     tools: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """By the id of the call, the tool and what it was given."""
+    """The tool and its arguments, by the id of the call."""
 
     def take(self, id_: str, message: Any) -> None:
         content = message.get("content") if isinstance(message, Mapping) else None
@@ -74,7 +74,7 @@ class Aside:
 
 
 def _changed(tool: str, given: Mapping[str, Any], said: str, *, failed: bool) -> list[str]:
-    """The files that a call of a subagent names and changed."""
+    """The named files that a call of a subagent changed."""
     if tool in _COMMANDS:
         found = changed_files(str(given.get("command") or ""), failed=failed, said=said).sure
     elif failed:

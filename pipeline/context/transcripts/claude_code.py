@@ -1,9 +1,9 @@
 """Transcripts of Claude Code: one record per line, with `type`, `uuid`, `timestamp` and a `message` of blocks.
 
-A response of the model is several records with one `message.id`, which is a round here. Results of tools come as messages of the
-user, with the effect of the tool in `toolUseResult`, as far as the version writes it. Attachments hold rules, files, and what
-the user typed while the model worked. Records of subagents say so (`isSidechain: true`); they are sessions of their own: left out of
-others, and read if a file has nothing else.
+A response of the model consists of several records with one `message.id`, and is one round here. Results of tools are
+messages of the user, with the effect of the tool in `toolUseResult`, if the version writes it. Attachments contain
+rules, files, and text that the user typed while the model worked. Records of subagents are marked (`isSidechain:
+true`); they are sessions of their own: left out of others, and read only if a file has nothing else.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = ["events_of"]
 _TAGS = re.compile(
     r"command-\w+|local-command-\w+|system-reminder|task-notification|bash-\w+|[\w-]+-hook|user-memory-input|ide_\w+|fork-boilerplate"
 )
-"""Names of the tags that the harness and editors write under the user's role."""
+"""Names of tags that the harness and editors write with the role `user`."""
 _NOT_SAID = ("isMeta", "isVisibleInTranscriptOnly", "isSynthetic", "turnCompanion")
-"""Fields that say of a record under the user's role that the user did not write it."""
+"""Fields that mark a record of the role `user` as not written by the user."""
 _RAN = re.compile(r"\A\s*<bash-input>(?P<command>.*?)</bash-input>", re.DOTALL)
 _SHELL = re.compile(r"\s*<bash-(?P<stream>stdout|stderr)>")
 _NUMBERED = re.compile(r"^[ \t]*\d+[→\t]", re.MULTILINE)
@@ -44,31 +44,31 @@ _ABORTED = re.compile(
     r"(?:<error>Command was aborted before completion</error>|\[Request interrupted by user[^\[\]\n]*\])\s*\Z"
 )
 _KILLED = (None, 137, 143)
-"""How a command ends that the harness stopped, where it says so; the same words beside another code are those of the command."""
+"""Exit codes of a command that the harness stopped; with any other code, the words are the command's own."""
 _NOT_RUN = re.compile(
     r"\A\s*(?:Error: )?(?:<tool_use_error>|Hook PreToolUse:\S+ denied|Execution stopped by|Tool permission|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b|\[Request interrupted)"
 )
-"""What the harness says of a call that it did not start."""
+"""Messages of the harness for a call that it did not start."""
 _SHELLS = ("Bash", "PowerShell")
-_OF_USER = ("ExitPlanMode", "AskUserQuestion")  # one that is asked again is the same
+_OF_USER = ("ExitPlanMode", "AskUserQuestion")  # a repeated call is the same one
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
 
 
 @dataclass
 class _Calls:
-    """What results may belong to."""
+    """The calls and commands to which results may belong."""
 
     background: Background
     typed: Typed
     tools: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """By the id of the call, the tool and what it was given."""
+    """The tool and its arguments, by the id of the call."""
     shell: str | None = None
     """A command that the user ran in the shell of the agent."""
 
 
 def events_of(records: Sequence[Record], name: str) -> Transcript:
-    """The events of a session; `name` is its id where no record has one."""
+    """The events of a session; `name` is its id if no record has one."""
     named = next((record["sessionId"] for record in records if isinstance(record.get("sessionId"), str)), name)
     root = next((record["cwd"] for record in records if isinstance(record.get("cwd"), str)), "")
     spoken = [record for record in records if record.get("type") in ("user", "assistant")]
@@ -121,7 +121,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
 
 
 def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Calls) -> None:
-    """The attachments of a message: rules, files, what the user typed while the model worked."""
+    """The attachments of a message: rules, files, text that the user typed while the model worked."""
     kind, content = given.get("type"), given.get("content")
     path = given.get("filename") or given.get("path")
     if kind == "instructions":
@@ -155,13 +155,13 @@ def _attachment(made: Transcript, id_: str, given: Mapping[str, Any], calls: _Ca
 
 
 def _summary(record: Record, message: Mapping[str, Any]) -> str:
-    """The summary of earlier rounds that a record under the user's role is, if it is one."""
+    """The summary of earlier rounds, if a record of the role `user` is one."""
     text = text_of(message.get("content"))
     return text if record.get("isCompactSummary") else speech_in(text, _TAGS).summary
 
 
 def _by_user(record: Record) -> bool:
-    """Whether a record is a message of the user's own."""
+    """Whether a record is a message by the user."""
     message = record.get("message")
     if record.get("type") != "user" or not isinstance(message, Mapping):
         return False
@@ -180,7 +180,7 @@ def _not_said(record: Record) -> bool:
 
 
 def _writer(record: Record) -> bool | None:
-    """Whether the user wrote what a record has under the user's role; None where the record does not say."""
+    """Whether the user wrote a record of the role `user`; None if the record does not state it."""
     origin, message = record.get("origin"), record.get("message")
     kind = origin.get("kind") if isinstance(origin, Mapping) else None
     role = message.get("role") if isinstance(message, Mapping) else None
@@ -190,7 +190,7 @@ def _writer(record: Record) -> bool | None:
 
 
 def _by_harness(record: Record) -> bool:
-    """Whether a note of the harness may be in a record: no other agent sent it."""
+    """Whether a record may contain a note of the harness: no other agent sent it."""
     origin = record.get("origin")
     return not isinstance(origin, Mapping) or origin.get("kind") == "task-notification"
 
@@ -213,7 +213,7 @@ def _user(made: Transcript, id_: str, record: Record, message: Mapping[str, Any]
 
 
 def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Record) -> None:
-    """What the user wrote, or ran in the shell of the agent."""
+    """Text that the user wrote, or a command that the user ran in the shell of the agent."""
     by_user = _writer(record)
     said = speech_in(text, _TAGS, human=by_user is True)
     noted_changes(made, id_, said.blocks)
@@ -232,7 +232,7 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Recor
 
 
 def _streams(text: str) -> dict[str, str]:
-    """What a command printed that the user ran, one block behind the other."""
+    """The output of a command that the user ran, in consecutive blocks."""
     found, at = dict[str, str](), 0
     while opened := _SHELL.match(text, at):
         closing = f"</bash-{opened['stream']}>"
@@ -293,7 +293,7 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         return
     stopped = tool in _SHELLS and bool(_ABORTED.search(text)) and not _NOT_RUN.match(text)
     if not (failed or waits) or exited or stopped or _TIMED_OUT.match(text):
-        made.let_through(id_, called)  # of another error it is not known that it ran
+        made.let_through(id_, called)  # after any other error it is unknown whether it ran
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
@@ -304,11 +304,11 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         interrupted = beside.get("interrupted") is True or (failed and stopped)
         code = 0 if told is None and not failed and not interrupted else code
         if tool != "Bash" and not code:
-            code = None  # PowerShell may end with 0 though a program of the line failed
+            code = None  # PowerShell may exit with 0 although a program of the line failed
         runs_on = given.get("run_in_background") is True or bool(beside.get("backgroundTaskId"))
         runs_on |= bool(_BACKGROUND.match(text))
         if runs_on or beside.get("returnCodeInterpretation"):
-            code = None  # how it ends is not known yet, or another code than 0 was taken for no error
+            code = None  # its ending is not known yet, or a nonzero code was not treated as an error
             calls.background.begin(given, text, beside.get("backgroundTaskId"))
         if exited:
             code, text = exit_code_in(exited["code"]), text[exited.end() :] or NO_OUTPUT
@@ -356,14 +356,14 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
 
 
 def _approved(made: Transcript, id_: str, *given: Mapping[str, Any]) -> None:
-    """The plan that the user approved: beside the result as it was changed, else as the call proposed it."""
+    """The plan that the user approved: as changed, from the record of the result, else as the call proposed it."""
     plans = (each["plan"] for each in given if isinstance(each.get("plan"), str) and each["plan"].strip())
     if plan := next(plans, None):
         made.add("plan.updated", f"{id_}:plan", text=plan)
 
 
 def _called(tool: str, given: Mapping[str, Any], path: str | None) -> Call:
-    """What a call was to do: its command, file or address, where that is all that a permission is about; else all that it was given."""
+    """The action of a call: its command, file or address if a permission is about that only, else all arguments."""
     named = () if tool in _OF_USER or tool.startswith("mcp__") else (given.get("command"), path, given.get("url"))
     action = next((each for each in named if isinstance(each, str)), None)
     whole = "" if action or tool in _OF_USER else json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)
@@ -371,7 +371,7 @@ def _called(tool: str, given: Mapping[str, Any], path: str | None) -> Call:
 
 
 def _answers(beside: Mapping[str, Any]) -> list[str]:
-    """What the user answered to the questions of a call, and noted beside."""
+    """The user's answers to the questions of a call, with notes."""
     noted = beside.get("annotations")
     notes = (
         [each.get("notes") for each in noted.values() if isinstance(each, Mapping)]

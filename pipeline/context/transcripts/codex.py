@@ -1,7 +1,7 @@
 """Rollouts of OpenAI Codex CLI: one record per line, `timestamp`, `type` and `payload`; older ones have no payload.
 
-Of the two accounts in a rollout, `response_item` is what the model was given and gave; `event_msg` tells the same for the user
-interface, and is left out, but for how commands of a script ended. A round begins where the model answers to something new.
+Of the two accounts in a rollout, `response_item` is the input and output of the model; `event_msg` repeats it for the
+user interface and is left out, except endings of script commands. A round begins when the model answers new input.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _TAGS = re.compile(
     r"environment_context|turn_aborted|user_shell_command|user_action|permissions\w*|collaboration_mode|skills?|skills?_instructions|recommended_plugins|"
     r"apps_instructions|plugins\w*|subagent_notification|context_window|hook_prompt|goal_context|codex_internal_context|user_instructions|INSTRUCTIONS"
 )
-"""Names of the tags that the harness writes under the user's role."""
+"""Names of tags that the harness writes with the role `user`."""
 _DENIED = re.compile(
     r"(?:exec command|patch) rejected by user|`.*` rejected: .*|patch rejected: .*rejected by user approval settings.*|"
     r"exec_command failed(?: for `.*`)?: (?:CreateProcess \{ message: \"?)?Rejected\((?!\W*failed to create\b).*|"
     r"This action was rejected due to unacceptable risk\b.*",
     re.IGNORECASE | re.DOTALL,
 )
-"""All of the output of a call that the user refused, or the policy of the harness. A process that could not start was not refused."""
+"""The whole output of a call that the user or the harness's policy refused, not of a process that could not start."""
 _DENIED_OF_SERVER = re.compile(r"(?:err: )?\"?user (?:rejected|cancelled) MCP tool call\"?")
-"""The same of a call to a server of MCP, in the words of the harness."""
+"""The same for a call to an MCP server, in the words of the harness."""
 _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
 _PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
 _HEAD = r"(?:(?:(?:Chunk ID|Total output lines|Original token count|Warning|Command|Session ID):|Wall time)[^\n]*\n|[ \t\r]*\n)*"
 _EXITED = re.compile(rf"\A{_HEAD}(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
-"""How the harness begins where it says how a command ended; the same words further down are those of the command."""
+"""The beginning of the harness's report of an exit code; further down, the same words are those of the command."""
 _GOES_ON = re.compile(rf"\A{_HEAD}Process running with session (?:ID )?\d+\n{_HEAD}(?:Output:(?:\n|\Z))?")
-"""The same where it goes on."""
+"""The same for a command that continues."""
 _RUNS = re.compile(r"(?i)\brunning with session (?:id )?(?P<id>\d+)")
 _WRITES_TO = re.compile(r"\bsession_id\W{1,4}(?P<id>\d+)")
-"""A process that still runs, by its number: `write_stdin` reads on what it prints."""
+"""The number of a process that is still running: `write_stdin` reads its further output."""
 _KEYS = re.compile(r"\bchars\"?\s*:\s*(\"(?:[^\"\\]|\\.)*\")")
-"""The keys that a script sends to it."""
+"""The keys that a script sends to the process."""
 _LATE = re.compile(r"\Acommand timed out after \d")
 _OF_TIME = (None, 124)
-"""How a command ends that the harness ended as it ran too long; the same words beside another code are those of the command."""
+"""Exit codes of a command that the harness timed out; with any other code, the words are the command's own."""
 _ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted(?: by user(?: after [\d.]+ ?s)?)?\s*")
-"""All of the output of a call that the user interrupted."""
+"""The whole output of a call that the user interrupted."""
 _NOT_APPLIED = re.compile(
     r"(?i)\A[^\n]*\b(?:fail\w*|error\w*|invalid|reject\w*|abort\w*|denied|cannot|could not|unable|no such)\b"
 )
@@ -73,26 +73,26 @@ Record = Mapping[str, Any]
 
 
 class _Call(NamedTuple):
-    """A tool that was called: its name, the command that it ran, and all that it was given."""
+    """A tool call: the name of the tool, the command that it ran, and all its arguments."""
 
     tool: str
     command: str
     given: str
     folder: str = ""
-    """Where it ran, where the call says so."""
+    """The folder in which it ran, if the call states it."""
     begun: int | None = None
-    """The event at which it went on to run, where its output did not end it."""
+    """The event after which it continued to run, if it did not end with its output."""
     steered: bool = False
-    """Keys were sent to it: how it ends may follow from them."""
+    """Whether keys were sent to it, which may determine how it ends."""
     runs: bool = True
-    """It runs a command; of another one `command` is what it asks for."""
+    """Whether it runs a command; otherwise `command` is the request."""
 
 
 _UNKNOWN = _Call("tool", "", "", runs=False)
 
 
 def events_of(records: Sequence[Record], name: str) -> Transcript:
-    """The events of a rollout; `name` is its id where no record has one."""
+    """The events of a rollout; `name` is its id if no record has one."""
     made, calls, answered, ends = Transcript(name), {}, True, list[int]()
     begun, said = False, list[int]()
     again = repeated(records)
@@ -139,7 +139,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
 
 
 def _roll_back(made: Transcript, said: list[int], count: Any) -> None:
-    """Take back the last rounds of the user, whose beginnings `said` names."""
+    """Remove the last rounds of the user, whose beginnings are in `said`."""
     if not isinstance(count, int) or count < 1 or not said:
         made.left_out["rollbacks that name no turns"] += 1
         return
@@ -150,14 +150,14 @@ def _roll_back(made: Transcript, said: list[int], count: Any) -> None:
 
 
 def _end_of(payload: Mapping[str, Any]) -> int | None:
-    """How a command ended, of a message that says so."""
+    """The exit code of a command in a message that reports it."""
     item = payload.get("item") if payload.get("type") == "item_completed" else None
     code = item.get("exit_code") if isinstance(item, Mapping) and item.get("type") == "CommandExecution" else None
     return exit_code_of(code)
 
 
 def _begin(made: Transcript, id_: str, payload: Mapping[str, Any], *, first: bool) -> None:
-    """Begin the session, or take note of the one that it continues: then the session keeps its own id."""
+    """Begin the session, or read the record of a session that it continues, without changing its own id."""
     if first and isinstance(payload.get("id"), str):
         made.session_id = payload["id"]
     if first and isinstance(payload.get("cwd"), str):
@@ -200,7 +200,7 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
         call = calls.get(str(payload.get("call_id")), _UNKNOWN)
         if session := _session(_RUNS, text_of(payload.get("output"))[:600]):
             begun = len(made.events) if call.begun is None else call.begun
-            # What is written to it later, and how it ends, is this command's.
+            # Later input to the process, and its ending, belong to this command.
             calls[session] = call._replace(begun=begun)
         _output(made, id_, call, payload.get("output"), ends)
     elif kind == "web_search_call":
@@ -212,7 +212,7 @@ def _item(made: Transcript, id_: str, payload: Mapping[str, Any], calls: dict[st
 
 
 def _message(made: Transcript, id_: str, payload: Mapping[str, Any]) -> None:
-    """A message; one of the user may hold rules and words of the harness beside what the user wrote, each in a block."""
+    """A message; one of the user may contain rules and words of the harness besides the user's own, each in a block."""
     role, content = str(payload.get("role")), payload.get("content")
     text = text_of(content)
     if not text.strip():
@@ -248,7 +248,7 @@ def _of_user(made: Transcript, id_: str, payload: Mapping[str, Any], content: Se
 
 
 def _sends_keys(given: Any) -> bool:
-    """Whether a call sends keys to a process that runs, and does not only look what it prints."""
+    """Whether a call sends keys to a running process, and does not only read its output."""
     keys = (
         given.get("chars")
         if isinstance(given, Mapping)
@@ -258,7 +258,7 @@ def _sends_keys(given: Any) -> bool:
 
 
 def _arguments(payload: Mapping[str, Any]) -> Any:
-    """What a tool was called with: an object where it is one, else the text."""
+    """The arguments of a tool call: an object if they are one, else the text."""
     action = payload.get("action")
     if isinstance(action, Mapping):
         return action
@@ -273,7 +273,7 @@ def _arguments(payload: Mapping[str, Any]) -> Any:
 
 
 def _command(given: Any) -> str:
-    """The command line of a call; of a script, those of the commands that it runs."""
+    """The command line of a call; for a script, those of the commands that it runs."""
     if isinstance(given, str):
         found = [_unquoted(each["text"]) for each in _IN_SCRIPT.finditer(given)]
         return "; ".join(found) or given
@@ -286,7 +286,7 @@ def _command(given: Any) -> str:
 
 
 def _unquoted(literal: str) -> str:
-    """What a string of a script says; one with an escape that JSON lacks stays as it is written."""
+    """The value of a string literal in a script; one with an escape that JSON lacks stays as written."""
     try:
         return json.loads(literal, strict=False)
     except (ValueError, RecursionError):
@@ -347,7 +347,7 @@ def _output(made: Transcript, id_: str, call: _Call, output: Any, ends: Sequence
 
 
 def _answers(tool: str, text: str) -> str:
-    """What the user answered to questions of the model, where a call asked some."""
+    """The user's answers to questions of the model, if the call asked any."""
     try:
         read = json.loads(text) if tool == "request_user_input" else None
     except (ValueError, RecursionError):
@@ -358,13 +358,13 @@ def _answers(tool: str, text: str) -> str:
 
 
 def _session(where: re.Pattern[str], text: str) -> str:
-    """The process that a text names, as a key of its own among calls."""
+    """The process that a text names, as a separate key among calls."""
     found = where.search(text)
     return f"session {found['id']}" if found else ""
 
 
 def _lines(read: re.Match[str]) -> dict[str, int] | None:
-    """The lines that a command printed of a file: empty for all of them, None where the numbers are not valid lines."""
+    """The lines of a file that a command printed: empty for all of them, None if the numbers are not valid lines."""
     last = read["last"] or read["count"]
     if last is None and not read[0].lstrip().startswith("head"):
         return {}
@@ -372,7 +372,7 @@ def _lines(read: re.Match[str]) -> dict[str, int] | None:
 
 
 def _read_output(output: Any) -> tuple[str, int | None]:
-    """The words of an output, and the exit code if it has one: as JSON, as a report, or as plain text."""
+    """The text of an output, and the exit code if it has one: from JSON, a report, or plain text."""
     if isinstance(output, Mapping):
         told = output.get("success")
         code = output.get("exit_code", int(not told) if isinstance(told, bool) else None)

@@ -54,7 +54,7 @@ class Transcript:
     """Whether the user has set a goal."""
     ids: Counter[str] = field(default_factory=Counter)
     delegated: bool = False
-    """An agent that may change files was set to work."""
+    """Whether an agent that may change files was started."""
     refused: dict[Call, list[str | None]] = field(default_factory=dict)
     """Calls that were denied and have not run since, with the ids of their requests."""
 
@@ -161,7 +161,7 @@ class Transcript:
 
 
 def repeated(records: Sequence[Mapping[str, Any]]) -> set[int]:
-    """The places of records that come a second time, with the same id and the same content."""
+    """The places of repeated records, with the same id and the same content."""
     ids = [_id_of(record) for record in records]
     often, seen, found = Counter(ids), set[str](), set[int]()
     for number, id_ in enumerate(ids):
@@ -173,7 +173,7 @@ def repeated(records: Sequence[Mapping[str, Any]]) -> set[int]:
 
 
 def _id_of(record: Mapping[str, Any]) -> str | None:
-    """The id of a record, of the item that it holds, or of the item's call."""
+    """The id of a record, of its item, or of the item's call."""
     payload = record.get("payload")
     item = payload if isinstance(payload, Mapping) else record
     ids = (record.get("uuid"), item.get("id"), item.get("call_id"))
@@ -198,7 +198,7 @@ def exit_code_in(digits: str) -> int | None:
 
 
 def line_span(first: int, last: int) -> dict[str, int]:
-    """The lines of a partial read, as an event names them; empty where the numbers are not valid lines."""
+    """The lines of a partial read as fields of an event; empty if the numbers are not valid lines."""
     return {"lineStart": first, "lineEnd": last} if 1 <= first <= last < MOST else {}
 
 
