@@ -151,3 +151,27 @@ def test_names_of_tools_that_change_files():
         "mcp__x__create_issue",
     ):
         assert changed_by(tool, {"path": "a.py"} if tool != "mcp__x__create_issue" else {"title": "a.py"}) == (), tool
+
+
+def test_the_state_names_the_files_that_commands_modified():
+    session = Session()
+    session.add("file.modified", turn=1, path="a.go", diff="-1\n+2")
+    session.add("command.finished", turn=2, command="sed -i s/1/2/ a.go b.go", exitCode=0, stdout="")
+    session.add(
+        "command.finished",
+        turn=3,
+        command="go test ./... > /tmp/t.txt; go vet 2> vet.log; git pull",
+        exitCode=0,
+        stdout="",
+    )
+    session.add("command.finished", turn=4, command="rm c.go", exitCode=1, stdout="rm: cannot remove 'c.go'")
+    session.add("command.finished", turn=5, command="rm d.go", exitCode=0, stdout="", top={"visibility": "denied"})
+    assert sorted(projected(session).state["modified_files"]) == ["a.go", "b.go"]
+
+
+def test_a_patch_that_moves_a_file_modifies_both(tmp_path: Path):
+    patch = "*** Begin Patch\n*** Update File: src/a.ts\n*** Move to: src/b.ts\n@@\n-1\n+2\n*** End Patch"
+    rows = codex(*SHELL, called("1", "apply_patch", patch, kind="custom_tool_call"), output("1", "Success.", kind="custom_tool_call_output"))  # fmt: skip
+    assert standing(rows, tmp_path) == "stale"
+    events = read_transcript(tmp_path / "session.jsonl")[1]
+    assert sorted(ContextPolicy().project(events=events).state["modified_files"]) == ["src/a.ts", "src/b.ts"]

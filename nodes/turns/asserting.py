@@ -39,6 +39,8 @@ WORD = "\x1d"
 """Prefix of a word of an action by which a yes may name it."""
 _DENIED_CHARACTERS = 80
 """Most characters of a denied command that the state keeps."""
+_UNLISTED = r"^\*$|^/(?:tmp|dev|var/tmp)/|\.(?:log|out)$"
+"""Files of commands that the state does not name: any, and those of logs."""
 _TEXT = pa.large_string()
 
 
@@ -192,7 +194,15 @@ def _files(of: _Events) -> Iterator[pa.Table]:
     modified = of.kind("file.modified")
     yield of.facts("modified", modified & on_file & of.shown, path, version)
     yield of.facts("changed", modified & on_file & ~of.shown, path, of.id)
-    yield of.each("changed", "may_change", of.has("may_change"))
+    yield of.each("changed", "may_change", of.has("may_change") & ~of.shown)
+    by_command = of.each("modified", "may_change", of.has("may_change") & of.shown, of.id)
+    unlisted = pc.match_substring_regex(by_command["fact"], pattern=_UNLISTED)
+    yield by_command.filter(pc.invert(unlisted))
+    others = by_command.filter(unlisted)
+    place = others.schema.get_field_index("slot")
+    yield others.set_column(
+        place, others.schema.field(place), pa.repeat("changed", others.num_rows).cast(others.schema.field(place).type)
+    )
     yield of.each("doubtful", "doubtful", of.has("doubtful"))
     touched = (of.has("may_change") | of.has("doubtful")) & ~of.has("check_scope")
     yield of.facts("verification", modified | touched, of.one, of.none)

@@ -42,7 +42,7 @@ _DENIED_OF_SERVER = re.compile(r"(?:err: )?\"?user (?:rejected|cancelled) MCP to
 """The same for a call to an MCP server, in the words of the harness."""
 _SCRIPT = re.compile(r"\A(?:Script [^\n]*\n)?(?:Wall time[^\n]*\n)?Output:\n+")
 _IN_SCRIPT = re.compile(r"exec_command\(\{\s*\"?cmd\"?\s*:\s*(?P<text>\"(?:[^\"\\]|\\.)*\")")
-_PATCHED = re.compile(r"^\*\*\* (?P<how>Add|Update|Delete) File: (?P<path>.+)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+)$", re.MULTILINE)
 _HEAD = r"(?:(?:(?:Chunk ID|Total output lines|Original token count|Warning|Command|Session ID):|Wall time)[^\n]*\n|[ \t\r]*\n)*"
 _EXITED = re.compile(rf"\A{_HEAD}(?:Process exited with code|Exit code:)\s*(?P<code>-?\d+)")
 """The beginning of the harness's report of an exit code; further down, the same words are those of the command."""
