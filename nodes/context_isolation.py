@@ -249,7 +249,7 @@ class _Lines:
             pc.if_else(self.shortened, joined(", excerpt of ", self.reference), literal("")), literal("")
         )
         changed = pc.equal(self.reason, "may_have_changed")
-        since = pc.if_else(changed, literal("; may have changed since: a later command changes files"), literal(""))
+        since = pc.if_else(changed, literal("; may have changed since, by a later command or agent"), literal(""))
         head = joined(pc.fill_null(one_line(self.heading), self.reference), " (", read, words, short, since, ")")
         return joined(bullet(head), quote(self.text))
 

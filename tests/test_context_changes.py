@@ -127,7 +127,7 @@ def test_a_file_that_a_command_names_is_stale():
 def test_what_was_read_before_a_command_that_names_no_file_says_that_it_may_have_changed():
     text, reasons = after("git checkout other")
     assert "const a = 1" in text and reasons["event:e2"] == "may_have_changed" == reasons["item:snap-1:code#1"]
-    assert text.count("may have changed since: a later command changes files") == 2
+    assert text.count("may have changed since, by a later command or agent") == 2
     assert "may have changed" not in after("git status")[0]
 
 
