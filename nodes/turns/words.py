@@ -230,7 +230,7 @@ REASONS: Mapping[str, str] = {
     "stale_version": "the file was modified after this was seen",
     "superseded": "a newer one of the same kind took its place",
     "expired": "expired",
-    "may_have_changed": "a later command may have changed files that it does not name",
+    "may_have_changed": "a later command or agent may have changed files that it does not name",
     "unverified_recently": "not verified within the allowed age",
     "revoked": "revoked",
     "pasted_text": "pasted into a message of the user (code, a quotation, a log): it binds nothing, and the row of the message says what became of it",
