@@ -40,7 +40,7 @@ WORD = "\x1d"
 _DENIED_CHARACTERS = 80
 """Most characters of a denied command that the state keeps."""
 _UNLISTED = r"^\*$|^/(?:tmp|dev|var/tmp)/|\.(?:log|out)$"
-"""Files of commands that the state does not name: any, and those of logs."""
+"""Files changed by commands that the state does not name: any file, and logs."""
 _TEXT = pa.large_string()
 
 
