@@ -1,10 +1,10 @@
-"""What a projection is given beside the session log, read strictly: rules, memories, tools, snapshots, budget, turns.
+"""Inputs of a projection besides the session log, read strictly: rules, memories, tools, snapshots, budget, turns.
 
 Gives: `read_rules`, `rule_files`, `read_memories`, `read_tools`, `read_snapshots`, `items_of_replay`, `distinguished`, `seed_facts`. Names
 of document 003 and snake_case are both read.
 
-Note: a rule file is a source of instructions because the contract names its path, and its
-sections are rules of their own, so that a task gets those that it touches.
+Note: a rule file is a source of instructions because the contract names its path, and its sections are separate rules,
+so a task gets only those that it touches.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ __all__ = [
 MOST_MEMORIES = 256
 DEFAULT_WINDOW, DEFAULT_RESERVED, DEFAULT_TAIL = 16_000, 1_024, 8
 LEAST_TAIL, MOST_TAIL = 6, 10
-"""Key events in the tail (S3.51)."""
+"""Number of key events in the tail (S3.51)."""
 
 
 def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
-    """MEMORY_RECORDS given for every session.
+    """MEMORY_RECORDS that a caller supplies for every session.
 
     Raises:
-        InputError: a record is not what was expected, or there are more than a projection reads.
+        InputError: a record is invalid, or there are more than a projection reads.
     """
     rows = [
         given_memory(Record.of(value, f"{at}[{number}]"))
@@ -74,13 +74,15 @@ def read_memories(values: Iterable[Any], at: str = "memories") -> pa.Table:
 
 
 def _expect_once(what: str, names: list[str], at: str) -> None:
-    """Stop at a name that is given twice: the last one would win in silence."""
+    """Reject a duplicate name: the last one would silently win."""
     if len(set(names)) != len(names):
         raise InputError.described(f"every {what} once", f"{next(n for n in names if names.count(n) > 1)!r} again", at)
 
 
 def read_tools(values: Iterable[Any], at: str = "tools") -> pa.Table:
-    """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed by the name where it is not given."""
+    """TOOL_SCHEMAS from tools in the neutral, the OpenAI or the Anthropic shape; `capability` is guessed from the name
+    if it is missing.
+    """
     rows = []
     for number, value in enumerate(masked_values(listed(values, "tools", at), lambda n: f"{at}[{n}]")):
         record = Record.of({"name": value} if isinstance(value, str) else value, f"{at}[{number}]")
@@ -105,7 +107,7 @@ _RECORDED = (
 
 
 def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[str, Any]]:
-    """Rows of RETRIEVED_ITEMS from snapshots as JSON: `snapshot_id`, `block_ref`, `items` with label, path, text and so on."""
+    """Rows of RETRIEVED_ITEMS from JSON snapshots: `snapshot_id`, `block_ref`, `items` with label, path, text etc."""
     rows: list[dict[str, Any]] = []
     names: list[str] = []
     for number, value in enumerate(masked_values(listed(values, "snapshots", at), lambda n: f"{at}[{n}]")):
@@ -158,22 +160,24 @@ def read_snapshots(values: Iterable[Any], at: str = "snapshots") -> list[dict[st
 
 
 def distinguished(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Items of all snapshots of a projection, given and replayed, each under a ref that names its block: one that names none becomes the
-    id of its snapshot.
+    """Items of all snapshots of a projection, supplied and replayed, each with an unambiguous block ref: an ambiguous
+    one is replaced by the id of its snapshot.
     """
     shared = _ambiguous(items)
     return [{**row, "block_ref": row["snapshot_id"]} if row["block_ref"] in shared else row for row in items]
 
 
 def _ambiguous(items: Iterable[Mapping[str, Any]]) -> set[str]:
-    """The refs under which one label means two rows of evidence: they name no block."""
+    """The refs that are ambiguous: one label under them names several rows of evidence."""
     meant = {(row["block_ref"], row.get("label"), row.get("evidence_id") or row["snapshot_id"]) for row in items}
     times = Counter((ref, label) for ref, label, _ in meant)
     return {ref for (ref, label), count in times.items() if count > 1 and label is not None}
 
 
 def items_of_replay(replay: Any) -> list[dict[str, Any]]:
-    """Rows of RETRIEVED_ITEMS from a snapshot of this project, as `runs.replay` reads it; items whose citations do not resolve stay away."""
+    """Rows of RETRIEVED_ITEMS from a snapshot of this project, as `runs.replay` reads it; items whose citations do not
+    resolve are left out.
+    """
     shown = {row["label"]: row for row in replay.tables["trimmed"].to_pylist()}
     rows = []
     for citation in sorted(replay.citations.to_pylist(), key=lambda row: row.get("position", 0)):
@@ -194,7 +198,7 @@ def items_of_replay(replay: Any) -> list[dict[str, Any]]:
 
 
 def items_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """RETRIEVED_ITEMS from rows; an item that names no row of evidence is one of its own."""
+    """RETRIEVED_ITEMS from rows; an item without an evidence id gets its own name as one."""
     table = RETRIEVED_ITEMS.from_rows(list(rows))
     place = table.schema.get_field_index("evidence_id")
     return table.set_column(place, table.schema.field(place), pc.coalesce(table["evidence_id"], item_names(table)))
@@ -253,7 +257,7 @@ def _trim_order(value: Any, at: str) -> list[str]:
 
 
 def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
-    """STATE_FACTS of an AgentState that the harness kept itself (S3.58): what held before the first loaded event."""
+    """STATE_FACTS of an AgentState kept by the harness (S3.58): the facts that held before the first loaded event."""
     record = Record.of(masked_values([{} if state is None else state], lambda _: at)[0], at)
     facts: list[tuple[str, str, str, str]] = []
     if goal := record.text("userGoal", "user_goal"):
@@ -276,7 +280,7 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
         facts.append(("failure", f"state\n{EVERYTHING}", failure, "tool"))
     if command := record.text("latestCommand", "latest_command"):
         facts.append(("command", "", command, "tool"))
-    record.value("latestObservation", "latest_observation", "turnCount", "turn_count")  # events say them
+    record.value("latestObservation", "latest_observation", "turnCount", "turn_count")  # events provide them
     if unknown := sorted(record.unread()):
         raise InputError.one_of(sorted(name for name in record.used if "_" not in name), unknown[0], at)
     rows = [
@@ -288,7 +292,7 @@ def seed_facts(state: Any, session_id: str, at: str = "state") -> pa.Table:
 
 
 def turn_row(value: Mapping[str, Any], defaults: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """A row of CONTEXT_TURNS from what a caller says of a turn."""
+    """A row of CONTEXT_TURNS from the fields that a caller passes for a turn."""
     record = Record.of(value, at)
     phase = record.word(PHASES, "phase")
     zones = record.strings("zones")
@@ -327,7 +331,7 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
     """The fields of every turn that a policy sets.
 
     Raises:
-        InputError: one of them is unknown, or not what was expected.
+        InputError: a field is unknown or invalid.
     """
     record = Record.of(given, at)
     lists = ("task_paths", "zones", "instruction_sources", "snapshot_ids")
@@ -342,7 +346,7 @@ def default_fields(given: Any, at: str = "defaults") -> dict[str, Any]:
 
 
 def _said(*lists: Sequence[str] | None) -> Sequence[str]:
-    """The first list that was given. An empty one says that there is none."""
+    """The first list that is not None; an empty list counts."""
     return next((each for each in lists if each is not None), [])
 
 
