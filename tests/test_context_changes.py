@@ -65,6 +65,7 @@ FAILED = [
     (f"{PATCH}\npytest", "Success. Updated the following files:\nM src/a.ts\n1 failed in 0.1s", "src/a.ts", ""),
     # a shell opens what is printed into, and `tee` writes it, whatever comes of the program
     ("node gen.js > src/a.ts", "", "src/a.ts", ""), ("cd web && node gen.js > a.ts", "", "web/a.ts", ""), ("node gen.js | tee src/a.ts", "", "src/a.ts", ""), ("npm ci && node gen.js > src/a.ts", "", "", "src/a.ts"),
+    ("env > a.ts", "", "a.ts", ""), ("exec 2> err.log", "", "err.log", ""), ("FOO=1 > a.ts", "", "a.ts", ""), ("cd web && sudo > a.ts", "", "web/a.ts", ""),
     ("git apply --reject x.diff", "error: patch failed", "*", ""), ("git pull", "fatal: no remote", "*", ""), ("black .", "error: cannot format a.py", "*", ""),
 ]  # fmt: skip
 

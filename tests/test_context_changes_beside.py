@@ -110,6 +110,17 @@ def test_a_change_of_a_subagent_between_the_records_of_the_session_counts(
     assert "SECRET WORDS" not in json.dumps(events), "what it printed stays out"
 
 
+def test_a_command_without_a_program_that_fails_changes_the_file_that_it_opens(tmp_path: Path):
+    call_, failed = call("m2", "t2", "Bash", command="env > src/a.ts"), result("t2", "Exit code 1", is_error=True)
+    assert standing(claude(*READ, call_, failed, *LS), tmp_path) == "stale"
+    aside = [{**row, "isSidechain": True} for row in (call_, failed)]
+    agent = call("m3", "t3", "Task", prompt="look", subagent_type="Explore")
+    assert standing(claude(*READ, agent, *aside, result("t3", "Done."), *LS), tmp_path) == "stale"
+    ran = called("1", "exec_command", {"cmd": "env > src/a.ts"}), output("1", "Process exited with code 1\nOutput:\n")
+    ls = called("2", "exec_command", {"cmd": "ls"}), output("2", "src")
+    assert standing(codex(*SHELL, *ran, *ls), tmp_path) == "stale"
+
+
 @pytest.mark.parametrize("meta", [True, False])
 def test_a_note_of_the_harness_that_a_file_was_modified_makes_it_stale(tmp_path: Path, meta: bool):
     def noted(text: str) -> Rows:

@@ -132,8 +132,8 @@ def _complains(program: str, said: str) -> bool:
 
 def _whole_or_nothing(words: Sequence[str]) -> bool:
     """Whether a program that failed changed nothing."""
-    by_git = words[0] == "git" and first_word(words[1:], _GIT_OPTIONS) == "apply"
-    return words[0] == "apply_patch" or (by_git and not {"--reject", "--3way", "-3"} & set(words))
+    by_git = words[:1] == ("git",) and first_word(words[1:], _GIT_OPTIONS) == "apply"
+    return words[:1] == ("apply_patch",) or (by_git and not {"--reject", "--3way", "-3"} & set(words))
 
 
 def _is_a_file(path: str, named: Sequence[str], program: str) -> bool:
