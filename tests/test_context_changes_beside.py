@@ -164,6 +164,54 @@ def test_names_of_tools_that_change_files():
         assert changed_by(tool, {"path": "a.py"} if tool != "mcp__x__create_issue" else {"title": "a.py"}) == (), tool
 
 
+@pytest.mark.parametrize(
+    "tool",
+    ["mcp__ed__str_replace_editor", "view_edit_history", "viewEditHistory", "preview_edit", "validate_patch", "list_edits", "mcp__x__check_patch"],
+)  # fmt: skip
+def test_a_tool_that_only_looks_changes_no_file(tool: str):
+    assert changed_by(tool, {"command": "view", "path": "a.ts"}) == ()
+
+
+@pytest.mark.parametrize("tool", ["str_replace_editor", "str_replace_based_edit_tool"])
+def test_an_editor_changes_a_file_unless_its_command_is_to_view_it(tool: str):
+    def seen(command: str) -> tuple[Any, ...]:
+        session = Session()
+        session.add("file.read", turn=1, path="src/a.ts", text=CONTENT)
+        session.add("command.finished", turn=2, text="1 x", tool=tool, arguments={"command": command, "path": "src/a.ts"})  # fmt: skip
+        shown = projected(session)
+        reasons = {row["source_id"]: row["reason_code"] for row in shown.decisions}
+        return reasons["event:e1"] == "stale_version", shown.state["modified_files"]
+
+    assert seen("view") == (False, [])
+    assert seen("str_replace") == seen("undo_edit") == (True, ["src/a.ts"])
+
+
+@pytest.mark.parametrize("tool", ["search_replace", "searchAndReplace", "read_and_edit", "get_or_create_file"])
+def test_a_tool_that_looks_first_and_then_writes_changes_a_file(tool: str):
+    assert changed_by(tool, {"file_path": "a.ts"}) == ("a.ts",)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "outcome"),
+    [
+        ("Task", {"prompt": "fix", "subagent_type": "general-purpose"}, "unknown"), ("mcp__fs__write_file", {"path": "/repo/a.ts"}, "unknown"),
+        ("Task", {"prompt": "look", "subagent_type": "Explore"}, "passed"), ("mcp__fs__read_file", {"path": "/repo/a.ts"}, "passed"),
+    ],
+)  # fmt: skip
+def test_a_check_in_the_background_does_not_pass_if_agents_or_servers_change_files_meanwhile(
+    tmp_path: Path, tool: str, given: dict[str, Any], outcome: str
+):
+    rows = claude(
+        call("m1", "t1", "Bash", command="npm test", run_in_background=True),
+        result("t1", "Command running in background with ID: b1", {"backgroundTaskId": "b1"}),
+        call("m2", "t2", tool, **given), result("t2", "ok"), call("m3", "t3", "BashOutput", bash_id="b1"),
+        result("t3", "<status>completed</status>\n<exit_code>0</exit_code>\n<stdout>\nTests: 5 passed, 5 total\n</stdout>"),
+    )  # fmt: skip
+    file = tmp_path / "session.jsonl"
+    file.write_text("".join(f"{json.dumps({**row, 'cwd': '/repo'})}\n" for row in rows), encoding="utf-8")
+    assert outcome in str(ContextPolicy().project(events=read_transcript(file)[1]).state["verification"])
+
+
 def test_the_state_names_the_files_that_commands_modified():
     session = Session()
     session.add("file.modified", turn=1, path="a.go", diff="-1\n+2")

@@ -26,6 +26,10 @@ _READERS = frozenset(("explore", "explorer", "plan", "claude-code-guide"))
 _WRITES = re.compile(
     r"(?:\A|[_\W]|(?<=[a-z])(?=[A-Z]))(?i:write|edit|create|replace|insert|delete|remove|move|rename|patch|append|update|overwrite|save|modify|multiedit)(?![a-z])"
 )
+_LOOKS = re.compile(
+    r"(?i:view|list|get|read|preview|validate|check|show|search)(?![a-z])(?!.*(?:[_\W]|(?<=[a-z])(?=[A-Z]))(?i:and|or|then|replace)(?![a-z]))"
+)
+"""Verbs that change no file, at the beginning of a name (`view_edit_history`) or of an argument `command`."""
 _FILE_NAMED = re.compile(
     r"(?i)(?:\w*_)?(?:path|file|filename|file_?path|source|destination)|path_?in_?project|relative_?path|(?:old|new|target|notebook)_?(?:path|file)"
 )
@@ -54,6 +58,7 @@ def changed_by(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
         return () if only_reads(given) else (ANY_FILE,)
     own = tool.rpartition("__")[2] if tool.startswith("mcp") else tool
     reads = capability_of(tool) in ("read", "search", "external_read", "ask_user")
+    reads |= any(map(_LOOKS.match, (own, str(given.get("command")))))
     dry = given.get("dryRun") is True or given.get("dry_run") is True
     if reads or dry or not _WRITES.search(own) or _FOLDERS.search(own) or _ELSEWHERE & given.keys():
         return ()

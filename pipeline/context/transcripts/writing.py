@@ -145,7 +145,8 @@ class Transcript:
         """
         later = self.events[begun + 1 :]
         by_command = (each["payload"].get("command", "") for each in later if each["kind"] == "command.finished")
-        return any(each["kind"] == "file.modified" for each in later) or any(map(may_change, by_command)) or None
+        changed = any(each["kind"] == "file.modified" or each["payload"].get("changedFiles") for each in later)
+        return changed or any(map(may_change, by_command)) or None
 
     def ran_in(self, folder: Any) -> dict[str, str | None]:
         """The folder of a command as fields of its event: relative to the working directory, with that directory."""
