@@ -154,6 +154,10 @@ def test_a_last_message_that_has_no_room_leaves_a_reference():
         ("Do not push without my approval.", "Push only when asked.", "Run the tests before you commit, then push."),
         ("Never merge until the tests pass.", "Run the tests before you merge.", "Merge every branch."),
         ("Don\u2019t push unless I ask.", "Before each push, run the linter.", "Always push."),
+        ("Never commit without running the tests.", "Run the tests, then commit.", "Commit and run the tests."),
+        ("Never push without asking.", "When asked, push.", "Push when done."),
+        ("Never push without asking.", "Always ask the user before you commit, push or merge.", "Push, then ask."),
+        ("Never merge before CI is green.", "Merge only once CI is green.", "Merge if CI is red."),
         ("Never finish without a run of the full tests.", "Always run the full tests.", "Do not run the full tests."),
     ],
 )  # fmt: skip
@@ -169,6 +173,37 @@ def test_a_prohibition_with_a_condition_agrees_with_a_rule_that_asks_for_the_con
     assert listed(only, agrees) == listed(agrees, only) == 0
     assert listed(only, disagrees) == listed(disagrees, only) == 1
     assert listed(only, f"{agrees} {disagrees}") == listed(f"{disagrees} {agrees}", only) == 1, "in one file"
+
+
+@pytest.mark.parametrize(
+    ("only", "asks"),
+    [
+        ("Never push without asking.", "Commit, push and open a pull request when you are done."),
+        ("Always ask before you push. Never push without asking.", "Push after every commit and open a pull request."),
+        ("Never push without my approval.", "Push the branch, then request a review from the team."),
+        ("Do not push unless I ask.", "Always push after you commit and confirm that CI passes."),
+        ("Do not push unless I ask.", "Push and report back if asked."),
+        ("Never push without asking.", "Ask before you commit, then push."),
+        ("Don't run the full test suite before committing.", "Always run the full test suite before committing."),
+        ("Don't run the full test suite until you are asked.", "Run the full test suite before you ask for a review."),
+        ("Never merge before CI is green.", "Merge before CI is green."),
+        ("Do not commit before I approve.", "Commit before I approve."),
+        ("Never push until the release.", "Push daily until the release."),
+        ("Never commit without running the tests.", "Commit first, then run the tests."),
+        ("Never commit without running the tests.", "Commit after every change; CI runs the tests."),
+        ("Never commit unless the tests are run.", "Commit before you run the tests."),
+        ("Never push without asking.", "Push and ask questions later."),
+        ("Do not commit unless asked.", "Commit every change and push only when asked."),
+        ("Do not push unless I ask.", "Push even when nobody asks."),
+        ("Do not push unless I ask.", "Push only when asked; merge at once."),
+    ],
+)
+def test_a_rule_that_asks_for_the_act_itself_and_mentions_its_condition_is_listed(only: str, asks: str):
+    for texts in ((only, asks), (asks, only)):
+        rules = [{"path": path, "text": text} for path, text in zip(("AGENTS.md", "CLAUDE.md"), texts, strict=True)]
+        seen = projected(Session("Fix it."), rules=rules)
+        assert len(conflicts_in(seen)) == 1
+        assert "conflicting_rules" in seen.conditions
 
 
 @pytest.mark.parametrize(

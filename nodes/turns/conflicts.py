@@ -43,6 +43,13 @@ _MINOR = frozenset((
     "of", "on", "our", "prior", "that", "the", "them", "they", "this", "to", "us", "was", "we", "with", "you", "your",
 ))  # fmt: skip
 """Words that do not indicate the subject of a sentence."""
+_PART = re.compile(r"(?i)[;:]|\bbut\b")
+"""Marks and words between parts of a sentence that ask for acts independently."""
+_THEN = re.compile(r"(?i)[,\s]*(?:\band\s+)?\bthen\b")
+_WHEN = re.compile(r"(?i)(?<!even )(?<!except )(?<!also )\b(?:when(?:ever)?|if|after|once|with|upon|on)\b")
+"""Words before the condition of an act."""
+_JOINS = re.compile(r"(?i),|\b(?:and|then)\b")
+"""Marks and words between two acts, of which a condition beside one may not hold for the other."""
 _APPROVAL = re.compile(r"ask|approv|permi|consent|confirm|request")
 _ENDING = re.compile(r"(?:(?<=([^s]))\1ing|ing|ed|es|e|(?<!s)s)\Z")
 MOST = 6
@@ -153,19 +160,58 @@ def _told(sentence: str, words: re.Pattern[str]) -> _Told:
 
 
 def _asks(told: _Told, words: re.Pattern[str], needs: frozenset[str]) -> bool:
-    """Whether a sentence asks for an act that is forbidden until `needs`: it names neither that nor a prior step."""
+    """Whether a sentence asks for an act that is forbidden until `needs`.
+
+    It does not if it only asks for a step before the act, or for the act after `needs` has been met.
+    """
     if told.forbids or not needs:
         return not told.forbids
     text = told.sentence
     named = ((each, words.match(text, each.end())) for each in _BEFORE.finditer(text))
     rest = next((text[: before.start()] + text[topic.end() :] for before, topic in named if topic), text)
-    return bool(words.search(rest)) and not needs <= _stems(text)
+    if not words.search(rest):
+        return False
+    if len(text) > LONG_SENTENCE or not needs <= _stems(text):
+        return True
+    return bool(words.search(";".join(part for part in _PART.split(text) if not _agrees(part, words, needs))))
+
+
+def _agrees(part: str, words: re.Pattern[str], needs: frozenset[str]) -> bool:
+    """Whether a part of a sentence asks for an act only after `needs`: after it, then the act, or it before the act."""
+    for when in _WHEN.finditer(part):
+        act, condition = part[: when.start()], part[when.end() :]
+        if _stems(act) <= _ADDS_NOTHING:
+            condition, _, act = condition.partition(",")
+            if _same(condition, needs) and "," not in act:
+                return True
+        elif not _JOINS.search(act) and _same(condition, needs):
+            return True
+    then = _THEN.search(part)
+    if then is not None:
+        return _same(part[: then.start()], needs)
+    for before in _BEFORE.finditer(part):
+        acts = part[before.end() :]
+        if words.match(acts) and ("," not in acts or " or " in acts) and _same(part[: before.start()], needs):
+            return True
+    return False
+
+
+def _same(condition: str, needs: frozenset[str]) -> bool:
+    """Whether the words of a condition are those of `needs`, and nothing else."""
+    required = needs - _ADDS_NOTHING
+    return bool(required) and _stems(condition) - _ADDS_NOTHING == required
 
 
 def _stems(text: str) -> frozenset[str]:
     """The significant words of a text without their endings; words for an approval are all the same."""
     some = (each for each in _WORD.findall(text.lower()) if each not in _MINOR)
     return frozenset("ask" if _APPROVAL.match(each) else _ENDING.sub("", each) for each in some)
+
+
+_ADDS_NOTHING = _stems(
+    "always must should need please make sure ensure get obtain wait only user's maintainer owner human"
+)
+"""Words that do not change a condition."""
 
 
 def _scope(sources: pa.Table) -> pa.Array:
