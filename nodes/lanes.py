@@ -44,6 +44,6 @@ LANES = (
     ),
     Lane("graph", "a walk from the best hits over links, imports, calls and common changes", measured=False),
 )
-"""Every lane, in the order of their nodes."""
+"""All lanes, in the order of their nodes."""
 
 LANE_NAMES = tuple(lane.name for lane in LANES)

@@ -251,7 +251,7 @@ def test_who_is_granted_nothing_is_told_where_to_look_and_not_what_there_is(shop
     assert run("index", "shop", "--project", "pay", "--no-semantic", capsys=capsys)[0] == 0
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "eve")
     Path("r.jsonl").write_text('{"question": "default role", "purpose": "explain-code"}\n')
-    pointer = "`doctor` names the projects that you may ask in"
+    pointer = "`doctor` lists the projects that you may search"
 
     def told(*args: str) -> tuple[int, str]:
         code, out, err = run(*args, capsys=capsys)
@@ -345,7 +345,7 @@ def test_doctor_tells_who_may_ask_that_rows_have_no_vector_or_are_of_the_future(
         (["lineage", "--format", "bmp"], 2, "json, dot, svg, png"),
         (["xray", " "], 2, "Expected a snapshot id, "),
         (["xray", "--ask", " "], 2, "Expected a question, "),
-        (["xray", "x", "--budget", "9"], 2, "Expected --ask beside it, got nothing - at --budget"),
+        (["xray", "x", "--budget", "9"], 2, "Expected --ask with it, got nothing - at --budget"),
     ],
 )
 def test_bad_input_gives_a_message_and_a_code(shop, capsys, args, code, message):

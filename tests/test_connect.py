@@ -30,9 +30,7 @@ def test_a_corpus_that_is_missing_is_named(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCOPED_RETRIEVAL_PRINCIPAL", "ana")
     code, shown, said = run("connect", "claude-code", "--project", "shop", *flags, capsys=capsys)
-    warned = (
-        f"no corpus that can be opened at {tmp_path / '.scoped-retrieval/corpus'}: the server does not start before"
-    )
+    warned = f"no readable corpus at {tmp_path / '.scoped-retrieval/corpus'}: the server does not start before"
     assert code == 0 and f"warning: {warned}" in said
     if flags == ("--json",):
         assert json.loads(shown)["warnings"][0].startswith(warned)

@@ -20,7 +20,7 @@ ELASTIC = [part for part in PARTS.values if part not in REQUIRED_PARTS]
 
 
 def crowded() -> dict[str, Any]:
-    """A session in which every part has more than a small budget takes."""
+    """A session in which every part has more than a small budget holds."""
     session = Session()
     session.add("user.constraint", turn=0, text="Do not change the public API.")
     for number in range(14):

@@ -1,4 +1,4 @@
-"""Recorded projections: read again byte for byte, by those who may, and without texts that were erased."""
+"""Recorded projections: read again byte for byte, only by those allowed to, and without erased texts."""
 
 from __future__ import annotations
 

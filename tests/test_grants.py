@@ -224,7 +224,7 @@ def test_a_starter_entry_keeps_everything_that_stands(tmp_path):
         ("principals: 3", "Expected a mapping, got 3"),
         ("a: " + "[" * 3000 + "]" * 3000, "Expected YAML, got too deep nesting"),
         ("a: " + "{b: " * 50_000, "Expected YAML, got too deep nesting"),
-        ("a: " + "9" * 6000, "Expected YAML, got a number of too many digits"),
+        ("a: " + "9" * 6000, "Expected YAML, got a number with too many digits"),
         ("a: \0", "Expected YAML, got control characters are not allowed"),
     ],
 )

@@ -443,7 +443,7 @@ def test_a_file_that_is_cut_off_is_an_input_error(tmp_path, name: str) -> None:
             "from year 1 to 9999 in UTC, got ",
         ),
         ('{"source_id": "a:b", "text": "\\ud800"}', "Expected Unicode text, got a lone surrogate - at .*:1"),
-        ('{"source_id": "a:b", "text": "x", "line_start": ' + "9" * 5000 + "}", "a number of too many digits"),
+        ('{"source_id": "a:b", "text": "x", "line_start": ' + "9" * 5000 + "}", "a number with too many digits"),
     ],
 )
 def test_values_that_no_column_can_hold_are_named(tmp_path, line: str, message: str) -> None:

@@ -91,7 +91,7 @@ def test_rankings_of_others_are_measured_and_tested_beside_the_line(tmp_path, ca
 
 
 @pytest.mark.parametrize(("name", "text", "said"), [
-    ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": \n', "Expected a JSON object, got text that is not - at .*papers/corpus.jsonl:2"),
+    ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": \n', "Expected a JSON object, got other text - at .*papers/corpus.jsonl:2"),
     ("corpus.jsonl", '{"id": "d1"}\n', "Expected an object with _id and text, got another - at .*papers/corpus.jsonl:1"),
     ("corpus.jsonl", '{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n', "Expected every id once, got d1 again"),
     ("queries.jsonl", "", "Expected queries in it, got none - at .*queries.jsonl"),

@@ -78,10 +78,10 @@ def test_a_plugin_cuts_what_the_package_knows_but_has_no_grammar_for(tmp_path, m
     [
         (
             '("zig", "py")',
-            r"Expected extensions that nothing else cuts, got 'py', which this package cuts - at acme\.zig\.ext",
+            r"Expected extensions that no other reader splits, got 'py', which this package splits - at acme\.zig\.ext",
         ),
-        ('("md",)', r"got 'md', which this package cuts"),
-        ('("zig", "zig")', r"got 'zig', which acme\.zig cuts"),
+        ('("md",)', r"got 'md', which this package splits"),
+        ('("zig", "zig")', r"got 'zig', which acme\.zig splits"),
         ('("Zig",)', r"Expected an extension in lower case, without a dot, got 'Zig' - at acme\.zig\.extensions"),
         ('(".zig",)', r"got '\.zig'"),
         ('"zig"', r"Expected a tuple, got .* - at acme\.zig\.extensions"),

@@ -245,7 +245,9 @@ def test_a_run_says_how_long_its_nodes_took_and_how_well_its_judged_requests_fou
     assert "3 judged requests" in text
     assert '>shown in the block</th><td class="number">0.667</td>' in text
     assert "ms per request; the slowest nodes" in text
-    assert text.index("<td>fix-test</td>") < text.index("<td>answer-question</td>")  # what found least comes first
+    assert text.index("<td>fix-test</td>") < text.index(
+        "<td>answer-question</td>"
+    )  # the purpose that found least comes first
     assert "Quality" not in report_of(settings_of(world.folder), world.run)
     (tmp_path / "q.qrels").write_text("other 0 e1 1")
     code, _, err = command("report", world.run, "--qrels", str(tmp_path / "q.qrels"), *flags, capsys=capsys)

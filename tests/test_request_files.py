@@ -55,7 +55,7 @@ def test_a_row_of_csv_that_does_not_parse_fails_alone(tmp_path: Path):
     )
     requests, failures = resolved(*read_requests(tmp_path / "r.csv"))
     assert {request["question"] for request in requests} == {"one", "three\nand four", "six"}
-    reason = "Expected CSV, got text that is not"
+    reason = "Expected CSV, got other text"
     assert {name: error.partition(" (")[0] for name, error in failures.items()} == dict.fromkeys(
         ("line-3", "line-6", "line-8"), reason
     )
@@ -196,7 +196,7 @@ def test_a_question_of_a_megabyte_fits_a_cell(tmp_path: Path):
         ("r.jsonl", '{"question": "x"}\n'.encode("utf-16"), "Expected UTF-8 text, got another encoding - at r.jsonl:1"),
         ("r.csv", b"question\n\xe4\n", "Expected UTF-8 text, got another encoding - at r.csv:2"),
         ("r.csv", b"\xe4\nx\n", "Expected UTF-8 text, got another encoding - at r.csv:1"),
-        ("r.csv", b'"a', "Expected CSV, got text that is not (unexpected end of data) - at r.csv:1"),
+        ("r.csv", b'"a', "Expected CSV, got other text (unexpected end of data) - at r.csv:1"),
         ("r.csv", b"a,a\n1,2\n", "Expected each column once, got 'a' twice - at r.csv:1"),
         (
             "r.csv",

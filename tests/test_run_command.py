@@ -60,7 +60,7 @@ def test_a_failure_that_nobody_foresaw_leads_to_doctor(shop, capsys, monkeypatch
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--ray-address", "127.0.0.1:1"), "Expected --engine ray beside it, got 'local' - at --ray-address"),
+        (("--ray-address", "127.0.0.1:1"), "Expected --engine ray with --ray-address, got 'local' - at --ray-address"),
         (("--engine", "ray", "--workers", "2"), "Expected no number of workers with Ray, got 2 - at --workers"),
     ],
 )

@@ -222,7 +222,7 @@ def test_an_anchor_finds_that_every_run_is_gone(tmp_path: Path, line_tables: Mak
     shutil.rmtree(run.folder)
     (store.path / "LOG").unlink()
     assert verified(settings)["ok"]
-    with pytest.raises(VerificationError, match="Expected the anchor in a log of runs that you may know of"):
+    with pytest.raises(VerificationError, match="Expected the anchor in a log of runs visible to you"):
         verified(settings, anchor=anchor)
 
 

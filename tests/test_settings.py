@@ -177,8 +177,8 @@ def test_a_project_file_may_not_choose_who_asks(place):
         ("bm25_b = true", "Expected a number from 0 to 1, got true"),
         ("bm25_b = 3", "Expected a number from 0 to 1, got 3 - at .*toml: bm25_b"),
         ("corpus = 3", "Expected a value of kind place, got 3"),
-        ("corpus = ", r"Expected TOML in UTF-8, got text that is not \(Invalid value.*\) - at .*toml"),
-        ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got text that is not \(.*\) - at .*toml:2$"),
+        ("corpus = ", r"Expected TOML in UTF-8, got invalid TOML \(Invalid value.*\) - at .*toml"),
+        ("project = 'x'\ncorpus = 'y\nz'", r"Expected TOML in UTF-8, got invalid TOML \(.*\) - at .*toml:2$"),
         (
             "policies = '~nobody-of-this-name'",
             "Expected a path whose ~ is the home of a user, got '~nobody-of-this-name' - at",

@@ -235,7 +235,7 @@ def test_a_later_version_of_a_memory_supersedes_the_earlier(tmp_path) -> None:
         ({"scope": {"visibility": "all"}}, r"Expected one of project, user, got 'all' - at .*:1.scope.visibility"),
         (
             {"scope": {"visibility": "project", "user": "ben"}},
-            r"Expected no user beside visibility project, got 'ben' - at .*:1.scope.user",
+            r"Expected no user with visibility project, got 'ben' - at .*:1.scope.user",
         ),
         ({"sourceRefs": [3]}, r"Expected text, got a number - at .*:1.sourceRefs\[0\]"),
         ({"validFrom": "soon"}, r"got 'soon' - at .*:1.validFrom"),

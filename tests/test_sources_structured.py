@@ -75,7 +75,7 @@ def test_the_key_and_zone_of_a_record_are_its_columns(tmp_path: Path) -> None:
     [
         (
             CSV.replace("2025-11-15", "soon"),
-            "Expected a date such as 2025-11-15, got text that is none - at {}:2.deadline",
+            "Expected a date such as 2025-11-15, got other text - at {}:2.deadline",
         ),
         (CSV.replace("18000", ""), "Expected a value, got none - at {}:3.fee"),
         (CSV.replace("18000", "cheap"), "Expected an amount such as 52500, $52,500 or 52500 USD, got text"),

@@ -45,7 +45,7 @@ SELECTION = table(
     decided_by=string(
         "the first gate that refused: relevance, currency, trust, permission or worth; null = none", nullable=True
     ),
-    reason_code=string("why it was refused, or what it is shown for"),
+    reason_code=string("why it was refused or shown"),
     referenced=boolean("its text is not wanted, a reference is"),
     tier=int32(
         "how near it is to the failure: 1 the failing stack, 2 modified, 3 beside the failing case, 4 public interface, 5 other"

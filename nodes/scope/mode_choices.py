@@ -133,7 +133,7 @@ def variable_values(text: str | None, at: str) -> dict[str, str]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError.described("a JSON object of names", "text that is none", at) from error
+        raise InputError.described("a JSON object of names", "other text", at) from error
     if not isinstance(given, dict):
         raise InputError.of_kind("a JSON object of names", given, at)
     values = {name: _segment(value, f"{at}.{name}") for name, value in given.items() if value not in (None, False)}
@@ -155,7 +155,7 @@ def _segment(value: object, at: str) -> str:
         or value in (".", "..")
     ):
         if isinstance(value, str):
-            raise InputError.described("the name of one folder, without /", "text that is none", at)
+            raise InputError.described("the name of one folder, without /", "other text", at)
         raise InputError.of_kind("the name of one folder, without /", value, at)
     return value
 

@@ -9,7 +9,7 @@ ANSWER_FINDINGS = table(
     key=("finding", "byte_start", "byte_end", "subject"),
     order=("byte_start", "byte_end", "finding", "subject"),
     persist=False,
-    doc="What an answer says that the visible bytes of its snapshot do not carry, and what it leaves unused.",
+    doc="What an answer says that the visible bytes of its snapshot do not support, and what it leaves unused.",
     finding=caller(
         string(
             "unknown_citation, changed_quote, misattributed_quote, unsupported_value, contradicted_fact, "

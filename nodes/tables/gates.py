@@ -10,7 +10,7 @@ GATED_ROWS = table(
     order=("scope_group", "row_start"),
     persist=False,
     doc="Every segment a scope group reads, with the first access or visibility gate that stops each of its rows.",
-    scope_group=int32("the group; one that reads no segment has one row without any"),
+    scope_group=int32("the group; one that reads no segment has one row, with an empty `stopped_by`"),
     row_start=int64("first frame row of the segment"),
     same_as=int32("the first group that reads the same rows with the same outcome; only that one lists it"),
     stopped_by=int8s("per row of the segment: 0 = passes them all, else the gate's number in `gates.GATES`"),
@@ -41,7 +41,7 @@ SCOPE_TIMES = table(
     rows=int64("rows that pass every gate"),
     total_length=int64("index terms in those rows"),
     row_digest=string("SHA-256 over the sorted evidence ids, a line end after each, hex"),
-    stopped=int64s("rows each time gate stopped, in the order of `gates.GATES`"),
+    stopped=int64s("rows stopped by each time gate, in the order of `gates.GATES`"),
     sources=strings("class and id of the sources of those rows, a tab between them; [] where no request names sources"),
 )
 

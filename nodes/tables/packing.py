@@ -21,7 +21,7 @@ PACKS = table(
     merged_rows=strings("evidence ids in the item, in document order, the lead included"),
     standing=string("how the text may speak"),
     form=string("full, excerpt, summary, fact, reference, conflict-note or hint"),
-    conflict_note=boolean("says that a competing claim may exist"),
+    conflict_note=boolean("whether it says that a competing claim may exist"),
     history=boolean("shown as history"),
 )
 
@@ -107,7 +107,7 @@ TRIMMED = table(
     line_end=caller(int32("last line shown", nullable=True)),
     byte_start=caller(int64("first byte of the document shown; null = unknown", nullable=True)),
     byte_end=caller(int64("end byte of the document shown, exclusive; null = unknown", nullable=True)),
-    conflict_note=caller(boolean("says that a competing claim may exist")),
+    conflict_note=caller(boolean("whether it says that a competing claim may exist")),
     fact_note=caller(text("what a structured record says in place of a value of the item", nullable=True)),
     history=caller(boolean("shown as history")),
     masked=caller(

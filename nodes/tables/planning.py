@@ -78,8 +78,8 @@ QUERY_TERMS = table(
     ),
     term=string("the term as indexed"),
     weight=float64(
-        "of a text term its count in the query, a quarter of it in what the role adds; of another, the anchor's weight, "
-        "less for vaguer keys"
+        "for a text term its count in the query, a quarter of that in the role's expansion; for any other key the anchor's "
+        "weight, less for vaguer keys"
     ),
 )
 
@@ -88,7 +88,7 @@ MATCH_TERMS = table(
     key=("request_id", "term"),
     order=("request_id", "term"),
     persist=False,
-    doc="What each request asks for in words, where some row that it may see says them: what passages are chosen by.",
+    doc="The words of each request that occur in some row it may see; passages are chosen by them.",
     request_id=string("the request"),
     term=string("the term as indexed"),
     weight=float64("times asked for, times the idf of A(r); the greatest of the sub-queries'"),

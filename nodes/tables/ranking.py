@@ -16,7 +16,7 @@ LANE_SCORES = table(
     pool_rank=int32("its place among the candidates"),
     bm25=float64("best BM25 over the texts of the request's sub-queries; 0 = no term in common"),
     bm25_reach=float64("the most that BM25 could give: the sum of the weights of the request's terms that A(r) holds"),
-    cosine=float64("best cosine over the texts of the request's sub-queries; 0 = one of both has no vector"),
+    cosine=float64("best cosine over the texts of the request's sub-queries; 0 = either has no vector"),
 )
 
 FILE_SCORES = table(
@@ -29,7 +29,7 @@ FILE_SCORES = table(
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),
     file=float64("BM25 of the whole file as a share of the most that the request's terms could give"),
-    passages=float64("lexical term of the file's three best candidates, added up, over three"),
+    passages=float64("sum of the lexical terms of the file's three best candidates, divided by three"),
     outlines=float64("mean cosine of the file's three nearest candidates, or of the fewer that are near at all"),
 )
 
@@ -42,7 +42,7 @@ TURN_SCORES = table(
     request_id=string("the request"),
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),
-    context=float64("BM25 together with the turns beside it less BM25 alone"),
+    context=float64("BM25 of the turn with its neighbors, minus BM25 of the turn alone"),
     answer=float64("BM25 of the turn before it, where that one asks something"),
     session=float64("BM25 of its session among the sessions of A(r); 0 where there are not two"),
     session_reach=float64("the most that BM25 could give a session"),
@@ -69,7 +69,7 @@ FEEDBACK_TERMS = table(
     doc="The terms that the feedback rows of a request use most (RM1, Lavrenko & Croft 2001).",
     request_id=string("the request"),
     term=text("a term of the posting index"),
-    weight=float64("its share of all that are taken, times how many those are: 1 on average"),
+    weight=float64("its share of the total weight of the terms taken, times their number: 1 on average"),
 )
 
 FEEDBACK_SCORES = table(
@@ -92,7 +92,7 @@ SCORE_TERMS = table(
     order=("request_id", "pool_rank"),
     persist=True,
     extra=float64("a term of a plugin, 0 to 1"),
-    doc="The raw score classes of every bounded candidate, 0 to 1, turn_context and the role's two from -1; `ranked` weighs them.",
+    doc="The raw score classes of every bounded candidate, 0 to 1 (turn_context and the role's two: -1 to 1); `ranked` weighs them.",
     request_id=string("the request", digest=False),
     evidence_id=string("the row"),
     pool_rank=int32("its place among the candidates"),

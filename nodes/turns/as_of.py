@@ -4,7 +4,7 @@ Gives: `Sessions` (the place of a turn among the events of its session), `holdin
 `before` (the last events before each turn).
 
 Note: the cost depends on the facts that hold at a turn and the events in its window, never on the length of the log. A
-fact has the range of turns at which it holds, and is expanded over these alone.
+fact has the range of turns at which it holds, and is expanded over those turns only.
 """
 
 from __future__ import annotations

@@ -102,9 +102,7 @@ def _missing(settings: Any) -> list[str]:
     try:
         expect_healthy(settings)
     except ScopedRetrievalError:
-        return [
-            f"no corpus that can be opened at {settings['corpus']}: the server does not start before `index` has made one"
-        ]
+        return [f"no readable corpus at {settings['corpus']}: the server does not start before `index` has made one"]
     return []
 
 

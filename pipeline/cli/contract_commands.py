@@ -338,7 +338,7 @@ def _gold_tables(found: Any) -> str:
     text = write_table(f"judged documents: {len(found.gold)}", ("lost at", "reason", "gold", "share"), stages)
     behind = [(row["term"], str(row["gold"]), f"{row['lacking']:.4f}") for row in found.behind().to_dict("records")]
     if behind:
-        text += write_table("outranked most of all by", ("term", "gold", "lacking in the mean"), behind)
+        text += write_table("outranked mainly in", ("term", "gold", "mean deficit"), behind)
     lost = [row for row in found.records() if row["stage"] != "shown"]
     cells = [
         (

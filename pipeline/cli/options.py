@@ -36,7 +36,7 @@ CaptureFlag = Annotated[
     bool,
     typer.Option(
         "--capture-withheld",
-        help="For auditors: record ids and gates of the best matches out of scope, in a separate file.",
+        help="For auditors: store the ids and gates of the best matches out of scope in a separate file.",
     ),
 ]
 WeightsFlag = Annotated[

@@ -33,7 +33,7 @@ __all__ = ["register"]
 
 Texts = list[str] | None
 FORMATS = ("block", "bundle", "search-result", "openai", "block-markdown", "block-text")
-READABLE = "`doctor` names the projects that you may ask in"
+READABLE = "`doctor` lists the projects that you may search"
 """The hint for a refusal, the same whether or not the project exists."""
 FAILURES_SHOWN = 10
 """Failed requests that `run` lists; the others are counted."""
@@ -88,13 +88,13 @@ def run(
         engine=engine, workers=workers, ray_address=ray_address,
     )  # fmt: skip
     if ray_address is not None and settings["engine"] != "ray":
-        raise InputError.expected("--engine ray beside it", settings["engine"], "--ray-address")
+        raise InputError.expected("--engine ray with --ray-address", settings["engine"], "--ray-address")
     if workers is not None and settings["engine"] == "ray":
         raise InputError.expected("no number of workers with Ray", workers, "--workers", hint="the cluster has its own")
     if requests is None and resume is None:
         raise InputError.described("a file of requests", "none", "REQUESTS")
     if requests is not None and resume is not None:
-        hint = "a run that is resumed has its requests; leave the file out"
+        hint = "a resumed run already has its requests; omit the file"
         raise InputError.described("a file of requests or --resume", "both", "REQUESTS", hint=hint)
     if resume is not None and (finished := _finished(settings, resume)):
         emit(finished, as_json=as_json, text=f"run: {resume}\nfinished before: nothing is left to do\n")

@@ -195,7 +195,7 @@ def verify(
     return EXIT["unreadable"] if unseen and len(unseen) == len(report["witness"]) else EXIT["ok"]
 
 
-FILE_HINT = "rely on nothing in this file: ask for it again, or export the snapshot again and compare"
+FILE_HINT = "do not rely on this file: ask for it again, or export the snapshot again and compare"
 
 
 def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool) -> int:
@@ -212,7 +212,9 @@ def _verify_file(file: Path, run: str | None, anchor: str | None, as_json: bool)
     lines.append(f"  {signed}" if found.ok else f"  {FILE_HINT}")
     if found.erased:
         lines.append(f"  erased texts: {found.erased}")
-    lines.append(f"head of the log: {found.head or '-'}{'' if found.chained else ' (the file has no way to it)'}")
+    lines.append(
+        f"head of the log: {found.head or '-'}{'' if found.chained else ' (the file lacks log lines up to it)'}"
+    )
     emit(found.as_dict(), as_json=as_json, text="\n".join(lines))
     return EXIT["ok"] if found.ok else EXIT["differs"]
 

@@ -98,7 +98,7 @@ def erase(
     from ..maintenance.erasure import erase as erased
 
     if dry_run == yes:
-        hint = "--dry-run counts what would go; --yes erases it, and nothing brings it back."
+        hint = "--dry-run counts what would be erased; --yes erases it, which cannot be undone."
         raise InputError.described("--yes or --dry-run", "both" if yes else "neither", "erase", hint=hint)
     try:
         done = erased(
@@ -128,7 +128,9 @@ def leak_test(
     probes: Annotated[int, typer.Option(min=1, help="Questions per tenant, generated from the tenant's rows.")] = 4,
     canaries: Annotated[
         int | None,
-        typer.Option(min=1, help="Approximate number per tenant and angle; default: one per role and reason."),
+        typer.Option(
+            min=1, help="Approximate number of canaries per tenant and angle; default: one per role and reason."
+        ),
     ] = None,
     angle: Annotated[
         list[str] | None,

@@ -67,7 +67,7 @@ def xray(
         raise InputError.expected("a question" if ask else "a snapshot id", subject, "SNAPSHOT-OR-QUESTION")
     ask = ask or len(subject.split()) > 1  # an id contains no space
     if not ask and (budget is not None or namespace is not None):
-        raise InputError.expected("--ask beside it", None, "--budget" if budget is not None else "--namespace")
+        raise InputError.expected("--ask with it", None, "--budget" if budget is not None else "--namespace")
     settings = settings_of(runs=runs, corpus=corpus, grants=grants, project=project)
     if not ask:
         subject = snapshot_named(settings, subject)

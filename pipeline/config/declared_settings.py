@@ -82,7 +82,7 @@ SETTINGS: Mapping[str, Setting] = {
             "the profile in use: the settings under [profiles.NAME] in the files override those outside of it",
             project_file=False,
         ),
-        Setting("project", "text", None, "project that commands speak of"),
+        Setting("project", "text", None, "project that commands use by default"),
         Setting("principal", "text", None, "who asks; unset = the local user", project_file=False),
         Setting("purpose", "choice", "answer-question", "purpose of `ask` where none is given", PURPOSES),
         Setting("lanes", "list", LANES, "recall lanes in use", LANES),
@@ -98,19 +98,19 @@ SETTINGS: Mapping[str, Setting] = {
             "encoder_query_prompt",
             "prompt",
             None,
-            "text put before a question; unset = the model's own, of a server none",
+            "text put before a question; unset = the model's own, or none for a server",
         ),
         Setting(
             "encoder_passage_prompt",
             "prompt",
             None,
-            "text put before a passage; unset = the model's own, of a server none",
+            "text put before a passage; unset = the model's own, or none for a server",
         ),
         Setting(
             "encoder_max_chars",
             "integer",
             None,
-            "characters of a text that an openai: server is sent; unset = all",
+            "maximum characters of a text sent to an openai: server; unset = all",
         ),
         Setting(
             "encoder_key_variable",
@@ -136,7 +136,7 @@ SETTINGS: Mapping[str, Setting] = {
             "endpoint_timeout_seconds",
             "integer",
             60,
-            "seconds that a server of a model has for one answer",
+            "seconds that a model server has for one answer",
         ),
         Setting(
             "allow_model_download",
@@ -150,8 +150,10 @@ SETTINGS: Mapping[str, Setting] = {
         Setting("bm25_k1", "number", 1.2, "term frequency saturation of BM25"),
         Setting("bm25_b", "number", 0.75, "length normalization of BM25, 0 to 1", most=1),
         Setting("shard_requests", "integer", 512, "requests per shard of a run"),
-        Setting("engine", "choice", "local", "where the shards of a run are run: on this machine, or by Ray", ENGINES),
-        Setting("workers", "integer", None, "processes of the engine local; unset = one per core where it pays"),
+        Setting(
+            "engine", "choice", "local", "where the shards of a run are executed: on this machine or by Ray", ENGINES
+        ),
+        Setting("workers", "integer", None, "processes of the local engine; unset = one per core if worthwhile"),
         Setting(
             "ray_address",
             "text",

@@ -61,7 +61,7 @@ HEADER = """\
 """
 
 _FORM = (
-    "nothing of a grants file that is not what was expected is applied; it has the keys principals, grants and tokens, "
+    "a grants file with an error is not applied at all; it has the keys principals, grants and tokens, "
     "and `index PATH --project P --grants NEWFILE` writes one to start from"
 )
 SCHEMA_VERSION = 1

@@ -239,7 +239,7 @@ def _from_file(file: Path, kind: str) -> _File:
         from ..parsing.quoting import shown_problem  # imported here: most commands need no redaction
 
         problem = shown_problem(problem)
-        raise InputError(f"Expected TOML in UTF-8, got text that is not ({problem}) - at {file}{line}") from error
+        raise InputError(f"Expected TOML in UTF-8, got invalid TOML ({problem}) - at {file}{line}") from error
     except OSError as error:
         raise InputError(f"{error.strerror}: {file}") from error
     profiles = content.pop(PROFILES, {})

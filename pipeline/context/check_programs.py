@@ -269,7 +269,7 @@ def _on_targets(check: Check, words: Sequence[str]) -> tuple[Check, list[str]]:
 
 
 def _of_build(head: str, rest: list[str]) -> _Found | None:
-    """A build by its goals: `mvn clean verify`, `./gradlew :app:test`."""
+    """A build, recognized by its goals: `mvn clean verify`, `./gradlew :app:test`."""
     excluded = {after for word, after in pairwise(rest) if word in ("-x", "--exclude-task")}
     goals = {word: word.rsplit(":", 1) for word in rest if not word.startswith("-") and word not in excluded}
     goals = {word: parts for word, parts in goals.items() if parts[-1] in _GOALS}

@@ -162,7 +162,7 @@ def _failed(event: Row) -> bool:
 
 
 def _came_off(event: Row, behind: int) -> bool:
-    """Whether an event after another one is a success of a tool."""
+    """Whether an event after another one is a tool's success."""
     return event["seq"] > behind and event["actor"] == "tool" and not event["failed"] and not _failed(event)
 
 

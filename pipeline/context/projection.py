@@ -39,7 +39,7 @@ class Projection:
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """Texts of loaded rules, constraints, memories, matches and items, by source; a record has only its input's."""
+        """Texts of loaded rules, constraints, memories, matches and items, by source; a record has only those of its input."""
         return self.said()
 
     @cached_property

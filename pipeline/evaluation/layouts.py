@@ -179,7 +179,7 @@ def _jsonl(path: Path, id_: str, *, titled: bool) -> list[dict[str, str]]:
             try:
                 record: Any = json.loads(line)
             except ValueError as error:
-                raise InputError.described("a JSON object", "text that is not", at) from error
+                raise InputError.described("a JSON object", "other text", at) from error
             if not isinstance(record, dict) or not {"_id", "text"} <= record.keys():
                 raise InputError.described("an object with _id and text", "another", at)
             row = {id_: str(record["_id"]), "text": str(record["text"])}

@@ -108,7 +108,7 @@ def parse(data: bytes, file: str) -> YamlItem:
     except PolicyError:
         raise
     except ValueError as error:
-        raise PolicyError(f"Expected YAML, got a number of too many digits - at {file}") from error
+        raise PolicyError(f"Expected YAML, got a number with too many digits - at {file}") from error
 
 
 VERSION_KEY = "schema_version"

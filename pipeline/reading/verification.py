@@ -60,7 +60,7 @@ def verified(
         raise unknown(run_id)
     if anchor is not None and not ids:
         # Runs of others are not reported, so the answer is the same whether there are any.
-        raise VerificationError("Expected the anchor in a log of runs that you may know of, got no such run - at LOG")
+        raise VerificationError("Expected the anchor in a log of runs visible to you, got no such run - at LOG")
     reports = [verify(store, one, anchor=anchor, log=lines) for one in ids]
     if reports and lines is not None and (said := log_head_problem(settings, store)):
         found = RunProblem("changed", FILE, said)

@@ -222,7 +222,7 @@ def _csv(data: bytes, file: str) -> list[Row]:
                         rows.append(_csv_row(header, cells, file, number))
                     number = first + reader.line_num
             except csv.Error as error:
-                reason = f"Expected CSV, got text that is not ({error}) - at {file}:{number}"
+                reason = f"Expected CSV, got other text ({error}) - at {file}:{number}"
                 if not header:
                     raise InputError(reason) from None
                 rows.append(Unreadable(reason, number, "line"))

@@ -108,7 +108,7 @@ def _json(standing: str | None, path: Path) -> dict[str, Any]:
     try:
         content = strict_json(standing)
     except ValueError as error:
-        hint = "comments cannot be kept: add by hand what is printed without --write"
+        hint = "comments would be lost: run it without --write and add the printed entry by hand"
         raise InputError.described("JSON without comments", "another text", str(path), hint=hint) from error
     if not isinstance(content, dict):
         raise InputError.of_kind("an object", content, str(path))

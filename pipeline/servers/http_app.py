@@ -197,7 +197,9 @@ async def _refused(request: Request, error: Exception) -> Response:
         said = f"Expected a route such as {', '.join(near)}, got another - at {path[:_LONGEST]}"
         refused = RefusedError(404, words, code, said, "/openapi.json lists every route")
     else:
-        refused = RefusedError(error.status_code, words, code, f"Expected a request of HTTP, got another - at {path}")
+        refused = RefusedError(
+            error.status_code, words, code, f"Expected a valid HTTP request, got another - at {path}"
+        )
     response = _answer(request, refused)
     response.headers.update(error.headers or {})
     return response

@@ -80,7 +80,7 @@ class Guard:
                 LOG.error("trace %s: %s at %s", trace_id, type(error).__name__, last_frame(error))
                 if "principal" not in state:  # file paths are not disclosed without a principal
                     message = "Expected a corpus that can be read, got none" if open_to_all else (
-                        "Expected grants that can be read, got others"
+                        "Expected a readable grants file, got another"
                     )  # fmt: skip
                     problem = problem.model_copy(update={"message": message})
             headers = {"www-authenticate": "Bearer"} if answered_with == 401 else {}
@@ -185,7 +185,7 @@ def principal_of(scope: Scope, tokens: Mapping[str, str], settings: Settings) ->
     named = headers.get("host", "localhost")
     origin = headers.get("origin")
     if not is_loopback(_name(named)) or (origin is not None and not is_loopback(_name(origin.partition("://")[2]))):
-        message = "Expected a request to a name of this machine, got another name"
+        message = "Expected a request to a loopback name, got another name"
         raise RefusedError(403, "forbidden", "foreign_name", message, "ask localhost or 127.0.0.1")
     return settings.principal
 

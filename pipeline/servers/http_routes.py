@@ -121,7 +121,7 @@ async def retrieve(request: Request) -> Response:
 async def recall_xray(
     request: Request,
     q: Annotated[str, Query(description="the question")],
-    session: Annotated[str | None, Query(description="the session it is asked from")] = None,
+    session: Annotated[str | None, Query(description="the session of the request")] = None,
     namespace: Annotated[str | None, Query(description="narrows to one namespace")] = None,
     budget: Annotated[int | None, DIGITS, Query(ge=1, description="characters of the block")] = None,
 ) -> Response:
@@ -136,7 +136,7 @@ async def recall_xray(
 @ROUTER.get("/engram/v1/recall/explain", responses=_EXPLAINED, operation_id="engram_recall_explain")
 async def recall_explain(
     request: Request,
-    session: Annotated[str | None, Query(description="of this session; default: of all")] = None,
+    session: Annotated[str | None, Query(description="session whose last recall to show; default: any session")] = None,
     format: Annotated[str, Query(json_schema_extra={"enum": list(EXPLAINED)})] = "json",  # noqa: A002 - the name of the query parameter
 ) -> Response:
     """The last recall, of a session or of all, as its x-ray; nothing is retrieved again."""
@@ -171,7 +171,9 @@ async def snapshots(
     request: Request,
     run: Annotated[str | None, Query(description="of this run")] = None,
     status: Annotated[str | None, Query(description="of this status")] = None,
-    last: Annotated[int, DIGITS, Query(ge=1, le=MOST_LISTED, description="so many of the last")] = 100,
+    last: Annotated[
+        int, DIGITS, Query(ge=1, le=MOST_LISTED, description="maximum number of snapshots; the latest are listed")
+    ] = 100,
 ) -> Response:
     """List the snapshots that you may read, oldest first."""
     _expect_parameters(request)

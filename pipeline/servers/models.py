@@ -178,7 +178,7 @@ class Appended(BaseModel):
     """Rows that were added."""
 
     project: str
-    evidence_ids: list[str] = Field(description="of each row, in their order; the same row has the same id")
+    evidence_ids: list[str] = Field(description="one per row, in the order given; the same row has the same id")
     masked: int = Field(ge=0, description="rows in which a secret was masked")
 
 
@@ -199,7 +199,7 @@ class Snapshots(BaseModel):
     """Snapshots that the principal may read, oldest first."""
 
     snapshots: list[SnapshotRow]
-    left_out: int = Field(ge=0, description="damaged runs that the principal hears of and that are not listed")
+    left_out: int = Field(ge=0, description="number of damaged runs, not listed, that the principal may know of")
 
 
 class Replayed(BaseModel):
@@ -214,7 +214,7 @@ class Replayed(BaseModel):
     event: RetrievalEvent
     observation: RetrievalObservation
     context_block: ContextBlock
-    erased: list[str] = Field(description="hashes of texts that were erased since")
+    erased: list[str] = Field(description="hashes of texts that have been erased since")
     block: str | None
 
 
@@ -256,7 +256,7 @@ class VerifiedRun(BaseModel):
     parts: int = Field(ge=0)
     snapshots: int = Field(ge=0)
     problems: list[Difference]
-    erased: list[str] = Field(description="hashes of texts that were erased since")
+    erased: list[str] = Field(description="hashes of texts that have been erased since")
 
 
 class Verified(BaseModel):
@@ -341,7 +341,7 @@ def _request_schema() -> dict[str, JsonValue]:
     return {
         "title": "Request",
         "type": "object",
-        "description": "A retrieval request; the names of the documents, in camel case too, are accepted as well.",
+        "description": "A retrieval request; the field names of the specification documents, also in camel case, are accepted too.",
         "properties": {**fields, **groups},
     }
 

@@ -161,8 +161,8 @@ def check_extensions(readers: Iterable[SourceReader]) -> None:
     for reader in readers:
         for extension in reader.extensions:
             if extension in taken:
-                got = f"{extension!r}, which {taken[extension]} cuts"
-                raise InputError.described("extensions that nothing else cuts", got, f"{reader.name}.extensions")
+                got = f"{extension!r}, which {taken[extension]} splits"
+                raise InputError.described("extensions that no other reader splits", got, f"{reader.name}.extensions")
             taken[extension] = reader.name
 
 

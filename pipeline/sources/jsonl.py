@@ -202,7 +202,7 @@ def parse_json(line: bytes, at: str) -> dict[str, Any]:
     except RepeatedKeyError as error:
         raise InputError.described("every field once", f"{shown_key(error.args[0])!r} again", at) from None
     except ValueError as error:
-        detail = "too deep nesting" if isinstance(error, TooDeepError) else "a number of too many digits"
+        detail = "too deep nesting" if isinstance(error, TooDeepError) else "a number with too many digits"
         if isinstance(error, json.JSONDecodeError):
             row = f"line {error.lineno}, " if error.lineno > 1 else ""
             detail = f"{error.msg} at {row}column {error.colno}"

@@ -111,7 +111,7 @@ async def _texts(server: str, report: SourceReport) -> list[tuple[Any, str | Non
             for one in contents:
                 text = getattr(one, "text", None)
                 if text is None:
-                    report.skip("MCP resource that is no text", at=uri)
+                    report.skip("MCP resource that is not text", at=uri)
                 elif not is_unicode(text):
                     report.skip("MCP resource with an unpaired surrogate", at=uri)
                 elif len(text.encode()) > most:

@@ -103,7 +103,7 @@ class RecordSchema:
         for name, type_ in self.types.items():
             expected, fits = TYPES[type_]
             if (value := record.get(name)) and not fits(value):
-                raise InputError(f"Expected {expected}, got text that is none - at {at}.{name}")
+                raise InputError(f"Expected {expected}, got other text - at {at}.{name}")
 
 
 def schema_beside(file: Path) -> RecordSchema:

@@ -203,7 +203,7 @@ def _csv_records(file: Path, text: str) -> list[_Record]:
     try:
         columns = [name.strip() for name in next(reader, [])]
         if len(set(columns)) < len(columns) or "" in columns:
-            raise InputError(f"Expected a name of its own for every column, got one twice or none - at {file}:1")
+            raise InputError(f"Expected a unique name for every column, got a repeated or empty one - at {file}:1")
         records, line = [], reader.line_num
         for values in reader:
             start, line = line + 1, reader.line_num

@@ -205,7 +205,7 @@ SAYS_SO = re.compile(
 
 
 def unmarked(text: str) -> list[str]:
-    """Lines with planted words that nothing above them, inside their fence, says the standing of. The state itself has names alone."""
+    """Lines with planted words that nothing above them, inside their fence, says the standing of. The state itself contains only names."""
     wrong, said, state = [], False, False
     for line in text.splitlines():
         if re.match(r"<[a-z_]+ [a-z]{7}|==== begin ", line):

@@ -59,7 +59,7 @@ def load_roles(folder: Path | None = None) -> Roles:
         if one.overlay.role_id != name.removesuffix(".json"):
             raise PolicyError(
                 f"Expected {name.removesuffix('.json')}, got '{shown_key(one.overlay.role_id)}' - at {at}: role_id",
-                hint="the file name says it",
+                hint="the file name determines it",
             )
         found.append(one)
     return roles_of(found)

@@ -187,7 +187,7 @@ def _files(
         fields = parse(data, place).of_version(SCHEMA_VERSION).fields(known, required=required)
         if (stated := fields[names.name].word(names)) != word:
             raise PolicyError(
-                f"Expected {word}, got '{stated}' - at {fields[names.name].at}", hint="the file name says it"
+                f"Expected {word}, got '{stated}' - at {fields[names.name].at}", hint="the file name determines it"
             )
         yield word, version[:16], fields
 

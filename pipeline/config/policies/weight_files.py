@@ -90,7 +90,7 @@ def expect_weighed(term: str, of_plugins: Collection[str], at: str, error: type[
         InputError: the term is unknown; the message lists the known ones.
     """
     if term not in (known := (*WEIGHED_TERMS, *of_plugins)):
-        hint = "a name with a dot is a term of a plugin: of one that `plugins` names, or that a run recorded"
+        hint = "a name with a dot is a term of a plugin that `plugins` names or that a run recorded"
         raise error.one_of(known, term, at, hint=hint)
 
 

@@ -32,7 +32,7 @@ _BARE = re.compile(r"(?P<line>\d{1,9})(?P<sign>[:=-])(?P<text>.*)", re.DOTALL)
 _COUNT = re.compile(r"(?:(?P<path>(?:[A-Za-z]:(?=[\\/]))?[^\s:](?:[^:\n]*[^\s:])?):)?(?P<count>\d{1,9})")
 _COLUMN = re.compile(r"\d{1,9}[:=-]")
 _MOST = 8
-"""Most numbers in a line that are tried."""
+"""Maximum number of numbers tried per line."""
 _OMITTED = re.compile(r"\[Omitted long (?:matching )?(?:line|context line)\b.*\]")
 _LAST_NUMBER = re.compile(r"(?<!\d)\d{1,3}\Z")
 _STANDARD = ("(standard input)", "<stdin>")

@@ -253,9 +253,9 @@ def _cause(
     named = [_NAMES.get(part, part.split(" ")[0]) for part in changed]
     for cause in ("tokenizer", "model", "code", "package"):
         if cause in named:
-            return ("packages" if cause == "package" else cause), "it is another than the one that the run names"
+            return ("packages" if cause == "package" else cause), "it differs from the one that the run names"
     if named:
-        return named[0], "it is another than the one that the run names"
+        return named[0], "it differs from the one that the run names"
     return "record", "nothing that the run rests on changed: `verify` says whether the record was rewritten"
 
 
