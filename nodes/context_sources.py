@@ -193,7 +193,9 @@ def _state(states: pa.Table) -> list[pa.Table]:
     failing = _listed(
         states["failing"], count
     )  # of one check that failed on the code at hand, the failure alone says enough
-    several = pc.if_else(pc.or_(pa.array(count > 1), pc.match_substring(failing, pattern=" @")), failing, None)
+    several = pc.if_else(
+        pc.or_(pa.array(count > 1), pc.match_substring_regex(failing, pattern=r"(?:^|\s)[^-\s]\S* @")), failing, None
+    )
     derived, phase = flat(states["phase_derived"]), flat(states["phase"])
     guessed = pc.fill_null(derived, False)
     known = [

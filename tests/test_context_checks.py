@@ -335,6 +335,21 @@ def test_a_part_that_says_only_how_it_ended_is_one(part: dict[str, Any], outcome
         assert state["failure"] and str(state["verification"]).endswith(outcome), name
 
 
+@pytest.mark.parametrize(
+    ("result", "outcome"),
+    [
+        ({"stdout": "5 passed in 0.1s", "stderr": "", "interrupted": False}, "passed"), ({"timedOut": False}, "passed"), ({"timedOut": True}, "failed"), ({"killed": True}, "failed"),
+        ({"interrupted": True}, "outcome unknown"), ({"stdout": "", "cancelled": True}, "outcome unknown"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_result_of_a_verification_is_not_a_map_of_names(result: dict[str, Any], outcome: str):
+    for kind in ("verification.finished", "command.finished"):
+        session = Session()
+        session.add(kind, command="pytest", exitCode=0, text="5 passed in 0.1s", result=result)
+        assert projected(session).state["verification"] == f"pytest: {outcome}", kind
+
+
 def test_an_interrupted_verification_is_told_once_and_alike():
     session = Session()
     session.add("verification.finished", command="pytest -q", interrupted=True, exitCode=0, text="collecting")
@@ -354,6 +369,7 @@ def test_an_exit_code_of_a_timeout_needs_no_command(command: str | None):
 def test_fields_that_say_nothing_of_a_failure_leave_a_pass():
     for says in (
         {"interrupted": False, "signal": None},
+        {"running": "no", "isRunning": "false"},
         {"killed": 0, "aborted": ""},
         {"signal": "none", "cancelled": "null"},
         {"timedOut": "0", "failed": "0"},

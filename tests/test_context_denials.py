@@ -32,6 +32,7 @@ NOT_GIVEN: list[dict[str, Any]] = [
     *({"text": text} for text in ("'yes'", "`yes`", "'push it'", "`push it`", "he said 'yes'", "\u2018push it\u2019", "`OK, push it", "ok, 'push it'")),
     # It says no in a field of another name.
     {"denied": True}, {"isDenied": True}, {"verdict": "rejected"}, {"ok": False}, {"permitted": False}, {"reply": "no"}, {"optionId": "reject_once"}, {"reason": "too risky"},
+    *({"text": text} for text in ("Given", "Given that", "given this", "Given the approval", "ok, that is all thank you")),
     {"approved": False}, {"granted": False}, {"decision": "denied"}, {"decision": "rejected"}, {"status": "pending"}, {"answer": "no"},
     {"approved": "false"}, {"approved": 1}, {"approved": False, "text": "yes"}, {"approved": True, "text": "no"}, {"decision": "deny", "text": "yes"},
 ]  # fmt: skip

@@ -638,7 +638,8 @@ def test_the_only_check_that_fails_is_named_where_it_failed_on_other_code(there:
     session.failing("1 failed, 47 passed in 1s", turn=2, command="pytest")
     session.add("command.finished", turn=3, command=back, exitCode=0, stdout="")
     assert f"- failing checks: {place}\n" in projected(session).text()
-    assert "failing checks" not in projected(after(FAILS)).text()
+    for command in ("pytest", "pnpm --filter @acme/web test"):
+        assert "failing checks" not in projected(after((command, 1, "a.py:3 boom"))).text()
 
 
 FAILED, STASHED, DROPPED = (

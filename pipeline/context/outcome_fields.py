@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..sources.jsonl import Record
-from .endings import CODES, ENDING_FIELDS, RUNS_ON, SAYING, ending, truth
+from .endings import BROKEN_OFF, CODES, ENDING_FIELDS, RUNS_ON, SAYING, ending, truth
 from .verified_parts import LABELS, PLACES, VerifiedPart, named
 
 __all__ = ["Listed", "code_of", "says"]
@@ -36,6 +36,8 @@ _LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", "counts", "stat
 """Fields whose objects report outcomes or counts."""
 _COPIED = frozenset((*_TOLD, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
 """Fields of a verification that apply to each name in its list."""
+_RESULT = frozenset((*ENDING_FIELDS, "stdout", "stderr"))
+"""Fields of the result of a command, which are not names of checks."""
 _WORDS = ("command", "tool", "toolName", "text", "message", "output", "summary")
 
 
@@ -71,8 +73,15 @@ def says(payload: Record) -> str | None:
     said = _own(payload)
     for field in _LISTS & payload.fields.keys():
         for one in _objects(payload, field):
-            said |= set() if _is_part(one) else _own(one) - {"passed"} | ({"failed"} if code_of(one) else set())
+            said |= set() if _is_part(one) else _of_result(one)
     return next((each for each in ("failed", "running", "short", "passed") if each in said), None)
+
+
+def _of_result(one: Record) -> set[str]:
+    """Everything that an object without a name reports but a pass."""
+    ended = ending(one, None, None)
+    said = {"failed"} if code_of(one) or (ended and ended not in BROKEN_OFF) else set[str]()
+    return (_own(one) - {"passed"}) | said | ({"short"} if ended in BROKEN_OFF else set())
 
 
 def _own(payload: Record) -> set[str]:
@@ -114,7 +123,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         if not isinstance(each, Mapping):
             continue
         one = _object(payload.at, each)
-        if field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one):
+        if field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one) and not each.keys() & _RESULT:
             for name, said in each.items():
                 outcome = (
                     said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}

@@ -16,7 +16,7 @@ from typing import Any
 from ..sources.jsonl import Record
 from .check_lines import Ran, checks_of
 from .checks import EVERYTHING
-from .endings import BROKEN_OFF, RUNS_ON, ending
+from .endings import BROKEN_OFF, RUNS_ON, ending, truth
 from .observations import report_passed
 from .outcome_fields import Listed, code_of, says
 from .summaries import summary_of
@@ -175,7 +175,7 @@ def _checked(
     words = text or payload.text("summary") or ""
     said = says(payload)
     running = said == "running" or bool(_RUNNING.search(words[:HEAD]))
-    running |= any(payload.value(*names) not in (None, False) for names in RUNS_ON)
+    running |= any(truth(payload.value(*names), unknown=True) for names in RUNS_ON)
     report = _report(words) if checks else None
     told = [report or _summed_up(ran, words, checks) for ran in checks]
     broken_off = ended in BROKEN_OFF  # it would have continued: its output so far is all that is known

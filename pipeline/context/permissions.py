@@ -40,7 +40,7 @@ _ABOUT = frozenset((
 ))  # fmt: skip
 """Fields that describe the subject of an event, not the decision."""
 _CLASSES = {
-    "Y": "yes yep yeah yup y ok okay sure fine alright approved allowed granted accepted confirmed agreed given lgtm course absolutely true permitted "
+    "Y": "yes yep yeah yup y ok okay sure fine alright approved allowed granted accepted confirmed agreed lgtm course absolutely true permitted "
          "\U0001f44d \u2705 \u662f \u597d \u53ef\u4ee5 \u884c \u6ca1\u95ee\u9898",
     "V": "approve allow grant accept agree permit consent \u540c\u610f \u6279\u51c6 \u5141\u8bb8",
     "F": "confirm \u786e\u8ba4",
@@ -66,7 +66,8 @@ the event, and verbs of its action; T are the other words of the action.
 _CLASS = {word: letter for letter, words in _CLASSES.items() for word in words.split()}
 _GIVES = re.compile(
     r"""
-    (?:[YPOA]|(?<=O)B|(?<=P)U)*(?:(?<!P)C)?       # yes / it is fine / yes to all, please / that is correct / thank you
+    (?:[YPOA]|(?<=O)B)*(?:(?<!P)C)?               # yes / it is fine / yes to all, please / that is correct
+    | [YPA]*PU[OP]*                               # thank you / yes, thank you very much
     | [YPA]*(?:O*U+M|U)?P?[GDRN][GDRNOPYT]*       # do it / you may go ahead / please push it
     | Y*V[LOPNT]*                                 # approve it
     | [YO]*I(?:[VF][LOPNT]*|D)                    # I approve / I do
@@ -132,6 +133,8 @@ _NO = re.compile(
     re.MULTILINE,
 )
 """Makes an answer a no, or unclear, regardless of its other words; quoted words are not the user's."""
+_GIVEN = re.compile(r"\b(?:permission|approval) given\b")
+"""`given` alone also begins a condition."""
 _QUOTED = re.compile(r"(?<!\w)'|'(?!\w)")
 """An apostrophe that opens or closes a quotation."""
 _APOSTROPHES = str.maketrans("\u2018\u2019", "''", "\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff")
@@ -242,7 +245,7 @@ def _says_yes(text: str, verbs: set[str], action: str = "") -> bool:
     """Whether a text is a yes and nothing else; `verbs` name its subject, or tell the model to do it. Of an action of
     several programs it must name none or each. A word in backticks must be one of these, else it is a quotation.
     """
-    text = text.lower().translate(_APOSTROPHES)
+    text = _GIVEN.sub("approved", text.lower().translate(_APOSTROPHES))
     things, known = set(_WORD.findall(action.lower())) - _NAMES_NOTHING, set[str]()
     quoted = _WORD.findall(" ".join(text.split("`")[1::2]))
     if _QUOTED.search(text) or not things.union(verbs).issuperset(quoted):
