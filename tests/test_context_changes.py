@@ -30,6 +30,8 @@ CHANGES = {
     "ed -s a.ts <<'EOF'\n1d\nw\nEOF": ("a.ts",), "printf '1d\\nw\\n' | ed -s a.ts": ("a.ts",), "bash -lc 'curl -o a.ts https://x'": ("a.ts",),
     "rm -f a.ts": ("a.ts",), "sed -i '' s/1/2/ a.ts": ("a.ts",), "perl -i -pe s/1/2/ a.pl": ("a.pl",), "truncate -s 0 a.ts": ("a.ts",), "cp .env.example .env": (".env",),
     "sed -i s/1/2/ src/*.ts": ("*",), "git checkout -- .": ("*",), "git checkout HEAD~1 -- src": ("*",), "gofmt -l -w .": ("*",), "git pull && rm a.ts": ("*", "a.ts"),
+    "black -l 100 .": ("*",), "isort -l 100 a.py": ("*",), "perl -0pi -e s/1/2/ a.pl": ("a.pl",), "> a.ts": ("a.ts",), "ls; >> a.ts 2>&1": ("a.ts",), "(> a.ts)": ("a.ts",),
+    "x --output build/a.js": ("build/a.js",), "x --output=a.js": ("a.js",), "curl --output LICENSE https://x": ("LICENSE",),
 }  # fmt: skip
 CHANGES_NOTHING = (
     "git status", "git stash list", "git checkout -b fix", "git reset HEAD a.ts", "git restore --staged a.ts", "git commit -am x", "sed -n 1p a.ts",
@@ -37,6 +39,7 @@ CHANGES_NOTHING = (
     "curl https://x/a.ts", "wget -qO- https://x/a.ts", "dd if=a.ts of=/dev/null", "sort a.txt", "awk '{print}' a.txt", "make 2>&1", "grep -o x a.ts", "curl -o - https://x",
     "ssh -o A=b host", "patch --dry-run -p1 < x.diff", "patch -C -p1", "git apply --check x.diff", "git apply --numstat x.diff", "ruff format --diff .",
     "ruff check --fix --diff .", "black --diff a.py", "isort --check-only .", "npx prettier --check src", "cargo fmt -- --check",
+    "kubectl get pods --output json", "aws s3 ls --output=table", "kubectl get pods --output jsonpath={.items}", "gofmt -l .", "prettier -l .", "perl -Ilib -Mstrict a.pl", "< a.ts",
 )  # fmt: skip
 
 
@@ -62,6 +65,10 @@ FAILED = [
     (f"{SED} && pytest", "sed: can't read src/a.ts", "", "src/a.ts"), (f"{SED} && grep -c 2 src/a.ts", "", "", "src/a.ts"), (f"pytest && {SED}", "1 failed in 0.1s", "", "src/a.ts"),
     # another program of the line failed
     (f"{SED} && pytest", "F\n1 failed in 0.1s", "src/a.ts", ""), (f"{SED}; false", "", "src/a.ts", ""), (f"{SED} && npx eslint .", "src/b.ts\n 1:1 error", "src/a.ts", ""),
+    *((f"{by_git} && x", f"1 warning\n{said}", "src/a.ts", "") for by_git in ("git checkout -- src/a.ts", "git restore src/a.ts", "git rm src/a.ts")
+      for said in ("error: test failed, to rerun pass `--lib`", "error during build:", "error Command failed with exit code 1.")),
+    ("git mv src/a.ts src/b.ts; cargo test", "error: test failed", "src/a.ts src/b.ts", ""),
+    ("git checkout -- src/a.ts && cargo test", "error: pathspec 'src/a.ts' did not match", "", "src/a.ts"), ("git rm src/a.ts && x", "fatal: pathspec", "", "src/a.ts"),
     (f"{PATCH}\npytest", "Success. Updated the following files:\nM src/a.ts\n1 failed in 0.1s", "src/a.ts", ""),
     # a shell opens what is printed into, and `tee` writes it, whatever comes of the program
     ("node gen.js > src/a.ts", "", "src/a.ts", ""), ("cd web && node gen.js > a.ts", "", "web/a.ts", ""), ("node gen.js | tee src/a.ts", "", "src/a.ts", ""), ("npm ci && node gen.js > src/a.ts", "", "", "src/a.ts"),
@@ -81,6 +88,41 @@ def test_a_message_of_the_program_counts_whatever_the_exit_code_of_the_line():
     assert changed_files(f"{PATCH}; ls", said="Failed to find expected lines in src/a.ts\nsrc") == ((), ())
 
 
+UNKNOWN = {
+    "pytest && rm a.ts; echo done": False, 'make test && mv b.ts a.ts; echo "exit: $?"': False, "grep -q x a.ts || echo x >> a.ts": False, "[ -f a.ts ] || cp b.ts a.ts": False,
+    "cd web && pytest && rm a.ts; ls": False, "mkdir x && rm a.ts || true": False, "if grep -q x b; then ls; rm a.ts; fi": False, "pytest && cat b | tee a.ts; ls": False,
+    "pytest && rm a.ts": True, "pytest && rm a.ts | cat": True, "rm a.ts || true": True, "pytest || true && rm a.ts": True, "rm a.ts && pytest; ls": True, "mkdir -p x && cd x && echo 1 > ../a.ts; ls": True,
+    "if grep -q x b; then ls; fi; rm a.ts": True, "echo $(rm a.ts); ls": True,
+}  # fmt: skip
+"""Lines that succeeded, and whether the program that changes `a.ts` certainly ran."""
+
+
+@pytest.mark.parametrize(("command", "ran"), UNKNOWN.items())
+def test_a_program_that_may_not_have_run_may_have_changed_its_files(command: str, ran: bool):
+    sure, doubtful = changed_files(command, said="1 failed in 0.1s\ndone")
+    assert [any(path.endswith("a.ts") for path in paths) for paths in (sure, doubtful)] == [ran, not ran]
+
+
+def test_a_file_of_a_program_that_may_not_have_run_is_not_named_as_modified():
+    session = Session()
+    session.add("file.read", turn=1, path="a.ts", text="const a = 1")
+    session.add("command.finished", turn=2, command="pytest && rm a.ts; echo done", exitCode=0, stdout="1 failed\ndone")
+    seen = projected(session)
+    assert seen.state["modified_files"] == [] and "may have changed since" in seen.text()
+
+
+def test_an_output_is_searched_once_for_each_program(monkeypatch: pytest.MonkeyPatch):
+    searched: list[str] = []
+
+    def escape(program: str) -> str:
+        searched.append(program)
+        return program
+
+    monkeypatch.setattr("scoped_retrieval.pipeline.context.changes.re.escape", escape)
+    changed_files(" && ".join(f"rm {n}.ts; cp x {n}.js" for n in range(9)), failed=True, said="boom")
+    assert sorted(searched) == ["cp", "rm"]
+
+
 @pytest.mark.parametrize("command", [PATCH, OWN])
 def test_a_patch_that_failed_leaves_the_content_fresh(command: str):
     text, reasons = after(command, exitCode=1, stdout="Failed to find expected lines in src/a.ts")
@@ -90,7 +132,17 @@ def test_a_patch_that_failed_leaves_the_content_fresh(command: str):
 
 
 @pytest.mark.parametrize(
-    "ended", [{"exitCode": 1}, {"failed": True}, {"timedOut": True}, {"interrupted": True}], ids=str
+    "ended",
+    [
+        {"exitCode": 1},
+        {"failed": True},
+        {"timedOut": True},
+        {"interrupted": True},
+        {"isError": True},
+        {"status": "failed"},
+        {"success": False},
+    ],
+    ids=str,
 )
 def test_a_file_that_a_failed_command_names_may_have_changed(ended: dict[str, bool]):
     for command in ("git checkout -- src/a.ts", "rm /repo/src/a.ts"):

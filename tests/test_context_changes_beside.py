@@ -139,7 +139,9 @@ def test_a_note_of_the_harness_that_a_file_was_modified_makes_it_stale(tmp_path:
         ({"tool": "write_file", "arguments": {"path": "src/a.ts"}}, "stale_version"), ({"tool": "write_file", "arguments": '{"path": "src/a.ts"}'}, "stale_version"),
         ({"tool": "write_file", "arguments": {"path": "src/a.ts"}, "failed": True}, None), ({"tool": "edit_file", "arguments": {"path": "src/a.ts", "dryRun": True}}, None),
         ({"tool": "Task"}, "may_have_changed"), ({"tool": "Task", "changedFiles": []}, None), ({"tool": "x", "changedFiles": ["src/a.ts"]}, "stale_version"),
-        ({"command": "node gen.js", "changedFiles": ["src/a.ts"], "exitCode": 0}, "stale_version"), ({"tool": "get_file", "arguments": {"path": "src/a.ts"}}, None),
+        ({"command": "node gen.js", "changedFiles": ["src/a.ts"], "exitCode": 0}, "stale_version"), ({"command": "rm src/a.ts", "changedFiles": [], "exitCode": 0}, None),
+        ({"command": "rm src/a.ts", "changedFiles": [], "exitCode": 1}, None), ({"command": "rm src/a.ts", "changedFiles": ["src/b.ts"], "exitCode": 1}, None), ({"command": "git pull", "changedFiles": []}, None),
+        ({"tool": "write_file", "arguments": {"path": "src/a.ts"}, "isError": True}, None), ({"tool": "get_file", "arguments": {"path": "src/a.ts"}}, None),
     ],
 )  # fmt: skip
 def test_an_event_says_what_a_tool_changed(payload: dict[str, Any], reason: str | None):

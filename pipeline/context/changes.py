@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -29,6 +30,8 @@ _PRODUCED = frozenset(("dist", "build", "target", "node_modules", ".venv", "venv
 """Folders that tools create: their files are not sources."""
 _FORMATTERS = frozenset(("black", "isort", "prettier", "gofmt", "rustfmt", "autopep8", "yapf", "clang-format", "shfmt", "autoflake", "pyupgrade",
                          "dos2unix", "goimports", "2to3", "codemod"))  # fmt: skip
+_LENGTH = ("black", "isort")
+"""Formatters whose `-l` is the length of a line; other ones list files."""
 _LOGS = ("", ".log", ".txt", ".out", ".xml", ".json")
 """Suffixes of logs and reports."""
 _WRITES = frozenset((">", ">>", ">|", "&>", "&>>", ">&", "<>"))
@@ -48,7 +51,12 @@ _OWN_FORM = re.compile(r"\Aapply_patch\n\*\*\* ")
 """The form of a failed patch in imported logs: its files are not programs."""
 _PATCH_DONE = re.compile(r"^Success\. Updated the following files", re.MULTILINE)
 _PATCH_FAILED = re.compile(r"^(?:apply_patch verification failed|Failed to |Invalid patch)", re.MULTILINE)
-_SILENT = ("", "(no output)")
+_BY_GIT = "fatal: |error: (?:pathspec |path '|the following |[Yy]our local changes|unable to |invalid path |unknown (?:option|switch))"
+"""How errors of Git begin: other programs print `error: ` too."""
+_EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)")
+"""Programs that hardly fail: the next one after `&&` runs."""
+_BRANCHES = ("then", "elif", "else")
+_MOVES = ("cd", "pushd", "popd")
 _PASSED_ON = ("tee", "sponge")
 """Programs that write the output of another one, however that one ends."""
 
@@ -62,6 +70,33 @@ class Changes(NamedTuple):
     """Those that it names but may have left unchanged."""
 
 
+class _Output:
+    """The output of a line, with each search of it done once; `by_git`: the line runs no other program."""
+
+    def __init__(self, text: str, *, by_git: bool) -> None:
+        self.text = text
+        self._by_git = by_git
+        self._complains: dict[str, bool] = {}
+
+    @cached_property
+    def sums_up(self) -> bool:
+        """Whether it has a summary of tests."""
+        return summary_of(self.text) is not None
+
+    @cached_property
+    def silent(self) -> bool:
+        return self.text.strip() in ("", "(no output)")
+
+    def complains(self, program: str) -> bool:
+        """Whether it has an error message of a program."""
+        if program not in self._complains:
+            own = rf"(?:[^\s:]+: (?:line \d+: )?)*(?:\S*/)?{re.escape(program)}: "
+            begins = {"git": r"(?:fatal|error)\b" if self._by_git else _BY_GIT, "perl": "Can't (?:open|rename|do)"}
+            found = re.search(rf"^(?:{begins.get(program, own)})", self.text, re.MULTILINE)
+            self._complains[program] = bool(program) and found is not None
+        return self._complains[program]
+
+
 def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
     """The files that a command may have changed: those that it names, relative to where it ran, or `ANY_FILE`."""
     return tuple(dict.fromkeys(each for some in changed_files(command, folder) for each in some))
@@ -72,6 +107,7 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
     found: dict[str, bool] = {}
     place = PurePosixPath(folder)
     steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
+    output = _Output(said, by_git=all(each.words[0] in (*_MOVES, "git") for each in steps))
     for number, simple in enumerate(steps):
         words = started(simple.words)
         if words[:1] in (("cd",), ("pushd",)):
@@ -80,7 +116,7 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
         named, printed = by_patch or [*_changed_by(words)], printed_into(simple)
         if not (named or printed):
             continue
-        done = _done(steps, number, failed=failed, said=said)
+        done = _done(steps, number, output, failed=failed)
         if done is False and _whole_or_nothing(words):
             named = []
         opened = done is not None or _begins(steps, number)
@@ -92,42 +128,48 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
     return Changes(tuple(at for at in found if found[at]), tuple(at for at in found if not found[at]))
 
 
-def _done(steps: Sequence[SimpleCommand], number: int, *, failed: bool, said: str) -> bool | None:
+def _done(steps: Sequence[SimpleCommand], number: int, output: _Output, *, failed: bool) -> bool | None:
     """Whether a program succeeded, as far as the exit and output of its line show; None if unknown. A failed one may
     have done a part.
     """
     words = started(steps[number].words)
     program = PurePosixPath(words[0]).name if words else ""
-    if program == "apply_patch" and _PATCH_DONE.search(said):
+    if program == "apply_patch" and _PATCH_DONE.search(output.text):
         return True
-    if program == "apply_patch" and _PATCH_FAILED.search(said):
+    if program == "apply_patch" and _PATCH_FAILED.search(output.text):
         return False
     start = max((n for n, each in enumerate(steps) if each.behind in (";", "\n", "&")), default=0)
-    own = [each for each in steps[start:] if each.words[0] not in ("cd", "pushd", "popd")]
+    own = [each for each in steps[start:] if each.words[0] not in _MOVES]
     alone = sum(each.behind not in ("|", "|&") for each in own) == 1
-    if _complains(program, said):
+    if output.complains(program):
         return False if failed and number >= start and alone else None
-    if not failed or number < start or (program in _PASSED_ON and _begins(steps, number)):
+    begins = _begins(steps, number)
+    if begins and (not failed or number < start or program in _PASSED_ON):
         return True
+    if not failed or number < start:  # all of the last list succeeded, unless one part stands in for another
+        return True if number >= start and all(each.behind != "||" for each in steps[_head(steps, number) :]) else None
     if alone:
         return False
     later = any(each.behind not in ("|", "|&") for each in steps[number + 1 :])
-    ran = summary_of(said) is not None or (_begins(steps, number) and said.strip() not in _SILENT)
-    return True if later and ran and program != "apply_patch" else None
+    return True if later and (output.sums_up or (begins and not output.silent)) and program != "apply_patch" else None
+
+
+def _head(steps: Sequence[SimpleCommand], number: int) -> int:
+    """The first program of the pipe of a program, or of the command in which it is substituted."""
+    while number and steps[number].behind in ("|", "|&", "$(", "`", "(", ")"):
+        number -= 1
+    return number
 
 
 def _begins(steps: Sequence[SimpleCommand], number: int) -> bool:
     """Whether a program ran regardless of the others in its list: it is the first one, or reads its output."""
-    while number and steps[number].behind in ("|", "|&"):
-        number -= 1
-    return number == 0 or steps[number].behind in (";", "\n", "&") or steps[number - 1].words[0] in ("cd", "pushd")
-
-
-def _complains(program: str, said: str) -> bool:
-    """Whether an output has an error message of a program."""
-    begins = {"git": "fatal|error", "perl": "Can't open|Can't rename|Can't do"}
-    own = rf"{begins[program]}\b" if program in begins else rf"(?:\S*/)?{re.escape(program)}: "
-    return bool(program) and re.search(rf"^(?:[^\s:]+: (?:line \d+: )?)*(?:{own})", said, re.MULTILINE) is not None
+    before = (each.words[0] for each in reversed(steps[: number + 1]))
+    if next((word for word in before if word in _BRANCHES or word == "fi"), "fi") != "fi":
+        return False
+    number = _head(steps, number)
+    while number and steps[number].behind == "&&" and _EASY.match(" ".join(steps[number - 1].words[:2])):
+        number = _head(steps, number - 1)
+    return number == 0 or steps[number].behind in (";", "\n", "&")
 
 
 def _whole_or_nothing(words: Sequence[str]) -> bool:
@@ -178,7 +220,7 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
     if program == "git":
         yield from _changed_by_git(str(verb), rest, options)
     elif program in ("sed", "gsed", "perl", "ruby") and any(
-        re.match(r"-(?!-)[a-zA-Z]*i|--in-place", o) for o in options
+        re.match(r"-(?![-IM])[a-zA-Z0-9]*i|--in-place", o) for o in options
     ):
         yield from _or_any(named[0 if scripts else 1 :])
     elif program in ("awk", "gawk") and "inplace" in rest:
@@ -220,12 +262,13 @@ def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
 def _outputs(program: str, rest: Sequence[str], named: Sequence[str]) -> Iterator[str]:
     """The output files named by options; for a download without one, the file named by its address."""
     letter = _OUTPUTS.get(program)
+    given = [*pairwise([*rest, ""]), *(word.split("=", 1) for word in rest if re.match(r"--[\w-]+=", word))]
     found = [
         after
-        for word, after in pairwise([*rest, ""])
-        if word in _OUTPUT or (letter and re.fullmatch(f"-[a-zA-Z]*{letter}", word))
+        for word, after in given
+        if (letter and re.fullmatch(f"-[a-zA-Z]*{letter}", word))
+        or (word in _OUTPUT and (letter or word != "--output" or _looks_like_a_file(after)))
     ]
-    found += [word.split("=", 1)[1] for word in rest if word.split("=", 1)[0] in _OUTPUT and "=" in word]
     attached = re.compile(rf"-[a-zA-Z]*?{letter}(?P<file>[^a-zA-Z].*|\w*[./].*)") if letter else None
     found += [each["file"] for word in rest if attached and (each := attached.fullmatch(word))]
     kept = program == "wget" or any(re.fullmatch("-[a-zA-Z]*O[a-zA-Z]*|--remote-name", word) for word in rest)
@@ -234,10 +277,16 @@ def _outputs(program: str, rest: Sequence[str], named: Sequence[str]) -> Iterato
     yield from (path for path in found if path and not _stream(path))
 
 
+def _looks_like_a_file(word: str) -> bool:
+    """Whether a value of `--output` names a file, not a format: `table`, `jsonpath={.items}`."""
+    return bool(set(word) & set("./")) and not set(word) & set("={}") and word not in (".", "..")
+
+
 def _formats(program: str, verb: str | None, options: set[str]) -> bool:
     """Whether a program reformats files or fixes its findings."""
     if program in _FORMATTERS:
-        return not options & (_LOOKS_ALONE | {"-d", "-l", "--list-different", "-c"}) or "-w" in options
+        lists = {"-d", "-c", "--list-different", *(() if program in _LENGTH else ("-l",))}
+        return not options & (_LOOKS_ALONE | lists) or "-w" in options
     return not options & _LOOKS_ALONE and (bool(options & _FIXES) or (program in _FORMATTING and verb in _FORMAT_VERBS))
 
 

@@ -92,8 +92,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     actor = EVENT_ACTORS[kind] if origin is None else _speaker(origin)
     class_, summary = _CLASS.get(kind), payload.text("summary", "keyExcerpt", "key_excerpt")
     excerpt, suspicious, name = None, False, ""
-    broke = bool(code) or how is not None or payload.value("failed") is True
     of_command = kind == "command.finished"
+    broke = bool(code) or how is not None or (of_command and says(payload) == "failed")
     changed, doubtful = changed_files(command if of_command else None, folder, failed=broke, said=text or "")
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
@@ -119,7 +119,8 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
         else:
             summary = summary or (_first(text) if len(text) > 240 else None)
     if kind in ("command.finished", "tool.error"):
-        changed = changed_by_tool(payload, failed=broke or kind == "tool.error") or changed
+        told = changed_by_tool(payload, failed=broke or kind == "tool.error")
+        changed, doubtful = (changed, doubtful) if told is None else (told, ())
     if kind == "search.result" and summary is None:
         summary = _found(payload)
     if kind == "verification.finished":

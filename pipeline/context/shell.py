@@ -102,6 +102,8 @@ def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
                 words.append(token.text)
         else:
             opened = token.text in ("(", "$(", "`")
+            if not words and sign != ")" and any(">" in each for each, _ in redirects):
+                words = [":"]  # `> file`
             if words:
                 nested = bool(depth) or opened or words[0] in _SHELL_WORDS
                 yield SimpleCommand(tuple(words), sign, token.text, tuple(redirects), exact, nested)
