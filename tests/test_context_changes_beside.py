@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from context_session import Session, projected
 from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.tool_changes import changed_by
 from scoped_retrieval.pipeline.context.transcripts import read_transcript
-from transcript_records import Rows, call, called, claude, codex, output, result
+from scoped_retrieval.pipeline.context.transcripts.agents import changed_by_call, noted_changes
+from scoped_retrieval.pipeline.context.transcripts.writing import Transcript
+from transcript_records import Rows, call, called, claude, codex, output, result, said
 
 CONTENT = "export function login() {}"
 READ = (
@@ -30,7 +33,8 @@ NOTE = "Note: /repo/src/a.ts was modified, either by the user or by a linter. Th
 def standing(rows: Rows, folder: Path) -> str:
     """How the content of the file that was read first stands at the end: fresh, stale, or in doubt."""
     file = folder / "session.jsonl"
-    file.write_text("".join(f"{json.dumps({**row, 'cwd': '/repo'})}\n" for row in rows), encoding="utf-8")
+    rows = [{**row, "cwd": row.get("ran in", "/repo")} for row in rows]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     text = ContextPolicy().project(events=read_transcript(file)[1], budget={"maxTokens": 20_000}).text()
     if "- src/a.ts: the file was modified after this was seen" in text:
         assert CONTENT not in text
@@ -131,6 +135,119 @@ def test_a_note_of_the_harness_that_a_file_was_modified_makes_it_stale(tmp_path:
     assert standing(noted(f"<system-reminder>{NOTE}</system-reminder>"), tmp_path) == "stale"
     assert standing(noted("<system-reminder>Note: be brief.</system-reminder>"), tmp_path) == "fresh"
     assert standing(claude(*READ, call("m2", "t2", "Bash", command="cat x"), result("t2", f"<system-reminder>{NOTE}</system-reminder>")), tmp_path) == "fresh", "a program may print it"  # fmt: skip
+
+
+def heard(text: str, **about: Any) -> dict[str, Any]:
+    return {"type": "user", "message": {"role": "user", "content": text}, **about}
+
+
+@pytest.mark.parametrize(
+    ("about", "stands"),
+    [
+        ({"origin": {"kind": "human"}}, "fresh"), ({"origin": {"kind": "peer"}}, "fresh"), ({"origin": {"kind": "peer"}, "isMeta": True}, "fresh"),
+        ({"origin": {"kind": "task-notification"}}, "stale"),
+    ],
+)  # fmt: skip
+def test_a_note_counts_only_if_the_harness_wrote_it(tmp_path: Path, about: dict[str, Any], stands: str):
+    rows = claude(*READ, heard(f"<system-reminder>{NOTE}</system-reminder>", **about), *LS)
+    assert standing(rows, tmp_path) == stands
+
+
+def test_all_notes_of_a_block_are_read_each_with_its_lines(tmp_path: Path):
+    other = NOTE.replace("a.ts", "b.ts")
+    shown = "Here are the relevant changes (shown with line numbers):\n     2->b()"
+    rows = claude(*READ, heard(f"<system-reminder>\nReminder.\n{other} {shown}\n\n{NOTE}\n</system-reminder>"), *LS)
+    assert standing(rows, tmp_path) == "stale"
+    events = read_transcript(tmp_path / "session.jsonl")[1]
+    noted = [(each["payload"]["path"], each["payload"]["text"]) for each in events if each["kind"] == "file.modified"]
+    assert noted == [("src/b.ts", "     2->b()"), ("src/a.ts", "modified by the user or a linter")]
+
+
+def test_a_note_with_much_white_space_is_read_in_linear_time():
+    text = f"<system-reminder>{NOTE} (shown with line numbers):\n{' ' * 40_000}x</system-reminder>"
+    begun = time.process_time()
+    noted_changes(Transcript("s", "/repo"), "u1", [("system-reminder", text)])
+    assert time.process_time() - begun < 1, "about 30 seconds if quadratic"
+
+
+BEGUN = (
+    call("m2", "t2", "Task", prompt="fix", run_in_background=True),
+    result("t2", "Async agent launched. agentId: a1"),
+)
+ENDED = "<task-notification><task-id>a1</task-id><status>completed</status><summary>Done</summary></task-notification>"
+
+
+@pytest.mark.parametrize(
+    ("note", "stands"),
+    [
+        (heard(ENDED), "doubt"), (heard(ENDED, origin={"kind": "human"}), "fresh"),
+        ({"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "task-notification", "prompt": ENDED}}, "doubt"),
+    ],
+)  # fmt: skip
+def test_what_was_read_before_an_agent_in_the_background_ended_is_in_doubt(
+    tmp_path: Path, note: dict[str, Any], stands: str
+):
+    assert standing(claude(*BEGUN, *READ, note, *LS), tmp_path) == stands
+    looks = call("m2", "t2", "Task", prompt="look", subagent_type="Explore", run_in_background=True)
+    assert standing(claude(looks, BEGUN[1], *READ, note, *LS), tmp_path) == "fresh", "it is read-only"
+
+
+@pytest.mark.parametrize(("kind", "stands"), [("default", "doubt"), ("explorer", "fresh")])
+def test_what_was_read_before_codex_notes_that_an_agent_ended_is_in_doubt(tmp_path: Path, kind: str, stands: str):
+    rows = codex(
+        called("7", "spawn_agent", {"message": "fix", "agent_type": kind}), output("7", "{}"), *map(dict, SHELL),
+        said("user", '<subagent_notification>\n{"agent_id": "x", "status": {"completed": "done"}}\n</subagent_notification>'),
+        called("8", "exec_command", {"cmd": "ls"}), output("8", "src"),
+    )  # fmt: skip
+    assert standing(rows, tmp_path) == stands
+
+
+@pytest.mark.parametrize(
+    ("command", "folder", "stands"),
+    [
+        ("git checkout other", "/repo", "doubt"), ("mv src/b.ts src", "/repo", "doubt"), ("git status", "/repo", "fresh"),
+        ("sed -i s/a/b/ a.ts", "/repo/src", "stale"), ("sed -i s/a/b/ src/a.ts", "/repo/web", "fresh"), ("cd /repo/src && sed -i s/a/b/ a.ts", "/repo/web", "stale"),
+    ],
+)  # fmt: skip
+def test_commands_of_a_subagent_count_in_the_folder_where_they_ran(
+    tmp_path: Path, command: str, folder: str, stands: str
+):
+    ran = call("m7", "t7", "Bash", command=command), result("t7", "ok")
+    aside = [{**row, "isSidechain": True, "ran in": folder} for row in ran]
+    assert standing(claude(*BEGUN, *READ, *aside, *LS), tmp_path) == stands
+
+
+@pytest.mark.parametrize(
+    ("words", "stands"),
+    [
+        ("<tool_use_error>Agent type 'nope' not found</tool_use_error>", "fresh"), ("<tool_use_error>InputValidationError: prompt</tool_use_error>", "fresh"),
+        ("<tool_use_error>Cancelled: parallel tool call errored</tool_use_error>", "doubt"), ("API Error: 500", "doubt"),
+    ],
+)  # fmt: skip
+def test_an_agent_that_was_not_started_changes_nothing(tmp_path: Path, words: str, stands: str):
+    begun = call("m2", "t2", "Task", prompt="x", subagent_type="nope")
+    assert standing(claude(*READ, begun, result("t2", words, is_error=True), *LS), tmp_path) == stands
+
+
+def test_arguments_that_are_not_valid_json_name_no_file():
+    assert changed_by_call(Transcript("s"), "mcp__fs__write_file", '{"path": "a.ts"') is None
+    assert changed_by_call(Transcript("s"), "mcp__fs__write_file", ' {"path": "a.ts"}') == ["a.ts"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "files"),
+    [
+        ("mcp__git__git_create_branch", {"repo_path": "/repo"}, ()), ("mcp__jupyter__insert_execute_code_cell", {"cell_source": "print(1)"}, ()),
+        ("mcp__gitlab__create_issue", {"project_path": "group/proj"}, ()), ("mcp__mail__move_message", {"from": "inbox", "to": "spam"}, ()),
+        ("mcp__lsp__remove_entry", {"source": "pylint"}, ()), ("mcp__db__write", {"uri": "table:a"}, ()), ("mcp__web__save_page", {"uri": "https://x.y/a"}, ()),
+        ("mcp__lsp__edit", {"uri": "file:///repo/a%20b.ts"}, ("/repo/a b.ts",)), ("mcp__lsp__edit", {"fileUri": "file:///C:/a.ts"}, ("C:/a.ts",)),
+        ("create_file", {"filePath": "a.ts"}, ("a.ts",)), ("edit_file", {"target_file": "a.ts"}, ("a.ts",)), ("save_pdf", {"filename": "a.pdf"}, ("a.pdf",)),
+        ("move_file", {"source": "a", "destination": "b"}, ("a", "b")), ("move_file", {"from_path": "a", "to_path": "b"}, ("a", "b")),
+        ("copy_file", {"source": "a", "destination": "b"}, ("b",)), ("copyFile", {"sourcePath": "a", "targetPath": "b"}, ("b",)),
+    ],
+)  # fmt: skip
+def test_only_arguments_that_name_a_local_file_count(tool: str, given: dict[str, Any], files: tuple[str, ...]):
+    assert changed_by(tool, given) == files
 
 
 @pytest.mark.parametrize(

@@ -1,53 +1,75 @@
 """Changes of files outside the conversation of a transcript: by agents, by tools of servers, by the user.
 
 Gives: `changed_by_call`, the files that a tool changed, `Aside`, the records of subagents in the file of their session,
-and `noted_changes`, which the harness reports.
+`noted_changes`, which the harness reports, and `agent_ended`, of one in the background.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..changes import ANY_FILE, changed_files
-from ..tool_changes import changed_by
+from ..changes import ANY_FILE, Changes, changed_files
+from ..tool_changes import AGENTS, arguments_of, changed_by
+from .effects import EDITS, SHELLS
 from .writing import Transcript, text_of, version_of
 
-__all__ = ["Aside", "changed_by_call", "noted_changes"]
+__all__ = ["Aside", "agent_ended", "changed_by_call", "noted_changes"]
 
 _LOOKS_AFTER = frozenset(("taskoutput", "agentoutputtool", "wait_agent", "wait", "close_agent"))
 """Tools that wait for agents started before."""
-_NOTE = re.compile(r"<system-reminder>\s*Note: (?P<path>[^\n]+?) was modified, either by the user or by a linter\b")
-_SHOWN = re.compile(r"\(shown with line numbers\):\n(?P<lines>.*?)\s*(?:</system-reminder>|\Z)", re.DOTALL)
-_EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
-_COMMANDS = ("Bash", "PowerShell")
+_NOT_STARTED = re.compile(r"\A\s*(?:Error: )?<tool_use_error>(?!\s*(?:Cancelled|Sibling)\b)")
+"""Messages of the harness for a call that it did not start."""
+_NOTE = re.compile(
+    r"^(?:[ \t]*<system-reminder>)?[ \t]*Note: (?P<path>[^\n]+?) was modified, either by the user or by a linter\b",
+    re.MULTILINE,
+)
+_SHOWN = "(shown with line numbers):\n"
 
 
-def changed_by_call(made: Transcript, tool: str, given: Any, *, failed: bool = False) -> list[str] | None:
-    """The files that a call changed, relative to the working directory; None if its name indicates no change."""
-    if isinstance(given, str):
-        given = json.loads(given) if given.startswith("{") else {}
-    given = given if isinstance(given, Mapping) else {}
+def changed_by_call(
+    made: Transcript, tool: str, given: Any, *, failed: bool = False, said: str = ""
+) -> list[str] | None:
+    """The files that a call changed, relative to the working directory; None if its name indicates no change, or its
+    result (`said`) states that it was not started.
+    """
+    given = arguments_of(given)
+    if failed and _NOT_STARTED.match(said):
+        return None
     if tool.lower() in _LOOKS_AFTER:
         return [ANY_FILE] if made.delegated else None
     found = [made.path(path) for path in changed_by(tool, given)]
     if ANY_FILE in found and len(found) == 1:
         made.delegated = True
         return found
-    of_agent = tool in ("Task", "Agent", "spawn_agent")
-    return found if not failed and (found or of_agent) else None
+    return found if not failed and (found or tool.lower() in AGENTS) else None
 
 
 def noted_changes(made: Transcript, id_: str, blocks: Iterable[tuple[str, str]]) -> None:
     """Add the files that others modified, as the harness reports."""
-    for _, text in blocks:
-        if (note := _NOTE.match(text)) is not None:
-            shown = _SHOWN.search(text)
-            said = shown["lines"] if shown and shown["lines"].strip() else "modified by the user or a linter"
-            made.add("file.modified", id_, path=made.path(note["path"]), text=said, version=version_of(f"{id_}{text}"), noted=True)  # fmt: skip
+    for name, text in blocks:
+        notes = [*_NOTE.finditer(text)] if name == "system-reminder" else []
+        ends = [*(each.start() for each in notes[1:]), len(text)]
+        for note, end in zip(notes, ends, strict=False):
+            part = text[note.start() : end]
+            shown = part.partition(_SHOWN)[2].partition("</system-reminder>")[0].rstrip()
+            said = shown or "modified by the user or a linter"
+            made.add("file.modified", id_, path=made.path(note["path"]), text=said, version=version_of(f"{id_}{part}"), noted=True)  # fmt: skip
+
+
+def agent_ended(made: Transcript, id_: str) -> None:
+    """An agent in the background has ended; it may have changed any file if it was not read-only."""
+    if made.delegated:
+        _in_doubt(made, id_, "an agent in the background ended")
+
+
+def _in_doubt(made: Transcript, id_: str, why: str) -> None:
+    """Any file may have changed, which events in a row need not repeat."""
+    last = made.events[-1]["payload"] if made.events else {}
+    if last.get("changedFiles") != [ANY_FILE]:
+        made.add("command.finished", id_, tool="Task", text=why, changedFiles=[ANY_FILE])
 
 
 @dataclass
@@ -55,32 +77,35 @@ class Aside:
     """Records of subagents among those of their session: messages are left out, changed files are not."""
 
     made: Transcript
-    tools: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """The tool and its arguments, by the id of the call."""
+    tools: dict[str, tuple[str, Mapping[str, Any], str]] = field(default_factory=dict)
+    """The tool, its arguments and the folder in which it ran, by the id of the call."""
 
-    def take(self, id_: str, message: Any) -> None:
+    def take(self, id_: str, record: Mapping[str, Any]) -> None:
+        message, folder = record.get("message"), self.made.ran_in(record.get("cwd"))["cwd"] or ""
         content = message.get("content") if isinstance(message, Mapping) else None
         for block in content if isinstance(content, list) else []:
             if not isinstance(block, Mapping):
                 continue
             if block.get("type") == "tool_use":
-                given = block.get("input")
-                self.tools[str(block.get("id"))] = (str(block.get("name")), given if isinstance(given, Mapping) else {})
+                self.tools[str(block.get("id"))] = str(block.get("name")), arguments_of(block.get("input")), folder
             elif block.get("type") == "tool_result":
-                tool, given = self.tools.get(str(block.get("tool_use_id")), ("", {}))
+                tool, given, place = self.tools.get(str(block.get("tool_use_id")), ("", {}, ""))
                 failed, said = block.get("is_error") is True, text_of(block.get("content"))
-                for path in _changed(tool, given, said, failed=failed):
-                    self.made.add("file.modified", id_, path=self.made.path(path), text="modified by a subagent", version=version_of(f"{id_}{path}"), noted=True)  # fmt: skip
+                sure, doubtful = _changed(tool, given, place, said, failed=failed)
+                for path in sure:
+                    if path != ANY_FILE:
+                        self.made.add("file.modified", id_, path=self.made.path(path), text="modified by a subagent", version=version_of(f"{id_}{path}"), noted=True)  # fmt: skip
+                if doubtful or ANY_FILE in sure:
+                    _in_doubt(self.made, id_, "a subagent may have changed files")
 
 
-def _changed(tool: str, given: Mapping[str, Any], said: str, *, failed: bool) -> list[str]:
-    """The named files that a call of a subagent changed."""
-    if tool in _COMMANDS:
-        found = changed_files(str(given.get("command") or ""), failed=failed, said=said).sure
-    elif failed:
-        found = ()
-    elif tool in _EDITS:
-        found = (given.get("file_path") or given.get("notebook_path"),)
-    else:
-        found = changed_by(tool, given)
-    return [path for path in found if isinstance(path, str) and path and path != ANY_FILE]
+def _changed(tool: str, given: Mapping[str, Any], folder: str, said: str, *, failed: bool) -> Changes:
+    """The files that a call of a subagent changed."""
+    if tool in SHELLS:
+        return changed_files(str(given.get("command") or ""), folder, failed=failed, said=said)
+    if failed:
+        return Changes()
+    if tool in EDITS:
+        path = given.get("file_path") or given.get("notebook_path")
+        return Changes((path,) if isinstance(path, str) else ())
+    return Changes(changed_by(tool, given))

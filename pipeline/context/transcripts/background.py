@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..outcomes import NO_OUTPUT
+from .agents import agent_ended
 from .writing import Transcript, exit_code_in
 
 __all__ = ["Background"]
@@ -50,14 +51,17 @@ class Background:
         return self._ran(id_, name, fields.get("status"), fields.get("exit_code", ""), printed or {"stdout": NO_OUTPUT})
 
     def noted(self, id_: str, text: str) -> bool:
-        """A note of the harness that a command has ended; False if the text is not one, or names no known command."""
+        """A note of the harness that a command has ended; False if the text is not one, or names no known command. An
+        unknown one may be an agent.
+        """
         if not _NOTE.match(text):
             return False
         fields = _fields(text)
         code, summary = _CODE.search(fields.get("summary", "")), fields.get("summary") or NO_OUTPUT
-        return self._ran(
-            id_, fields.get("task-id", ""), fields.get("status"), code["code"] if code else "", {"stdout": summary}
-        )
+        name, status = fields.get("task-id", ""), fields.get("status")
+        if name not in self.begun:
+            agent_ended(self.made, id_)
+        return self._ran(id_, name, status, code["code"] if code else "", {"stdout": summary})
 
     def _ran(self, id_: str, name: str, status: str | None, code: str, printed: Mapping[str, str]) -> bool:
         if name not in self.begun:

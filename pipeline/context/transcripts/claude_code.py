@@ -18,7 +18,7 @@ from ..outcomes import NO_OUTPUT
 from .agents import Aside, changed_by_call, noted_changes
 from .background import Background
 from .branches import rewound
-from .effects import edits_of, lines_of, marked
+from .effects import EDITS, SHELLS, edits_of, lines_of, marked
 from .refusals import feedback, is_denied
 from .search_output import matches_in
 from .searching import Search
@@ -49,9 +49,7 @@ _NOT_RUN = re.compile(
     r"\A\s*(?:Error: )?(?:<tool_use_error>|Hook PreToolUse:\S+ denied|Execution stopped by|Tool permission|PreToolUse:\S+ hook (?:error|blocking error|stopped)\b|\[Request interrupted)"
 )
 """Messages of the harness for a call that it did not start."""
-_SHELLS = ("Bash", "PowerShell")
 _OF_USER = ("ExitPlanMode", "AskUserQuestion")  # a repeated call is the same one
-_EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 Record = Mapping[str, Any]
 
 
@@ -89,7 +87,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
         made.time(record.get("timestamp"))
         if record.get("isSidechain") and not alone:
             made.left_out["records of subagents"] += 1
-            aside.take(id_, message)
+            aside.take(id_, record)
         elif number in left:
             made.left_out["records of a branch that was rewound"] += 1
         elif kind == "user" and isinstance(message, Mapping) and (summary := _summary(record, message)):
@@ -98,7 +96,7 @@ def events_of(records: Sequence[Record], name: str) -> Transcript:
         elif _not_said(record):
             made.left_out["messages of the harness"] += 1
             said = speech_in(text_of(message.get("content")) if isinstance(message, Mapping) else "", _TAGS)
-            noted_changes(made, id_, said.blocks)
+            noted_changes(made, id_, said.blocks if _by_harness(record) else ())
             if said.own.strip():
                 calls.typed.prompted()
         elif kind == "user" and isinstance(message, Mapping):
@@ -216,7 +214,7 @@ def _message(made: Transcript, id_: str, text: str, calls: _Calls, record: Recor
     """Text that the user wrote, or a command that the user ran in the shell of the agent."""
     by_user = _writer(record)
     said = speech_in(text, _TAGS, human=by_user is True)
-    noted_changes(made, id_, said.blocks)
+    noted_changes(made, id_, said.blocks if _by_harness(record) else ())
     if by_user is False:
         made.add_speech(id_, replace(said, own="", others=said.own or said.others))
         return
@@ -254,7 +252,7 @@ def _assistant(made: Transcript, id_: str, record: Record, message: Mapping[str,
             given = given if isinstance(given, Mapping) else {}
             calls.tools[str(block.get("id"))] = (
                 tool,
-                {**given, "cwd": record.get("cwd")} if tool in _SHELLS else given,
+                {**given, "cwd": record.get("cwd")} if tool in SHELLS else given,
             )
             if tool == "TodoWrite":
                 listed = given.get("todos")
@@ -291,14 +289,14 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
         made.user(id_, own)
         made.proposed(id_, others)
         return
-    stopped = tool in _SHELLS and bool(_ABORTED.search(text)) and not _NOT_RUN.match(text)
+    stopped = tool in SHELLS and bool(_ABORTED.search(text)) and not _NOT_RUN.match(text)
     if not (failed or waits) or exited or stopped or _TIMED_OUT.match(text):
         made.let_through(id_, called)  # after any other error it is unknown whether it ran
     if tool == "AskUserQuestion" and isinstance(beside.get("answers"), Mapping):
         made.user(id_, "\n".join(_answers(beside)))
     elif tool in ("BashOutput", "TaskOutput") and calls.background.asked(id_, given, text):
         pass
-    elif tool in _SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
+    elif tool in SHELLS and not (failed and not exited and _NOT_RUN.match(text)):
         told = beside.get("exitCode")
         code = exit_code_of(told)
         interrupted = beside.get("interrupted") is True or (failed and stopped)
@@ -322,14 +320,14 @@ def _result(made: Transcript, id_: str, record: Record, block: Mapping[str, Any]
                  status="running" if runs_on and not failed else None,
                  **(streams or {"stdout": text}), **made.ran_in(given.get("cwd")))  # fmt: skip
     elif failed:
-        changed = changed_by_call(made, tool, given, failed=True)
+        changed = changed_by_call(made, tool, given, failed=True, said=text)
         made.add("tool.error", id_, tool=tool, text=text, path=path, changedFiles=changed)
     elif tool == "Read" and path:
         file = beside.get("file")
         file = file if isinstance(file, Mapping) else {}
         words = file["content"] if isinstance(file.get("content"), str) else _NUMBERED.sub("", text)
         made.read(id_, path, words, lines_of(file, given))
-    elif tool in _EDITS and path:
+    elif tool in EDITS and path:
         diff = "\n".join(
             line for old, new in edits_of(beside, given) for line in [*marked("- ", old), *marked("+ ", new)]
         )

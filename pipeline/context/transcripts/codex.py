@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ....nodes.turns.tagged import blocks_of
 from ..outcomes import NO_OUTPUT
-from .agents import changed_by_call
+from .agents import agent_ended, changed_by_call
 from .search_output import matches_in
 from .searching import Search
 from .speaking import speech_in
@@ -239,6 +239,8 @@ def _of_user(made: Transcript, id_: str, payload: Mapping[str, Any], content: Se
             made.add("rules.repository", id_, text=text[:end])
             text = text[end:]
         said = speech_in(text, _TAGS, human=human)
+        if not human and any(name == "subagent_notification" for name, _ in said.blocks):
+            agent_ended(made, id_)
         if isinstance(kind, str) and not human and kind != "unknown":
             made.left_out["messages of the harness"] += 1
         else:

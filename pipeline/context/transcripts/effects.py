@@ -1,6 +1,6 @@
 """Effects of tools of Claude Code from the record or the call: the lines of a read, the texts of a change.
 
-Gives `lines_of`, `edits_of` and `marked`.
+Gives `lines_of`, `edits_of` and `marked`, and the names of the `EDITS` and `SHELLS` among the tools.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from typing import Any
 
 from .writing import line_span
 
-__all__ = ["edits_of", "lines_of", "marked"]
+__all__ = ["EDITS", "SHELLS", "edits_of", "lines_of", "marked"]
+
+EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+SHELLS = ("Bash", "PowerShell")
 
 
 def lines_of(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
