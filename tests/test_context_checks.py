@@ -18,7 +18,7 @@ NO_CHECKS = (
     "python -c 'print(1)' # test", "vim tests/x.py", "find . -name '*.test.ts'", "npm install jest", "npm ci", "pip install pytest",
     "docker ps | grep test", "head -5 tests/a.py", "wc -l tests/a.py", "touch build/x", "pytest --collect-only", "pytest --version",
     "uv run python scripts/build_docs.py", "sleep 5; tail test.log", "git commit -m 'fix: pytest && make test'", "echo pytest", "make -n test",
-    "ruff format .", "python gen.py test", "which pytest", "hatch run python gen.py", "uv run test",
+    "ruff format .", "python gen.py test", "which pytest", "hatch run python gen.py", "hatch run dev:python test", "hatch -e test run python gen.py", "uv run test",
 )  # fmt: skip
 CHECKS = {
     "pytest -q": "pytest:", "uv run pytest -n 4": "pytest:", "bash -lc 'pytest -q'": "pytest:", "CI=1 timeout 60 python -m pytest tests": "pytest:tests",
@@ -33,6 +33,7 @@ CHECKS = {
     "pytest 2>&1 > /tmp/out.4711.log": "pytest:", "PYTHONPATH=src pytest": "pytest PYTHONPATH=src:", "npx playwright test": "playwright test:",
     "python -m unittest discover -v": "unittest:", "bundle exec rspec": "rspec:", "ctest --test-dir build": "ctest in build:",
     "prove": "prove:", "prove -lv t/": "prove:t", "prove -v -j4": "prove:", "prove -l t/a.t": "prove:t/a.t", "prove -r": "prove -r:",
+    "hatch run dev:test": "hatch run dev%3Atest:", "hatch -e dev run test": "hatch run test -e dev:", "hatch run +py=3.12 test": "hatch run test +py=3.12:",
     "hatch test": "hatch test:", "CI=1 hatch run test": "hatch run test:", "hatch run types:check": "hatch run types%3Acheck:", "hatch run pytest tests/a.py": "pytest:tests/a.py",
 }  # fmt: skip
 
@@ -701,6 +702,27 @@ def test_a_verification_of_a_file_by_a_known_program_ends_the_failure_of_that_fi
         ("go test ./internal/httpx", "cd internal && go test ./httpx", True),
         ("go test ./internal/httpx", "cd internal && go test .", False),
         ("go test ./internal/httpx", "go test ./internal", False),
+        *(
+            (f"cd internal/httpx && go test{each}", wider, True)
+            for each in ("", " .")
+            for wider in ("go test ./...", "go test ./internal/...")
+        ),
+        ("cd internal/httpx && go test -run TestA .", "cd internal && go test ./...", True),
+        ("cd internal/httpx && go test", "go test ./internal", False),
+        ("cd internal/httpx && go test", "cd internal && go test", False),
+        ("cd backend && go test ./internal/httpx", "cd backend/internal/httpx && go test", True),
+        ("cd backend && go test ./internal/httpx", "cd backend/internal && go test ./...", True),
+        ("cd backend && go test ./internal/httpx", "go test ./...", False),
+        ("cd backend/internal/httpx && go test", "cd backend && go test ./internal/httpx ./internal/b", True),
+        ("go test . ./a", "go test ./a", False),
+        *((each, each, True) for each in ("hatch run dev:test", "hatch -e x run test", "hatch run +py=3.12 test")),
+        ("hatch run dev:test", "hatch run test", False),
+        ("hatch -e x run test", "hatch run test", False),
+        ("hatch run +py=3.12 test", "hatch run +py=3.11 test", False),
+        ("go vet ./a", "cd a && go vet", True),
+        ("cd a && go vet", "go vet ./a", True),
+        ("cd a && go vet", "go test ./a", False),
+        ("go vet ./a", "go vet", False),
         ("go test ./internal/httpx", "go test ./internal/...", True),
         ("go test ./internal/httpx", "cd internal/httpx && go test -run TestA .", False),
         ("cd tools && go test ./...", "go test ./...", False),  # a module of its own has its own tests

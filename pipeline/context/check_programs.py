@@ -12,7 +12,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 
 from .checks import Check, path_from, place_of
@@ -101,6 +101,7 @@ _SCRIPT_FAMILY = {
     **dict.fromkeys(("test", "tests", "t", "tst", "spec"), "test"), "lint": "lint", **dict.fromkeys(("build", "compile"), "build"),
     **dict.fromkeys(("typecheck", "type-check", "types", "tsc"), "types"),
 }  # fmt: skip
+_HATCH = re.compile(r"(?:\A|[ /])hatch(?: (?:-e|--env)[ =]\S+)? run\Z")
 _OWN_SCRIPT = re.compile(r"(?:run[-_]?)?(?P<name>tests?|lint|check|verify|build|ci)(?:\.(?:sh|py|mjs|js|ts|rb|ps1))?\Z")
 _TEST_FILE = re.compile(r"(?:test_.+|.+_test)\.py\Z")
 _READ_ONLY = frozenset((
@@ -302,12 +303,16 @@ def _of_task(head: str, rest: list[str]) -> _Found | None:
 
 
 def _of_hatch(prefix: Sequence[str], words: Sequence[str]) -> _Found | None:
-    """The check of `hatch run test`, by its name in the project."""
-    script = _SCRIPT.match(words[0])
-    if not script or [_head(word) for word in prefix[-2:]] != ["hatch", "run"]:
+    """The check of `hatch run test`, `hatch run dev:test` or `hatch run +py=3.12 test`, by its name in the project."""
+    if not _HATCH.search(" ".join(prefix)):
+        return None
+    variables = tuple(takewhile(lambda word: word.startswith("+"), words))
+    name, *rest = words[len(variables) :] or ("",)
+    script = _SCRIPT.match(name) or _SCRIPT.match(name.rpartition(":")[2])
+    if not script:
         return None
     family = _SCRIPT_FAMILY.get(script["name"], "all")
-    return Check(family, f"hatch run {words[0]}"), list(words[1:]), SCRIPTS
+    return Check(family, f"hatch run {name}", other=variables), rest, SCRIPTS
 
 
 def _of_script(rest: list[str]) -> _Found | None:

@@ -75,7 +75,7 @@ class Check:
         if self.selection and len(paths) == len(self.selection):
             found += [self._named(path) for path in paths]
             found += [self._named()] if self.usual else []
-        found += self._of_package()
+            found += [replace(self, place="")._named(each) for each in self._packages()]
         return tuple(dict.fromkeys(found))
 
     @property
@@ -89,7 +89,7 @@ class Check:
                 if self.program in _OF_PACKAGES:
                     wider = [paths[0], *(f"{folder}/..." for folder in wider)]
                 found += [self._named(path) for path in wider]
-            found.append(self._named(EVERYTHING))
+            found += [self._named(EVERYTHING), *self._of_package()]
         if self.understood:
             found += [
                 self._named(*rest, program=each)
@@ -98,14 +98,28 @@ class Check:
             ]
         return tuple(dict.fromkeys((*found, EVERYTHING)))
 
+    def _packages(self) -> list[str]:
+        """The folders of the Go packages to which it is narrowed, relative to the root of the session."""
+        paths = [part for part in self.selection if not part.startswith("-")]
+        if self.program not in _OF_PACKAGES:
+            return []
+        folders = [posixpath.normpath(posixpath.join(self.place, path)) for path in paths]
+        return [each for each in folders if not each.startswith((".", "/")) and not _DRIVE.match(each)]
+
     def _of_package(self) -> list[str]:
-        """The names of the check of one Go package, run in its folder or at the root of the session."""
-        if self.program != "go test" or len(self.selection) != 1:
+        """The names of the checks that include its Go package: of the package and of the folders around it, up to that in
+        which it runs, which may be a module; a package run in its own folder belongs to any module around it.
+        """
+        folders = self._packages()
+        if len(folders) != 1 or "..." in folders[0] or sum(not part.startswith("-") for part in self.selection) > 1:
             return []
-        folder = posixpath.normpath(posixpath.join(self.place, *self.selection))
-        if folder.startswith((".", "/", "-")) or "..." in folder or _DRIVE.match(folder):
-            return []
-        return [replace(self, place=folder, selection=(".",)).name, replace(self, place="", selection=(folder,)).name]
+        around = "" if "." in self.selection else self.place
+        inside = [each for each in _wider(folders[0]) if not around or each.startswith(f"{around}/")]
+        names = [folders[0], *(f"{each}/..." for each in inside), *([] if around else [EVERYTHING])]
+        return [
+            *(replace(self, place="")._named(each) for each in names),
+            *(replace(self, place=each)._named(EVERYTHING) for each in inside),
+        ]
 
     def _named(self, *selection: str, program: str = "", plain: bool = False) -> str:
         programs = (program,) if program else (self.program, *self.targets)

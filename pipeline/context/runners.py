@@ -150,7 +150,7 @@ _LINT = _options(
 _OPTIONS: dict[str, Options] = {
     "pytest": _PYTEST,
     **dict.fromkeys(("jest", "vitest", "mocha", "ava", "karma start", "cypress run", "node --test", "playwright test"), _JS),
-    "go test": _GO,
+    **dict.fromkeys(("go test", "go vet", "go build"), _GO),
     "gotestsum": _options(valued="--format -f"),
     "cargo test": _CARGO,
     "cargo nextest": _CARGO._replace(inert=_CARGO.inert | {"run"}),

@@ -211,7 +211,8 @@ def started(words: Sequence[str]) -> tuple[str, ...]:
                 rest = rest[1:]
         elif (
             head in _RUNS
-            and (verb := first_word(rest[1:], tuple(VALUED | {"--filter", "-F", "-C", "--dir"}))) in _RUNS[head]
+            and (verb := first_word(rest[1:], tuple(VALUED | {"--filter", "-F", "-C", "--dir", "-e", "--env"})))
+            in _RUNS[head]
         ):
             rest = behind_options(rest[rest.index(str(verb), 1) + 1 :], tuple(VALUED | {"-p", "--package", "--from"}))
             if head == "uv" and verb == "tool" and rest[:1] == ["run"]:
