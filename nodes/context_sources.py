@@ -190,12 +190,10 @@ def _state(states: pa.Table) -> list[pa.Table]:
     newest, others = _divided(states["approvals"], unanswered)
     denied, answered = _listed(newest, unanswered), _listed(others, denials - unanswered)
     count = integers(states["failure_count"])
-    failing = _listed(
-        states["failing"], count
-    )  # of one check that failed on the code at hand, the failure alone says enough
-    several = pc.if_else(
-        pc.or_(pa.array(count > 1), pc.match_substring_regex(failing, pattern=r"(?:^|\s)[^-\s]\S* @")), failing, None
-    )
+    failing = _listed(states["failing"], count)
+    elsewhere = pc.match_substring(failing, pattern=" @")  # one that failed on the code at hand needs no name
+    elsewhere = pc.and_not(elsewhere, pc.match_substring_regex(failing, pattern=r" -\S+ @[\w.-]+/"))  # a package
+    several = pc.if_else(pc.or_(pa.array(count > 1), elsewhere), failing, None)
     derived, phase = flat(states["phase_derived"]), flat(states["phase"])
     guessed = pc.fill_null(derived, False)
     known = [

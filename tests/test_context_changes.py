@@ -63,6 +63,8 @@ FAILED = [
     ("git checkout -- src/a.ts", "error: pathspec 'src/a.ts' did not match", "", "src/a.ts"), ("git rm src/a.ts", "error: it has local modifications", "", "src/a.ts"),
     ("rm src/a.ts", "rm: cannot remove 'src/a.ts': Permission denied", "", "src/a.ts"), (SED, "sed: can't read src/a.ts: Permission denied", "", "src/a.ts"),
     (f"{SED} && pytest", "sed: can't read src/a.ts", "", "src/a.ts"), (f"{SED} && grep -c 2 src/a.ts", "", "", "src/a.ts"), (f"pytest && {SED}", "1 failed in 0.1s", "", "src/a.ts"),
+    (f"pytest && {SED} && git commit -m x", "1 failed in 0.1s", "", "src/a.ts"), (f"cd web && {SED} && pytest", "bash: cd: web: No such file", "", "web/src/a.ts"),
+    ("cd web && env > a.ts", "bash: line 1: cd: web: No such file", "", "web/a.ts"), (f"mkdir -p x && {SED} && pytest", "mkdir: cannot create directory", "", "src/a.ts"),
     # another program of the line failed
     (f"{SED} && pytest", "F\n1 failed in 0.1s", "src/a.ts", ""), (f"{SED}; false", "", "src/a.ts", ""), (f"{SED} && npx eslint .", "src/b.ts\n 1:1 error", "src/a.ts", ""),
     *((f"{by_git} && x", f"1 warning\n{said}", "src/a.ts", "") for by_git in ("git checkout -- src/a.ts", "git restore src/a.ts", "git rm src/a.ts")
@@ -85,6 +87,7 @@ def test_what_failed_may_have_left_a_file_as_it_was(command: str, said: str, sur
 def test_a_message_of_the_program_counts_whatever_the_exit_code_of_the_line():
     said = "sed: can't read src/a.ts: No such file or directory\n3 passed in 0.1s"
     assert changed_files(f"{SED}; pytest", said=said) == ((), ("src/a.ts",))
+    assert changed_files(f"cd web && {SED}; ls", said="bash: cd: web: No such file\nb.ts") == ((), ("web/src/a.ts",))
     assert changed_files(f"{PATCH}; ls", said="Failed to find expected lines in src/a.ts\nsrc") == ((), ())
 
 

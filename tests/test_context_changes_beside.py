@@ -243,6 +243,8 @@ def test_arguments_that_are_not_valid_json_name_no_file():
         ("mcp__lsp__edit", {"uri": "file:///repo/a%20b.ts"}, ("/repo/a b.ts",)), ("mcp__lsp__edit", {"fileUri": "file:///C:/a.ts"}, ("C:/a.ts",)),
         ("create_file", {"filePath": "a.ts"}, ("a.ts",)), ("edit_file", {"target_file": "a.ts"}, ("a.ts",)), ("save_pdf", {"filename": "a.pdf"}, ("a.pdf",)),
         ("move_file", {"source": "a", "destination": "b"}, ("a", "b")), ("move_file", {"from_path": "a", "to_path": "b"}, ("a", "b")),
+        ("write_file", {"local_path": "a"}, ("a",)), ("edit_file", {"relative_workspace_path": "a"}, ("a",)), ("create_script", {"script_path": "a"}, ("a",)),
+        ("rename_file", {"from": "a", "to": "b"}, ("a", "b")), ("copy_file", {"path": "a", "to": "b"}, ("b",)), ("update_copyright_header", {"file_path": "a"}, ("a",)),
         ("copy_file", {"source": "a", "destination": "b"}, ("b",)), ("copyFile", {"sourcePath": "a", "targetPath": "b"}, ("b",)),
     ],
 )  # fmt: skip

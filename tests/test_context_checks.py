@@ -351,6 +351,14 @@ def test_the_result_of_a_verification_is_not_a_map_of_names(result: dict[str, An
         assert projected(session).state["verification"] == f"pytest: {outcome}", kind
 
 
+def test_counts_are_numbers_and_a_map_of_names_may_have_a_key_of_a_result():
+    session = Session()
+    session.add("verification.finished", command="npx stryker run", passed=True, counts={"killed": 41, "survived": 0})
+    assert projected(session).state["verification"] == "npx stryker run: passed"
+    session.add("verification.finished", turn=2, checks={"lint": "failed", "unit": "passed", "stderr": ""})
+    assert "lint" in str(projected(session).state["failure"])
+
+
 def test_an_interrupted_verification_is_told_once_and_alike():
     session = Session()
     session.add("verification.finished", command="pytest -q", interrupted=True, exitCode=0, text="collecting")

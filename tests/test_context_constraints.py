@@ -158,6 +158,9 @@ def test_a_last_message_that_has_no_room_leaves_a_reference():
         ("Never push without asking.", "When asked, push.", "Push when done."),
         ("Never push without asking.", "Always ask the user before you commit, push or merge.", "Push, then ask."),
         ("Never merge before CI is green.", "Merge only once CI is green.", "Merge if CI is red."),
+        ("NEVER commit unless the user explicitly asks.", "Commit only when requested by the user.", "Commit after every change or when asked."),
+        ("Never push without asking.", "Commit and push only when asked.", "Push if CI is green or if asked."),
+        ("Never push without asking the user.", "Before you commit or push, ask the user.", "Before you commit, push."),
         ("Never finish without a run of the full tests.", "Always run the full tests.", "Do not run the full tests."),
     ],
 )  # fmt: skip

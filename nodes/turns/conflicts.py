@@ -39,7 +39,7 @@ _ONLY_WITH = re.compile(
 _BEFORE = re.compile(r"(?i)\bbefore\s+(?:(?:each|every|any|you|we|the|a|an|your|making|creating)\s+)*")
 _WORD = re.compile(r"[a-z]+")
 _MINOR = frozenset((
-    "a", "all", "an", "and", "any", "are", "be", "been", "being", "do", "explicit", "explicitly", "first", "for", "from", "had", "has", "have", "i", "in", "is", "it", "me", "my",
+    "a", "all", "an", "and", "any", "are", "be", "been", "being", "by", "do", "explicit", "explicitly", "first", "for", "from", "had", "has", "have", "i", "in", "is", "it", "me", "my",
     "of", "on", "our", "prior", "that", "the", "them", "they", "this", "to", "us", "was", "we", "with", "you", "your",
 ))  # fmt: skip
 """Words that do not indicate the subject of a sentence."""
@@ -50,6 +50,8 @@ _WHEN = re.compile(r"(?i)(?<!even )(?<!except )(?<!also )\b(?:when(?:ever)?|if|a
 """Words before the condition of an act."""
 _JOINS = re.compile(r"(?i),|\b(?:and|then)\b")
 """Marks and words between two acts, of which a condition beside one may not hold for the other."""
+_OR = re.compile(r"(?i)\bor\s*\Z")
+_VERBS_ONLY = re.compile(r"(?i)\W*\w+(?:,? (?:and|or) \w+)+ only\s*")
 _APPROVAL = re.compile(r"ask|approv|permi|consent|confirm|request")
 _ENDING = re.compile(r"(?:(?<=([^s]))\1ing|ing|ed|es|e|(?<!s)s)\Z")
 MOST = 6
@@ -184,16 +186,24 @@ def _agrees(part: str, words: re.Pattern[str], needs: frozenset[str]) -> bool:
             condition, _, act = condition.partition(",")
             if _same(condition, needs) and "," not in act:
                 return True
-        elif not _JOINS.search(act) and _same(condition, needs):
+        elif _of_all(act) and _same(condition, needs):
             return True
     then = _THEN.search(part)
     if then is not None:
         return _same(part[: then.start()], needs)
     for before in _BEFORE.finditer(part):
-        acts = part[before.end() :]
-        if words.match(acts) and ("," not in acts or " or " in acts) and _same(part[: before.start()], needs):
+        acts, ahead = part[before.end() :], part[: before.start()]
+        if words.match(acts) and ("," not in acts or " or " in acts) and _same(ahead, needs):
+            return True
+        acts, _, step = acts.partition(",")
+        if words.match(acts) and _stems(ahead) <= _ADDS_NOTHING and "," not in step and _same(step, needs):
             return True
     return False
+
+
+def _of_all(act: str) -> bool:
+    """Whether the condition behind an act holds for all of it: for one act, or for a list of verbs with `only`."""
+    return not _OR.search(act) and (not _JOINS.search(act) or _VERBS_ONLY.fullmatch(act) is not None)
 
 
 def _same(condition: str, needs: frozenset[str]) -> bool:

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..sources.file_kinds import named_by_convention
+from .check_programs import check_of
 from .shell import SimpleCommand, first_word, simple_commands, started
 from .summaries import summary_of
 
@@ -57,6 +58,8 @@ _EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)
 """Programs that hardly fail: the next one after `&&` runs."""
 _BRANCHES = ("then", "elif", "else")
 _MOVES = ("cd", "pushd", "popd")
+_STEPS = ("cd", "pushd", "mkdir")
+"""Programs whose failure leaves the place or the run of all later ones unknown."""
 _PASSED_ON = ("tee", "sponge")
 """Programs that write the output of another one, however that one ends."""
 
@@ -108,6 +111,8 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
     place = PurePosixPath(folder)
     steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
     output = _Output(said, by_git=all(each.words[0] in (*_MOVES, "git") for each in steps))
+    failing = (n for n, each in enumerate(steps) if each.words[0] in _STEPS and output.complains(each.words[0]))
+    known_until = next(failing, len(steps))
     for number, simple in enumerate(steps):
         words = started(simple.words)
         if words[:1] in (("cd",), ("pushd",)):
@@ -116,10 +121,10 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
         named, printed = by_patch or [*_changed_by(words)], printed_into(simple)
         if not (named or printed):
             continue
-        done = _done(steps, number, output, failed=failed)
+        done = _done(steps, number, output, failed=failed) if number < known_until else None
         if done is False and _whole_or_nothing(words):
             named = []
-        opened = done is not None or _begins(steps, number)
+        opened = number < known_until and (done is not None or _begins(steps, number))
         program = words[0] if words else ""
         sure = {path: done is True and _is_a_file(path, named, program) for path in named}
         for path, known in [*sure.items(), *((path, opened and "$" not in path) for path in printed)]:
@@ -151,7 +156,8 @@ def _done(steps: Sequence[SimpleCommand], number: int, output: _Output, *, faile
     if alone:
         return False
     later = any(each.behind not in ("|", "|&") for each in steps[number + 1 :])
-    return True if later and (output.sums_up or (begins and not output.silent)) and program != "apply_patch" else None
+    tested_later = output.sums_up and not any(map(check_of, steps[:number]))  # by a check that ran after it
+    return True if later and (tested_later or (begins and not output.silent)) and program != "apply_patch" else None
 
 
 def _head(steps: Sequence[SimpleCommand], number: int) -> int:

@@ -32,7 +32,8 @@ _MOST = 64
 """Longest list whose names count one by one."""
 _NAMED = (*LABELS, *SAYING, "results")
 """Fields whose objects may map names to outcomes: `checks: {"lint": "failed"}`."""
-_LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", "counts", "stats"))
+_COUNTS = ("counts", "stats")
+_LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", *_COUNTS))
 """Fields whose objects report outcomes or counts."""
 _COPIED = frozenset((*_TOLD, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
 """Fields of a verification that apply to each name in its list."""
@@ -73,13 +74,13 @@ def says(payload: Record) -> str | None:
     said = _own(payload)
     for field in _LISTS & payload.fields.keys():
         for one in _objects(payload, field):
-            said |= set() if _is_part(one) else _of_result(one)
+            said |= set() if _is_part(one) else _of_result(one, counts=field in _COUNTS)
     return next((each for each in ("failed", "running", "short", "passed") if each in said), None)
 
 
-def _of_result(one: Record) -> set[str]:
-    """Everything that an object without a name reports but a pass."""
-    ended = ending(one, None, None)
+def _of_result(one: Record, *, counts: bool) -> set[str]:
+    """Everything that an object without a name reports but a pass. In `counts`, `killed` is a number of mutants."""
+    ended = None if counts else ending(one, None, None)
     said = {"failed"} if code_of(one) or (ended and ended not in BROKEN_OFF) else set[str]()
     return (_own(one) - {"passed"}) | said | ({"short"} if ended in BROKEN_OFF else set())
 
@@ -123,7 +124,7 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         if not isinstance(each, Mapping):
             continue
         one = _object(payload.at, each)
-        if field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one) and not each.keys() & _RESULT:
+        if field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one) and _is_map(each):
             for name, said in each.items():
                 outcome = (
                     said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}
@@ -131,6 +132,11 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
                 yield _object(payload.at, {"name": name, **outcome})
         else:
             yield one
+
+
+def _is_map(value: Mapping[str, Any]) -> bool:
+    """Whether an object has names of checks as keys, and is not the result of a command."""
+    return not value.keys() & _RESULT or any(str(each)[:20].strip().lower() in _STATES for each in value.values())
 
 
 def _names(payload: Record, field: str) -> Iterator[Record]:
