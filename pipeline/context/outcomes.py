@@ -176,13 +176,13 @@ def _checked(
     said = says(payload)
     running = said == "running" or bool(_RUNNING.search(words[:HEAD]))
     running |= any(truth(payload.value(*names), unknown=True) for names in RUNS_ON)
-    report = _report(words) if checks else None
+    report = _report(words)
     told = [report or _summed_up(ran, words, checks) for ran in checks]
     broken_off = ended in BROKEN_OFF  # it would have continued: its output so far is all that is known
     late = ended is not None and not broken_off
     if verification:
         beside, running = payload.text("summary") or "", running or broken_off
-        outcome = _verified(words, beside, said, code, timed_out=late, running=running)
+        outcome = _verified(words, beside, said, code, report=report, timed_out=late, running=running)
         known = all(ran.stands and ran.check.understood for ran in checks)
         outcome = "unknown" if outcome == "passed" and not known else outcome
     elif broken_off:
@@ -238,9 +238,11 @@ def _has_passed(ran: Ran, said: str | None, code: int | None) -> bool:
     return said == "passed" or ran.check.understood or ran.check.family not in ("test", "all")
 
 
-def _verified(words: str, beside: str, says: str | None, code: int | None, *, timed_out: bool, running: bool) -> str:
+def _verified(
+    words: str, beside: str, says: str | None, code: int | None, *, report: str | None, timed_out: bool, running: bool
+) -> str:
     """The outcome that a verification reports: in its text, a summary `beside` it, fields, and an exit code."""
-    said, both = _report(words) or summary_of(words), (words, beside)
+    said, both = report or summary_of(words), (words, beside)
     denied = "failed" in (said, says, summary_of(beside)) or (says == "passed" and any(map(_tells_of_a_failure, both)))
     if denied or timed_out:
         return "failed"
