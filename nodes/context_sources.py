@@ -191,9 +191,8 @@ def _state(states: pa.Table) -> list[pa.Table]:
     denied, answered = _listed(newest, unanswered), _listed(others, denials - unanswered)
     count = integers(states["failure_count"])
     failing = _listed(states["failing"], count)
-    elsewhere = pc.match_substring(failing, pattern=" @")  # one that failed on the code at hand needs no name
-    elsewhere = pc.and_not(elsewhere, pc.match_substring_regex(failing, pattern=r" -\S+ @[\w.-]+/"))  # a package
-    several = pc.if_else(pc.or_(pa.array(count > 1), elsewhere), failing, None)
+    # The name of a single check that failed on the code at hand is in what is said of it.
+    several = pc.if_else(pc.or_(pa.array(count > 1), flat(states["failed_elsewhere"])), failing, None)
     derived, phase = flat(states["phase_derived"]), flat(states["phase"])
     guessed = pc.fill_null(derived, False)
     known = [

@@ -193,6 +193,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "failure": what_fails,
             "failure_paths": paths_named(what_fails),
             "failing": pa.ListArray.from_arrays(failing.offsets, _check_named(failing.values)),
+            "failed_elsewhere": _any_elsewhere(failing),
             "failure_count": failure_count.astype(np.int32),
             "verification": take_or(state_facts["value"], check),
             "modified_files": modified,
@@ -206,6 +207,12 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
             "events": behind,
         }
     )
+
+
+def _any_elsewhere(failing: pa.ListArray) -> pa.Array:
+    """Whether any check of each list failed on other code: a place follows its name, which ends at the first colon."""
+    placed = np.asarray(pc.match_substring_regex(failing.values, r"^[^:\n]*:[^\n]*? ?@\S"), dtype=bool)
+    return pa.array(np.diff(np.append(0, np.cumsum(placed))[np.asarray(failing.offsets)]) > 0)
 
 
 def _check_named(failure: pa.Array) -> pa.Array:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from context_session import Session, item, projected, snapshot
 from scoped_retrieval.pipeline.context.changes import changed_files, may_change
+from scoped_retrieval.pipeline.context.shell import SimpleCommand
 
 CHANGES = {
     "sed -i s/1/2/ src/a.ts": ("src/a.ts",), "sed -i -e s/1/2/ -e s/3/4/ a.ts b.ts": ("a.ts", "b.ts"), "perl -pi -e s/1/2/ a.pl": ("a.pl",),
@@ -75,6 +76,11 @@ FAILED = [
     # a shell opens what is printed into, and `tee` writes it, whatever comes of the program
     ("node gen.js > src/a.ts", "", "src/a.ts", ""), ("cd web && node gen.js > a.ts", "", "web/a.ts", ""), ("node gen.js | tee src/a.ts", "", "src/a.ts", ""), ("npm ci && node gen.js > src/a.ts", "", "", "src/a.ts"),
     ("env > a.ts", "", "a.ts", ""), ("exec 2> err.log", "", "err.log", ""), ("FOO=1 > a.ts", "", "a.ts", ""), ("cd web && sudo > a.ts", "", "web/a.ts", ""),
+    # a summary is of a check that ran after it only if nothing before can have printed one, and a check comes after
+    *((f"{before} && {SED} && git commit -am x", "1 failed in 0.1s", "", "src/a.ts") for before in ("docker compose run --rm web pytest", "npm run e2e", "php artisan test", "cat t.log")),
+    (f"docker compose run web pytest && {SED} && pytest", "1 failed in 0.1s", "", "src/a.ts"), (f"grep -q foo src/a.ts || {SED} && pytest", "1 failed in 0.1s", "", "src/a.ts"),
+    (f"cd . && rm b.ts && {SED} && pytest", "1 failed in 0.1s", "b.ts src/a.ts", ""), (f"mkdir src && {SED} && pytest", "mkdir: cannot create directory 'src': File exists", "", "src/a.ts"),
+    *((f"cd web && {SED} && pytest", f"{said}no such file or directory: web", "", "web/src/a.ts") for said in ("(eval):cd:1: ", "zsh:cd:1: ", "/bin/zsh:cd:12: ")),
     ("git apply --reject x.diff", "error: patch failed", "*", ""), ("git pull", "fatal: no remote", "*", ""), ("black .", "error: cannot format a.py", "*", ""),
 ]  # fmt: skip
 
@@ -88,6 +94,9 @@ def test_a_message_of_the_program_counts_whatever_the_exit_code_of_the_line():
     said = "sed: can't read src/a.ts: No such file or directory\n3 passed in 0.1s"
     assert changed_files(f"{SED}; pytest", said=said) == ((), ("src/a.ts",))
     assert changed_files(f"cd web && {SED}; ls", said="bash: cd: web: No such file\nb.ts") == ((), ("web/src/a.ts",))
+    exists = "mkdir: cannot create directory 'src': File exists"
+    assert changed_files(f"mkdir src; {SED}; ls", said=exists) == (("src/a.ts",), ())
+    assert changed_files(f"mkdir src || true; {SED}", said=exists) == (("src/a.ts",), ())
     assert changed_files(f"{PATCH}; ls", said="Failed to find expected lines in src/a.ts\nsrc") == ((), ())
 
 
@@ -114,6 +123,55 @@ def test_a_file_of_a_program_that_may_not_have_run_is_not_named_as_modified():
     assert seen.state["modified_files"] == [] and "may have changed since" in seen.text()
 
 
+FOLDERS = {
+    f"(cd web && npm ci) && {SED}": ("", "src/a.ts"), f"(cd web; npm ci)\n{SED}": ("", "src/a.ts"), f"x=$(cd web && pwd); {SED}": ("", "src/a.ts"), f"x=`cd web; pwd`; {SED}": ("", "src/a.ts"),
+    f"pushd web; npm ci; popd; {SED}": ("", "src/a.ts"), f"cd web; npm ci; cd -; {SED}": ("", "src/a.ts"), f"cd web && npm start & {SED}": ("", "src/a.ts"),
+    f"bash -c 'cd web && npm ci'; {SED}": ("", "src/a.ts"), f"(cd web && {SED}); (cd api && rm b.ts)": ("", "web/src/a.ts api/b.ts"), f"(cd web; (cd x; ls); {SED})": ("", "web/src/a.ts"),
+    f"{{ cd web; {SED}; }}; rm b.ts": ("", "web/src/a.ts web/b.ts"), f"cd -P web && {SED}": ("", "web/src/a.ts"), f"cd web; cd ..; {SED}": ("", "web/../src/a.ts"), f"cd /x && {SED}": ("", "/x/src/a.ts"),
+    # a folder that the line does not show
+    f'cd "$ROOT" && {SED}': ("", "*"), f"cd $(git rev-parse --show-toplevel) && {SED}": ("", "*"), f"popd; {SED}": ("", "*"), f"cd -; {SED}": ("", "*"), 'cd "$ROOT" && rm /x/a.ts': ("", "/x/a.ts"),
+    # one that failed, or may have: nobody sees its message
+    **{f"cd web{end}{SED}": ("cd: web: No such file", "web/src/a.ts src/a.ts") for end in ("; ", "\n", " || true; ", " && ls; ")},
+    f"cd web 2>/dev/null; {SED}": ("", "web/src/a.ts src/a.ts"), f"cd web && {SED}": ("cd: web: No such file", "web/src/a.ts"), "cd web; rm /x/a.ts": ("cd: web: No such file", "/x/a.ts"),
+}  # fmt: skip
+"""Lines, what they print, and the files that they may have changed, in the folders in which their programs ran."""
+
+
+@pytest.mark.parametrize(("command", "expected"), FOLDERS.items())
+def test_a_file_is_named_by_the_folder_in_which_its_program_ran(command: str, expected: tuple[str, str]):
+    said, paths = expected
+    found = changed_files(command, said=said)
+    assert " ".join((*found.sure, *found.doubtful)) == paths
+    assert not (found.doubtful and found.sure), "a file in one of two folders is in doubt in both"
+
+
+def test_a_file_read_before_a_cd_that_failed_is_in_doubt():
+    session = Session()
+    session.add("file.read", turn=1, path="src/a.ts", text="const a = 1")
+    session.add(
+        "command.finished",
+        turn=2,
+        command=f"cd web\n{SED}\nls",
+        exitCode=0,
+        stdout="bash: line 1: cd: web: No such file\nsrc",
+    )
+    seen = projected(session)
+    assert seen.state["modified_files"] == [] and "may have changed since" in seen.text()
+
+
+def test_a_long_line_is_read_in_one_pass():
+    reads = 0
+
+    def read(step: SimpleCommand) -> None:
+        nonlocal reads
+        reads += 1
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("scoped_retrieval.pipeline.context.program_results.check_of", read)
+        changed_files(" && ".join(f"rm {n}" for n in range(300)) + " && pytest", failed=True, said="1 failed in 0.1s")
+    assert reads == 301
+
+
 def test_an_output_is_searched_once_for_each_program(monkeypatch: pytest.MonkeyPatch):
     searched: list[str] = []
 
@@ -121,7 +179,7 @@ def test_an_output_is_searched_once_for_each_program(monkeypatch: pytest.MonkeyP
         searched.append(program)
         return program
 
-    monkeypatch.setattr("scoped_retrieval.pipeline.context.changes.re.escape", escape)
+    monkeypatch.setattr("scoped_retrieval.pipeline.context.program_results.re.escape", escape)
     changed_files(" && ".join(f"rm {n}.ts; cp x {n}.js" for n in range(9)), failed=True, said="boom")
     assert sorted(searched) == ["cp", "rm"]
 

@@ -242,6 +242,8 @@ def test_arguments_that_are_not_valid_json_name_no_file():
         ("mcp__lsp__remove_entry", {"source": "pylint"}, ()), ("mcp__db__write", {"uri": "table:a"}, ()), ("mcp__web__save_page", {"uri": "https://x.y/a"}, ()),
         ("mcp__lsp__edit", {"uri": "file:///repo/a%20b.ts"}, ("/repo/a b.ts",)), ("mcp__lsp__edit", {"fileUri": "file:///C:/a.ts"}, ("C:/a.ts",)),
         ("create_file", {"filePath": "a.ts"}, ("a.ts",)), ("edit_file", {"target_file": "a.ts"}, ("a.ts",)), ("save_pdf", {"filename": "a.pdf"}, ("a.pdf",)),
+        ("move_file", {"from": "a", "to": "b"}, ("a", "b")), ("rename_in_file", {"path": "a", "from": "x", "to": "y"}, ("a",)), ("auth__rename_profile", {"from": "x", "to": "y"}, ()),
+        ("drive__move_file", {"fileId": "1", "from": "x", "to": "y"}, ()), ("moveFile", {"from": "a", "to": "b"}, ("a", "b")), ("edit_file", {"relativeWorkspacePath": "a"}, ("a",)),
         ("move_file", {"source": "a", "destination": "b"}, ("a", "b")), ("move_file", {"from_path": "a", "to_path": "b"}, ("a", "b")),
         ("write_file", {"local_path": "a"}, ("a",)), ("edit_file", {"relative_workspace_path": "a"}, ("a",)), ("create_script", {"script_path": "a"}, ("a",)),
         ("rename_file", {"from": "a", "to": "b"}, ("a", "b")), ("copy_file", {"path": "a", "to": "b"}, ("b",)), ("update_copyright_header", {"file_path": "a"}, ("a",)),

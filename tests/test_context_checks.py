@@ -355,8 +355,33 @@ def test_counts_are_numbers_and_a_map_of_names_may_have_a_key_of_a_result():
     session = Session()
     session.add("verification.finished", command="npx stryker run", passed=True, counts={"killed": 41, "survived": 0})
     assert projected(session).state["verification"] == "npx stryker run: passed"
+    for field, number in (("cancelled", 2), ("timedOut", 1), ("interrupted", 3)):
+        broken_off = Session()
+        broken_off.failing("1 failed, 3 passed in 1s", command="npm test")
+        broken_off.add(
+            "verification.finished", turn=2, command="npm test", passed=True, counts={"passed": 5, field: number}
+        )
+        assert projected(broken_off).state["failing"] and "passed" not in str(
+            projected(broken_off).state["verification"]
+        ), field
     session.add("verification.finished", turn=2, checks={"lint": "failed", "unit": "passed", "stderr": ""})
     assert "lint" in str(projected(session).state["failure"])
+
+
+@pytest.mark.parametrize(
+    ("payload", "outcome"),
+    [
+        ({"result": {"stdout": "ok", "stderr": "Segmentation fault"}}, "unknown"), ({"result": {"stdout": "success", "stderr": "curl: (7) Failed to connect"}}, "unknown"),
+        ({"result": {"stdout": "ok", "stderr": "", "interrupted": False, "isImage": False}}, "unknown"),
+        ({"checks": {"lint": "passed", "unit": "passed", "interrupted": False, "stderr": ""}}, "passed"), ({"checks": {"timeout": "failed", "lint": "passed"}}, "failed"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_stream_or_a_flag_of_a_command_is_no_check(payload: dict[str, Any], outcome: str):
+    session = Session()
+    session.add("verification.finished", command="npm test", **payload)
+    assert str(projected(session).state["verification"]).endswith(outcome)
+    assert bool(projected(session).state["failing"]) == (outcome == "failed")
 
 
 def test_an_interrupted_verification_is_told_once_and_alike():

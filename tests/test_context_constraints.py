@@ -160,6 +160,8 @@ def test_a_last_message_that_has_no_room_leaves_a_reference():
         ("Never merge before CI is green.", "Merge only once CI is green.", "Merge if CI is red."),
         ("NEVER commit unless the user explicitly asks.", "Commit only when requested by the user.", "Commit after every change or when asked."),
         ("Never push without asking.", "Commit and push only when asked.", "Push if CI is green or if asked."),
+        ("Never push without asking.", "Commit, push, and merge only when asked.", "Push nightly or only when asked."),
+        ("Never push without asking.", "Always commit and push only when asked.", "Push on Mondays as well as when asked."),
         ("Never push without asking the user.", "Before you commit or push, ask the user.", "Before you commit, push."),
         ("Never finish without a run of the full tests.", "Always run the full tests.", "Do not run the full tests."),
     ],
@@ -199,6 +201,8 @@ def test_a_prohibition_with_a_condition_agrees_with_a_rule_that_asks_for_the_con
         ("Do not commit unless asked.", "Commit every change and push only when asked."),
         ("Do not push unless I ask.", "Push even when nobody asks."),
         ("Do not push unless I ask.", "Push only when asked; merge at once."),
+        ("Never commit without asking.", "Commit, and push only when asked."),
+        ("Never push without asking.", "Push at night or at least when asked."),
     ],
 )
 def test_a_rule_that_asks_for_the_act_itself_and_mentions_its_condition_is_listed(only: str, asks: str):

@@ -633,13 +633,17 @@ def test_what_fails_on_other_code_ends_where_it_passes_there_or_where_the_work_i
     [("git stash", "git stash pop", "@(work stashed)"), ("git switch main", "git switch fix", "@main")],
 )
 def test_the_only_check_that_fails_is_named_where_it_failed_on_other_code(there: str, back: str, place: str):
-    for check in ("pytest", "cargo test --workspace"):
+    for check, name in (
+        ("pytest",) * 2,
+        ("cargo test --workspace",) * 2,
+        ("pnpm --filter @a/web test", "script test --filter @a/web"),
+    ):
         session = Session()
         session.add("command.finished", turn=1, command=there, exitCode=0, stdout="")
         session.failing("1 failed, 47 passed in 1s", turn=2, command=check)
         session.add("command.finished", turn=3, command=back, exitCode=0, stdout="")
-        assert f"- failing checks: {check} {place}\n" in projected(session).text()
-    for command in ("pytest", "pnpm --filter @acme/web test"):
+        assert f"- failing checks: {name} {place}\n" in projected(session).text()
+    for command in ("pytest", "pnpm --filter @acme/web test", "pnpm --filter @acme test"):
         assert "failing checks" not in projected(after((command, 1, "a.py:3 boom"))).text()
 
 

@@ -43,6 +43,7 @@ TURN_STATES = table(
     failure=text("what failed last, and has not passed since", nullable=True),
     failure_paths=strings("files that the failure points to"),
     failing=strings("checks that failed and have not passed since, the last ones first"),
+    failed_elsewhere=boolean("one of these failed on another branch or without the stashed work"),
     failure_count=int32("number of failing checks"),
     verification=text("the last verification since a file was modified", nullable=True),
     modified_files=strings("files modified in this session, the last ones first"),

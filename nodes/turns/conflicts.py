@@ -50,8 +50,12 @@ _WHEN = re.compile(r"(?i)(?<!even )(?<!except )(?<!also )\b(?:when(?:ever)?|if|a
 """Words before the condition of an act."""
 _JOINS = re.compile(r"(?i),|\b(?:and|then)\b")
 """Marks and words between two acts, of which a condition beside one may not hold for the other."""
-_OR = re.compile(r"(?i)\bor\s*\Z")
-_VERBS_ONLY = re.compile(r"(?i)\W*\w+(?:,? (?:and|or) \w+)+ only\s*")
+_OR = re.compile(r"(?i)\b(?:or(?: (?:else|at least))?|as well as|plus)(?: only)?\s*\Z")
+"""The end of what comes before a condition that is one of several."""
+_VERBS_ONLY = re.compile(
+    r"(?i)\W*(?:(?:always|please) )*\w+(?:(?: (?:and|or) \w+)+|(?:, \w+)+,? (?:and|or) \w+) only\s*"
+)
+"""Verbs that share the condition that follows."""
 _APPROVAL = re.compile(r"ask|approv|permi|consent|confirm|request")
 _ENDING = re.compile(r"(?:(?<=([^s]))\1ing|ing|ed|es|e|(?<!s)s)\Z")
 MOST = 6

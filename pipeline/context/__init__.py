@@ -9,8 +9,9 @@
 - `checks` and `outcomes`: which commands are checks, over `check_lines`, `check_programs` and `runners`, and their
   outcomes, over `summaries`, `outcome_fields` (outcomes in fields), `endings` (what stopped a command) and
   `verified_parts` (the scope of a verification);
-  `changes` and `tool_changes`: files that commands and tools change; `work_places`: the code on which a check ran, over `git_lines` (Git
-  commands and their effect); `shell`: command lines as words
+  `changes` and `tool_changes`: files that commands and tools change, over `line_folders` (where programs run) and
+  `program_results` (whether they did); `work_places`: the code on which a check ran, over `git_lines` (Git commands and
+  their effect); `shell`: command lines as words
 - `permissions`: the subject of a denial or a grant, and whether an event gives permission
 - `before_horizon`: ledger rows of sources that a turn does not consider
 - `shapes`: neutral, OpenAI and Anthropic messages; the ledger of document 003

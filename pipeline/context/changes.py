@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..sources.file_kinds import named_by_convention
-from .check_programs import check_of
+from .line_folders import MOVES, Folders, folders_of
+from .program_results import ProgramResults
 from .shell import SimpleCommand, first_word, simple_commands, started
-from .summaries import summary_of
 
 __all__ = ["ANY_FILE", "Changes", "changed_files", "changes_of", "is_log", "may_change", "printed_into"]
 
@@ -50,18 +49,6 @@ _OUTPUT = frozenset((
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+?)\s*$", re.MULTILINE)
 _OWN_FORM = re.compile(r"\Aapply_patch\n\*\*\* ")
 """The form of a failed patch in imported logs: its files are not programs."""
-_PATCH_DONE = re.compile(r"^Success\. Updated the following files", re.MULTILINE)
-_PATCH_FAILED = re.compile(r"^(?:apply_patch verification failed|Failed to |Invalid patch)", re.MULTILINE)
-_BY_GIT = "fatal: |error: (?:pathspec |path '|the following |[Yy]our local changes|unable to |invalid path |unknown (?:option|switch))"
-"""How errors of Git begin: other programs print `error: ` too."""
-_EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)")
-"""Programs that hardly fail: the next one after `&&` runs."""
-_BRANCHES = ("then", "elif", "else")
-_MOVES = ("cd", "pushd", "popd")
-_STEPS = ("cd", "pushd", "mkdir")
-"""Programs whose failure leaves the place or the run of all later ones unknown."""
-_PASSED_ON = ("tee", "sponge")
-"""Programs that write the output of another one, however that one ends."""
 
 
 class Changes(NamedTuple):
@@ -73,33 +60,6 @@ class Changes(NamedTuple):
     """Those that it names but may have left unchanged."""
 
 
-class _Output:
-    """The output of a line, with each search of it done once; `by_git`: the line runs no other program."""
-
-    def __init__(self, text: str, *, by_git: bool) -> None:
-        self.text = text
-        self._by_git = by_git
-        self._complains: dict[str, bool] = {}
-
-    @cached_property
-    def sums_up(self) -> bool:
-        """Whether it has a summary of tests."""
-        return summary_of(self.text) is not None
-
-    @cached_property
-    def silent(self) -> bool:
-        return self.text.strip() in ("", "(no output)")
-
-    def complains(self, program: str) -> bool:
-        """Whether it has an error message of a program."""
-        if program not in self._complains:
-            own = rf"(?:[^\s:]+: (?:line \d+: )?)*(?:\S*/)?{re.escape(program)}: "
-            begins = {"git": r"(?:fatal|error)\b" if self._by_git else _BY_GIT, "perl": "Can't (?:open|rename|do)"}
-            found = re.search(rf"^(?:{begins.get(program, own)})", self.text, re.MULTILINE)
-            self._complains[program] = bool(program) and found is not None
-        return self._complains[program]
-
-
 def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
     """The files that a command may have changed: those that it names, relative to where it ran, or `ANY_FILE`."""
     return tuple(dict.fromkeys(each for some in changed_files(command, folder) for each in some))
@@ -108,74 +68,44 @@ def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
 def changed_files(command: str | None, folder: str = "", *, failed: bool = False, said: str = "") -> Changes:
     """The files that a command changed, relative to where it ran. `failed`: its line failed; `said`: its output."""
     found: dict[str, bool] = {}
-    place = PurePosixPath(folder)
     steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
-    output = _Output(said, by_git=all(each.words[0] in (*_MOVES, "git") for each in steps))
-    failing = (n for n, each in enumerate(steps) if each.words[0] in _STEPS and output.complains(each.words[0]))
-    known_until = next(failing, len(steps))
-    for number, simple in enumerate(steps):
-        words = started(simple.words)
-        if words[:1] in (("cd",), ("pushd",)):
-            place /= words[1] if len(words) > 1 else "~"
-        by_patch = [each["path"] for each in _PATCHED.finditer(command or "")] if words[:1] == ("apply_patch",) else []
-        named, printed = by_patch or [*_changed_by(words)], printed_into(simple)
+    by_patch = [each["path"] for each in _PATCHED.finditer(command or "")]
+    changed = [[*_changed_by(started(each.words))] for each in steps]
+    if not (by_patch or any(changed) or any(map(printed_into, steps))):
+        return Changes()
+    results = ProgramResults(steps, said, failed=failed, changes=_only_changes)
+    complained = any(results.complains(each) for each in MOVES if each in {step.words[0] for step in steps})
+    for number, folders in enumerate(folders_of(steps, folder, complained=complained)):
+        words, printed = started(steps[number].words), printed_into(steps[number])
+        program = words[0] if words else ""
+        named = (by_patch if program == "apply_patch" else []) or changed[number]
         if not (named or printed):
             continue
-        done = _done(steps, number, output, failed=failed) if number < known_until else None
+        done = results.succeeded(number)
         if done is False and _whole_or_nothing(words):
             named = []
-        opened = number < known_until and (done is not None or _begins(steps, number))
-        program = words[0] if words else ""
+        opened = results.began(number)
         sure = {path: done is True and _is_a_file(path, named, program) for path in named}
         for path, known in [*sure.items(), *((path, opened and "$" not in path) for path in printed)]:
-            at = path if path == ANY_FILE else (place / path).as_posix()
-            found[at] = found.get(at, False) or known or at == ANY_FILE
+            places = _places(path, folders)
+            for at in places:
+                found[at] = found.get(at, False) or (known and len(places) == 1) or at == ANY_FILE
     return Changes(tuple(at for at in found if found[at]), tuple(at for at in found if not found[at]))
 
 
-def _done(steps: Sequence[SimpleCommand], number: int, output: _Output, *, failed: bool) -> bool | None:
-    """Whether a program succeeded, as far as the exit and output of its line show; None if unknown. A failed one may
-    have done a part.
-    """
-    words = started(steps[number].words)
-    program = PurePosixPath(words[0]).name if words else ""
-    if program == "apply_patch" and _PATCH_DONE.search(output.text):
-        return True
-    if program == "apply_patch" and _PATCH_FAILED.search(output.text):
-        return False
-    start = max((n for n, each in enumerate(steps) if each.behind in (";", "\n", "&")), default=0)
-    own = [each for each in steps[start:] if each.words[0] not in _MOVES]
-    alone = sum(each.behind not in ("|", "|&") for each in own) == 1
-    if output.complains(program):
-        return False if failed and number >= start and alone else None
-    begins = _begins(steps, number)
-    if begins and (not failed or number < start or program in _PASSED_ON):
-        return True
-    if not failed or number < start:  # all of the last list succeeded, unless one part stands in for another
-        return True if number >= start and all(each.behind != "||" for each in steps[_head(steps, number) :]) else None
-    if alone:
-        return False
-    later = any(each.behind not in ("|", "|&") for each in steps[number + 1 :])
-    tested_later = output.sums_up and not any(map(check_of, steps[:number]))  # by a check that ran after it
-    return True if later and (tested_later or (begins and not output.silent)) and program != "apply_patch" else None
+def _places(path: str, folders: Folders) -> list[str]:
+    """A path in each of the folders in which its program may run; `ANY_FILE` in an unknown one."""
+    found = dict[str, None]()
+    for folder in folders:
+        known = folder or (PurePosixPath() if path.startswith(("/", "~")) else None)
+        found[ANY_FILE if known is None or path == ANY_FILE else (known / path).as_posix()] = None
+    return [*found]
 
 
-def _head(steps: Sequence[SimpleCommand], number: int) -> int:
-    """The first program of the pipe of a program, or of the command in which it is substituted."""
-    while number and steps[number].behind in ("|", "|&", "$(", "`", "(", ")"):
-        number -= 1
-    return number
-
-
-def _begins(steps: Sequence[SimpleCommand], number: int) -> bool:
-    """Whether a program ran regardless of the others in its list: it is the first one, or reads its output."""
-    before = (each.words[0] for each in reversed(steps[: number + 1]))
-    if next((word for word in before if word in _BRANCHES or word == "fi"), "fi") != "fi":
-        return False
-    number = _head(steps, number)
-    while number and steps[number].behind == "&&" and _EASY.match(" ".join(steps[number - 1].words[:2])):
-        number = _head(steps, number - 1)
-    return number == 0 or steps[number].behind in (";", "\n", "&")
+def _only_changes(simple: SimpleCommand) -> bool:
+    """Whether a program does nothing but change the files that it names."""
+    changed = [*_changed_by(started(simple.words))]
+    return bool(changed) and ANY_FILE not in changed
 
 
 def _whole_or_nothing(words: Sequence[str]) -> bool:

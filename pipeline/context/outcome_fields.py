@@ -37,7 +37,8 @@ _LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", *_COUNTS))
 """Fields whose objects report outcomes or counts."""
 _COPIED = frozenset((*_TOLD, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
 """Fields of a verification that apply to each name in its list."""
-_RESULT = frozenset((*ENDING_FIELDS, "stdout", "stderr"))
+_STREAMS = ("stdout", "stderr")
+_RESULT = frozenset((*ENDING_FIELDS, *_STREAMS))
 """Fields of the result of a command, which are not names of checks."""
 _WORDS = ("command", "tool", "toolName", "text", "message", "output", "summary")
 
@@ -80,7 +81,8 @@ def says(payload: Record) -> str | None:
 
 def _of_result(one: Record, *, counts: bool) -> set[str]:
     """Everything that an object without a name reports but a pass. In `counts`, `killed` is a number of mutants."""
-    ended = None if counts else ending(one, None, None)
+    told = Record(one.at, {name: each for name, each in one.fields.items() if name != "killed"}) if counts else one
+    ended = ending(told, None, None)
     said = {"failed"} if code_of(one) or (ended and ended not in BROKEN_OFF) else set[str]()
     return (_own(one) - {"passed"}) | said | ({"short"} if ended in BROKEN_OFF else set())
 
@@ -94,10 +96,15 @@ def _own(payload: Record) -> set[str]:
     said |= {"failed" for name in ("failures", "errors") if truth(payload.value(name))}
     said |= {"failed"} if truth(payload.value("error"), unknown=True) else set()
     for name in SAYING:
-        said |= {_STATES.get(str(payload.value(name))[:20].strip().lower().replace("-", "_"))}
+        said |= {_state(payload.value(name))}
     passed, total = payload.value("passed"), payload.value("total")
     said |= {"short"} if type(passed) is int and type(total) is int and passed < total else set()
     return {each for each in said if each}
+
+
+def _state(word: Any) -> str | None:
+    """The outcome that a word of `status` or `outcome` reports."""
+    return _STATES.get(str(word)[:20].strip().lower().replace("-", "_"))
 
 
 def _is_part(one: Record) -> bool:
@@ -126,17 +133,24 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         one = _object(payload.at, each)
         if field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one) and _is_map(each):
             for name, said in each.items():
-                outcome = (
-                    said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}
-                )
-                yield _object(payload.at, {"name": name, **outcome})
+                if not _of_a_command(name, said):
+                    own = (
+                        said if isinstance(said, Mapping) else {"passed" if isinstance(said, bool) else "outcome": said}
+                    )
+                    yield _object(payload.at, {"name": name, **own})
         else:
             yield one
 
 
 def _is_map(value: Mapping[str, Any]) -> bool:
     """Whether an object has names of checks as keys, and is not the result of a command."""
-    return not value.keys() & _RESULT or any(str(each)[:20].strip().lower() in _STATES for each in value.values())
+    names = (name for name, said in value.items() if not _of_a_command(name, said))
+    return not value.keys() & _RESULT or any(_state(value[name]) for name in names)
+
+
+def _of_a_command(name: str, said: Any) -> bool:
+    """Whether an entry is part of the result of a command, as a stream or a flag: a check may be called `timeout`."""
+    return name in _STREAMS or (name in _RESULT and not isinstance(said, (str, Mapping)))
 
 
 def _names(payload: Record, field: str) -> Iterator[Record]:

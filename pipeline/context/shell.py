@@ -68,13 +68,15 @@ class SimpleCommand:
     """Whether the program gets these very words: they contain no variable, pattern or substitution."""
     nested: bool = False
     """Whether it is in a group, a substitution or after a keyword, which decide whether it runs."""
+    group: tuple[int, ...] = ()
+    """The subshells that it runs in, outermost first, each by a number of its own in the line."""
 
 
 @lru_cache(maxsize=256)
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """The programs of a command line, each with the operator before it, also those inside `bash -c '...'`."""
     found = outer_commands(command)
-    return tuple(inner for each in found for inner in _inside(each, alone=len(found) == 1))
+    return tuple(inner for n, each in enumerate(found) for inner in _inside(each, -n - 1, alone=len(found) == 1))
 
 
 @lru_cache(maxsize=256)
@@ -87,9 +89,10 @@ def outer_commands(command: str) -> tuple[SimpleCommand, ...]:
 
 
 def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
-    sign, depth, exact = "", 0, True
+    sign, exact = "", True
     words, redirects = list[str](), list[tuple[str, str]]()
     awaited = ""
+    group, groups, ticked = (), 0, list[bool]()
     for token in [*tokens, _Token("", "sign")]:
         if token.kind == "redirect":
             awaited = token.text
@@ -101,20 +104,26 @@ def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
             else:
                 words.append(token.text)
         else:
-            opened = token.text in ("(", "$(", "`")
+            closed = token.text == ")" or (token.text == "`" and ticked[-1:] == [True])
+            opened = token.text in ("(", "$(", "`") and not closed
             if not words and sign != ")" and any(">" in each for each, _ in redirects):
                 words = [":"]  # `> file`
             if words:
-                nested = bool(depth) or opened or words[0] in _SHELL_WORDS
-                yield SimpleCommand(tuple(words), sign, token.text, tuple(redirects), exact, nested)
+                nested = bool(group) or opened or words[0] in _SHELL_WORDS
+                yield SimpleCommand(tuple(words), sign, token.text, tuple(redirects), exact, nested, group)
                 sign = token.text
             elif token.text not in ("(", ")", "$(", "`"):
                 sign = token.text
-            depth += opened - (token.text == ")")
+            if opened:
+                groups += 1
+                group, ticked = (*group, groups), [*ticked, token.text == "`"]
+            elif closed:
+                group, ticked = group[:-1], ticked[:-1]
             words, redirects, exact, awaited = [], [], True, ""
 
 
-def _inside(simple: SimpleCommand, *, alone: bool) -> Iterator[SimpleCommand]:
+def _inside(simple: SimpleCommand, shell: int, *, alone: bool) -> Iterator[SimpleCommand]:
+    """The programs of `bash -c '...'` in the subshell `shell`, or the one that this is."""
     words = started(simple.words)
     if words and PurePosixPath(words[0]).name in _SHELLS:
         place = next((n for n, word in enumerate(words) if re.fullmatch(r"-[a-z]*c", word)), None)
@@ -124,7 +133,8 @@ def _inside(simple: SimpleCommand, *, alone: bool) -> Iterator[SimpleCommand]:
             for number, each in enumerate(inner):
                 behind = each.behind if number else simple.behind
                 ahead = each.ahead if number + 1 < len(inner) or each.ahead else simple.ahead
-                yield replace(each, behind=behind, ahead=ahead, nested=each.nested or hidden)
+                group = (*simple.group, shell, *each.group)
+                yield replace(each, behind=behind, ahead=ahead, nested=each.nested or hidden, group=group)
             return
     yield simple
 

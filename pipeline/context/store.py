@@ -57,7 +57,7 @@ _RECORDED = (
 )
 
 
-_ADDED = ("failing", "failure_count", "phase_derived", "unanswered_count")
+_ADDED = ("failing", "failed_elsewhere", "failure_count", "phase_derived", "unanswered_count")
 """Columns of a state that records of the first development versions lack."""
 _PARTS = {"record", "recorded_at", "principal", "projects", "inputs", "snapshots", "sha256"}
 

@@ -32,13 +32,14 @@ _LOOKS = re.compile(
 )
 """Verbs that change no file, at the beginning of a name (`view_edit_history`) or of an argument `command`."""
 _FILE_NAMED = re.compile(
-    r"(?i)(?:(?:abs(?:olute)?|relative(?:_workspace)?|full|local|script|output|notebook|old|source|src|from|new|target|destination|dest|dst|to)_?)?(?:path|file|file_?path|file_?name|uri)|file_?uri|path_?in_?project"
+    r"(?i)(?:(?:abs(?:olute)?|relative(?:_?workspace)?|full|local|script|output|notebook|old|source|src|from|new|target|destination|dest|dst|to)_?)?(?:path|file|file_?path|file_?name|uri)|file_?uri|path_?in_?project"
 )
 """Arguments that name a file."""
 _MOVED = re.compile(r"(?i)source|src|destination|dest|dst|target")
 """The same for a tool that moves or copies."""
 _ENDS = ("from", "to")
-"""The same for one with `file` in its name."""
+"""The same for one that moves files by its name (`move_file`, not `rename_in_file`), if no other argument names one."""
+_OF_FILES = re.compile(r"(?:\A|[_\W]|(?<=[a-z])(?=F))(?<!in_)(?<!in)(?i:files?)(?![a-z])")
 _TARGET = re.compile(r"(?i)new|target|dest|dst|to")
 """The same for a tool that copies, by the beginning of the name."""
 _ELSEWHERE = frozenset(("owner", "repo", "repository", "branch", "bucket", "url", "page_id", "database"))
@@ -71,7 +72,12 @@ def changed_by(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     moves, copies = (re.search(rf"(?i){verb}", own) for verb in ("(?<!re)move|rename|copy(?!right)", "copy(?!right)"))
     names = [each for each in given if _FILE_NAMED.fullmatch(each) or (moves and _MOVED.fullmatch(each))]
-    names += [each for each in _ENDS if moves and "file" in own.lower() and each in given]
+    if (
+        (copies or (moves and not names))
+        and _OF_FILES.search(own)
+        and not any(each.lower().endswith("id") for each in given)
+    ):
+        names += [each for each in _ENDS if each in given]
     names = [each for each in names if not copies or _TARGET.match(each)]
     named = filter(None, (_path(each, given[each]) for each in names))
     spreads = re.search(r"(?i)rename", own) and any("symbol" in name.lower() for name in (own, *given))
