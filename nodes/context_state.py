@@ -211,7 +211,7 @@ def turn_states(context_turns: ContextTurns, state_facts: StateFacts, log_events
 
 def _any_elsewhere(failing: pa.ListArray) -> pa.Array:
     """Whether any check of each list failed on other code: a place follows its name, which ends at the first colon."""
-    placed = np.asarray(pc.match_substring_regex(failing.values, r"^[^:\n]*:[^\n]*? ?@\S"), dtype=bool)
+    placed = np.asarray(pc.match_substring_regex(failing.values, r"^[^:\n]*:(?:[^\n]* )@\S"), dtype=bool)
     return pa.array(np.diff(np.append(0, np.cumsum(placed))[np.asarray(failing.offsets)]) > 0)
 
 

@@ -11,6 +11,7 @@ from context_session import Session, item, memory, modes, policy, projected, rea
 from scoped_retrieval.nodes.blocks.token_counting import Counters, EncodedCounter
 from scoped_retrieval.nodes.context_tables import PHASE_POLICIES
 from scoped_retrieval.nodes.turns.words import PARTS, REQUIRED_PARTS
+from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.line import ContextInputs, run_context
 from scoped_retrieval.pipeline.context.phases import load_phases
@@ -150,10 +151,19 @@ def test_a_share_of_one_part_alone_changes_an_input(part: str):
     for row in rows:
         row[part] = 0.0
     made = policy()
-    before = {limit: made.project(**_given(limit)).input_sha256 for limit in range(300, 1100, 40)}
+    before = _inputs_of_limits(made)
     made.phases = PHASE_POLICIES.from_rows(rows)
-    after = {limit: made.project(**_given(limit)).input_sha256 for limit in before}
-    assert before != after
+    assert before != _inputs_of_limits(made)
+
+
+def _inputs_of_limits(made: ContextPolicy) -> list[str]:
+    """The digests of the inputs of one turn under many limits."""
+    given = _given(20_000)
+    budgets = [{"maxTokens": limit, "reservedOutputTokens": 0} for limit in range(300, 1100, 40)]
+    turn = given.pop("turn")
+    turns = [{**turn, "inputId": str(number), "budget": budget} for number, budget in enumerate(budgets)]
+    seen = made.project_turns(turns=turns, **given)
+    return [seen[number].input_sha256 for number in range(len(turns))]
 
 
 def _given(limit: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ CHANGES = {
     "rm -f a.ts": ("a.ts",), "sed -i '' s/1/2/ a.ts": ("a.ts",), "perl -i -pe s/1/2/ a.pl": ("a.pl",), "truncate -s 0 a.ts": ("a.ts",), "cp .env.example .env": (".env",),
     "sed -i s/1/2/ src/*.ts": ("*",), "git checkout -- .": ("*",), "git checkout HEAD~1 -- src": ("*",), "gofmt -l -w .": ("*",), "git pull && rm a.ts": ("*", "a.ts"),
     "black -l 100 .": ("*",), "isort -l 100 a.py": ("*",), "perl -0pi -e s/1/2/ a.pl": ("a.pl",), "> a.ts": ("a.ts",), "ls; >> a.ts 2>&1": ("a.ts",), "(> a.ts)": ("a.ts",),
+    "(cat b; cat c) > a.ts": ("a.ts",), "(cd web && cat b) > a.ts": ("a.ts",), "echo $(date) > a.ts": ("a.ts",), "echo `date` >> a.ts; ls": ("a.ts",),
     "x --output build/a.js": ("build/a.js",), "x --output=a.js": ("a.js",), "curl --output LICENSE https://x": ("LICENSE",),
 }  # fmt: skip
 CHANGES_NOTHING = (
@@ -102,7 +104,7 @@ def test_a_message_of_the_program_counts_whatever_the_exit_code_of_the_line():
 
 UNKNOWN = {
     "pytest && rm a.ts; echo done": False, 'make test && mv b.ts a.ts; echo "exit: $?"': False, "grep -q x a.ts || echo x >> a.ts": False, "[ -f a.ts ] || cp b.ts a.ts": False,
-    "cd web && pytest && rm a.ts; ls": False, "mkdir x && rm a.ts || true": False, "if grep -q x b; then ls; rm a.ts; fi": False, "pytest && cat b | tee a.ts; ls": False,
+    "cd web && pytest && rm a.ts; ls": False, "mkdir x && rm a.ts || true": False, "if grep -q x b; then ls; rm a.ts; fi": False, "pytest && cat b | tee a.ts; ls": False, "cd x 2>/dev/null && rm /x/a.ts; ls": False,
     "pytest && rm a.ts": True, "pytest && rm a.ts | cat": True, "rm a.ts || true": True, "pytest || true && rm a.ts": True, "rm a.ts && pytest; ls": True, "mkdir -p x && cd x && echo 1 > ../a.ts; ls": True,
     "if grep -q x b; then ls; fi; rm a.ts": True, "echo $(rm a.ts); ls": True,
 }  # fmt: skip
@@ -124,25 +126,68 @@ def test_a_file_of_a_program_that_may_not_have_run_is_not_named_as_modified():
 
 
 FOLDERS = {
-    f"(cd web && npm ci) && {SED}": ("", "src/a.ts"), f"(cd web; npm ci)\n{SED}": ("", "src/a.ts"), f"x=$(cd web && pwd); {SED}": ("", "src/a.ts"), f"x=`cd web; pwd`; {SED}": ("", "src/a.ts"),
-    f"pushd web; npm ci; popd; {SED}": ("", "src/a.ts"), f"cd web; npm ci; cd -; {SED}": ("", "src/a.ts"), f"cd web && npm start & {SED}": ("", "src/a.ts"),
-    f"bash -c 'cd web && npm ci'; {SED}": ("", "src/a.ts"), f"(cd web && {SED}); (cd api && rm b.ts)": ("", "web/src/a.ts api/b.ts"), f"(cd web; (cd x; ls); {SED})": ("", "web/src/a.ts"),
-    f"{{ cd web; {SED}; }}; rm b.ts": ("", "web/src/a.ts web/b.ts"), f"cd -P web && {SED}": ("", "web/src/a.ts"), f"cd web; cd ..; {SED}": ("", "web/../src/a.ts"), f"cd /x && {SED}": ("", "/x/src/a.ts"),
+    f"(cd web && npm ci) && {SED}": "src/a.ts", f"(cd web; npm ci)\n{SED}": "src/a.ts", f"x=$(cd web && pwd); {SED}": "src/a.ts", f"x=`cd web; pwd`; {SED}": "src/a.ts",
+    f"pushd web; npm ci; popd; {SED}": "src/a.ts", f"cd web; npm ci; cd -; {SED}": "src/a.ts", f"cd web && npm start & {SED}": "src/a.ts",
+    f"bash -c 'cd web && npm ci'; {SED}": "src/a.ts", f"(cd web && {SED}); (cd api && rm b.ts)": "web/src/a.ts api/b.ts", f"(cd web; (cd x; ls); {SED})": "web/src/a.ts",
+    f"{{ cd web; {SED}; }}; rm b.ts": "web/src/a.ts web/b.ts", f"cd -P web && {SED}": "web/src/a.ts", f"cd web; cd ..; {SED}": "src/a.ts", f"cd /x && {SED}": "/x/src/a.ts",
+    f"cd web && npm start > /tmp/l 2>&1 &\n{SED}": "/tmp/l src/a.ts", f"bash -lc 'cd web && npm start & {SED}'": "src/a.ts", f"pushd web; cd src; npm ci; popd; {SED}": "src/a.ts",
+    f"cd web | cat; {SED}": "src/a.ts", f"pushd web >/dev/null; {SED}; popd >/dev/null; rm b.ts": "web/src/a.ts b.ts", f"git -C web checkout -- src/a.ts && {SED}": "web/src/a.ts src/a.ts",
+    f"for i in 1 2; do {SED}; done": "src/a.ts", f"if [ -f b ]; then ls; fi; {SED}": "src/a.ts", f"{{ ls; {SED}; }} > /tmp/l": "src/a.ts /tmp/l", f"ls; (ls && {SED})": "src/a.ts",
+    f"cd ~/proj && {SED}": "~/proj/src/a.ts", f"cd C:/p && {SED}": "C:/p/src/a.ts",
+}  # fmt: skip
+"""Lines and the files that they changed, in the folders in which their programs ran."""
+UNKNOWN_FOLDERS = {
     # a folder that the line does not show
     f'cd "$ROOT" && {SED}': ("", "*"), f"cd $(git rev-parse --show-toplevel) && {SED}": ("", "*"), f"popd; {SED}": ("", "*"), f"cd -; {SED}": ("", "*"), 'cd "$ROOT" && rm /x/a.ts': ("", "/x/a.ts"),
-    # one that failed, or may have: nobody sees its message
+    f"cd packages/$(cat n) && {SED}": ("", "*"), 'cd "$ROOT" && pytest > out.log': ("", "out.log"), "; ".join(f"cd ../p{n} 2>/dev/null" for n in range(40)) + "; rm x.ts": ("", "*"),
+    # a `cd` that failed, or may not have run, or whose message nobody sees
     **{f"cd web{end}{SED}": ("cd: web: No such file", "web/src/a.ts src/a.ts") for end in ("; ", "\n", " || true; ", " && ls; ")},
     f"cd web 2>/dev/null; {SED}": ("", "web/src/a.ts src/a.ts"), f"cd web && {SED}": ("cd: web: No such file", "web/src/a.ts"), "cd web; rm /x/a.ts": ("cd: web: No such file", "/x/a.ts"),
+    f"cd api || cd web && {SED}": ("", "api/web/src/a.ts api/src/a.ts"), f"ls || (rm a.ts; {SED})": ("", "a.ts src/a.ts"), f"ls && for i in *; do {SED}; done": ("", "src/a.ts"),
+    f"while read f; do {SED}; done < x": ("", "src/a.ts"), f"case x in y) {SED};; esac": ("", "src/a.ts"), "cat b > src/a.ts; ls": ("bash: src/a.ts: Permission denied", "src/a.ts"),
+    f"[ -d x ] && cd x; {SED}": ("", "x/src/a.ts src/a.ts"), f"pytest || cd web; {SED}": ("", "web/src/a.ts src/a.ts"), f"mkdir web && cd web; {SED}": ("mkdir: File exists", "web/src/a.ts src/a.ts"),
+    **{f"cd web; ({inner})": ("cd: web: No such file", "web/a.ts a.ts") for inner in ("rm a.ts", "ls; rm a.ts")}, "cd web; bash -c 'rm a.ts'": ("cd: web: No such file", "web/a.ts a.ts"),
+    "cd web && (rm a.ts; rm b.ts); ls": ("cd: web: No such file", "web/a.ts web/b.ts"), "cd web && bash -c 'rm a.ts; rm b.ts'; ls": ("cd: web: No such file", "web/a.ts web/b.ts"),
 }  # fmt: skip
-"""Lines, what they print, and the files that they may have changed, in the folders in which their programs ran."""
+"""Lines, what they print, and the files that they may have changed, in all folders in which their programs may have run."""
 
 
-@pytest.mark.parametrize(("command", "expected"), FOLDERS.items())
-def test_a_file_is_named_by_the_folder_in_which_its_program_ran(command: str, expected: tuple[str, str]):
+@pytest.mark.parametrize(("command", "paths"), FOLDERS.items())
+def test_a_file_is_named_by_the_folder_in_which_its_program_ran(command: str, paths: str):
+    assert changed_files(command) == (tuple(paths.split()), ())
+
+
+@pytest.mark.parametrize(("command", "expected"), UNKNOWN_FOLDERS.items())
+def test_a_file_in_one_of_several_folders_is_in_doubt_in_each(command: str, expected: tuple[str, str]):
     said, paths = expected
     found = changed_files(command, said=said)
-    assert " ".join((*found.sure, *found.doubtful)) == paths
-    assert not (found.doubtful and found.sure), "a file in one of two folders is in doubt in both"
+    assert " ".join((*found.sure, *found.doubtful)) == paths and set(found.sure) <= {"*"}
+
+
+@pytest.mark.parametrize(("before", "said"), [("cd web", "cd: web: No such file"), ("mkdir src", "mkdir: File exists")])
+@pytest.mark.parametrize(
+    "later",
+    [
+        "(rm a.ts; rm b.ts); ls",
+        "bash -c 'rm a.ts; rm b.ts'",
+        "for i in 1 2; do echo > a.ts; done",
+        "(\nrm a.ts\nrm b.ts\n)",
+    ],
+)
+def test_nothing_after_a_program_that_failed_and_decides_what_runs_is_certain(before: str, said: str, later: str):
+    for failed in (True, False):
+        assert changed_files(f"{before} && {later}", failed=failed, said=said).sure == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["(a;" * 6600, "$(a " * 6600, "(rm a;" * 2500 + ")" * 2500, ";".join(f"cd a{n} >f" for n in range(1500)) + ";rm x"],
+)
+def test_deep_and_long_lines_take_no_more_than_their_length(line: str):
+    tracemalloc.start()
+    changed_files(line, said="cd: a: no")
+    assert tracemalloc.get_traced_memory()[1] < 60_000_000
+    tracemalloc.stop()
 
 
 def test_a_file_read_before_a_cd_that_failed_is_in_doubt():

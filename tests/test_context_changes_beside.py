@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from context_session import Session, projected
+from context_session import Session, projected, state_of
 from scoped_retrieval.pipeline.context import ContextPolicy
 from scoped_retrieval.pipeline.context.tool_changes import changed_by
 from scoped_retrieval.pipeline.context.transcripts import read_transcript
@@ -243,6 +243,7 @@ def test_arguments_that_are_not_valid_json_name_no_file():
         ("mcp__lsp__edit", {"uri": "file:///repo/a%20b.ts"}, ("/repo/a b.ts",)), ("mcp__lsp__edit", {"fileUri": "file:///C:/a.ts"}, ("C:/a.ts",)),
         ("create_file", {"filePath": "a.ts"}, ("a.ts",)), ("edit_file", {"target_file": "a.ts"}, ("a.ts",)), ("save_pdf", {"filename": "a.pdf"}, ("a.pdf",)),
         ("move_file", {"from": "a", "to": "b"}, ("a", "b")), ("rename_in_file", {"path": "a", "from": "x", "to": "y"}, ("a",)), ("auth__rename_profile", {"from": "x", "to": "y"}, ()),
+        *(("move_file", {name: "a", "to": "b"}, ("a", "b")) for name in ("path", "source", "file", "from_path")), ("move_file", {"from": "a", "destination": "b"}, ("b", "a")), ("rename_file", {"from": "a", "to": "b", "requestId": "1"}, ("a", "b")),
         ("drive__move_file", {"fileId": "1", "from": "x", "to": "y"}, ()), ("moveFile", {"from": "a", "to": "b"}, ("a", "b")), ("edit_file", {"relativeWorkspacePath": "a"}, ("a",)),
         ("move_file", {"source": "a", "destination": "b"}, ("a", "b")), ("move_file", {"from_path": "a", "to_path": "b"}, ("a", "b")),
         ("write_file", {"local_path": "a"}, ("a",)), ("edit_file", {"relative_workspace_path": "a"}, ("a",)), ("create_script", {"script_path": "a"}, ("a",)),
@@ -332,7 +333,7 @@ def test_a_check_in_the_background_does_not_pass_if_agents_or_servers_change_fil
     )  # fmt: skip
     file = tmp_path / "session.jsonl"
     file.write_text("".join(f"{json.dumps({**row, 'cwd': '/repo'})}\n" for row in rows), encoding="utf-8")
-    assert outcome in str(ContextPolicy().project(events=read_transcript(file)[1]).state["verification"])
+    assert outcome in str(ContextPolicy().state(events=read_transcript(file)[1])["verification"])
 
 
 def test_the_state_names_the_files_that_commands_modified():
@@ -348,7 +349,7 @@ def test_the_state_names_the_files_that_commands_modified():
     )
     session.add("command.finished", turn=4, command="rm c.go", exitCode=1, stdout="rm: cannot remove 'c.go'")
     session.add("command.finished", turn=5, command="rm d.go", exitCode=0, stdout="", top={"visibility": "denied"})
-    assert sorted(projected(session).state["modified_files"]) == ["a.go", "b.go"]
+    assert sorted(state_of(session)["modified_files"]) == ["a.go", "b.go"]
 
 
 def test_a_patch_that_moves_a_file_modifies_both(tmp_path: Path):
@@ -356,4 +357,4 @@ def test_a_patch_that_moves_a_file_modifies_both(tmp_path: Path):
     rows = codex(*SHELL, called("1", "apply_patch", patch, kind="custom_tool_call"), output("1", "Success.", kind="custom_tool_call_output"))  # fmt: skip
     assert standing(rows, tmp_path) == "stale"
     events = read_transcript(tmp_path / "session.jsonl")[1]
-    assert sorted(ContextPolicy().project(events=events).state["modified_files"]) == ["src/a.ts", "src/b.ts"]
+    assert sorted(ContextPolicy().state(events=events)["modified_files"]) == ["src/a.ts", "src/b.ts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from context_session import Session, projected
+from context_session import Session, projected, state_of
 from junitparser import JUnitXml
 from scoped_retrieval.pipeline.context.check_lines import checks_of
 from scoped_retrieval.pipeline.context.events import read_events
@@ -43,7 +43,7 @@ def test_a_command_that_names_tests_and_runs_none_ends_no_failure(command: str):
     session = Session()
     session.failing("a.py:3 boom", command="pytest -q")
     session.add("command.finished", turn=2, command=command, exitCode=0, stdout="3 passed")
-    state = projected(session).state
+    state = state_of(session)
     assert state["failure"] == "a.py:3 boom"
     assert state["verification"] in ("pytest -q: failed", None)
 
@@ -57,7 +57,7 @@ def ended(command: str, stdout: str, **payload: Any) -> tuple[str | None, str | 
     session = Session()
     session.failing("a.py:3 boom", command="pytest -q")
     session.add("command.finished", turn=2, command=command, stdout=stdout, **payload)
-    state = projected(session).state
+    state = state_of(session)
     return state["failure"], state["verification"]
 
 
@@ -265,7 +265,7 @@ def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_did_not_pass_
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, command="pytest", exitCode=0, **says)
-    assert projected(session).state["failure"]
+    assert state_of(session)["failure"]
 
 
 @pytest.mark.parametrize(
@@ -283,10 +283,10 @@ def test_a_harness_that_says_beside_an_exit_code_of_0_that_a_check_was_broken_of
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, command="pytest", exitCode=0, **says)
-    assert projected(session).state["failure"]
+    assert state_of(session)["failure"]
     session = Session()
     session.add("verification.finished", command="pytest", **says)
-    assert (projected(session).state["failure"], projected(session).state["verification"]) == (
+    assert (state_of(session)["failure"], state_of(session)["verification"]) == (
         None,
         "pytest: outcome unknown",
     )
@@ -313,7 +313,7 @@ def test_names_that_a_verification_lists_did_not_pass_where_it_was_broken_off(sa
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, checks=["pytest", "ruff check"], exitCode=0, **says)
-    assert projected(session).state["failure"] == "a.py:3 boom"
+    assert state_of(session)["failure"] == "a.py:3 boom"
 
 
 @pytest.mark.parametrize("whole", [{}, {"exitCode": 0}, {"status": "passed"}], ids=str)
@@ -332,7 +332,7 @@ def test_a_part_that_says_only_how_it_ended_is_one(part: dict[str, Any], outcome
         session.add("verification.finished", name="lint", status="failed", text="a.py:1 E501")
         checks = [{name: "lint", **part}, {"name": "pytest", "exitCode": 0}]
         session.add("verification.finished", turn=2, checks=checks, **whole)
-        state = projected(session).state
+        state = state_of(session)
         assert state["failure"] and str(state["verification"]).endswith(outcome), name
 
 
@@ -348,24 +348,27 @@ def test_the_result_of_a_verification_is_not_a_map_of_names(result: dict[str, An
     for kind in ("verification.finished", "command.finished"):
         session = Session()
         session.add(kind, command="pytest", exitCode=0, text="5 passed in 0.1s", result=result)
-        assert projected(session).state["verification"] == f"pytest: {outcome}", kind
+        assert state_of(session)["verification"] == f"pytest: {outcome}", kind
 
 
 def test_counts_are_numbers_and_a_map_of_names_may_have_a_key_of_a_result():
     session = Session()
-    session.add("verification.finished", command="npx stryker run", passed=True, counts={"killed": 41, "survived": 0})
-    assert projected(session).state["verification"] == "npx stryker run: passed"
-    for field, number in (("cancelled", 2), ("timedOut", 1), ("interrupted", 3)):
+    session.add(
+        "verification.finished",
+        command="npx stryker run",
+        passed=True,
+        counts={"killed": 41, "timedOut": 3, "survived": 0},
+    )
+    assert state_of(session)["verification"] == "npx stryker run: passed"
+    for field, number in (("cancelled", 2), ("timedOut", 1), ("interrupted", 3)):  # but for mutants
         broken_off = Session()
         broken_off.failing("1 failed, 3 passed in 1s", command="npm test")
         broken_off.add(
             "verification.finished", turn=2, command="npm test", passed=True, counts={"passed": 5, field: number}
         )
-        assert projected(broken_off).state["failing"] and "passed" not in str(
-            projected(broken_off).state["verification"]
-        ), field
+        assert state_of(broken_off)["failing"] and "passed" not in str(state_of(broken_off)["verification"]), field
     session.add("verification.finished", turn=2, checks={"lint": "failed", "unit": "passed", "stderr": ""})
-    assert "lint" in str(projected(session).state["failure"])
+    assert "lint" in str(state_of(session)["failure"])
 
 
 @pytest.mark.parametrize(
@@ -374,14 +377,16 @@ def test_counts_are_numbers_and_a_map_of_names_may_have_a_key_of_a_result():
         ({"result": {"stdout": "ok", "stderr": "Segmentation fault"}}, "unknown"), ({"result": {"stdout": "success", "stderr": "curl: (7) Failed to connect"}}, "unknown"),
         ({"result": {"stdout": "ok", "stderr": "", "interrupted": False, "isImage": False}}, "unknown"),
         ({"checks": {"lint": "passed", "unit": "passed", "interrupted": False, "stderr": ""}}, "passed"), ({"checks": {"timeout": "failed", "lint": "passed"}}, "failed"),
+        *(({"passed": True, "checks": checks}, "failed") for checks in ({"lint": {"passed": False}, "stderr": ""}, {"lint": {"status": "failed"}, "stdout": "x"}, {"lint": False, "interrupted": False})),
+        ({"passed": True, "result": {"stdout": "x", "isImage": False, "interrupted": False}}, "passed"), ({"passed": True, "checks": {"lint": True, "stderr": ""}}, "passed"),
     ],
     ids=str,
 )  # fmt: skip
 def test_a_stream_or_a_flag_of_a_command_is_no_check(payload: dict[str, Any], outcome: str):
     session = Session()
     session.add("verification.finished", command="npm test", **payload)
-    assert str(projected(session).state["verification"]).endswith(outcome)
-    assert bool(projected(session).state["failing"]) == (outcome == "failed")
+    assert str(state_of(session)["verification"]).endswith(outcome)
+    assert bool(state_of(session)["failing"]) == (outcome == "failed")
 
 
 def test_an_interrupted_verification_is_told_once_and_alike():
@@ -451,7 +456,7 @@ def test_a_verification_says_how_it_came_out(payload: dict[str, Any], passes: bo
     session = Session()
     session.failing("a.py:3 boom", command="pytest -q")
     session.add("verification.finished", turn=2, **payload)
-    state = projected(session).state
+    state = state_of(session)
     assert (state["failure"] is None) == (passes is True)
     assert {True: "passed", False: "failed", None: "outcome unknown"}[passes] in state["verification"][-17:]
 
@@ -466,15 +471,15 @@ def test_a_verification_without_a_command_that_names_a_part_passes_that_part_alo
     session.failing("a.py:3 boom", command="pytest -q")
     session.add("verification.finished", turn=2, text="types passed")
     session.add("verification.finished", turn=2, text=words)
-    state = projected(session).state
+    state = state_of(session)
     assert (state["failure"], state["verification"]) == ("a.py:3 boom", f"{words} (passed)")
     session.add("command.finished", turn=3, command="pytest", exitCode=0, stdout="3 passed")
-    assert projected(session).state["failure"] is None
+    assert state_of(session)["failure"] is None
     session.add("verification.finished", turn=4, text=words, failed=True)
     session.add("verification.finished", turn=4, text="types passed")
-    assert projected(session).state["failure"] == words
+    assert state_of(session)["failure"] == words
     session.add("verification.finished", turn=5, text="All 12 tests pass after my change.")
-    assert projected(session).state["failure"] is None
+    assert state_of(session)["failure"] is None
 
 
 @pytest.mark.parametrize(
@@ -498,15 +503,15 @@ def test_fields_of_a_verification_that_name_a_part_or_a_check_narrow_what_it_end
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, passed=True, **says)
-    state = projected(session).state
+    state = state_of(session)
     assert (state["failure"], state["verification"]) == ("a.py:3 boom", f"{told}: passed")
     session = Session()
     session.add("verification.finished", turn=1, status="failed", **says)
-    assert projected(session).state["verification"] == f"{told}: failed"
+    assert state_of(session)["verification"] == f"{told}: failed"
     session.add("verification.finished", turn=2, passed=True, name="another part")
-    assert projected(session).state["failure"]
+    assert state_of(session)["failure"]
     session.add("verification.finished", turn=3, status="passed", **says)
-    assert projected(session).state["failure"] is None, "what failed under the same name"
+    assert state_of(session)["failure"] is None, "what failed under the same name"
 
 
 @pytest.mark.parametrize(
@@ -520,7 +525,7 @@ def test_fields_of_a_verification_that_name_all_that_there_is_narrow_nothing(say
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, passed=True, **says)
-    assert projected(session).state["failure"] is None
+    assert state_of(session)["failure"] is None
 
 
 def verified(*failing: str, **says: Any) -> tuple[list[str], str]:
@@ -562,7 +567,7 @@ def test_a_verification_that_lists_parts_ends_what_they_repeat_and_nothing_else(
     session = Session()
     session.failing("a.py:3 boom", command="pytest")
     session.add("verification.finished", turn=2, status="passed", **says)
-    state = projected(session).state
+    state = state_of(session)
     assert (state["failing"], state["verification"]) == (["ruff check"], "pytest ruff check: failed")
 
 
@@ -577,7 +582,7 @@ def test_a_list_of_names_is_one_check_for_each():
     assert verified("pytest", checks=["pytest", "ruff"], tool="verify", passed=True) == ([], "passed")
     session.add("verification.finished", turn=1, command="make check", checks=["pytest", "ruff"], passed=False)
     session.add("command.finished", turn=2, command="make check", exitCode=0, stdout="")
-    assert projected(session).state["failing"] == []
+    assert state_of(session)["failing"] == []
     assert verified(
         "mypy", passed=True, checks=[f"check {n}" for n in range(1_500)], files=[f"{n}.py" for n in range(1_500)]
     )[0] == ["mypy"]
@@ -673,7 +678,7 @@ def test_a_check_that_prints_only_what_is_wrong_passes_where_nothing_is_printed(
     session = Session()
     session.failing("a.ts(1,2): error", command="npx tsc --noEmit")
     session.add("command.finished", turn=1, command=command, exitCode=0, stdout=printed)
-    assert (projected(session).state["failing"] == []) == passes
+    assert (state_of(session)["failing"] == []) == passes
 
 
 def test_a_remark_in_parentheses_is_about_the_sentence_before_it():
@@ -703,7 +708,7 @@ def test_parts_that_pass_do_not_end_a_failure_without_a_name(words: str):
     session = Session()
     session.add("verification.finished", turn=1, text="2 tests failed")
     session.add("verification.finished", turn=1, text=words)
-    assert projected(session).state["failing"] == ["verification"]
+    assert state_of(session)["failing"] == ["verification"]
 
 
 def test_a_verification_of_a_file_by_a_known_program_ends_the_failure_of_that_file():
@@ -711,7 +716,7 @@ def test_a_verification_of_a_file_by_a_known_program_ends_the_failure_of_that_fi
         session = Session()
         session.failing("b.py:3 boom", command="pytest tests/b.py", root=root, cwd=root)
         session.add("verification.finished", turn=2, passed=True, tool="pytest", path=path, root=root, cwd=root)
-        assert projected(session).state["failure"] is None
+        assert state_of(session)["failure"] is None
 
 
 @pytest.mark.parametrize(
@@ -765,7 +770,7 @@ def test_a_check_ends_the_failures_that_it_covers(failing: str, passing: str, en
     session = Session()
     session.failing("a.py:3 boom", command=failing)
     session.add("command.finished", turn=2, command=passing, exitCode=0, stdout="")
-    assert (projected(session).state["failure"] is None) == ends
+    assert (state_of(session)["failure"] is None) == ends
 
 
 RUFF, MYPY, OK = "All checks passed!\n", "Success: no issues found in 3 source files\n", "3 passed in 0.10s\n"
@@ -791,15 +796,15 @@ def test_a_check_whose_output_says_that_it_passed_is_not_named_as_failing(
 ):
     session = Session()
     session.add("command.finished", turn=1, command=command, failed=True, stdout=printed)
-    assert projected(session).state["failing"] == failing
+    assert state_of(session)["failing"] == failing
 
 
 def test_of_the_failures_that_stand_the_last_one_is_told():
     session = Session()
     session.failing("all.py:1 boom", command="pytest")
     session.failing("a.py:3 boom", command="pytest a.py", turn=2)
-    assert projected(session).state["failure"] == "a.py:3 boom"
+    assert state_of(session)["failure"] == "a.py:3 boom"
     session.add("command.finished", turn=3, command="pytest a.py", exitCode=0, stdout="")
-    assert projected(session).state["failure"] == "all.py:1 boom"
+    assert state_of(session)["failure"] == "all.py:1 boom"
     session.add("command.finished", turn=4, command="pytest", exitCode=0, stdout="")
-    assert projected(session).state["failure"] is None
+    assert state_of(session)["failure"] is None

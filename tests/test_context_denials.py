@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from context_session import Session, projected
+from context_session import Session, policy, projected, state_of
 from scoped_retrieval.pipeline.context.policy import ContextPolicy
 from scoped_retrieval.pipeline.context.transcripts import claude_code, codex
 
@@ -15,7 +15,19 @@ def denied(*grants: tuple[str, dict[str, Any]], **about: Any) -> list[str]:
     session.add("permission.denied", turn=1, text="no", **{"subject": "push", **about})
     for kind, payload in grants:
         session.add(kind, turn=2, **payload)
-    return projected(session).state["approvals"]
+    return state_of(session)["approvals"]
+
+
+def denied_after_each(*grants: tuple[str, dict[str, Any]], **about: Any) -> list[list[str]]:
+    """What is denied after each of some grants, in one session; each comes after a denial of its own."""
+    session, ends = Session("Fix it."), list[int]()
+    for number, (kind, payload) in enumerate(grants):
+        session.add("permission.denied", turn=2 * number + 1, text="no", **{"subject": "push", **about})
+        session.add(kind, turn=2 * number + 2, **payload)
+        ends.append(len(session.events))
+    turns = [{"inputId": str(end), "asOfSeq": end} for end in ends]
+    seen = policy().project_turns(turns=turns, events=session.events, budget={"maxTokens": 20_000})
+    return [seen[n].state["approvals"] for n in range(len(ends))]
 
 
 NOT_GIVEN: list[dict[str, Any]] = [
@@ -145,15 +157,21 @@ MAY_MEAN_TO_DROP = (
 @pytest.mark.parametrize(("about", "verb"), MAY_MEAN_TO_DROP, ids=str)
 def test_a_verb_that_may_mean_to_drop_the_matter_grants_only_beside_a_clear_yes(about: dict[str, Any], verb: str):
     refused = {"subject": None, "requestId": "r1", **about}
-    for text in ("{} it", "please {} it", "please {} that", "you may {} it", "ok, {} it", "Fine, {} it.", "sure, {} it", "do {} it", "alright, {} that", "great, {} it",
-                 "go {} it", "continue, {} it"):  # fmt: skip
-        said = {"requestId": "r1", "text": text.format(verb)}
-        assert denied(("user.confirmation", said), **refused) != [], text
-        assert denied(("user.confirmation", {**refused, **said}), **refused) != [], f"{text}, nor where it is named"
-        assert denied(("user.confirmation", {**said, "requestId": verb}), **{**refused, "requestId": verb}) != []
+    texts = [text.format(verb) for text in ("{} it", "please {} it", "please {} that", "you may {} it", "ok, {} it", "Fine, {} it.", "sure, {} it", "do {} it", "alright, {} that",
+                                            "great, {} it", "go {} it", "continue, {} it")]  # fmt: skip
+    said = [{"requestId": "r1", "text": text} for text in texts]
+    unclear = [*said, *({**refused, **each} for each in said)]
+    still = denied_after_each(*(("user.confirmation", each) for each in unclear), **refused)
+    assert [each["text"] for each, left in zip(unclear, still, strict=True) if not left] == []
+    named = {**refused, "requestId": verb}
+    still = denied_after_each(*(("user.confirmation", {**each, "requestId": verb}) for each in said), **named)
+    assert [text for text, left in zip(texts, still, strict=True) if not left] == [], "where the request is named so"
     if verb not in ("skip", "leave", "stash", "make"):
-        for text in (f"yes, {verb} it", f"go ahead and {verb} it", f"approved, {verb} it"):
-            assert denied(("user.confirmation", {"requestId": "r1", "text": text}), **refused) == [], text
+        clear = [f"yes, {verb} it", f"go ahead and {verb} it", f"approved, {verb} it"]
+        still = denied_after_each(
+            *(("user.confirmation", {"requestId": "r1", "text": text}) for text in clear), **refused
+        )
+        assert still == [[], [], []]
 
 
 @pytest.mark.parametrize("text", ["ok, git push", "yes, run `git push`", "go ahead with `git push`", "OK, push it"])
@@ -225,11 +243,11 @@ def test_a_denial_without_a_subject_is_about_its_action():
     first = session.add("permission.denied", turn=1, tool="Edit", text="no")
     session.add("permission.granted", turn=2, tool="Bash", action="git status")
     cut = f"Bash echo {'x' * 70}..."
-    assert projected(session).state["approvals"] == ["Edit", cut, "Bash git push"]
+    assert state_of(session)["approvals"] == ["Edit", cut, "Bash git push"]
     session.add("permission.granted", turn=2, tool="Bash", action="git push")
-    assert projected(session).state["approvals"] == ["Edit", cut]
+    assert state_of(session)["approvals"] == ["Edit", cut]
     session.add("user.confirmation", turn=2, subject=first, text="yes")
-    assert projected(session).state["approvals"] == [cut], "the event that denied it may be named as well"
+    assert state_of(session)["approvals"] == [cut], "the event that denied it may be named as well"
 
 
 @pytest.mark.parametrize("origin", ["repository", "global"])
@@ -237,7 +255,7 @@ def test_a_rule_file_grants_nothing_and_changes_no_phase(origin: str):
     assert denied(("permission.granted", {"subject": "push", "origin": origin})) == ["push"]
     session = Session("Fix it.")
     session.add("phase.changed", turn=1, phase="editing", origin=origin)
-    assert projected(session).state["phase"] == "diagnosing"
+    assert state_of(session)["phase"] == "diagnosing"
 
 
 @pytest.mark.parametrize("origin", ["system", "user"])
@@ -259,16 +277,16 @@ def test_denials_of_two_actions_on_one_subject_are_two():
     session.add("permission.denied", turn=1, subject="src/a.ts", tool="Edit", text="no")
     session.add("permission.denied", turn=1, subject="src/a.ts", tool="Delete", text="no")
     session.add("permission.denied", turn=1, subject="src/a.ts", tool="Delete", text="no, again")
-    assert projected(session).state["approvals"] == ["src/a.ts (Delete)", "src/a.ts (Edit)"]
+    assert state_of(session)["approvals"] == ["src/a.ts (Delete)", "src/a.ts (Edit)"]
     session.add("permission.granted", turn=2, subject="src/a.ts", tool="Edit")
-    assert projected(session).state["approvals"] == ["src/a.ts (Delete)"], "one that names an action lifts that one"
+    assert state_of(session)["approvals"] == ["src/a.ts (Delete)"], "one that names an action lifts that one"
     session.add("permission.denied", turn=2, subject="src/a.ts", tool="Bash", command="rm src/a.ts", text="no")
     session.add("permission.granted", turn=2, subject="src/a.ts", tool="Bash", command="cat src/a.ts")
-    assert projected(session).state["approvals"] == ["src/a.ts (Bash rm src/a.ts)", "src/a.ts (Delete)"]
+    assert state_of(session)["approvals"] == ["src/a.ts (Bash rm src/a.ts)", "src/a.ts (Delete)"]
     session.add("user.confirmation", turn=3, subject="src/a.ts", text="yes")
-    assert projected(session).state["approvals"] == [], "one that names none lifts all of its subject"
+    assert state_of(session)["approvals"] == [], "one that names none lifts all of its subject"
     session.add("permission.denied", turn=4, subject="src/a.ts", tool="Edit", text="no")
-    assert projected(session).state["approvals"] == ["src/a.ts (Edit)"], "what is denied later is denied"
+    assert state_of(session)["approvals"] == ["src/a.ts (Edit)"], "what is denied later is denied"
 
 
 NOTHING_SINCE, WRITTEN_SINCE = "denied, no approval recorded since", "denied, and the user has written since"

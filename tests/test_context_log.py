@@ -134,7 +134,7 @@ def test_a_checkpoint_knows_where_the_work_is_and_which_words_are_folders(tmp_pa
     again = SessionLog.open(tmp_path / "log")
     assert again.view().tables.events.num_rows < len(session.events)
     for each in (log, again):
-        assert policy().project(events=each.view()).state["failure"] is None
+        assert policy().state(events=each.view())["failure"] is None
 
 
 def test_an_event_is_appended_once(tmp_path: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from context_session import Session, projected
+from context_session import Session, projected, state_of
 from scoped_retrieval.pipeline.context.observations import EXCERPT, SUMMARY_CHARACTERS, addresses_the_model, observed
 
 JUNIT = """<?xml version="1.0"?>
@@ -355,7 +355,7 @@ def test_a_check_that_was_broken_off_neither_failed_nor_passed(payload: dict[str
     session = Session()
     session.failing("a.ts:3 boom", command="npm test")
     session.add("command.finished", turn=2, command="npm test", **{"stdout": "RUN v1.6.0", **payload})
-    assert projected(session).state["failure"], "an earlier failure stays"
+    assert state_of(session)["failure"], "an earlier failure stays"
 
 
 def test_what_was_interrupted_did_not_time_out():
@@ -369,7 +369,7 @@ def test_the_name_of_a_verification_stands_in_front_of_what_it_says():
     def told(**payload: object) -> tuple[str | None, str | None]:
         session = Session("Fix it.")
         session.add("verification.finished", turn=1, **payload)
-        return projected(session).state["verification"], projected(session).state["failure"]
+        return state_of(session)["verification"], state_of(session)["failure"]
 
     assert told(name="e2e", passed=True, text="all ok") == ("e2e: all ok (passed)", None)
     assert told(name="e2e", passed=True, text="E2E is green") == ("E2E is green (passed)", None)
@@ -406,4 +406,4 @@ def test_a_verification_is_shown_with_its_name(payload: dict[str, object], told:
 def test_what_passed_is_not_the_failure_of_a_command(passed: str):
     session = Session("Fix it.")
     session.add("command.finished", turn=1, command="ruff check . && pytest", exitCode=2, stdout=f"{passed}\nboom")
-    assert projected(session).state["failure"] == "boom"
+    assert state_of(session)["failure"] == "boom"

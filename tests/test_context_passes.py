@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from context_session import Session, projected
+from context_session import Session, projected, state_of
 from scoped_retrieval.pipeline.context.events import read_events
 from scoped_retrieval.pipeline.context.outcomes import checked
 from scoped_retrieval.pipeline.sources.jsonl import Record
@@ -287,7 +287,7 @@ def state(*events: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     session = Session()
     for number, (kind, payload) in enumerate(events):
         session.add(kind, turn=number + 1, **payload)
-    return projected(session).state
+    return state_of(session)
 
 
 def ran(command: str, stdout: str = "", code: int = 0, **payload: Any) -> tuple[str, dict[str, Any]]:
@@ -317,7 +317,7 @@ def test_the_state_names_every_check_that_still_fails():
     assert "failing checks" not in seen.text(), "one is named by what it printed"
     for number in range(20):
         session.failing("boom", turn=3, command=f"pytest tests/t{number}.py")
-    assert projected(session).state["failure_count"] == 21
+    assert state_of(session)["failure_count"] == 21
 
 
 def test_a_narrower_run_says_that_it_passed_and_leaves_the_failure():
@@ -358,7 +358,7 @@ def test_the_key_of_a_failure_is_the_same_in_every_run():
 def test_a_passing_check_is_summed_up_by_no_line_of_its_log():
     session = Session()
     session.add("command.finished", turn=1, command="pytest -s", exitCode=0, stdout=f"ERROR: a.py:3 retried\n{OK}")
-    assert "a.py:3 retried" not in str(projected(session).state)
+    assert "a.py:3 retried" not in str(state_of(session))
 
 
 FAILS = ("pytest", 1, "a.py:3 boom")
@@ -403,15 +403,13 @@ NOT_AWAY = (
 @pytest.mark.parametrize(("leaves", "returns"), AWAY, ids=str)
 def test_a_pass_on_other_code_ends_no_failure_of_the_work(leaves: tuple[str, ...], returns: tuple[str, ...]):
     away, back = ([(each, 0, "") for each in commands] for commands in (leaves, returns))
-    assert projected(after(FAILS, *away, PASSES, *back)).state["failure"] == FAILS[2]
-    assert projected(after(FAILS, *away, PASSES, *back, PASSES)).state["failure"] is None, (
-        "it ends where the work is back"
-    )
+    assert state_of(after(FAILS, *away, PASSES, *back))["failure"] == FAILS[2]
+    assert state_of(after(FAILS, *away, PASSES, *back, PASSES))["failure"] is None, "it ends where the work is back"
 
 
 @pytest.mark.parametrize("command", ["cd ../x && ls && cd - && git stash", "pushd ../x && ls && popd && git stash", "cd ../x && make && cd ../app && git stash"])  # fmt: skip
 def test_a_line_that_comes_back_from_another_folder_stashes_the_work(command: str):
-    assert projected(after(FAILS, (command, 0, ""), PASSES)).state["failure"] == FAILS[2]
+    assert state_of(after(FAILS, (command, 0, ""), PASSES))["failure"] == FAILS[2]
 
 
 BESIDE = (
@@ -433,7 +431,7 @@ def test_code_that_git_moves_beside_the_work_is_that_of_the_checks_there(
         session.add("command.finished", turn=1, command="pytest", exitCode=1, stdout=FAILS[2], **there)
         for command in commands:
             session.add("command.finished", turn=1, command=command, exitCode=0, stdout="", **there)
-        return projected(session).state["failing"]
+        return state_of(session)["failing"]
 
     assert failing("pytest") == failing(leaves, returns, "pytest") == []
     assert len(failing(leaves, "pytest")) == 1, "it ran on other code"
@@ -449,7 +447,7 @@ def test_a_folder_beside_the_work_is_one_however_it_is_named(there: dict[str, st
         "command.finished", turn=1, command="cd ../app-fix && pytest", exitCode=1, stdout=FAILS[2], root="/w/app"
     )
     session.add("command.finished", turn=1, exitCode=0, stdout="", root="/w/app", **there)
-    assert (projected(session).state["failing"] == []) == ("app-fix" in str(there))
+    assert (state_of(session)["failing"] == []) == ("app-fix" in str(there))
 
 
 @pytest.mark.parametrize("elsewhere", ["cd ../lib && git checkout dev", "cd C:/Users/me/lib && git stash", "cd /tmp && git clone x y", "git -C /tmp/y stash", "cd /c/Users/me/lib && git stash"])  # fmt: skip
@@ -460,7 +458,7 @@ def test_git_beside_the_work_moves_no_session_on_windows(elsewhere: str):
             session.add(
                 "command.finished", turn=number, command=line, exitCode=code, stdout="", root="C:\\Users\\me\\app"
             )
-        return projected(session).state["failing"]
+        return state_of(session)["failing"]
 
     assert (
         failing(elsewhere)
@@ -481,7 +479,7 @@ def test_git_in_the_main_work_tree_moves_no_session_in_another_one():
     session, root = Session(), "/w/app/.claude/worktrees/fix"
     for number, (command, code) in enumerate((("pytest", 1), ("cd /w/app && git stash", 0), ("pytest", 0))):
         session.add("command.finished", turn=number, command=command, exitCode=code, stdout="", root=root)
-    assert projected(session).state["failing"] == []
+    assert state_of(session)["failing"] == []
 
 
 @pytest.mark.parametrize("leaves", ["git stash", "git switch develop", "git -C ../app stash"])
@@ -491,17 +489,17 @@ def test_git_in_the_work_moves_no_code_of_the_checks_beside_it(there: dict[str, 
     session.add("command.finished", turn=1, command="pytest", exitCode=1, stdout=FAILS[2], **there)
     session.add("command.finished", turn=1, command=leaves, exitCode=0, stdout="", root="/w/app")
     session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout="", **there)
-    assert projected(session).state["failing"] == []
+    assert state_of(session)["failing"] == []
 
 
 @pytest.mark.parametrize("command", NOT_AWAY)
 def test_other_commands_put_no_other_code_in_its_place(command: str):
-    assert projected(after(FAILS, (command, 0, ""), PASSES)).state["failure"] is None
+    assert state_of(after(FAILS, (command, 0, ""), PASSES))["failure"] is None
 
 
 @pytest.mark.parametrize("command", ["pytest && git checkout main && git checkout -", "git checkout main && pytest; git checkout -", "git stash && pytest && git stash pop"])  # fmt: skip
 def test_a_line_that_leaves_and_returns_says_nothing_of_where_it_checked(command: str):
-    assert projected(after(FAILS, (command, 0, OK))).state["failure"] == FAILS[2]
+    assert state_of(after(FAILS, (command, 0, OK)))["failure"] == FAILS[2]
 
 
 @pytest.mark.parametrize(("command", "there"), [
@@ -561,17 +559,17 @@ BRANCHED = (
 def test_the_branch_that_a_new_one_leaves_is_other_code(line: tuple[str | None, ...]):
     """None is where the check fails."""
     events = [FAILS if each is None else (each, 0, "") for each in line]
-    (failing,) = projected(after(*events, PASSES)).state["failing"]
+    (failing,) = state_of(after(*events, PASSES))["failing"]
     assert failing in ("pytest", "pytest @fix")
 
 
 def test_a_new_branch_takes_the_work_along():
     for begins in ("git checkout -b fix", "git switch -c fix", "git checkout -B fix && git checkout -B fix"):
-        assert projected(after(("git checkout main", 0, ""), FAILS, (begins, 0, ""), PASSES)).state["failing"] == []
+        assert state_of(after(("git checkout main", 0, ""), FAILS, (begins, 0, ""), PASSES))["failing"] == []
         assert (
-            projected(
-                after(FAILS, (begins, 0, ""), ("git checkout main", 0, ""), ("git checkout fix", 0, ""), PASSES)
-            ).state["failing"]
+            state_of(after(FAILS, (begins, 0, ""), ("git checkout main", 0, ""), ("git checkout fix", 0, ""), PASSES))[
+                "failing"
+            ]
             == []
         )
 
@@ -581,15 +579,15 @@ def test_a_new_branch_takes_the_work_along():
 ])  # fmt: skip
 def test_a_line_that_fails_brings_no_work_back(line: tuple[str, str]):
     session = after(FAILS, (line[0], 0, ""), (line[1], 1, "error"), PASSES)
-    assert projected(session).state["failing"] == ["pytest"]
+    assert state_of(session)["failing"] == ["pytest"]
 
 
 def test_what_git_says_counts_for_the_program_that_says_it():
     out = "Saved working directory and index state\nAlready on 'main'"
-    assert projected(after(FAILS, ("git stash && git checkout main", 0, out), PASSES)).state["failing"] == ["pytest"]
-    assert projected(after(FAILS, ("cd web && git checkout nope", 1, "error: pathspec"), PASSES)).state["failing"] == []
+    assert state_of(after(FAILS, ("git stash && git checkout main", 0, out), PASSES))["failing"] == ["pytest"]
+    assert state_of(after(FAILS, ("cd web && git checkout nope", 1, "error: pathspec"), PASSES))["failing"] == []
     conflict = (("git stash", 0, ""), ("git stash pop", 1, "CONFLICT (content): a.py"), ("git stash drop", 0, ""))
-    assert projected(after(FAILS, *conflict, PASSES)).state["failing"] == []
+    assert state_of(after(FAILS, *conflict, PASSES))["failing"] == []
 
 
 @pytest.mark.parametrize("said", [{"origin": "user"}, {"origin": "subagent"}, {"actor": "user"}], ids=str)
@@ -608,24 +606,24 @@ def test_what_others_do_with_git_moves_the_session(said: dict[str, str]):
 ])  # fmt: skip
 def test_what_happens_on_other_code_brings_no_work_back(command: str, code: int, out: str):
     session = after(FAILS, ("git stash", 0, ""), (command, code, out), PASSES)
-    assert "pytest" in projected(session).state["failing"]
+    assert "pytest" in state_of(session)["failing"]
 
 
 @pytest.mark.parametrize(("command", "code", "out"), [
     ("git checkout main", 1, "error: Your local changes would be overwritten"), ("git checkout main", 0, "Already on 'main'"), ("git stash", 0, "No local changes to save"),
 ])  # fmt: skip
 def test_what_git_did_not_do_puts_nothing_aside(command: str, code: int, out: str):
-    assert projected(after(FAILS, (command, code, out), PASSES)).state["failure"] is None
+    assert state_of(after(FAILS, (command, code, out), PASSES))["failure"] is None
 
 
 def test_what_fails_on_other_code_ends_where_it_passes_there_or_where_the_work_is():
     for place in ("git checkout review", "git stash"):
         there = after((place, 0, ""), FAILS, ("npm ci", 0, "added 3 packages"), PASSES)
-        assert projected(there).state["failure"] is None, "it failed there, and passes there"
+        assert state_of(there)["failure"] is None, "it failed there, and passes there"
     both = after(FAILS, ("git stash", 0, ""), FAILS, ("git stash pop", 0, ""))
-    assert projected(both).state["failing"] == ["pytest @(work stashed)", "pytest"]
+    assert state_of(both)["failing"] == ["pytest @(work stashed)", "pytest"]
     both.add("command.finished", turn=1, command="pytest", exitCode=0, stdout=OK)
-    assert projected(both).state["failure"] is None
+    assert state_of(both)["failure"] is None
 
 
 @pytest.mark.parametrize(
@@ -643,7 +641,13 @@ def test_the_only_check_that_fails_is_named_where_it_failed_on_other_code(there:
         session.failing("1 failed, 47 passed in 1s", turn=2, command=check)
         session.add("command.finished", turn=3, command=back, exitCode=0, stdout="")
         assert f"- failing checks: {name} {place}\n" in projected(session).text()
-    for command in ("pytest", "pnpm --filter @acme/web test", "pnpm --filter @acme test"):
+    for command in (
+        "pytest",
+        "pnpm --filter @acme/web test",
+        "pnpm --filter @acme test",
+        "npx vitest run src/@a/b.test.ts",
+        "cargo test -p foo@1.2",
+    ):
         assert "failing checks" not in projected(after((command, 1, "a.py:3 boom"))).text()
 
 
@@ -708,6 +712,6 @@ def test_code_that_holds_the_work_and_more_is_code_of_its_own():
 
 def test_a_check_that_fails_within_a_line_has_the_name_of_its_place():
     line = ("git stash && pytest && git stash pop", 1, f"{STASHED}\n{FAILED}")
-    assert projected(after(FAILS, line)).state["failing"] == ["pytest @(work stashed)", "pytest"]
+    assert state_of(after(FAILS, line))["failing"] == ["pytest @(work stashed)", "pytest"]
     both = after(("pytest; git checkout main && pytest", 1, f"{FAILED}\n{MAIN}\n{FAILED}"))
-    assert sorted(projected(both).state["failing"]) == ["pytest", "pytest @main"]
+    assert sorted(state_of(both)["failing"]) == ["pytest", "pytest @main"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from context_session import Session, memory, projected
+from context_session import Session, memory, projected, state_of
 
 HIDDEN = (
     {"visibility": "runtime-only"},
@@ -74,11 +74,11 @@ def test_what_a_hidden_event_ends_has_ended():
 def test_a_hidden_check_leaves_no_verification_standing():
     session = Session()
     session.add("command.finished", turn=1, command="pytest", exitCode=0, stdout="3 passed")
-    assert projected(session).state["verification"] == "pytest: passed"
+    assert state_of(session)["verification"] == "pytest: passed"
     session.add(
         "command.finished", turn=2, top={"zone": "restricted"}, command="pytest payroll", exitCode=1, stdout="E"
     )
-    assert projected(session).state["verification"] is None
+    assert state_of(session)["verification"] is None
 
 
 def test_the_state_tells_a_turn_only_what_its_zones_show():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from context_session import Session, instructing, memory, policy, projected
+from context_session import Session, instructing, memory, policy, projected, state_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,7 +69,7 @@ def test_a_verification_ends_a_failure_where_the_harness_or_the_user_reports_it(
     session.failing("FAILED t")
     named = {by: origin} if origin else {}
     session.add("verification.finished", turn=2, command="pnpm test", text="all pass", **named)
-    state = projected(session).state
+    state = state_of(session)
     assert (
         (state["failure"] is None)
         == (state["verification"] == "pnpm test: passed")
@@ -82,7 +82,7 @@ def test_a_tool_may_report_that_a_verification_failed():
     session.add(
         "verification.finished", turn=2, command="pnpm test", text="src/a.ts:1 fails", failed=True, origin="mcp"
     )
-    state = projected(session).state
+    state = state_of(session)
     assert (state["failure"], state["verification"]) == ("src/a.ts:1 fails", "pnpm test: failed")
 
 

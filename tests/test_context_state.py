@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from context_session import Session, memory, policy, projected
+from context_session import Session, memory, policy, projected, state_of
 from hypothesis import given
 from hypothesis import strategies as st
 from scoped_retrieval.nodes.context_state import latest_assertions
@@ -33,7 +33,7 @@ def test_the_state_is_what_the_events_left_standing():
     session.add("file.modified", turn=2, path="src/b.ts", version="2", text="fix")
     session.add("file.modified", turn=3, path="src/a.ts", version="3", text="fix again")
     session.failing("src/a.test.ts:4 expected 1 received 2", turn=4)
-    state = projected(session).state
+    state = state_of(session)
     assert state["user_goal"] == "Fix the failing tests."
     assert state["phase"] == "editing"
     assert state["plan"] == "Change the parser first."
@@ -50,13 +50,13 @@ def test_a_check_that_passes_ends_the_failure_and_any_other_command_does_not():
     session = Session()
     session.failing("a.test.ts:1 expected 1 received 2")
     session.add("command.finished", turn=2, command="ls", exitCode=0, stdout="a.ts")
-    assert projected(session).state["failure"] is not None
+    assert state_of(session)["failure"] is not None
     session.add("command.finished", turn=3, command="pnpm test", exitCode=0, stdout="12 passed")
     seen = projected(session)
     assert seen.state["failure"] is None
     assert seen.state["verification"] == "pnpm test: passed"
     session.add("file.modified", turn=4, path="a.ts", version="2", text="more")
-    assert projected(session).state["verification"] is None, "what was checked is not what stands there now"
+    assert state_of(session)["verification"] is None, "what was checked is not what stands there now"
 
 
 def test_a_turn_sees_the_events_before_its_place_and_no_later_one():
@@ -153,5 +153,5 @@ def test_a_revoked_memory_is_gone_from_the_event_on():
 def test_every_phase_is_valid_everywhere(phase: str):
     session = Session()
     session.add("phase.changed", turn=1, phase=phase)
-    assert projected(session).state["phase"] == phase
+    assert state_of(session)["phase"] == phase
     assert projected(Session(), turn={"phase": phase}).state["phase"] == phase

@@ -269,7 +269,7 @@ def test_what_claude_code_runs_after_a_denial_was_granted(tmp_path: Path):
             *more,
         )
         session_id, events, _ = events_in(rows, tmp_path)
-        return ContextPolicy().project(events=events, session_id=session_id).state["approvals"]
+        return ContextPolicy().state(events=events, session_id=session_id)["approvals"]
 
     def run(command: str, text: str = "done", **more: Any) -> Any:
         return call("m2", "t2", "Bash", command=command), result("t2", text, {"stdout": text}, **more)
@@ -321,7 +321,7 @@ def test_a_call_is_granted_where_the_same_one_runs(
         call("m2", "t2", tool, **ran), result("t2", "done", beside),
     )  # fmt: skip
     session_id, events, _ = events_in(rows, tmp_path)
-    assert ContextPolicy().project(events=events, session_id=session_id).state["approvals"] == left
+    assert ContextPolicy().state(events=events, session_id=session_id)["approvals"] == left
 
 
 def test_a_grant_that_follows_from_a_call_says_that_it_does(tmp_path: Path):
@@ -349,7 +349,7 @@ def test_a_call_to_a_server_of_codex_is_granted_where_the_same_one_runs(
         called("1", PG, refused), output("1", "user rejected MCP tool call"), called("2", PG, ran), output("2", "[]")
     )
     session_id, events, _ = events_in(rows, tmp_path)
-    assert ContextPolicy().project(events=events, session_id=session_id).state["approvals"] == left
+    assert ContextPolicy().state(events=events, session_id=session_id)["approvals"] == left
 
 
 def test_a_subagent_of_claude_code_is_a_session_of_its_own(tmp_path: Path):
@@ -455,7 +455,7 @@ def test_git_in_another_repository_does_not_keep_a_failure_of_claude_code(tmp_pa
         *ran(1, "pytest", "Exit code 1\na.py:3 boom", failed=True), *ran(2, elsewhere, ""), *ran(3, "pytest", "3 passed"),
     )  # fmt: skip
     session_id, events, _ = events_in(rows, tmp_path)
-    assert ContextPolicy().project(events=events, session_id=session_id).state["failing"] == []
+    assert ContextPolicy().state(events=events, session_id=session_id)["failing"] == []
 
 
 def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp_path: Path):
@@ -486,7 +486,7 @@ def test_what_a_running_process_of_codex_prints_later_belongs_to_its_command(tmp
         ("write_stdin", 0, None, "/home/me/shop"),
     ]
     _, events, _ = events_in(rows, tmp_path)
-    state = ContextPolicy().project(events=events, session_id="c-3").state
+    state = ContextPolicy().state(events=events, session_id="c-3")
     assert state["verification"] == "pytest: passed"
 
 
@@ -576,7 +576,7 @@ FAILS = "FAILED tests/a.py::t - x\n1 failed in 1s"
 
 def state_of(rows: Rows, tmp_path: Path) -> dict[str, Any]:
     session_id, events, _ = events_in(rows, tmp_path)
-    return ContextPolicy().project(events=events, session_id=session_id).state
+    return ContextPolicy().state(events=events, session_id=session_id)
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_number_that_is_no_exit_code_is_left_out(tmp_path: Path, digits: str):
     ):  # fmt: skip
         payload = _read(rows, tmp_path)[-1]["payload"]
         assert (payload["command"], payload["stdout"]) == ("npm test", "boom") and "exitCode" not in payload
-        assert ContextPolicy().project(events=_read(rows, tmp_path)).state["verification"] != "npm test: passed"
+        assert ContextPolicy().state(events=_read(rows, tmp_path))["verification"] != "npm test: passed"
     rows = claude(*begins, polls, result("t2", "<exit_code>3221225477</exit_code>\n<stdout>boom</stdout>"))
     assert _read(rows, tmp_path)[-1]["payload"]["exitCode"] == 3221225477
 
@@ -313,7 +313,7 @@ def test_a_plan_is_the_plan_once_it_is_approved(tmp_path: Path, text: str, besid
     proposed = call("m1", "t1", "ExitPlanMode", plan="1. edit a.ts")
     events = _read(claude(todo, proposed, result("t1", text, beside, is_error=failed)), tmp_path)
     assert [each["payload"]["text"] for each in events if each["kind"] == "tool.intent"] == ["1. edit a.ts"]
-    assert ContextPolicy().project(events=events).state["plan"] == plan
+    assert ContextPolicy().state(events=events)["plan"] == plan
 
 
 def _read(rows: Rows, folder: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ..sources.file_kinds import named_by_convention
-from .line_folders import MOVES, Folders, folders_of
+from .line_folders import MOVES, Folders, folders_of, within
 from .program_results import ProgramResults
 from .shell import SimpleCommand, first_word, simple_commands, started
 
@@ -74,8 +74,9 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
     if not (by_patch or any(changed) or any(map(printed_into, steps))):
         return Changes()
     results = ProgramResults(steps, said, failed=failed, changes=_only_changes)
-    complained = any(results.complains(each) for each in MOVES if each in {step.words[0] for step in steps})
-    for number, folders in enumerate(folders_of(steps, folder, complained=complained)):
+    moves = {words[0] for each in steps if (words := started(each.words)) and words[0] in MOVES}
+    complained = any(map(results.complains, moves))
+    for number, folders in enumerate(folders_of(steps, folder, complained=complained, began=results.began)):
         words, printed = started(steps[number].words), printed_into(steps[number])
         program = words[0] if words else ""
         named = (by_patch if program == "apply_patch" else []) or changed[number]
@@ -86,20 +87,28 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
             named = []
         opened = results.began(number)
         sure = {path: done is True and _is_a_file(path, named, program) for path in named}
-        for path, known in [*sure.items(), *((path, opened and "$" not in path) for path in printed)]:
-            places = _places(path, folders)
+        for path, known in [
+            *sure.items(),
+            *((path, opened and "$" not in path and not results.refuses(path)) for path in printed),
+        ]:
+            of_git = folders if path in printed else _folders_of_git(words, folders)
+            places = _places(path, of_git)
             for at in places:
-                found[at] = found.get(at, False) or (known and len(places) == 1) or at == ANY_FILE
+                found[at] = found.get(at, False) or (known and places == [at] and None not in of_git) or at == ANY_FILE
     return Changes(tuple(at for at in found if found[at]), tuple(at for at in found if not found[at]))
 
 
+def _folders_of_git(words: Sequence[str], folders: Folders) -> Folders:
+    """The folders of `git -C FOLDER`."""
+    return tuple(within(each, words[2]) for each in folders) if words[:2] == ("git", "-C") and words[2:] else folders
+
+
 def _places(path: str, folders: Folders) -> list[str]:
-    """A path in each of the folders in which its program may run; `ANY_FILE` in an unknown one."""
-    found = dict[str, None]()
-    for folder in folders:
-        known = folder or (PurePosixPath() if path.startswith(("/", "~")) else None)
-        found[ANY_FILE if known is None or path == ANY_FILE else (known / path).as_posix()] = None
-    return [*found]
+    """A path in each of the folders in which its program may run. In an unknown one, a log is named as it is, and any
+    other file may be `ANY_FILE`.
+    """
+    names = (ANY_FILE if path == ANY_FILE else within(folder, path) for folder in folders)
+    return [*dict.fromkeys(name or (path if is_log(path) else ANY_FILE) for name in names)]
 
 
 def _only_changes(simple: SimpleCommand) -> bool:

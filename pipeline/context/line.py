@@ -1,4 +1,5 @@
-"""The second line: the context steps as one Hamilton graph, built once, and `run_context`, the only way to run it.
+"""The second line: the context steps as one Hamilton graph, built once; `run_context` runs it, and
+`fold_states` its first step alone.
 
 Reads the tables of a projection. Gives the tables of the line: the ledger, the model inputs and intermediate tables.
 
@@ -36,6 +37,7 @@ __all__ = [
     "OUTPUTS",
     "ContextInputs",
     "build_context_driver",
+    "fold_states",
     "run_context",
 ]
 
@@ -115,6 +117,11 @@ def run_context(inputs: ContextInputs) -> dict[str, pa.Table]:
         near = _near(turns, given, facts["state_facts"])
         parts.append(driver.execute(OUTPUTS, inputs={**given, "context_turns": turns, **near[0]}, overrides=near[1]))
     return {name: pa.concat_tables([part[name] for part in parts]).combine_chunks() for name in OUTPUTS}
+
+
+def fold_states(inputs: ContextInputs) -> pa.Table:
+    """TURN_STATES of all turns alone, in the order of the turns."""
+    return build_context_driver().execute(["turn_states"], inputs=inputs.checked())["turn_states"]
 
 
 def _near(

@@ -1,62 +1,102 @@
 """The folders in which the programs of a command line run.
 
-Gives: `folders_of` each program, and the programs that `move` the shell.
+Gives: `folders_of` each program, the name of a path `within` a folder, and the programs that move the shell (`MOVES`).
 
 Note: a subshell leaves the folder of its own shell as it was: after `(cd web && npm test)` the line is where it began.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from .checks import IN_HOME, is_absolute, place_of
 from .shell import SimpleCommand, started
 
-__all__ = ["MOVES", "Folders", "folders_of"]
+__all__ = ["MOVES", "Folders", "folders_of", "within"]
 
 MOVES = ("cd", "pushd", "popd")
-Folders = tuple[PurePosixPath | None, ...]
-"""The folders in which a program may run, the likeliest first; None for an unknown one."""
-_IN_A_ROW = ("&&", "|", "|&")
+MOST = 4
+"""Most folders in which one program may run; above that they count as unknown."""
+Folders = tuple[str | None, ...]
+"""The folders in which a program may run; None for an unknown one."""
+_PIPES = ("|", "|&")
+_IN_A_ROW = ("&&", *_PIPES)
 
 
-def folders_of(steps: Sequence[SimpleCommand], folder: str, *, complained: bool) -> Iterator[Folders]:
-    """The folders of each program of a line that began in `folder`. `complained`: one of its `cd` may have failed."""
-    now: dict[tuple[int, ...], Folders] = {(): (PurePosixPath(folder),)}
-    begun, missed, left = now[()], dict[tuple[int, ...], Folders](), dict[tuple[int, ...], list[Folders]]()
-    group: tuple[int, ...] = ()
-    for step in steps:
-        for inner in [each for each in now if each and step.group[: len(each)] != each]:
-            del now[inner]  # that subshell has ended
-        group = step.group
-        here = next(now[group[:size]] for size in range(len(group), -1, -1) if group[:size] in now)
-        if step.behind == "&" and not group:
-            here = begun  # a list in the background runs in a subshell
+def folders_of(
+    steps: Sequence[SimpleCommand], folder: str, *, complained: bool, began: Callable[[int], bool]
+) -> Iterator[Folders]:
+    """The folders of each program of a line that starts in `folder`. `complained`: the line printed an error of `cd`;
+    `began`: whether a program, by its number, certainly ran.
+    """
+    shells = [_Shell((), (folder,), (folder,))]
+    previous: SimpleCommand | None = None
+    for number, step in enumerate(steps):
+        while step.group[: len(shells[-1].group)] != shells[-1].group:
+            shells.pop()
         if step.behind not in _IN_A_ROW:
-            here = (*dict.fromkeys((*here, *missed.pop(group, ()))),)
-            begun = begun if group else here
-        now[group] = here
-        yield here
+            shells[-1].begin(background=previous is not None and previous.ahead == "&")
+        if step.group != shells[-1].group:
+            shells.append(_Shell(step.group, shells[-1].here, shells[-1].here))
+        yield shells[-1].here
         words = started(step.words)
-        if words[:1] and words[0] in MOVES:
-            substituted = step.ahead in ("$(", "`") and len(words) == 1
-            there = (None,) if substituted else _behind(words, here, left.setdefault(group, []))
-            if complained or step.redirects:  # its errors may be hidden
-                missed[group] = (*missed.get(group, ()), *here)
-            now[group] = there
+        # Each program of a pipe runs in a subshell; a substitution is the argument of the program before it.
+        in_pipe = step.ahead in _PIPES or (
+            step.behind in _PIPES and previous is not None and previous.group == step.group
+        )
+        if words and words[0] in MOVES and not in_pipe:
+            # A redirection hides the errors of `cd`, which prints nothing else.
+            hidden = bool(step.redirects) and words[0] == "cd"
+            there = (None,) if step.ahead in ("$(", "`") else shells[-1].target(words)
+            shells[-1].move(there, sure=not (complained or hidden) and began(number), skipped=step.behind == "||")
+        previous = step
 
 
-def _behind(words: Sequence[str], here: Folders, left: list[Folders]) -> Folders:
-    """The folders after a program that moves the shell, and in `left` those that it left, the last one last."""
-    target = next((word for word in words[1:] if word == "-" or not word.startswith("-")), "")
-    if words[0] == "popd" or target == "-":
-        there = left.pop() if left else (None,)
-        left += [here] if target == "-" else []
-        return there
-    left.append(here)
-    if (words[0] == "pushd" and not target) or target[:1] == "+" or set(target) & set("$`*?"):
-        return (None,)
-    return tuple(
-        None if each is None and not target.startswith(("/", "~")) else (each or PurePosixPath()) / (target or "~")
-        for each in here
-    )
+def within(folder: str | None, path: str) -> str | None:
+    """The name of a path in a folder; None for a relative path in an unknown folder."""
+    if folder is None and not (is_absolute(path) or IN_HOME.fullmatch(path)):
+        return None
+    return place_of(folder or "", "", path) or "."
+
+
+@dataclass
+class _Shell:
+    """A shell or subshell while its line is read."""
+
+    group: tuple[int, ...]
+    here: Folders
+    begun: Folders
+    """The folders in which the current list began."""
+    missed: Folders = ()
+    """The folders in which it still is if a move of the current list failed."""
+    previous: Folders = (None,)
+    """The folders of `cd -`."""
+    pushed: list[Folders] = field(default_factory=list)
+
+    def begin(self, *, background: bool) -> None:
+        """Begin a list. One in the background ran in a subshell."""
+        both = self.begun if background else (*dict.fromkeys((*self.here, *self.missed)),)
+        self.here, self.missed = both if len(both) <= MOST else (None,), ()
+        self.begun = self.here
+
+    def target(self, words: Sequence[str]) -> Folders:
+        """The folders to which `cd`, `pushd` or `popd` moves."""
+        word = next((each for each in words[1:] if each == "-" or not each.startswith("-")), "")
+        if words[0] == "pushd":
+            self.pushed.append(self.here)
+        if words[0] == "popd":
+            return self.pushed.pop() if self.pushed else (None,)
+        if word == "-":
+            return self.previous
+        if (words[0] == "pushd" and not word) or word.startswith("+"):
+            return (None,)
+        if set(word) & set("$`*?") and not IN_HOME.fullmatch(word):
+            return (None,)
+        return (*dict.fromkeys(within(each, word or "~") for each in self.here),)
+
+    def move(self, there: Folders, *, sure: bool, skipped: bool) -> None:
+        """Go there. `skipped`: what follows in the list may run without the move."""
+        if not sure:
+            self.missed = (*dict.fromkeys((*self.missed, *self.here)),)
+        self.here, self.previous = (*dict.fromkeys((*there, *self.here)),) if skipped else there, self.here

@@ -33,6 +33,8 @@ _MOST = 64
 _NAMED = (*LABELS, *SAYING, "results")
 """Fields whose objects may map names to outcomes: `checks: {"lint": "failed"}`."""
 _COUNTS = ("counts", "stats")
+_OF_MUTANTS = ("killed", "timedOut", "timed_out")
+"""Counts of mutants that were found."""
 _LISTS = frozenset((*_NAMED, *PLACES, "jobs", "steps", "stages", *_COUNTS))
 """Fields whose objects report outcomes or counts."""
 _COPIED = frozenset((*_TOLD, *SAYING, *CODES, *ENDING_FIELDS, *chain.from_iterable(RUNS_ON)))
@@ -81,8 +83,8 @@ def says(payload: Record) -> str | None:
 
 def _of_result(one: Record, *, counts: bool) -> set[str]:
     """Everything that an object without a name reports but a pass. In `counts`, `killed` is a number of mutants."""
-    told = Record(one.at, {name: each for name, each in one.fields.items() if name != "killed"}) if counts else one
-    ended = ending(told, None, None)
+    aside = () if not counts else _OF_MUTANTS if "survived" in one.fields else ("killed",)
+    ended = ending(Record(one.at, {name: each for name, each in one.fields.items() if name not in aside}), None, None)
     said = {"failed"} if code_of(one) or (ended and ended not in BROKEN_OFF) else set[str]()
     return (_own(one) - {"passed"}) | said | ({"short"} if ended in BROKEN_OFF else set())
 
@@ -131,7 +133,8 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
         if not isinstance(each, Mapping):
             continue
         one = _object(payload.at, each)
-        if field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one) and _is_map(each):
+        is_map = field in _NAMED and named(one, "") == VerifiedPart() and not _says_how(one)
+        if is_map and _has_names(each, checks=field not in SAYING):
             for name, said in each.items():
                 if not _of_a_command(name, said):
                     own = (
@@ -142,10 +145,14 @@ def _objects(payload: Record, field: str) -> Iterator[Record]:
             yield one
 
 
-def _is_map(value: Mapping[str, Any]) -> bool:
-    """Whether an object has names of checks as keys, and is not the result of a command."""
-    names = (name for name, said in value.items() if not _of_a_command(name, said))
-    return not value.keys() & _RESULT or any(_state(value[name]) for name in names)
+def _has_names(value: Mapping[str, Any], *, checks: bool) -> bool:
+    """Whether an object has names of checks as keys, and is not the result of a command. `checks`: its field says so."""
+    own = [said for name, said in value.items() if not _of_a_command(name, said)]
+    if not value.keys() & _RESULT or any(map(_state, own)):
+        return True
+    return checks and any(
+        isinstance(each, bool) or (isinstance(each, Mapping) and _says_how(_object("", each))) for each in own
+    )
 
 
 def _of_a_command(name: str, said: Any) -> bool:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
+from posixpath import commonprefix
+from typing import NamedTuple
 
 from .check_programs import check_of
 from .line_folders import MOVES
@@ -26,12 +28,30 @@ _BY_GIT = "fatal: |error: (?:pathspec |path '|the following |[Yy]our local chang
 _EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)")
 """Programs that hardly fail: the next one after `&&` runs."""
 _BRANCHES = ("then", "elif", "else")
-_FAIL_OFTEN = ("cd", "pushd", "mkdir")
-"""Programs whose error message means that what follows them after `&&` did not run."""
 _PASSED_ON = ("tee", "sponge")
 """Programs that write the output of another one, however that one ends."""
 _ENDS = (";", "\n", "&")
 _PIPES = ("|", "|&")
+_LINKED = (*_PIPES, "$(", "`", "(", ")")
+"""Operators before a program that runs whenever the one before it does."""
+_OPEN = ("{", "if", "for", "while", "until", "case", "select")
+_CLOSE = ("}", "fi", "done", "esac")
+_UNOPENED = re.compile(r"(?i)no such file|permission denied|(?:is|not) a directory|nonexistent|read-only file")
+
+
+class _Place(NamedTuple):
+    """The place of a program in its line."""
+
+    outer: int
+    """The first program of the pipe that it is in, or that its outermost group is in."""
+    head: int
+    """The first program of its pipe, or of the command in which it is substituted."""
+    begun: bool
+    """Whether it ran regardless of the others in its list: it is the first one, or reads its output."""
+    optional: bool
+    """Whether it is in a branch, or in a loop that may not run."""
+    outermost: bool
+    """Whether it begins outside of groups, loops and branches."""
 
 
 class ProgramResults:
@@ -56,58 +76,53 @@ class ProgramResults:
 
     def began(self, number: int) -> bool:
         """Whether a program surely ran, and its redirections opened their files."""
-        return number not in self._unsure and (self.succeeded(number) is not None or self._begins(number))
+        return number < self._sure_until and (self._places[number].begun or self.succeeded(number) is not None)
+
+    def refuses(self, path: str) -> bool:
+        """Whether the output has an error message about a file that a shell could not open."""
+        return any(path in line for line in self._unopened)
 
     def succeeded(self, number: int) -> bool | None:
         """Whether a program succeeded; None if that is unknown. A failed one may have done a part."""
         words = started(self._steps[number].words)
         program = PurePosixPath(words[0]).name if words else ""
-        if number in self._unsure:
+        if number >= self._sure_until:
             return None
         if program == "apply_patch" and _PATCH_DONE.search(self._said):
             return True
         if program == "apply_patch" and _PATCH_FAILED.search(self._said):
             return False
+        place = self._places[number]
+        if place.optional:
+            return None
         in_last = number >= self._last_list
         if self.complains(program):
             return False if self._failed and in_last and self._alone else None
-        begins = self._begins(number)
-        if begins and (not self._failed or not in_last or program in _PASSED_ON):
+        if place.begun and (not self._failed or not in_last or program in _PASSED_ON):
             return True
         if not self._failed or not in_last:  # all of the last list succeeded, unless one part stands in for another
-            return True if in_last and self._head(number) > self._last_or else None
+            return True if in_last and place.outer > self._last_or else None
         if self._alone:
             return False
         if program == "apply_patch" or not any(each.behind not in _PIPES for each in self._steps[number + 1 :]):
             return None
-        return (
-            True if self._tested_later(number) or (begins and self._said.strip() not in ("", "(no output)")) else None
-        )
+        printed = self._said.strip() not in ("", "(no output)")
+        return True if self._tested_later(number) or (place.begun and printed) else None
 
     def _tested_later(self, number: int) -> bool:
         """Whether a check that runs only after this program printed its summary: nothing before can have printed one."""
         only_changes = self._last_or < number < self._first_other
         return only_changes and number < self._last_check and summary_of(self._said) is not None
 
-    def _begins(self, number: int) -> bool:
-        """Whether a program ran regardless of the others in its list: it is the first one, or reads its output."""
-        if self._branched[number]:
-            return False
-        number = self._head(number)
-        while number and self._steps[number].behind == "&&" and _is_easy(self._steps[number - 1]):
-            number = self._head(number - 1)
-        return number == 0 or self._steps[number].behind in _ENDS
-
-    def _head(self, number: int) -> int:
-        """The first program of the pipe of a program, or of the command in which it is substituted."""
-        while number and self._steps[number].behind in (*_PIPES, "$(", "`", "(", ")"):
-            number -= 1
-        return number
-
     @cached_property
     def _last_list(self) -> int:
         """The first program of the last list."""
-        return max((n for n, each in enumerate(self._steps) if each.behind in _ENDS), default=0)
+        starts = (n for n, each in enumerate(self._steps) if each.behind in _ENDS and self._places[n].outermost)
+        return max(starts, default=0)
+
+    @cached_property
+    def _unopened(self) -> list[str]:
+        return [line for line in self._said.splitlines() if _UNOPENED.search(line)]
 
     @cached_property
     def _alone(self) -> bool:
@@ -131,26 +146,52 @@ class ProgramResults:
         return next(others, len(self._steps))
 
     @cached_property
-    def _branched(self) -> list[bool]:
-        """Whether each program is in a branch of an `if`."""
-        found, inside = list[bool](), False
-        for each in self._steps:
-            word = each.words[0]
-            inside = word in _BRANCHES or (inside and word != "fi")
-            found.append(inside)
+    def _places(self) -> list[_Place]:
+        """Where each program is in the line, in one pass."""
+        common = len(commonprefix([each.group for each in self._steps]))
+        groups: dict[tuple[int, ...], tuple[int, bool]] = {}
+        bodies: list[tuple[int, bool, bool]] = []
+        found, branched = list[_Place](), False
+        before: tuple[int, ...] = ()
+        for number, step in enumerate(self._steps):
+            word = step.words[0]
+            branched = word in _BRANCHES or (branched and word != "fi")
+            if word in _CLOSE and bodies:
+                bodies.pop()
+            level = len(commonprefix([before, step.group]))
+            around = [groups[step.group[:size]] for size in range(common + 1, level + 1)]
+            around += [(at, ran) for at, ran, _ in bodies]
+            linked = number > 0 and step.behind in _LINKED
+            head = found[number - 1].head if linked else number
+            begun = number == 0 or step.behind in _ENDS
+            if linked:
+                begun = found[head].begun
+            elif step.behind == "&&" and _is_easy(self._steps[number - 1]):
+                begun = found[number - 1].begun
+            optional = branched or any(each for *_, each in bodies)
+            begun = begun and not optional and all(ran for _, ran in around)
+            outer = min((found[at].head for at, _ in around), default=head)
+            found.append(_Place(min(head, outer), head, begun, optional, not around))
+            inner = range(max(level, common) + 1, len(step.group) + 1)
+            groups.update({step.group[:size]: (number, begun) for size in inner})
+            if word in _OPEN:
+                runs = word in ("{", "if") or (word == "for" and len(step.words) > 3 and step.exact)
+                bodies.append((number, begun, not runs))
+            before = step.group
         return found
 
     @cached_property
-    def _unsure(self) -> set[int]:
-        """The programs after the `&&` of one that may have failed."""
-        found, missed = set[int](), False
+    def _sure_until(self) -> int:
+        """The first program after one that failed and may have decided whether the later ones run, or where."""
         for number, each in enumerate(self._steps):
-            missed &= each.behind in ("&&", *_PIPES)
-            if missed:
-                found.add(number)
-            missed |= each.words[0] in _FAIL_OFTEN and self.complains(each.words[0])
-        return found
+            program = (started(each.words) or ("",))[0]
+            decides = program in MOVES or (program == "mkdir" and (each.nested or each.ahead == "&&"))
+            if decides and self.complains(program):
+                return number + 1
+        return len(self._steps)
 
 
 def _is_easy(step: SimpleCommand) -> bool:
-    return _EASY.match(" ".join(step.words[:2])) is not None
+    """Whether a program hardly fails, or its error is seen: a redirection may hide that of `cd`."""
+    hidden = step.words[0] == "cd" and bool(step.redirects)
+    return _EASY.match(" ".join(step.words[:2])) is not None and not hidden

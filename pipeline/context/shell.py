@@ -21,6 +21,8 @@ __all__ = ["VALUED", "SimpleCommand", "behind_options", "first_word", "outer_com
 
 LONGEST = 20_000
 """Most characters of a command that are read."""
+DEEPEST = 64
+"""Most groups within each other that are distinguished."""
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+)|(?P<redirect>&>>?|(?<![^\s;|&()])\d+(?=[<>])|<<<|<<-?|>>|>\||[<>]&|<>|[<>])|"
     r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?:[^\"\\]|\\.)*\")|(?P<escaped>\\.)|"
@@ -106,8 +108,8 @@ def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
         else:
             closed = token.text == ")" or (token.text == "`" and ticked[-1:] == [True])
             opened = token.text in ("(", "$(", "`") and not closed
-            if not words and sign != ")" and any(">" in each for each, _ in redirects):
-                words = [":"]  # `> file`
+            if not words and any(">" in each for each, _ in redirects):
+                words = [":"]  # `> file`, or behind a group or a substitution
             if words:
                 nested = bool(group) or opened or words[0] in _SHELL_WORDS
                 yield SimpleCommand(tuple(words), sign, token.text, tuple(redirects), exact, nested, group)
@@ -116,9 +118,11 @@ def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
                 sign = token.text
             if opened:
                 groups += 1
-                group, ticked = (*group, groups), [*ticked, token.text == "`"]
-            elif closed:
-                group, ticked = group[:-1], ticked[:-1]
+                ticked.append(token.text == "`")
+                group = (*group, groups) if len(ticked) <= DEEPEST else group
+            elif closed and ticked:
+                ticked.pop()
+                group = group[: len(ticked)]
             words, redirects, exact, awaited = [], [], True, ""
 
 

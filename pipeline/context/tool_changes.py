@@ -38,7 +38,8 @@ _FILE_NAMED = re.compile(
 _MOVED = re.compile(r"(?i)source|src|destination|dest|dst|target")
 """The same for a tool that moves or copies."""
 _ENDS = ("from", "to")
-"""The same for one that moves files by its name (`move_file`, not `rename_in_file`), if no other argument names one."""
+"""The same for one that moves files by its name (`move_file`, not `rename_in_file`), unless an id names them."""
+_BY_ID = re.compile(r"(?i)(?:file|drive|doc(?:ument)?|item|node)_?id")
 _OF_FILES = re.compile(r"(?:\A|[_\W]|(?<=[a-z])(?=F))(?<!in_)(?<!in)(?i:files?)(?![a-z])")
 _TARGET = re.compile(r"(?i)new|target|dest|dst|to")
 """The same for a tool that copies, by the beginning of the name."""
@@ -72,11 +73,7 @@ def changed_by(tool: str, given: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     moves, copies = (re.search(rf"(?i){verb}", own) for verb in ("(?<!re)move|rename|copy(?!right)", "copy(?!right)"))
     names = [each for each in given if _FILE_NAMED.fullmatch(each) or (moves and _MOVED.fullmatch(each))]
-    if (
-        (copies or (moves and not names))
-        and _OF_FILES.search(own)
-        and not any(each.lower().endswith("id") for each in given)
-    ):
+    if moves and _OF_FILES.search(own) and not any(map(_BY_ID.fullmatch, given)):
         names += [each for each in _ENDS if each in given]
     names = [each for each in names if not copies or _TARGET.match(each)]
     named = filter(None, (_path(each, given[each]) for each in names))

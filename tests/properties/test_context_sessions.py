@@ -68,6 +68,9 @@ def test_a_turn_is_the_same_from_a_list_a_file_and_a_folder(kept: tuple[LogTable
     given = {name: INPUTS[name] for name in ("memories", "snapshots", "state", "budget")}
     turns = [{"workingDirectory": "/repo", "asOfSeq": place} for place in places]
     made = policy((), (), project="shop").project_turns(turns=turns, events=events, session_id="s-1", **given)
+    for place, turn in enumerate(turns):
+        state = policy().state(events=events, state=INPUTS["state"], turn=turn, session_id="s-1")
+        assert state == made[place].state, "the state alone"
     none = load_settings(environ={}, user=folder / "none")
     (folder / "at.json").write_text(json.dumps(INPUTS | {"turn": turns[0]}))
     others = [project_log(none, folder / "s-1", inputs=folder / "at.json")]
@@ -80,4 +83,5 @@ def test_a_turn_is_the_same_from_a_list_a_file_and_a_folder(kept: tuple[LogTable
     for seen in (other[0] for other in others):
         own = next(each for each in made if each.input_id == seen.input_id)
         assert seen.model_input == own.model_input and seen.neutral() == own.neutral()
+        assert seen.state == own.state
         assert [dict(row) for row in seen.decisions] == [dict(row) for row in own.decisions]

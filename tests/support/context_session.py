@@ -80,6 +80,11 @@ def projected(
     return policy(rules, tools, **(defaults or {})).project(events=events, budget=budget, **given)
 
 
+def state_of(session: Session) -> dict[str, Any]:
+    """The state at the end of a session."""
+    return policy().state(events=session.events)
+
+
 def reasons(seen: Projection) -> dict[str, str]:
     """The reason of every source."""
     return {row["source_id"]: row["reason_code"] for row in seen.decisions}
