@@ -6,7 +6,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from context_session import Session, item, projected, snapshot
+from context_session import Session, item, projected, snapshot, state_of
 from scoped_retrieval.pipeline.context.changes import changed_files, may_change
 from scoped_retrieval.pipeline.context.shell import SimpleCommand
 
@@ -81,7 +81,9 @@ FAILED = [
     # a summary is of a check that ran after it only if nothing before can have printed one, and a check comes after
     *((f"{before} && {SED} && git commit -am x", "1 failed in 0.1s", "", "src/a.ts") for before in ("docker compose run --rm web pytest", "npm run e2e", "php artisan test", "cat t.log")),
     (f"docker compose run web pytest && {SED} && pytest", "1 failed in 0.1s", "", "src/a.ts"), (f"grep -q foo src/a.ts || {SED} && pytest", "1 failed in 0.1s", "", "src/a.ts"),
-    (f"cd . && rm b.ts && {SED} && pytest", "1 failed in 0.1s", "b.ts src/a.ts", ""), (f"mkdir src && {SED} && pytest", "mkdir: cannot create directory 'src': File exists", "", "src/a.ts"),
+    (f"cd . && rm b.ts && {SED} && pytest", "1 failed in 0.1s", "b.ts src/a.ts", ""), *((f"{before} && {SED} && pytest", "1 failed in 0.1s", "src/a.ts", "") for before in
+      ("source .venv/bin/activate", ". act.sh && cd .", "mkdir x", "touch b", "chmod +x b", "test -f b", "export A=$(date)", "ls")),
+    ("pytest || exit 1; rm a.ts; ls", "1 failed in 0.1s", "", "a.ts"), ("if ! pytest; then exit 1; fi\nrm a.ts\nls", "1 failed in 0.1s", "", "a.ts"), (f"mkdir src && {SED} && pytest", "mkdir: cannot create directory 'src': File exists", "", "src/a.ts"),
     *((f"cd web && {SED} && pytest", f"{said}no such file or directory: web", "", "web/src/a.ts") for said in ("(eval):cd:1: ", "zsh:cd:1: ", "/bin/zsh:cd:12: ")),
     ("git apply --reject x.diff", "error: patch failed", "*", ""), ("git pull", "fatal: no remote", "*", ""), ("black .", "error: cannot format a.py", "*", ""),
 ]  # fmt: skip
@@ -103,6 +105,15 @@ def test_a_message_of_the_program_counts_whatever_the_exit_code_of_the_line():
 
 
 UNKNOWN = {
+    # an operator at the end of a line
+    "pytest &&\nrm a.ts; ls": False, "pytest && # note\nrm a.ts\nls": False, "pytest ||\nrm a.ts\nls": False, "ls &&\n\nrm a.ts": True, "(ls) &&\nrm a.ts": True,
+    # a program that may have left the line
+    "[ -f b ] || exit 0; rm a.ts; ls": False, "pytest || exit 1; rm a.ts; ls": True, "cd x || exit 1\nrm /x/a.ts\nls": True, "exec pytest; rm a.ts": False, "exec 2>&1; rm a.ts": True,
+    "for i in 1 2; do pytest && break; rm a.ts; done": False, "if ! pytest; then exit 1; fi\nrm a.ts\nls": True, "[ -f b ] || { echo no; exit 1; }; rm a.ts; ls": True,
+    # an exit that is not that of a group
+    "(cd x && pytest && rm /x/a.ts) 2>&1 | tail -5": False, "bash -c 'pytest && rm a.ts' | tail": False, "echo $(pytest && rm a.ts)": False, "! (pytest && rm a.ts)": False,
+    "(pytest && rm a.ts)": True, "ls; (pytest && rm a.ts)": True, "bash -c 'pytest && rm a.ts'": True, "(rm a.ts; ls) | tail": True,
+    "set -e\npytest\nrm a.ts": True, "echo hi > no/x && rm a.ts; ls": True,
     "pytest && rm a.ts; echo done": False, 'make test && mv b.ts a.ts; echo "exit: $?"': False, "grep -q x a.ts || echo x >> a.ts": False, "[ -f a.ts ] || cp b.ts a.ts": False,
     "cd web && pytest && rm a.ts; ls": False, "mkdir x && rm a.ts || true": False, "if grep -q x b; then ls; rm a.ts; fi": False, "pytest && cat b | tee a.ts; ls": False, "cd x 2>/dev/null && rm /x/a.ts; ls": False,
     "pytest && rm a.ts": True, "pytest && rm a.ts | cat": True, "rm a.ts || true": True, "pytest || true && rm a.ts": True, "rm a.ts && pytest; ls": True, "mkdir -p x && cd x && echo 1 > ../a.ts; ls": True,
@@ -115,6 +126,59 @@ UNKNOWN = {
 def test_a_program_that_may_not_have_run_may_have_changed_its_files(command: str, ran: bool):
     sure, doubtful = changed_files(command, said="1 failed in 0.1s\ndone")
     assert [any(path.endswith("a.ts") for path in paths) for paths in (sure, doubtful)] == [ran, not ran]
+
+
+@pytest.mark.parametrize(
+    ("start", "ran"),
+    [
+        ("set -e", False),
+        ("set -euo pipefail", False),
+        ("set -o errexit", False),
+        ("set -x", True),
+        ("set -e; true", False),
+    ],
+)
+def test_a_line_with_an_option_to_end_early_may_have_ended_where_a_program_failed(start: str, ran: bool):
+    line = f"{start}\nrm b.ts\npytest\nrm a.ts\nls"
+    sure, doubtful = changed_files(line, failed=True, said="1 failed in 0.1s")
+    assert ("a.ts" in sure, "a.ts" in doubtful) == (ran, not ran)
+    assert changed_files(line, said="1 passed in 0.1s").sure == ("b.ts", "a.ts")
+
+
+@pytest.mark.parametrize(
+    ("line", "sure", "doubtful"),
+    [
+        ("npm run dev; rm a.ts; ls", "", "a.ts"), ("pytest; rm a.ts; echo done", "", "a.ts"), ("rm a.ts; npm run dev", "a.ts", ""), ("cd web && rm a.ts && pytest; rm b.ts", "web/a.ts", "b.ts"),
+        ("npm run dev > a.ts", "", "a.ts"),
+    ],
+)  # fmt: skip
+def test_what_comes_after_a_program_that_was_broken_off_is_in_doubt(line: str, sure: str, doubtful: str):
+    found = changed_files(line, failed=True, broken_off=True, said="listening")
+    assert found == (
+        tuple(sure.split()),
+        tuple(doubtful.replace("b.ts", "web/b.ts" if "cd" in line else "b.ts").split()),
+    )
+
+
+def test_a_file_behind_a_command_that_ran_out_of_time_is_not_named_as_modified():
+    for ended in ({"timedOut": True}, {"exitCode": 124}, {"exitCode": 137}, {"interrupted": True}):
+        session = Session()
+        session.add("command.finished", turn=1, command=f"npm run dev; {SED}; ls", stdout="listening", **ended)
+        assert state_of(session)["modified_files"] == [], ended
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ('for f in a.ts b.ts; do echo x >> "$f"; done', "*"), ('F=src/a.ts; echo x > "$F"', "*"), ('cat > "$D/n.ts" <<\'EOF\'\nx\nEOF', "*"), ("ls > *.ts", "*"), ('make > "$LOG"', "$LOG"), ("x > $OUT_FILE", "$OUT_FILE"),
+        ("rm {a,b}.ts", "*"), ("mv a.{ts,tsx}", "*"), ("cp a.ts{,.bak}", "*"), ("sed -i s/1/2/ {a,b}.ts", "*"), ("rm a{1..3}.ts", "*"), ("git checkout -- {a,b}.ts", "*"), ("rm '{x}.ts'", "{x}.ts"),
+        ('git commit -m "$(cat <<\'EOF\'\nRender "a -> b" arrows, don\'t\nEOF\n)"', ""), ('rm a.ts\nrm b.ts\ngit commit -m "$(cat <<EOF\nFix "don\'t" thing > x\nEOF\n)"', "a.ts b.ts"),
+        ("git -C $D rm a.ts", "*"), ("git --no-pager -C web rm a.ts", "web/a.ts"), ("git -c a=b -C web rm a.ts", "web/a.ts"), ("/usr/bin/git -C web rm a.ts", "web/a.ts"), ("git -C web -C x rm a.ts", "web/x/a.ts"),
+        ("pushd no >/dev/null 2>&1; rm a.ts; ls", "no/a.ts a.ts"),
+    ],
+)  # fmt: skip
+def test_a_word_that_a_shell_expands_names_no_file(line: str, files: str):
+    assert may_change(line) == tuple(files.split())
 
 
 def test_a_file_of_a_program_that_may_not_have_run_is_not_named_as_modified():
@@ -181,7 +245,17 @@ def test_nothing_after_a_program_that_failed_and_decides_what_runs_is_certain(be
 
 @pytest.mark.parametrize(
     "line",
-    ["(a;" * 6600, "$(a " * 6600, "(rm a;" * 2500 + ")" * 2500, ";".join(f"cd a{n} >f" for n in range(1500)) + ";rm x"],
+    [
+        "{ a;" * 4990 + "rm x",
+        "if a;" * 3000 + "rm x",
+        " && ".join(f"rm a{n}" for n in range(1200)) + " && pytest",
+        "&& echo > f",
+        "< a.ts && echo x > f",
+        "(a;" * 6600,
+        "$(a " * 6600,
+        "(rm a;" * 2500 + ")" * 2500,
+        ";".join(f"cd a{n} >f" for n in range(1500)) + ";rm x",
+    ],
 )
 def test_deep_and_long_lines_take_no_more_than_their_length(line: str):
     tracemalloc.start()

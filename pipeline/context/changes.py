@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..sources.file_kinds import named_by_convention
 from .line_folders import MOVES, Folders, folders_of, within
 from .program_results import ProgramResults
-from .shell import SimpleCommand, first_word, simple_commands, started
+from .shell import SimpleCommand, behind_options, first_word, simple_commands, started
 
 __all__ = ["ANY_FILE", "Changes", "changed_files", "changes_of", "is_log", "may_change", "printed_into"]
 
@@ -47,6 +47,9 @@ _OUTPUT = frozenset((
 ))  # fmt: skip
 """Options that name the output file of any program."""
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (?P<path>.+?)\s*$", re.MULTILINE)
+_ALTERNATIVES = re.compile(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
+_LOG_NAMED = re.compile(r"(?i)\$\{?\w*(?:log|out|tmp|temp)")
+"""Variables that name logs."""
 _OWN_FORM = re.compile(r"\Aapply_patch\n\*\*\* ")
 """The form of a failed patch in imported logs: its files are not programs."""
 
@@ -65,15 +68,19 @@ def may_change(command: str | None, folder: str = "") -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for some in changed_files(command, folder) for each in some))
 
 
-def changed_files(command: str | None, folder: str = "", *, failed: bool = False, said: str = "") -> Changes:
-    """The files that a command changed, relative to where it ran. `failed`: its line failed; `said`: its output."""
+def changed_files(
+    command: str | None, folder: str = "", *, failed: bool = False, broken_off: bool = False, said: str = ""
+) -> Changes:
+    """The files that a command changed, relative to where it ran. `failed`: its line failed; `broken_off`: something
+    ended it early; `said`: its output.
+    """
     found: dict[str, bool] = {}
     steps = simple_commands(command or "")[: 1 if _OWN_FORM.match(command or "") else None]
     by_patch = [each["path"] for each in _PATCHED.finditer(command or "")]
     changed = [[*_changed_by(started(each.words))] for each in steps]
     if not (by_patch or any(changed) or any(map(printed_into, steps))):
         return Changes()
-    results = ProgramResults(steps, said, failed=failed, changes=_only_changes)
+    results = ProgramResults(steps, said, failed=failed, broken_off=broken_off, changes=_only_changes)
     moves = {words[0] for each in steps if (words := started(each.words)) and words[0] in MOVES}
     complained = any(map(results.complains, moves))
     for number, folders in enumerate(folders_of(steps, folder, complained=complained, began=results.began)):
@@ -87,28 +94,42 @@ def changed_files(command: str | None, folder: str = "", *, failed: bool = False
             named = []
         opened = results.began(number)
         sure = {path: done is True and _is_a_file(path, named, program) for path in named}
-        for path, known in [
-            *sure.items(),
-            *((path, opened and "$" not in path and not results.refuses(path)) for path in printed),
+        of_git = _folders_of_git(words, folders)
+        for path, known, in_folders in [
+            *((path, sure[path], of_git) for path in named),
+            *((path, opened and not results.refuses(path), folders) for path in printed),
         ]:
-            of_git = folders if path in printed else _folders_of_git(words, folders)
-            places = _places(path, of_git)
+            places = _places(path, in_folders)
             for at in places:
-                found[at] = found.get(at, False) or (known and places == [at] and None not in of_git) or at == ANY_FILE
+                certain = known and places == [at] and None not in in_folders and not _expands(path)
+                found[at] = found.get(at, False) or certain or at == ANY_FILE
     return Changes(tuple(at for at in found if found[at]), tuple(at for at in found if not found[at]))
 
 
 def _folders_of_git(words: Sequence[str], folders: Folders) -> Folders:
     """The folders of `git -C FOLDER`."""
-    return tuple(within(each, words[2]) for each in folders) if words[:2] == ("git", "-C") and words[2:] else folders
+    if not words or PurePosixPath(words[0]).name != "git":
+        return folders
+    options = words[1 : len(words) - len(behind_options(list(words[1:]), _GIT_OPTIONS))]
+    for option, folder in pairwise(options):
+        if option == "-C":
+            folders = tuple(None if _expands(folder) else within(each, folder) for each in folders)
+    return folders
 
 
 def _places(path: str, folders: Folders) -> list[str]:
-    """A path in each of the folders in which its program may run. In an unknown one, a log is named as it is, and any
-    other file may be `ANY_FILE`.
+    """A path in each of the folders in which its program may run. If the folder or the path is unknown, a log is named
+    as it is, and any other file may be `ANY_FILE`.
     """
     names = (ANY_FILE if path == ANY_FILE else within(folder, path) for folder in folders)
-    return [*dict.fromkeys(name or (path if is_log(path) else ANY_FILE) for name in names)]
+    if _expands(path):
+        names = iter([None])
+    return [*dict.fromkeys(name or (path if is_log(path) or _LOG_NAMED.search(path) else ANY_FILE) for name in names)]
+
+
+def _expands(word: str) -> bool:
+    """Whether a shell may replace a word by others: it holds a variable, a pattern or alternatives."""
+    return bool(set(word) & set("*?[$`")) or _ALTERNATIVES.search(word) is not None
 
 
 def _only_changes(simple: SimpleCommand) -> bool:
@@ -143,7 +164,9 @@ def printed_into(simple: SimpleCommand) -> list[str]:
 
 def is_log(path: str) -> bool:
     """Whether a file with printed output is a log, by its name."""
-    return path.startswith(("/dev/", "/tmp/", "-")) or PurePosixPath(path).suffix in _LOGS
+    return path.startswith(("/dev/", "/tmp/", "-")) or (
+        PurePosixPath(path).suffix in _LOGS and "$" not in PurePosixPath(path).name
+    )
 
 
 def _stream(word: str) -> bool:
@@ -177,7 +200,7 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
         many = options & (_SPREAD if program in _COPIES else _RECURSIVE - {"-a"})
         whole = bool(many) and not all(set(PurePosixPath(word).parts) & _PRODUCED for word in named)
         valued = {place + 1 for place, word in enumerate(rest) if word in ("-m", "-o", "-g", "-e", "-P", "-i", "-S")}
-        if whole or any(set(word) & set("*?[$") for word in named):
+        if whole or any(map(_expands, named)):
             yield ANY_FILE
         elif program in _COPIES and not many:
             words = [word for place, word in enumerate(rest) if word[:1] != "-" and place not in valued]
@@ -190,7 +213,7 @@ def _changed_by(words: Sequence[str]) -> Iterator[str]:
 
 def _or_any(files: Sequence[str]) -> Sequence[str]:
     """The files, or `ANY_FILE` if there are none or a pattern or variable names them."""
-    return files if files and not any(set(word) & set("*?$") for word in files) else (ANY_FILE,)
+    return files if files and not any(map(_expands, files)) else (ANY_FILE,)
 
 
 def _copied(named: Sequence[str], *, moved: bool) -> Iterator[str]:
@@ -290,7 +313,7 @@ def _files_of_git(verb: str, rest: Sequence[str]) -> list[str]:
 
 def _plain(named: list[str]) -> list[str]:
     """The words if all of them name files; none if one may be a folder or a pattern."""
-    return named if all(_ends_as_a_file(word) and not set(word) & set("*?[$:") for word in named) else []
+    return named if all(_ends_as_a_file(word) and not _expands(word) and ":" not in word for word in named) else []
 
 
 def _ends_as_a_file(word: str) -> bool:

@@ -15,12 +15,14 @@ from typing import Any
 from ..sources.jsonl import Record
 from .shell import SimpleCommand, outer_commands, simple_commands, started
 
-__all__ = ["BROKEN_OFF", "CODES", "ENDING_FIELDS", "RUNS_ON", "SAYING", "ending", "truth", "with_ending"]
+__all__ = ["BROKEN_OFF", "CODES", "ENDING_FIELDS", "OF_SIGNALS", "RUNS_ON", "SAYING", "ending", "truth", "with_ending"]
 
 SAYING = ("status", "state", "outcome", "result", "conclusion", "verdict")
 """Fields in which a harness reports an outcome as a word."""
 CODES = ("exitCode", "exit_code", "exitStatus", "exit_status", "returnCode", "return_code", "returncode", "rc")
 """Fields with an exit code, if their value is a number."""
+OF_SIGNALS = (124, 130, 137, 143)
+"""Exit codes of `timeout`, and of programs that SIGINT, SIGKILL or SIGTERM ended."""
 _LATE = ("timedOut", "timed_out", "isTimeout")
 _ENDINGS = {
     **dict.fromkeys(("signal", "exitSignal", "signalCode"), "ended by a signal"), **dict.fromkeys(("interrupted", "wasInterrupted"), "interrupted"),

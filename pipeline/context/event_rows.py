@@ -23,7 +23,7 @@ from ..redaction.masking import redact_text
 from ..sources.jsonl import Record
 from .changes import changed_files
 from .checks import place_of
-from .endings import BROKEN_OFF, CODES, ending, with_ending
+from .endings import BROKEN_OFF, CODES, OF_SIGNALS, ending, with_ending
 from .flags import flags_of
 from .masking import one_path
 from .observations import EXCERPT, addresses_the_model, observed
@@ -94,7 +94,9 @@ def event_row(record: Record, kind: str, given: str, unmasked: Record, keep: Cal
     excerpt, suspicious, name = None, False, ""
     of_command = kind == "command.finished"
     broke = bool(code) or how is not None or (of_command and says(payload) == "failed")
-    changed, doubtful = changed_files(command if of_command else None, folder, failed=broke, said=text or "")
+    line = command if of_command else None
+    broken_off = how is not None or code in OF_SIGNALS
+    changed, doubtful = changed_files(line, folder, failed=broke, broken_off=broken_off, said=text or "")
     if kind == "command.finished":
         stream = _NATIVE.get(given) or ("stderr" if stderr and not stdout else "stdout")
         passed = check["check_outcome"] == "passed"

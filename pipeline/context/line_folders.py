@@ -1,6 +1,7 @@
 """The folders in which the programs of a command line run.
 
-Gives: `folders_of` each program, the name of a path `within` a folder, and the programs that move the shell (`MOVES`).
+Gives: `folders_of` each program, the name of a path `within` a folder, the programs that move the shell (`MOVES`), and
+whether one `hides_errors`.
 
 Note: a subshell leaves the folder of its own shell as it was: after `(cd web && npm test)` the line is where it began.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from .checks import IN_HOME, is_absolute, place_of
 from .shell import SimpleCommand, started
 
-__all__ = ["MOVES", "Folders", "folders_of", "within"]
+__all__ = ["MOVES", "Folders", "folders_of", "hides_errors", "within"]
 
 MOVES = ("cd", "pushd", "popd")
 MOST = 4
@@ -46,11 +47,17 @@ def folders_of(
             step.behind in _PIPES and previous is not None and previous.group == step.group
         )
         if words and words[0] in MOVES and not in_pipe:
-            # A redirection hides the errors of `cd`, which prints nothing else.
-            hidden = bool(step.redirects) and words[0] == "cd"
             there = (None,) if step.ahead in ("$(", "`") else shells[-1].target(words)
-            shells[-1].move(there, sure=not (complained or hidden) and began(number), skipped=step.behind == "||")
+            shells[-1].move(
+                there, sure=not (complained or hides_errors(step)) and began(number), skipped=step.behind == "||"
+            )
         previous = step
+
+
+def hides_errors(step: SimpleCommand) -> bool:
+    """Whether the errors of a program that moves the shell are hidden. `cd` prints nothing else."""
+    signs = {sign for sign, _ in step.redirects}
+    return bool(signs) and ("cd" in step.words or bool(signs & {"&>", "&>>", ">&"}))
 
 
 def within(folder: str | None, path: str) -> str | None:

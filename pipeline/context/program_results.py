@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import PurePosixPath
 from posixpath import commonprefix
 from typing import NamedTuple
 
 from .check_programs import check_of
-from .line_folders import MOVES
+from .line_folders import MOVES, hides_errors
 from .shell import SimpleCommand, started
 from .summaries import summary_of
 
@@ -27,6 +28,9 @@ _BY_GIT = "fatal: |error: (?:pathspec |path '|the following |[Yy]our local chang
 """How errors of Git begin: other programs print `error: ` too."""
 _EASY = re.compile(r"(?:cd|pushd|echo|printf|export|set|true|:|mkdir -p)(?: |\Z)")
 """Programs that hardly fail: the next one after `&&` runs."""
+_SILENT = frozenset(("source", ".", "mkdir", "touch", "chmod", "test", "[", "ls", "sleep", "date", "pwd", ""))
+"""More programs that print no summary of tests."""
+_STRICT = re.compile(r"-[a-z]*e|errexit\Z")
 _BRANCHES = ("then", "elif", "else")
 _PASSED_ON = ("tee", "sponge")
 """Programs that write the output of another one, however that one ends."""
@@ -55,12 +59,26 @@ class _Place(NamedTuple):
 
 
 class ProgramResults:
-    """What the exit and the output of a line show of its programs. `changes`: whether a program only changes files."""
+    """What the exit and the output of a line show of its programs. `broken_off`: something ended
+    it early; `changes`: whether a program only changes files.
+    """
 
     def __init__(
-        self, steps: Sequence[SimpleCommand], said: str, *, failed: bool, changes: Callable[[SimpleCommand], bool]
+        self,
+        steps: Sequence[SimpleCommand],
+        said: str,
+        *,
+        failed: bool,
+        broken_off: bool,
+        changes: Callable[[SimpleCommand], bool],
     ) -> None:
-        self._steps, self._said, self._failed, self._changes = steps, said, failed, changes
+        self._steps, self._said, self._failed, self._broken_off, self._changes = (
+            steps,
+            said,
+            failed,
+            broken_off,
+            changes,
+        )
         self._complains: dict[str, bool] = {}
 
     def complains(self, program: str) -> bool:
@@ -84,15 +102,14 @@ class ProgramResults:
 
     def succeeded(self, number: int) -> bool | None:
         """Whether a program succeeded; None if that is unknown. A failed one may have done a part."""
-        words = started(self._steps[number].words)
-        program = PurePosixPath(words[0]).name if words else ""
+        program = _started(self._steps[number])
         if number >= self._sure_until:
             return None
         if program == "apply_patch" and _PATCH_DONE.search(self._said):
             return True
         if program == "apply_patch" and _PATCH_FAILED.search(self._said):
             return False
-        place = self._places[number]
+        place, group = self._places[number], self._steps[number].group
         if place.optional:
             return None
         in_last = number >= self._last_list
@@ -101,7 +118,8 @@ class ProgramResults:
         if place.begun and (not self._failed or not in_last or program in _PASSED_ON):
             return True
         if not self._failed or not in_last:  # all of the last list succeeded, unless one part stands in for another
-            return True if in_last and place.outer > self._last_or else None
+            counts = in_last and place.outer > self._last_or
+            return True if counts and not any(group[:size] in self._apart for size in range(len(group) + 1)) else None
         if self._alone:
             return False
         if program == "apply_patch" or not any(each.behind not in _PIPES for each in self._steps[number + 1 :]):
@@ -109,15 +127,27 @@ class ProgramResults:
         printed = self._said.strip() not in ("", "(no output)")
         return True if self._tested_later(number) or (place.begun and printed) else None
 
+    def _ends(self, number: int) -> bool:
+        """Whether a program runs however the one before it ended. With `-e`, a line that failed may have ended there."""
+        strict = self._failed and number > self._strict_from
+        return self._steps[number].behind in (("&",) if strict else _ENDS)
+
+    def _is_easy(self, number: int) -> bool:
+        """Whether a program hardly fails, or its error is seen."""
+        step = self._steps[number]
+        if _EASY.match(" ".join(step.words[:2])) is None or (step.words[0] in MOVES and hides_errors(step)):
+            return False
+        return not any(map(self.refuses, (path for _, path in step.redirects)))
+
     def _tested_later(self, number: int) -> bool:
         """Whether a check that runs only after this program printed its summary: nothing before can have printed one."""
         only_changes = self._last_or < number < self._first_other
-        return only_changes and number < self._last_check and summary_of(self._said) is not None
+        return only_changes and number < self._last_check and self._sums_up
 
     @cached_property
     def _last_list(self) -> int:
         """The first program of the last list."""
-        starts = (n for n, each in enumerate(self._steps) if each.behind in _ENDS and self._places[n].outermost)
+        starts = (n for n, each in enumerate(self._steps) if self._places[n].outermost and self._ends(n))
         return max(starts, default=0)
 
     @cached_property
@@ -142,15 +172,43 @@ class ProgramResults:
     @cached_property
     def _first_other(self) -> int:
         """The first program that may print a summary of tests: it does more than change files."""
-        others = (n for n, each in enumerate(self._steps) if not (_is_easy(each) or self._changes(each)))
-        return next(others, len(self._steps))
+        silent = (
+            _started(each) in _SILENT or self._is_easy(n) or self._changes(each) for n, each in enumerate(self._steps)
+        )
+        return next((n for n, each in enumerate(silent) if not each), len(self._steps))
+
+    @cached_property
+    def _sums_up(self) -> bool:
+        return summary_of(self._said) is not None
+
+    @cached_property
+    def _strict_from(self) -> int:
+        """The first `set -e`."""
+        sets = (
+            n for n, each in enumerate(self._steps) if each.words[0] == "set" and any(map(_STRICT.match, each.words))
+        )
+        return next(sets, len(self._steps))
+
+    @cached_property
+    def _apart(self) -> set[tuple[int, ...]]:
+        """Groups whose exit is not that of the line: in a pipe, in the argument of a program, or behind `!`."""
+        found, closed = set[tuple[int, ...]](), tuple[int, ...]()
+        for earlier, step in pairwise(self._steps):
+            inner = closed or earlier.group
+            level = len(commonprefix([inner, step.group]))
+            if step.behind in _PIPES and level < len(inner):
+                found.add(inner[: level + 1])
+            if step.behind in ("$(", "`", "(") and level < len(step.group):
+                found.add(step.group[: level + 1])
+            closed = inner if step.behind == ")" else ()  # what follows is a redirection of the group
+        return found
 
     @cached_property
     def _places(self) -> list[_Place]:
         """Where each program is in the line, in one pass."""
         common = len(commonprefix([each.group for each in self._steps]))
-        groups: dict[tuple[int, ...], tuple[int, bool]] = {}
-        bodies: list[tuple[int, bool, bool]] = []
+        groups: dict[tuple[int, ...], int] = {}
+        bodies: list[tuple[int, bool]] = []
         found, branched = list[_Place](), False
         before: tuple[int, ...] = ()
         for number, step in enumerate(self._steps):
@@ -159,39 +217,58 @@ class ProgramResults:
             if word in _CLOSE and bodies:
                 bodies.pop()
             level = len(commonprefix([before, step.group]))
-            around = [groups[step.group[:size]] for size in range(common + 1, level + 1)]
-            around += [(at, ran) for at, ran, _ in bodies]
+            around = [groups[step.group[:level]]] if level > common else []
+            around += [at for at, _ in bodies[-1:]]  # it is within the others
             linked = number > 0 and step.behind in _LINKED
             head = found[number - 1].head if linked else number
-            begun = number == 0 or step.behind in _ENDS
+            begun = number == 0 or self._ends(number)
             if linked:
                 begun = found[head].begun
-            elif step.behind == "&&" and _is_easy(self._steps[number - 1]):
+            elif number and not begun and step.behind != "||" and self._is_easy(number - 1):
                 begun = found[number - 1].begun
-            optional = branched or any(each for *_, each in bodies)
-            begun = begun and not optional and all(ran for _, ran in around)
-            outer = min((found[at].head for at, _ in around), default=head)
+            optional = branched or any(each for _, each in bodies[-1:])
+            begun = begun and not optional and all(found[at].begun for at in around)
+            outer = min((found[at].outer for at in around), default=head)
             found.append(_Place(min(head, outer), head, begun, optional, not around))
             inner = range(max(level, common) + 1, len(step.group) + 1)
-            groups.update({step.group[:size]: (number, begun) for size in inner})
+            groups.update({step.group[:size]: number for size in inner})
             if word in _OPEN:
                 runs = word in ("{", "if") or (word == "for" and len(step.words) > 3 and step.exact)
-                bodies.append((number, begun, not runs))
+                bodies.append((number, optional or not runs))
             before = step.group
         return found
 
     @cached_property
     def _sure_until(self) -> int:
-        """The first program after one that failed and may have decided whether the later ones run, or where."""
+        """The first program of which nothing is certain: one before it failed or may have left the line, or the line was
+        broken off.
+        """
         for number, each in enumerate(self._steps):
-            program = (started(each.words) or ("",))[0]
+            program = _started(each)
             decides = program in MOVES or (program == "mkdir" and (each.nested or each.ahead == "&&"))
-            if decides and self.complains(program):
+            if (decides and self.complains(program)) or self._leaves(number):
                 return number + 1
+            if self._broken_off and number == self._first_other:
+                return number
         return len(self._steps)
 
+    def _leaves(self, number: int) -> bool:
+        """Whether a program may have left the line, or its loop."""
+        if self._steps[number].words[0] == "exec":
+            return len(self._steps[number].words) > 1
+        words = started(self._steps[number].words)
+        if words[:1] not in (("exit",), ("return",), ("break",), ("continue",)):
+            return False
+        behind_or = self._steps[number].behind == "||"
+        fails = words[0] == "exit" and (words[1:2] != ("0",) if words[1:] else behind_or)
+        if fails and not self._failed:
+            return False  # the line would have failed
+        moved = number > 0 and self._steps[number - 1].words[0] in MOVES
+        seen = moved and not hides_errors(self._steps[number - 1])
+        return not (behind_or and seen and not self.complains(self._steps[number - 1].words[0]))
 
-def _is_easy(step: SimpleCommand) -> bool:
-    """Whether a program hardly fails, or its error is seen: a redirection may hide that of `cd`."""
-    hidden = step.words[0] == "cd" and bool(step.redirects)
-    return _EASY.match(" ".join(step.words[:2])) is not None and not hidden
+
+def _started(step: SimpleCommand) -> str:
+    """The program of a step, without its folder."""
+    words = started(step.words)
+    return (PurePosixPath(words[0]).name or words[0]) if words else ""

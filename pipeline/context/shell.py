@@ -19,13 +19,15 @@ from typing import NamedTuple
 
 __all__ = ["VALUED", "SimpleCommand", "behind_options", "first_word", "outer_commands", "simple_commands", "started"]
 
+_GO_ON = ("&&", "||", "|", "|&")
+"""Operators after which a line goes on in the next one."""
 LONGEST = 20_000
 """Most characters of a command that are read."""
 DEEPEST = 64
 """Most groups within each other that are distinguished."""
 _TOKEN = re.compile(
     r"(?P<blank>(?:[ \t\r]|\\\n)+)|(?P<redirect>&>>?|(?<![^\s;|&()])\d+(?=[<>])|<<<|<<-?|>>|>\||[<>]&|<>|[<>])|"
-    r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?:[^\"\\]|\\.)*\")|(?P<escaped>\\.)|"
+    r"(?P<sign>&&|\|\||;;|\|&|[;|&()\n])|(?P<single>'[^']*')|(?P<double>\"(?>\$\(cat <<-?\s*(?P<quote>['\"]?)(?P<mark>\w+)(?P=quote)\n.*?\n\s*(?P=mark)\s*\)|[^\"\\]|\\.)*+\")|(?P<escaped>\\.)|"
     r"(?P<substituted>\$\(|`)|(?P<comment>(?<![^\s;|&()])#[^\n]*)|(?P<plain>[^\s;|&()<>'\"\\`$*?\[{~]+)|(?P<expanded>[$*?\[{~])",
     re.DOTALL,
 )
@@ -114,7 +116,7 @@ def _simple_commands(tokens: list[_Token]) -> Iterator[SimpleCommand]:
                 nested = bool(group) or opened or words[0] in _SHELL_WORDS
                 yield SimpleCommand(tuple(words), sign, token.text, tuple(redirects), exact, nested, group)
                 sign = token.text
-            elif token.text not in ("(", ")", "$(", "`"):
+            elif token.text not in ("(", ")", "$(", "`") and not (token.text == "\n" and sign in _GO_ON):
                 sign = token.text
             if opened:
                 groups += 1
